@@ -1,0 +1,93 @@
+//! The bridge by itself: one handler and one tool that do nothing, called from
+//! the program's threads.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pi::extensions::{Extensions, ExtensionsConfig, Limits};
+use pi::resources::extension_paths::ExtensionPath;
+use pi::resources::source_info::SourceInfo;
+use pi::tools::tool::ToolInvocation;
+use serde_json::{Map, json};
+use tokio_util::sync::CancellationToken;
+
+use super::print;
+
+const CALLS: usize = 10_000;
+
+const SOURCE: &str = r#"
+export default function (pi) {
+  pi.on("tool_call", async () => {});
+  pi.registerTool({
+    name: "noop", label: "noop", description: "nothing",
+    parameters: { type: "object", properties: {} },
+    execute: async () => ({ content: [], details: {} }),
+  });
+}
+"#;
+
+pub async fn round_trips() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("noop.ts");
+    std::fs::write(&path, SOURCE).expect("a file");
+    let limit = Duration::from_secs(10);
+    let extensions = Extensions::new(ExtensionsConfig {
+        limits: Limits {
+            handler: limit,
+            load: limit,
+            spin: limit,
+            shutdown: limit,
+        },
+        max_heap: 256 << 20,
+        cache_dir: None,
+        console: Arc::new(|_, _| {}),
+    });
+    let report = extensions
+        .load(vec![ExtensionPath {
+            path,
+            source_info: SourceInfo::builtin("bench"),
+        }])
+        .await;
+    assert!(report.failed.is_empty(), "{report:?}");
+
+    let cancel = CancellationToken::new();
+    let mut times = Vec::with_capacity(CALLS);
+    for _ in 0..CALLS {
+        let event: Map<_, _> = [
+            ("toolName".to_string(), json!("bash")),
+            ("toolCallId".to_string(), json!("call_1")),
+            ("input".to_string(), json!({ "command": "ls" })),
+        ]
+        .into_iter()
+        .collect();
+        let start = Instant::now();
+        extensions.emit("tool_call", event, &cancel).await;
+        times.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    print(
+        "tool_call handler, awaited round trip",
+        "us",
+        &mut times,
+        None,
+    );
+
+    let (tool, _) = extensions.tools().remove(0);
+    times.clear();
+    for _ in 0..CALLS {
+        let call = ToolInvocation {
+            id: "call_1".into(),
+            args: json!({}),
+            cancel: cancel.clone(),
+            updates: Arc::new(|_| {}),
+        };
+        let start = Instant::now();
+        tool.execute(call).await.expect("it does nothing");
+        times.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    print(
+        "tool call through JavaScript, round trip",
+        "us",
+        &mut times,
+        None,
+    );
+}

@@ -1,0 +1,57 @@
+//! Prints the figures of docs/performance.md: ours, and the original's beside
+//! them where it is installed. Asserts nothing. `./x bench`, on an idle machine.
+
+mod bridge;
+mod original;
+mod process;
+
+fn main() {
+    // `cargo test --benches` and the like only want to know that it starts.
+    if std::env::args().any(|arg| arg == "--test") {
+        return;
+    }
+    js_runtime::init();
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let pi = process::Program::ours();
+    let original = original::find();
+    println!("pi {}, {} cores", env!("CARGO_PKG_VERSION"), cores());
+    match &original {
+        Some(_) => println!(
+            "the original: @mariozechner/pi-coding-agent {}",
+            original::VERSION
+        ),
+        None => {
+            println!("the original is not installed: run the tests once to have it beside ours")
+        }
+    }
+    println!();
+    tokio.block_on(async {
+        process::start_up(&pi, original.as_ref()).await;
+        process::stream(&pi, original.as_ref()).await;
+        bridge::round_trips().await;
+    });
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// One line of the table: the median of what was measured.
+fn print(what: &str, unit: &str, ours: &mut [f64], theirs: Option<&mut [f64]>) {
+    let spread = |values: &mut [f64]| {
+        values.sort_by(f64::total_cmp);
+        let at = |share: usize| values[(values.len() - 1) * share / 100];
+        (at(50), at(0), at(99))
+    };
+    let (median, least, most) = spread(ours);
+    print!("{what:<52} {median:>9.1} {unit:<5} ({least:.1} to {most:.1})");
+    if let Some(theirs) = theirs {
+        let (other, ..) = spread(theirs);
+        print!("   original {other:.1} {unit}, ratio {:.3}", median / other);
+    }
+    println!();
+}

@@ -1,0 +1,249 @@
+//! Whole processes: how long they take to be there, what they weigh, how fast
+//! they pass a stream on.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Instant;
+
+use model_server::{Answer, Api, ModelServer};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use super::print;
+
+const RUNS: usize = 15;
+const ORIGINAL_RUNS: usize = 3;
+const DELTAS: usize = 2000;
+
+pub struct Program {
+    pub command: PathBuf,
+    pub args: Vec<OsString>,
+}
+
+impl Program {
+    pub fn ours() -> Self {
+        Self {
+            command: env!("CARGO_BIN_EXE_pi").into(),
+            args: Vec::new(),
+        }
+    }
+
+    fn command(&self, home: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.command);
+        command
+            .args(&self.args)
+            .args(args)
+            .current_dir(home)
+            .env("HOME", home)
+            .env("PI_CODING_AGENT_DIR", home.join("agent"))
+            .env("PI_OFFLINE", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+}
+
+/// A user with so many small extensions and a model on the server.
+fn home(extensions: usize, source: impl Fn(usize) -> String, server: &ModelServer) -> TempDir {
+    let home = TempDir::with_prefix("pi-bench-").expect("a temporary folder");
+    let agent = home.path().join("agent");
+    fs::create_dir_all(agent.join("extensions")).expect("a folder");
+    for n in 0..extensions {
+        let file = agent.join("extensions").join(format!("e{n}.ts"));
+        fs::write(file, source(n)).expect("a file");
+    }
+    fs::write(
+        agent.join("models.json"),
+        server.models_json(Api::AnthropicMessages),
+    )
+    .expect("a file");
+    fs::write(
+        agent.join("settings.json"),
+        json!({ "defaultProvider": model_server::PROVIDER, "defaultModel": model_server::MODEL })
+            .to_string(),
+    )
+    .expect("a file");
+    home
+}
+
+fn small(n: usize) -> String {
+    format!(
+        r#"
+import type {{ ExtensionAPI }} from "@mariozechner/pi-coding-agent";
+import {{ Type }} from "@sinclair/typebox";
+export default function (pi: ExtensionAPI) {{
+  pi.on("tool_call", async (event) => {{
+    if (event.toolName === "never{n}") return {{ block: true, reason: "no" }};
+  }});
+  pi.registerCommand("hello{n}", {{ description: "greets", handler: async (_, ctx) => ctx.ui.notify("hi") }});
+  pi.registerTool({{
+    name: "tool{n}", label: "Tool", description: "does nothing",
+    parameters: Type.Object({{ text: Type.String() }}),
+    async execute() {{ return {{ content: [{{ type: "text", text: "ok" }}], details: {{}} }}; }},
+  }});
+}}
+"#
+    )
+}
+
+struct Rpc {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Rpc {
+    fn spawn(program: &Program, home: &Path) -> Self {
+        let mut child = program
+            .command(home, &["--mode", "rpc", "--no-session"])
+            .spawn()
+            .expect("the program starts");
+        let stdin = child.stdin.take().expect("a pipe");
+        let stdout = child.stdout.take().expect("a pipe");
+        Self {
+            child,
+            stdin,
+            lines: BufReader::new(stdout).lines(),
+        }
+    }
+
+    async fn send(&mut self, command: Value) {
+        let line = format!("{command}\n");
+        self.stdin
+            .write_all(line.as_bytes())
+            .await
+            .expect("the program reads");
+    }
+
+    async fn until(&mut self, wanted: impl Fn(&str) -> bool) -> usize {
+        let mut seen = 0;
+        loop {
+            let line = self.lines.next_line().await.expect("the program writes");
+            let line = line.expect("the program goes on");
+            seen += 1;
+            if wanted(&line) {
+                return seen;
+            }
+        }
+    }
+
+    /// MiB that this process alone is charged with.
+    fn pss(&self) -> Option<f64> {
+        let pid = self.child.id()?;
+        let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+        let line = text.lines().find(|line| line.starts_with("Pss:"))?;
+        let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+        Some(kib / 1024.0)
+    }
+}
+
+pub async fn start_up(ours: &Program, original: Option<&Program>) {
+    let server = ModelServer::start().await;
+    let empty = home(0, small, &server);
+    let version = async |program: &Program, runs: usize| {
+        let mut times = Vec::new();
+        for _ in 0..runs {
+            let start = Instant::now();
+            let output = program.command(empty.path(), &["--version"]).output().await;
+            output.expect("the program runs");
+            times.push(start.elapsed().as_secs_f64() * 1000.0);
+        }
+        times
+    };
+    let mut mine = version(ours, RUNS).await;
+    let mut theirs = match original {
+        Some(program) => Some(version(program, ORIGINAL_RUNS).await),
+        None => None,
+    };
+    print("pi --version", "ms", &mut mine, theirs.as_deref_mut());
+    for extensions in [0, 10] {
+        let home = home(extensions, small, &server);
+        // Once for the caches.
+        get_state(ours, home.path(), 1).await;
+        let (mut times, mut weights) = get_state(ours, home.path(), RUNS).await;
+        let theirs = match original {
+            Some(program) => Some(get_state(program, home.path(), ORIGINAL_RUNS).await),
+            None => None,
+        };
+        let (mut other_times, mut other_weights) = theirs.unzip();
+        print(
+            &format!("rpc: spawn to get_state, {extensions} extensions"),
+            "ms",
+            &mut times,
+            other_times.as_deref_mut(),
+        );
+        print(
+            &format!("memory then (PSS), {extensions} extensions"),
+            "MiB",
+            &mut weights,
+            other_weights.as_deref_mut(),
+        );
+    }
+}
+
+async fn get_state(program: &Program, home: &Path, runs: usize) -> (Vec<f64>, Vec<f64>) {
+    let (mut times, mut weights) = (Vec::new(), Vec::new());
+    for _ in 0..runs {
+        let start = Instant::now();
+        let mut rpc = Rpc::spawn(program, home);
+        rpc.send(json!({ "id": "1", "type": "get_state" })).await;
+        rpc.until(|line| line.contains("\"response\"")).await;
+        times.push(start.elapsed().as_secs_f64() * 1000.0);
+        weights.extend(rpc.pss());
+    }
+    (times, weights)
+}
+
+/// Events per second of one answer in 2,000 pieces, from the first to the last.
+pub async fn stream(ours: &Program, original: Option<&Program>) {
+    let server = ModelServer::start().await;
+    let listener = |_| {
+        r#"
+import type { ExtensionAPI } from "@mariozechner/pi-coding-agent";
+export default function (pi: ExtensionAPI) {
+  let seen = 0;
+  pi.on("message_update", async () => { seen += 1; });
+}
+"#
+        .to_string()
+    };
+    for (what, extensions) in [("", 0), (", a message_update handler", 1)] {
+        let home = home(extensions, listener, &server);
+        let mut mine = answers(ours, home.path(), &server, 5).await;
+        let mut theirs = match original {
+            Some(program) => Some(answers(program, home.path(), &server, 2).await),
+            None => None,
+        };
+        print(
+            &format!("rpc: events/s, {DELTAS} deltas{what}"),
+            "/s",
+            &mut mine,
+            theirs.as_deref_mut(),
+        );
+    }
+}
+
+async fn answers(program: &Program, home: &Path, server: &ModelServer, runs: usize) -> Vec<f64> {
+    let mut rates = Vec::new();
+    for _ in 0..runs {
+        server.push(Answer::deltas(DELTAS, "word "));
+        let mut rpc = Rpc::spawn(program, home);
+        rpc.send(json!({ "id": "1", "type": "get_state" })).await;
+        rpc.until(|line| line.contains("\"response\"")).await;
+        rpc.send(json!({ "type": "prompt", "message": "go" })).await;
+        rpc.until(|line| line.starts_with("{\"type\":\"message_update\""))
+            .await;
+        let start = Instant::now();
+        let events = rpc
+            .until(|line| line.starts_with("{\"type\":\"agent_end\""))
+            .await;
+        rates.push(events as f64 / start.elapsed().as_secs_f64());
+    }
+    rates
+}

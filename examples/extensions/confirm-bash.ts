@@ -1,0 +1,38 @@
+// Asks before the agent runs a command that is hard to undo.
+//
+// A `tool_call` handler may block a tool; what it returns as `reason` is what the
+// model is told. Where there is nobody to ask (`pi -p`), such commands are blocked.
+import type { ExtensionAPI } from "@mariozechner/pi-coding-agent";
+import { isToolCallEventType } from "@mariozechner/pi-coding-agent";
+
+const RISKS: [pattern: RegExp, what: string][] = [
+  [/\brm\s+(-\w+\s+)*-\w*[rR]/, "deletes folders"],
+  [/\bgit\s+push\b.*(--force\b|\s-f\b)/, "rewrites a remote branch"],
+  [/\bgit\s+(reset\s+--hard|clean\s+-\w*f)/, "throws away changes"],
+  [/\bsudo\b/, "runs as another user"],
+  [/\b(mkfs|dd)\b.*\/dev\//, "writes to a device"],
+];
+
+const ONCE = "Run it";
+const ALWAYS = "Run it, and do not ask about this command again";
+const NEVER = "Do not run it";
+
+export default function (pi: ExtensionAPI) {
+  // Lives as long as this load of the extension: a reload or another session forgets it.
+  const allowed = new Set<string>();
+
+  pi.on("tool_call", async (event, ctx) => {
+    if (!isToolCallEventType("bash", event)) return;
+    const { command } = event.input;
+    const risk = RISKS.find(([pattern]) => pattern.test(command));
+    if (!risk || allowed.has(command)) return;
+    const [, what] = risk;
+    if (!ctx.hasUI) return { block: true, reason: `This ${what}, and nobody is there to confirm it` };
+
+    const answer = await ctx.ui.select(`This ${what}:\n${command}`, [ONCE, ALWAYS, NEVER]);
+    if (answer === ALWAYS) allowed.add(command);
+    if (answer === ONCE || answer === ALWAYS) return;
+    // `undefined`: the question was cancelled.
+    return { block: true, reason: "The user does not want this command to run" };
+  });
+}

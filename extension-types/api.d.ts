@@ -1,0 +1,187 @@
+// `pi`: what the factory of an extension is given.
+import type { Static, TSchema } from "@sinclair/typebox";
+import type { ImageContent, Model, TextContent } from "./pi-ai.js";
+import type { AgentToolResult, AgentToolUpdateCallback, ThinkingLevel, ToolExecutionMode } from "./pi-agent-core.js";
+import type { Component, KeyId } from "./pi-tui.js";
+import type { ExtensionCommandContext, ExtensionContext } from "./context.js";
+import type { ExtensionEvents } from "./events.js";
+import type { CustomMessage } from "./session.js";
+import type { Theme } from "./theme.js";
+
+export interface ToolRenderResultOptions {
+  expanded: boolean;
+  isPartial: boolean;
+}
+
+// deno-lint-ignore no-explicit-any
+export interface ToolRenderContext<TState = any, TArgs = any> {
+  args: TArgs;
+  toolCallId: string;
+  invalidate(): void;
+  lastComponent: Component | undefined;
+  /** One object per tool call, for the extension's own use. */
+  state: TState;
+  cwd: string;
+  executionStarted: boolean;
+  argsComplete: boolean;
+  isPartial: boolean;
+  expanded: boolean;
+  showImages: boolean;
+  isError: boolean;
+}
+
+// deno-lint-ignore no-explicit-any
+export interface ToolDefinition<TParams extends TSchema = TSchema, TDetails = unknown, TState = any> {
+  name: string;
+  label: string;
+  description: string;
+  /** One line for the list of tools in the system prompt. */
+  promptSnippet?: string;
+  promptGuidelines?: string[];
+  parameters: TParams;
+  renderShell?: "default" | "self";
+  prepareArguments?(args: unknown): Static<TParams>;
+  executionMode?: ToolExecutionMode;
+  execute(
+    toolCallId: string,
+    params: Static<TParams>,
+    signal: AbortSignal | undefined,
+    onUpdate: AgentToolUpdateCallback<TDetails> | undefined,
+    ctx: ExtensionContext,
+  ): Promise<AgentToolResult<TDetails>>;
+  renderCall?(args: Static<TParams>, theme: Theme, context: ToolRenderContext<TState, Static<TParams>>): Component;
+  renderResult?(
+    result: AgentToolResult<TDetails>,
+    options: ToolRenderResultOptions,
+    theme: Theme,
+    context: ToolRenderContext<TState, Static<TParams>>,
+  ): Component;
+}
+
+/** Keeps the types of a tool that is defined on its own. */
+export function defineTool<TParams extends TSchema, TDetails = unknown, TState = unknown>(
+  tool: ToolDefinition<TParams, TDetails, TState>,
+  // deno-lint-ignore no-explicit-any
+): ToolDefinition<TParams, TDetails, TState> & ToolDefinition<any, any, any>;
+
+export interface AutocompleteItem {
+  value: string;
+  label: string;
+  description?: string;
+}
+
+export interface RegisteredCommand {
+  description?: string;
+  getArgumentCompletions?(
+    argumentPrefix: string,
+  ): AutocompleteItem[] | null | Promise<AutocompleteItem[] | null>;
+  handler(args: string, ctx: ExtensionCommandContext): Promise<void>;
+}
+
+export interface ExecOptions {
+  signal?: AbortSignal;
+  /** Milliseconds. */
+  timeout?: number;
+  cwd?: string;
+}
+export interface ExecResult {
+  stdout: string;
+  stderr: string;
+  code: number;
+  killed: boolean;
+}
+
+export interface SourceInfo {
+  path: string;
+  source: string;
+  scope: string;
+  origin: string;
+  baseDir?: string;
+}
+export interface ToolInfo {
+  name: string;
+  description: string;
+  parameters: unknown;
+  sourceInfo: SourceInfo;
+}
+export interface SlashCommandInfo {
+  name: string;
+  description?: string;
+  source: "extension" | "prompt" | "skill";
+  sourceInfo: SourceInfo;
+}
+
+export type MessageRenderer<T = unknown> = (
+  message: CustomMessage<T>,
+  options: { expanded: boolean },
+  theme: Theme,
+) => Component | undefined;
+
+export interface EventBus {
+  emit(channel: string, data: unknown): void;
+  /** Returns what ends the subscription. */
+  on(channel: string, handler: (data: unknown) => void): () => void;
+}
+export interface EventBusController extends EventBus {
+  clear(): void;
+}
+
+export type ExtensionHandler<E, R = unknown> = (
+  event: E,
+  ctx: ExtensionContext,
+  // deno-lint-ignore no-confusing-void-type
+) => Promise<R | void> | R | void;
+
+type Listen = {
+  [K in keyof ExtensionEvents]: (
+    event: K,
+    handler: ExtensionHandler<ExtensionEvents[K][0], ExtensionEvents[K][1]>,
+  ) => void;
+}[keyof ExtensionEvents];
+/** One overload per event: with a type parameter, answers would lose their literal types. */
+type Overloads<U> = (U extends unknown ? (member: U) => void : never) extends (all: infer I) => void ? I : never;
+
+export interface ExtensionAPI {
+  on: Overloads<Listen>;
+  registerTool<TParams extends TSchema, TDetails = unknown, TState = unknown>(
+    tool: ToolDefinition<TParams, TDetails, TState>,
+  ): void;
+  registerCommand(name: string, options: RegisteredCommand): void;
+  registerShortcut(
+    shortcut: KeyId,
+    options: { description?: string; handler(ctx: ExtensionContext): Promise<void> | void },
+  ): void;
+  registerFlag(
+    name: string,
+    options: { description?: string; type: "boolean" | "string"; default?: boolean | string },
+  ): void;
+  /** Without `--`; only flags that this extension registered. */
+  getFlag(name: string): boolean | string | undefined;
+  registerMessageRenderer<T = unknown>(customType: string, renderer: MessageRenderer<T>): void;
+  sendMessage<T = unknown>(
+    message: Pick<CustomMessage<T>, "customType" | "content" | "display" | "details">,
+    options?: { triggerTurn?: boolean; deliverAs?: "steer" | "followUp" | "nextTurn" },
+  ): void;
+  sendUserMessage(
+    content: string | (TextContent | ImageContent)[],
+    options?: { deliverAs?: "steer" | "followUp" },
+  ): void;
+  /** Stores data in the session that no model sees. */
+  appendEntry<T = unknown>(customType: string, data?: T): void;
+  setSessionName(name: string): void;
+  getSessionName(): string | undefined;
+  setLabel(entryId: string, label: string | undefined): void;
+  /** Never rejects: what cannot be started has code 1. */
+  exec(command: string, args: string[], options?: ExecOptions): Promise<ExecResult>;
+  getActiveTools(): string[];
+  setActiveTools(toolNames: string[]): void;
+  getAllTools(): ToolInfo[];
+  getCommands(): SlashCommandInfo[];
+  /** `false` if there is no key for it. */
+  setModel(model: Model): Promise<boolean>;
+  getThinkingLevel(): ThinkingLevel;
+  setThinkingLevel(level: ThinkingLevel): void;
+  events: EventBus;
+}
+
+export type ExtensionFactory = (pi: ExtensionAPI) => void | Promise<void>;

@@ -1,0 +1,125 @@
+// `ctx`: the session as handlers, tools and commands see it.
+import type { Model } from "./pi-ai.js";
+import type { Component, KeybindingsManager, TUI } from "./pi-tui.js";
+import type { CompactionResult } from "./events.js";
+import type { ReadonlySessionManager } from "./session.js";
+import type { Theme } from "./theme.js";
+
+export interface ExtensionUIDialogOptions {
+  signal?: AbortSignal;
+  /** Milliseconds; then the dialog ends as if it were cancelled. */
+  timeout?: number;
+}
+
+export type WidgetPlacement = "aboveEditor" | "belowEditor";
+
+/**
+ * What needs a terminal that draws (components, footer, header, editor) does nothing
+ * in the other modes: `custom` answers `undefined`.
+ */
+export interface ExtensionUIContext {
+  select(title: string, options: string[], opts?: ExtensionUIDialogOptions): Promise<string | undefined>;
+  confirm(title: string, message: string, opts?: ExtensionUIDialogOptions): Promise<boolean>;
+  input(title: string, placeholder?: string, opts?: ExtensionUIDialogOptions): Promise<string | undefined>;
+  editor(title: string, prefill?: string): Promise<string | undefined>;
+  notify(message: string, type?: "info" | "warning" | "error"): void;
+  setStatus(key: string, text: string | undefined): void;
+  setWidget(
+    key: string,
+    content: string[] | ((tui: TUI, theme: Theme) => Component & { dispose?(): void }) | undefined,
+    options?: { placement?: WidgetPlacement },
+  ): void;
+  setTitle(title: string): void;
+  setEditorText(text: string): void;
+  getEditorText(): string;
+  pasteToEditor(text: string): void;
+  custom<T>(
+    factory: (
+      tui: TUI,
+      theme: Theme,
+      keybindings: KeybindingsManager,
+      done: (result: T) => void,
+    ) => (Component & { dispose?(): void }) | Promise<Component & { dispose?(): void }>,
+    options?: { overlay?: boolean; overlayOptions?: unknown; onHandle?: (handle: unknown) => void },
+  ): Promise<T>;
+  onTerminalInput(handler: (data: string) => { consume?: boolean; data?: string } | undefined): () => void;
+  setWorkingMessage(message?: string): void;
+  setWorkingIndicator(options?: { frames?: string[]; intervalMs?: number }): void;
+  setHiddenThinkingLabel(label?: string): void;
+  setFooter(factory: ((tui: TUI, theme: Theme, footerData: never) => Component) | undefined): void;
+  setHeader(factory: ((tui: TUI, theme: Theme) => Component) | undefined): void;
+  setEditorComponent(factory: unknown): void;
+  readonly theme: Theme;
+  getAllThemes(): { name: string; path: string | undefined }[];
+  getTheme(name: string): Theme | undefined;
+  setTheme(theme: string | Theme): { success: boolean; error?: string };
+  getToolsExpanded(): boolean;
+  setToolsExpanded(expanded: boolean): void;
+}
+
+export interface ContextUsage {
+  /** `null` if not known yet. */
+  tokens: number | null;
+  contextWindow: number;
+  percent: number | null;
+}
+
+export interface CompactOptions {
+  customInstructions?: string;
+  onComplete?(result: CompactionResult): void;
+  onError?(error: Error): void;
+}
+
+export type ModelCredentials =
+  | { ok: true; apiKey?: string; headers?: Record<string, string> }
+  | { ok: false; error: string };
+
+export interface ModelRegistry {
+  find(provider: string, modelId: string): Model | undefined;
+  getAll(): Model[];
+  getAvailable(): Model[];
+  getError(): string | undefined;
+  hasConfiguredAuth(model: Model): boolean;
+  getApiKeyAndHeaders(model: Model): Promise<ModelCredentials>;
+  getApiKeyForProvider(provider: string): Promise<string | undefined>;
+  refresh(): void;
+}
+
+export interface ExtensionContext {
+  ui: ExtensionUIContext;
+  /** Whether somebody can answer dialogs. */
+  readonly hasUI: boolean;
+  readonly mode: string;
+  readonly cwd: string;
+  sessionManager: ReadonlySessionManager;
+  modelRegistry: ModelRegistry;
+  readonly model: Model | undefined;
+  readonly thinkingLevel: string;
+  /** Aborted with the run of the agent in which the context was made. */
+  signal: AbortSignal | undefined;
+  isIdle(): boolean;
+  abort(): void;
+  hasPendingMessages(): boolean;
+  shutdown(): void;
+  getContextUsage(): ContextUsage | undefined;
+  getSystemPrompt(): string;
+  /** Returns at once; the callbacks tell how it went. */
+  compact(options?: CompactOptions): void;
+}
+
+interface Cancelled {
+  cancelled: boolean;
+}
+
+/** What commands get in addition. */
+export interface ExtensionCommandContext extends ExtensionContext {
+  waitForIdle(): Promise<void>;
+  newSession(options?: { parentSession?: string }): Promise<Cancelled>;
+  switchSession(sessionPath: string): Promise<Cancelled>;
+  fork(entryId: string, options?: { position?: "before" | "at" }): Promise<Cancelled>;
+  navigateTree(
+    targetId: string,
+    options?: { summarize?: boolean; customInstructions?: string; replaceInstructions?: boolean; label?: string },
+  ): Promise<Cancelled>;
+  reload(): Promise<void>;
+}

@@ -1,0 +1,293 @@
+// What `pi.on` can listen to, and what handlers may answer.
+import type { AssistantMessageEvent, ImageContent, Model, TextContent, ToolResultMessage } from "./pi-ai.js";
+import type {
+  AgentMessage,
+  BranchSummaryEntry,
+  CompactionEntry,
+  CustomMessage,
+  SessionEntry,
+} from "./session.js";
+
+export interface ResourcesDiscoverEvent {
+  type: "resources_discover";
+  cwd: string;
+  reason: "startup" | "reload";
+}
+export interface ResourcesDiscoverResult {
+  skillPaths?: string[];
+  promptPaths?: string[];
+  themePaths?: string[];
+}
+
+export interface SessionStartEvent {
+  type: "session_start";
+  reason: "startup" | "reload" | "new" | "resume" | "fork";
+  previousSessionFile?: string;
+}
+export interface SessionShutdownEvent {
+  type: "session_shutdown";
+}
+export interface SessionBeforeSwitchEvent {
+  type: "session_before_switch";
+  reason: "new" | "resume";
+  targetSessionFile?: string;
+}
+export interface SessionBeforeForkEvent {
+  type: "session_before_fork";
+  entryId: string;
+}
+export interface CancelResult {
+  cancel?: boolean;
+}
+export type SessionBeforeSwitchResult = CancelResult;
+export type SessionBeforeForkResult = CancelResult;
+
+export interface CompactionPreparation {
+  firstKeptEntryId: string;
+  messagesToSummarize: AgentMessage[];
+  turnPrefixMessages: AgentMessage[];
+  isSplitTurn: boolean;
+  tokensBefore: number;
+  previousSummary?: string;
+  fileOps: unknown;
+  settings: { enabled: boolean; reserveTokens: number; keepRecentTokens: number };
+}
+export interface SessionBeforeCompactEvent {
+  type: "session_before_compact";
+  preparation: CompactionPreparation;
+  branchEntries: SessionEntry[];
+  customInstructions?: string;
+  signal: AbortSignal;
+}
+export interface CompactionResult<T = unknown> {
+  summary: string;
+  firstKeptEntryId: string;
+  tokensBefore: number;
+  details?: T;
+}
+export interface SessionBeforeCompactResult extends CancelResult {
+  compaction?: CompactionResult;
+}
+export interface SessionCompactEvent {
+  type: "session_compact";
+  compactionEntry: CompactionEntry;
+  fromExtension: boolean;
+}
+
+export interface TreePreparation {
+  targetId: string;
+  oldLeafId: string | null;
+  commonAncestorId: string | null;
+  entriesToSummarize: SessionEntry[];
+  userWantsSummary: boolean;
+  customInstructions?: string;
+  replaceInstructions?: boolean;
+  label?: string;
+}
+export interface SessionBeforeTreeEvent {
+  type: "session_before_tree";
+  preparation: TreePreparation;
+  signal: AbortSignal;
+}
+export interface SessionBeforeTreeResult extends CancelResult {
+  summary?: { summary: string; details?: unknown };
+  customInstructions?: string;
+  replaceInstructions?: boolean;
+  label?: string;
+}
+export interface SessionTreeEvent {
+  type: "session_tree";
+  newLeafId: string | null;
+  oldLeafId: string | null;
+  summaryEntry?: BranchSummaryEntry;
+  fromExtension?: boolean;
+}
+
+export interface ContextEvent {
+  type: "context";
+  /** May be changed in place. */
+  messages: AgentMessage[];
+}
+export interface ContextEventResult {
+  messages?: AgentMessage[];
+}
+export interface BeforeProviderRequestEvent {
+  type: "before_provider_request";
+  /** In the words of the provider's API. */
+  payload: unknown;
+}
+export interface AfterProviderResponseEvent {
+  type: "after_provider_response";
+  status: number;
+  headers: Record<string, string>;
+}
+
+export interface BeforeAgentStartEvent {
+  type: "before_agent_start";
+  prompt: string;
+  images?: ImageContent[];
+  systemPrompt: string;
+}
+export interface BeforeAgentStartEventResult {
+  message?: Pick<CustomMessage, "customType" | "content" | "display" | "details">;
+  systemPrompt?: string;
+}
+export interface AgentStartEvent {
+  type: "agent_start";
+}
+export interface AgentEndEvent {
+  type: "agent_end";
+  messages: AgentMessage[];
+}
+export interface TurnStartEvent {
+  type: "turn_start";
+  turnIndex: number;
+  timestamp: number;
+}
+export interface TurnEndEvent {
+  type: "turn_end";
+  turnIndex: number;
+  message: AgentMessage;
+  toolResults: ToolResultMessage[];
+}
+export interface MessageStartEvent {
+  type: "message_start";
+  message: AgentMessage;
+}
+export interface MessageUpdateEvent {
+  type: "message_update";
+  message: AgentMessage;
+  assistantMessageEvent: AssistantMessageEvent;
+}
+export interface MessageEndEvent {
+  type: "message_end";
+  message: AgentMessage;
+}
+
+interface ToolExecution {
+  toolCallId: string;
+  toolName: string;
+}
+export interface ToolExecutionStartEvent extends ToolExecution {
+  type: "tool_execution_start";
+  // deno-lint-ignore no-explicit-any
+  args: any;
+}
+export interface ToolExecutionUpdateEvent extends ToolExecution {
+  type: "tool_execution_update";
+  // deno-lint-ignore no-explicit-any
+  args: any;
+  // deno-lint-ignore no-explicit-any
+  partialResult: any;
+}
+export interface ToolExecutionEndEvent extends ToolExecution {
+  type: "tool_execution_end";
+  // deno-lint-ignore no-explicit-any
+  result: any;
+  isError: boolean;
+}
+
+export interface ModelSelectEvent {
+  type: "model_select";
+  model: Model;
+  previousModel: Model | undefined;
+  source: "set" | "cycle" | "restore";
+}
+
+/** Arguments of the built-in tools. */
+export interface BuiltInToolInputs {
+  bash: { command: string; timeout?: number };
+  read: { path: string; offset?: number; limit?: number };
+  edit: { path: string; edits: { oldText: string; newText: string }[] };
+  write: { path: string; content: string };
+  grep: {
+    pattern: string;
+    path?: string;
+    glob?: string;
+    ignoreCase?: boolean;
+    literal?: boolean;
+    context?: number;
+    limit?: number;
+  };
+  find: { pattern: string; path?: string; limit?: number };
+  ls: { path?: string; limit?: number };
+}
+
+/** `input` may be changed in place. `isToolCallEventType` tells built-in tools apart. */
+export interface ToolCallEvent extends ToolExecution {
+  type: "tool_call";
+  input: Record<string, unknown>;
+}
+export interface ToolCallEventResult {
+  block?: boolean;
+  /** What the model is told. */
+  reason?: string;
+}
+// deno-lint-ignore no-explicit-any
+export interface ToolResultEvent<TDetails = any> extends ToolExecution {
+  type: "tool_result";
+  input: Record<string, unknown>;
+  content: (TextContent | ImageContent)[];
+  details: TDetails;
+  isError: boolean;
+}
+export interface ToolResultEventResult {
+  content?: (TextContent | ImageContent)[];
+  details?: unknown;
+  isError?: boolean;
+}
+
+export interface UserBashEvent {
+  type: "user_bash";
+  command: string;
+  excludeFromContext: boolean;
+  cwd: string;
+}
+export interface UserBashEventResult {
+  operations?: unknown;
+  result?: { output: string; exitCode: number | undefined; cancelled: boolean; truncated: boolean };
+}
+
+export interface InputEvent {
+  type: "input";
+  text: string;
+  images?: ImageContent[];
+  source: "interactive" | "rpc" | "extension";
+}
+export type InputEventResult =
+  | { action: "continue" }
+  | { action: "transform"; text: string; images?: ImageContent[] }
+  | { action: "handled" };
+
+/** By name: the event, and what a handler may answer. */
+export interface ExtensionEvents {
+  resources_discover: [ResourcesDiscoverEvent, ResourcesDiscoverResult];
+  session_start: [SessionStartEvent, unknown];
+  session_shutdown: [SessionShutdownEvent, unknown];
+  session_before_switch: [SessionBeforeSwitchEvent, SessionBeforeSwitchResult];
+  session_before_fork: [SessionBeforeForkEvent, SessionBeforeForkResult];
+  session_before_compact: [SessionBeforeCompactEvent, SessionBeforeCompactResult];
+  session_compact: [SessionCompactEvent, unknown];
+  session_before_tree: [SessionBeforeTreeEvent, SessionBeforeTreeResult];
+  session_tree: [SessionTreeEvent, unknown];
+  context: [ContextEvent, ContextEventResult];
+  before_provider_request: [BeforeProviderRequestEvent, unknown];
+  after_provider_response: [AfterProviderResponseEvent, unknown];
+  before_agent_start: [BeforeAgentStartEvent, BeforeAgentStartEventResult];
+  agent_start: [AgentStartEvent, unknown];
+  agent_end: [AgentEndEvent, unknown];
+  turn_start: [TurnStartEvent, unknown];
+  turn_end: [TurnEndEvent, unknown];
+  message_start: [MessageStartEvent, unknown];
+  message_update: [MessageUpdateEvent, unknown];
+  message_end: [MessageEndEvent, unknown];
+  tool_execution_start: [ToolExecutionStartEvent, unknown];
+  tool_execution_update: [ToolExecutionUpdateEvent, unknown];
+  tool_execution_end: [ToolExecutionEndEvent, unknown];
+  model_select: [ModelSelectEvent, unknown];
+  tool_call: [ToolCallEvent, ToolCallEventResult];
+  tool_result: [ToolResultEvent, ToolResultEventResult];
+  user_bash: [UserBashEvent, UserBashEventResult];
+  input: [InputEvent, InputEventResult];
+}
+export type ExtensionEvent = ExtensionEvents[keyof ExtensionEvents][0];

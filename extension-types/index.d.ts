@@ -1,0 +1,94 @@
+// `@mariozechner/pi-coding-agent`: what extensions are written against.
+import type { EventBusController } from "./api.js";
+import type { BuiltInToolInputs, ToolCallEvent, ToolResultEvent } from "./events.js";
+import type { Message } from "./pi-ai.js";
+import type { Component, Container, TUI } from "./pi-tui.js";
+import type { AgentMessage, CompactionEntry, SessionEntry } from "./session.js";
+import type { Theme } from "./theme.js";
+
+export type * from "./context.js";
+export type * from "./events.js";
+export type * from "./session.js";
+export type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from "./pi-agent-core.js";
+export type { KeybindingsManager } from "./pi-tui.js";
+export * from "./api.js";
+export * from "./theme.js";
+
+export const VERSION: string;
+export function getAgentDir(): string;
+export function createEventBus(): EventBusController;
+
+/** Tells the calls of one tool apart; the arguments of built-in tools are known. */
+export function isToolCallEventType<K extends keyof BuiltInToolInputs>(
+  toolName: K,
+  event: ToolCallEvent,
+): event is ToolCallEvent & { toolName: K; input: BuiltInToolInputs[K] };
+export function isToolCallEventType<TName extends string, TInput extends Record<string, unknown>>(
+  toolName: TName,
+  event: ToolCallEvent,
+): event is ToolCallEvent & { toolName: TName; input: TInput };
+
+type IsResult<K extends string> = (event: ToolResultEvent) => event is ToolResultEvent & { toolName: K };
+export const isBashToolResult: IsResult<"bash">;
+export const isReadToolResult: IsResult<"read">;
+export const isEditToolResult: IsResult<"edit">;
+export const isWriteToolResult: IsResult<"write">;
+export const isGrepToolResult: IsResult<"grep">;
+export const isFindToolResult: IsResult<"find">;
+export const isLsToolResult: IsResult<"ls">;
+
+/** Runs `fn` while no tool and no other extension changes the file. */
+export function withFileMutationQueue<T>(filePath: string, fn: () => Promise<T>): Promise<T>;
+
+export const DEFAULT_MAX_BYTES: number;
+export const DEFAULT_MAX_LINES: number;
+export interface TruncationOptions {
+  maxLines?: number;
+  maxBytes?: number;
+}
+export interface TruncationResult {
+  content: string;
+  truncated: boolean;
+  truncatedBy: "lines" | "bytes" | null;
+  totalLines: number;
+  totalBytes: number;
+  outputLines: number;
+  outputBytes: number;
+  lastLinePartial: boolean;
+  firstLineExceedsLimit: boolean;
+  maxLines: number;
+  maxBytes: number;
+}
+export function formatSize(bytes: number): string;
+export function truncateHead(content: string, options?: TruncationOptions): TruncationResult;
+export function truncateTail(content: string, options?: TruncationOptions): TruncationResult;
+export function truncateLine(line: string, maxChars?: number): { text: string; wasTruncated: boolean };
+
+export function convertToLlm(messages: AgentMessage[]): Message[];
+export function serializeConversation(messages: Message[]): string;
+export const CURRENT_SESSION_VERSION: number;
+export function parseSessionEntries(content: string): SessionEntry[];
+export function getLatestCompactionEntry(entries: SessionEntry[]): CompactionEntry | null;
+
+export function parseFrontmatter<T extends Record<string, unknown> = Record<string, unknown>>(
+  content: string,
+): { frontmatter: T; body: string };
+export function stripFrontmatter(content: string): string;
+export function getLanguageFromPath(filePath: string): string | undefined;
+
+export function keyText(keybinding: string): string;
+export function keyHint(keybinding: string, description: string): string;
+export function rawKeyHint(key: string, description: string): string;
+
+export class DynamicBorder implements Component {
+  constructor(color?: (text: string) => string);
+  invalidate(): void;
+  render(width: number): string[];
+}
+export class BorderedLoader extends Container {
+  constructor(tui: TUI, theme: Theme, message: string, options?: { cancellable?: boolean });
+  readonly signal: AbortSignal;
+  set onAbort(handler: (() => void) | undefined);
+  handleInput(data: string): void;
+  dispose(): void;
+}

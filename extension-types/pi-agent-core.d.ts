@@ -1,0 +1,27 @@
+// `@mariozechner/pi-agent-core`: the types that extensions take from there.
+import type { Static, TSchema } from "@sinclair/typebox";
+import type { ImageContent, TextContent, ThinkingLevel as Thinking, Tool } from "./pi-ai.js";
+
+export type { AgentMessage } from "./session.js";
+
+export type ThinkingLevel = "off" | Thinking;
+export type ToolExecutionMode = "sequential" | "parallel";
+
+export interface AgentToolResult<TDetails> {
+  /** For the model. */
+  content: (TextContent | ImageContent)[];
+  /** For the user interface and for extensions; stored in the session. */
+  details: TDetails;
+}
+
+export type AgentToolUpdateCallback<TDetails = unknown> = (partialResult: AgentToolResult<TDetails>) => void;
+
+export interface AgentTool<TParameters extends TSchema = TSchema, TDetails = unknown> extends Tool<TParameters> {
+  label: string;
+  execute(
+    toolCallId: string,
+    params: Static<TParameters>,
+    signal?: AbortSignal,
+    onUpdate?: AgentToolUpdateCallback<TDetails>,
+  ): Promise<AgentToolResult<TDetails>>;
+}

@@ -1,0 +1,215 @@
+// `@mariozechner/pi-ai`: messages, models, and asking models.
+import type { Static, TSchema, TUnsafe } from "@sinclair/typebox";
+
+export { Type } from "@sinclair/typebox";
+export type { Static, TSchema };
+
+export interface TextContent {
+  type: "text";
+  text: string;
+  /** Belongs to the provider that sent it. */
+  textSignature?: string;
+}
+
+export interface ImageContent {
+  type: "image";
+  /** Base64. */
+  data: string;
+  mimeType: string;
+}
+
+export interface ThinkingContent {
+  type: "thinking";
+  thinking: string;
+  thinkingSignature?: string;
+  /** The provider hides the text; the signature holds it encrypted. */
+  redacted?: boolean;
+}
+
+export interface ToolCall {
+  type: "toolCall";
+  id: string;
+  name: string;
+  // deno-lint-ignore no-explicit-any
+  arguments: Record<string, any>;
+  thoughtSignature?: string;
+}
+
+/** US dollars. */
+export interface Cost {
+  input: number;
+  output: number;
+  cacheRead: number;
+  cacheWrite: number;
+  total: number;
+}
+
+/** Tokens. */
+export interface Usage {
+  input: number;
+  output: number;
+  cacheRead: number;
+  cacheWrite: number;
+  totalTokens: number;
+  cost: Cost;
+}
+
+export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
+
+export interface UserMessage {
+  role: "user";
+  content: string | (TextContent | ImageContent)[];
+  /** Milliseconds since 1970, as everywhere. */
+  timestamp: number;
+}
+
+export interface AssistantMessage {
+  role: "assistant";
+  content: (TextContent | ThinkingContent | ToolCall)[];
+  api: Api;
+  provider: Provider;
+  /** The id of the model. */
+  model: string;
+  responseId?: string;
+  usage: Usage;
+  stopReason: StopReason;
+  errorMessage?: string;
+  timestamp: number;
+}
+
+// deno-lint-ignore no-explicit-any
+export interface ToolResultMessage<TDetails = any> {
+  role: "toolResult";
+  toolCallId: string;
+  toolName: string;
+  content: (TextContent | ImageContent)[];
+  details?: TDetails;
+  isError: boolean;
+  timestamp: number;
+}
+
+export type Message = UserMessage | AssistantMessage | ToolResultMessage;
+
+export type Api = string;
+export type Provider = string;
+export type ThinkingLevel = "minimal" | "low" | "medium" | "high" | "xhigh";
+
+export interface Model<TApi extends Api = Api> {
+  id: string;
+  name: string;
+  api: TApi;
+  provider: Provider;
+  baseUrl: string;
+  reasoning: boolean;
+  input: ("text" | "image")[];
+  /** US dollars per million tokens. */
+  cost: Omit<Cost, "total">;
+  contextWindow: number;
+  maxTokens: number;
+  headers?: Record<string, string>;
+  compat?: Record<string, unknown>;
+}
+
+export interface Tool<TParameters extends TSchema = TSchema> {
+  name: string;
+  description: string;
+  parameters: TParameters;
+}
+
+export interface Context {
+  systemPrompt?: string;
+  messages: Message[];
+  tools?: Tool[];
+}
+
+export interface StreamOptions {
+  apiKey?: string;
+  signal?: AbortSignal;
+  temperature?: number;
+  maxTokens?: number;
+  sessionId?: string;
+  headers?: Record<string, string>;
+  [option: string]: unknown;
+}
+
+export interface SimpleStreamOptions extends StreamOptions {
+  reasoning?: ThinkingLevel;
+}
+
+interface WithPartial {
+  partial: AssistantMessage;
+}
+interface Indexed extends WithPartial {
+  contentIndex: number;
+}
+
+export type AssistantMessageEvent =
+  | ({ type: "start" } & WithPartial)
+  | ({ type: "text_start" | "thinking_start" | "toolcall_start" } & Indexed)
+  | ({ type: "text_delta" | "thinking_delta" | "toolcall_delta"; delta: string } & Indexed)
+  | ({ type: "text_end" | "thinking_end"; content: string } & Indexed)
+  | ({ type: "toolcall_end"; toolCall: ToolCall } & Indexed)
+  | { type: "done"; reason: "stop" | "length" | "toolUse"; message: AssistantMessage }
+  | { type: "error"; reason: "aborted" | "error"; error: AssistantMessage };
+
+export class EventStream<T, R = T> implements AsyncIterable<T> {
+  constructor(isComplete: (event: T) => boolean, extractResult: (event: T) => R);
+  push(event: T): void;
+  end(result?: R): void;
+  result(): Promise<R>;
+  [Symbol.asyncIterator](): AsyncIterator<T>;
+}
+
+export class AssistantMessageEventStream extends EventStream<AssistantMessageEvent, AssistantMessage> {
+  constructor();
+}
+
+export function createAssistantMessageEventStream(): AssistantMessageEventStream;
+
+export function stream(model: Model, context: Context, options?: StreamOptions): AssistantMessageEventStream;
+export function streamSimple(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
+export function complete(model: Model, context: Context, options?: StreamOptions): Promise<AssistantMessage>;
+export function completeSimple(model: Model, context: Context, options?: SimpleStreamOptions): Promise<AssistantMessage>;
+
+type Stream = (model: Model, context: Context, options?: StreamOptions) => AssistantMessageEventStream;
+type SimpleStream = (model: Model, context: Context, options?: SimpleStreamOptions) => AssistantMessageEventStream;
+/** For providers that speak a known API: asks through it, whichever API the model names. */
+export const streamAnthropic: Stream;
+export const streamSimpleAnthropic: SimpleStream;
+export const streamOpenAICompletions: Stream;
+export const streamSimpleOpenAICompletions: SimpleStream;
+export const streamOpenAIResponses: Stream;
+export const streamSimpleOpenAIResponses: SimpleStream;
+
+export interface ApiProvider {
+  api: Api;
+  stream(model: Model, context: Context, options?: StreamOptions): AssistantMessageEventStream;
+  streamSimple(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
+}
+
+export function registerApiProvider(provider: ApiProvider, sourceId?: string): void;
+/** Those that extensions registered; pi's own have no functions in JavaScript. */
+export function getApiProvider(api: Api): ApiProvider | undefined;
+export function getApiProviders(): ApiProvider[];
+export function unregisterApiProviders(sourceId: string): void;
+export function clearApiProviders(): void;
+
+export function getModel(provider: Provider, modelId: string): Model | undefined;
+export function getModels(provider: Provider): Model[];
+export function getProviders(): Provider[];
+/** Fills in and gives back `usage.cost`. */
+export function calculateCost(model: Model, usage: Usage): Cost;
+export function supportsXhigh(model: Model): boolean;
+export function modelsAreEqual(a: Model | null | undefined, b: Model | null | undefined): boolean;
+export function getEnvApiKey(provider: Provider): string | undefined;
+
+/** A choice of strings in the form that every provider understands. */
+export function StringEnum<T extends readonly string[]>(
+  values: T,
+  options?: { description?: string; default?: T[number] },
+): TUnsafe<T[number]>;
+/** Throws an error that a model understands. */
+export function validateToolArguments(tool: Tool, toolCall: ToolCall): Record<string, unknown>;
+export function validateToolCall(tools: Tool[], toolCall: ToolCall): Record<string, unknown>;
+export function parseStreamingJson(partialJson: string | undefined): unknown;
+export function isContextOverflow(message: AssistantMessage, contextWindow?: number): boolean;

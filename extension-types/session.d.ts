@@ -1,0 +1,160 @@
+// What a session consists of.
+import type { ImageContent, Message, TextContent } from "./pi-ai.js";
+
+type Content = string | (TextContent | ImageContent)[];
+
+/** A command that the user ran with `!`. */
+export interface BashExecutionMessage {
+  role: "bashExecution";
+  command: string;
+  output: string;
+  exitCode: number | undefined;
+  cancelled: boolean;
+  truncated: boolean;
+  fullOutputPath?: string;
+  /** Ran with `!!`: the model does not see it. */
+  excludeFromContext?: boolean;
+  timestamp: number;
+}
+
+/** A message of an extension. */
+export interface CustomMessage<T = unknown> {
+  role: "custom";
+  customType: string;
+  content: Content;
+  display: boolean;
+  details?: T;
+  timestamp: number;
+}
+
+export interface BranchSummaryMessage {
+  role: "branchSummary";
+  summary: string;
+  fromId: string;
+  timestamp: number;
+}
+
+export interface CompactionSummaryMessage {
+  role: "compactionSummary";
+  summary: string;
+  tokensBefore: number;
+  timestamp: number;
+}
+
+export type AgentMessage =
+  | Message
+  | BashExecutionMessage
+  | CustomMessage
+  | BranchSummaryMessage
+  | CompactionSummaryMessage;
+
+export interface SessionHeader {
+  type: "session";
+  version?: number;
+  id: string;
+  /** ISO 8601. */
+  timestamp: string;
+  cwd: string;
+  parentSession?: string;
+}
+
+export interface SessionEntryBase {
+  type: string;
+  id: string;
+  parentId: string | null;
+  timestamp: string;
+}
+export interface SessionMessageEntry extends SessionEntryBase {
+  type: "message";
+  message: AgentMessage;
+}
+export interface ThinkingLevelChangeEntry extends SessionEntryBase {
+  type: "thinking_level_change";
+  thinkingLevel: string;
+}
+export interface ModelChangeEntry extends SessionEntryBase {
+  type: "model_change";
+  provider: string;
+  modelId: string;
+}
+export interface CompactionEntry<T = unknown> extends SessionEntryBase {
+  type: "compaction";
+  summary: string;
+  firstKeptEntryId: string;
+  tokensBefore: number;
+  details?: T;
+  fromHook?: boolean;
+}
+export interface BranchSummaryEntry<T = unknown> extends SessionEntryBase {
+  type: "branch_summary";
+  fromId: string;
+  summary: string;
+  details?: T;
+  fromHook?: boolean;
+}
+/** Data of an extension that no model sees. */
+export interface CustomEntry<T = unknown> extends SessionEntryBase {
+  type: "custom";
+  customType: string;
+  data?: T;
+}
+/** A message of an extension that models see. */
+export interface CustomMessageEntry<T = unknown> extends SessionEntryBase {
+  type: "custom_message";
+  customType: string;
+  content: Content;
+  details?: T;
+  display: boolean;
+}
+export interface LabelEntry extends SessionEntryBase {
+  type: "label";
+  targetId: string;
+  label: string | undefined;
+}
+export interface SessionInfoEntry extends SessionEntryBase {
+  type: "session_info";
+  name?: string;
+}
+export type SessionEntry =
+  | SessionMessageEntry
+  | ThinkingLevelChangeEntry
+  | ModelChangeEntry
+  | CompactionEntry
+  | BranchSummaryEntry
+  | CustomEntry
+  | CustomMessageEntry
+  | LabelEntry
+  | SessionInfoEntry;
+
+export interface SessionTreeNode {
+  entry: SessionEntry;
+  children: SessionTreeNode[];
+  label?: string;
+}
+
+export interface SessionContext {
+  messages: AgentMessage[];
+  thinkingLevel: string;
+  model: { provider: string; modelId: string } | null;
+}
+
+/** `ctx.sessionManager`. */
+export interface ReadonlySessionManager {
+  getCwd(): string;
+  getSessionDir(): string;
+  getSessionId(): string;
+  getSessionFile(): string | undefined;
+  isPersisted(): boolean;
+  getLeafId(): string | null;
+  getLeafEntry(): SessionEntry | undefined;
+  getEntry(id: string): SessionEntry | undefined;
+  getChildren(parentId: string | null): SessionEntry[];
+  getLabel(id: string): string | undefined;
+  /** From the first entry to the leaf, or to `fromId`. */
+  getBranch(fromId?: string): SessionEntry[];
+  getHeader(): SessionHeader | null;
+  getEntries(): SessionEntry[];
+  getTree(): SessionTreeNode[];
+  getSessionName(): string | undefined;
+  buildSessionContext(): SessionContext;
+}

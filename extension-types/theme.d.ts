@@ -1,0 +1,48 @@
+// Colours by purpose.
+import type { SelectListTheme, SettingsListTheme } from "./pi-tui.js";
+
+type ThemeBg =
+  | "selectedBg" | "userMessageBg" | "customMessageBg" | "toolPendingBg" | "toolSuccessBg" | "toolErrorBg";
+type ThemeColor =
+  | "accent" | "border" | "borderAccent" | "borderMuted" | "success" | "error" | "warning" | "muted" | "dim"
+  | "text" | "thinkingText" | "userMessageText" | "customMessageText" | "customMessageLabel" | "toolTitle"
+  | "toolOutput" | "mdHeading" | "mdLink" | "mdLinkUrl" | "mdCode" | "mdCodeBlock" | "mdCodeBlockBorder"
+  | "mdQuote" | "mdQuoteBorder" | "mdHr" | "mdListBullet" | "toolDiffAdded" | "toolDiffRemoved"
+  | "toolDiffContext" | "syntaxComment" | "syntaxKeyword" | "syntaxFunction" | "syntaxVariable" | "syntaxString"
+  | "syntaxNumber" | "syntaxType" | "syntaxOperator" | "syntaxPunctuation" | "thinkingOff" | "thinkingMinimal"
+  | "thinkingLow" | "thinkingMedium" | "thinkingHigh" | "thinkingXhigh" | "bashMode";
+type Paint = (text: string) => string;
+
+export type { ThemeBg, ThemeColor };
+
+export class Theme {
+  readonly name?: string;
+  readonly sourcePath?: string;
+  constructor(
+    fgColors: Record<ThemeColor, string | number>,
+    bgColors: Record<ThemeBg, string | number>,
+    mode: "truecolor" | "256color",
+    options?: { name?: string; sourcePath?: string },
+  );
+  fg(color: ThemeColor, text: string): string;
+  bg(color: ThemeBg, text: string): string;
+  bold(text: string): string;
+  italic(text: string): string;
+  underline(text: string): string;
+  inverse(text: string): string;
+  strikethrough(text: string): string;
+  getFgAnsi(color: ThemeColor): string;
+  getBgAnsi(color: ThemeBg): string;
+  getColorMode(): "truecolor" | "256color";
+  getThinkingBorderColor(level: string): Paint;
+  getBashModeBorderColor(): Paint;
+}
+
+export function initTheme(themeName?: string): void;
+export function getSelectListTheme(): SelectListTheme;
+export function getSettingsListTheme(): SettingsListTheme;
+export function getMarkdownTheme(): Record<
+  | "heading" | "link" | "linkUrl" | "code" | "codeBlock" | "codeBlockBorder" | "quote" | "quoteBorder" | "hr"
+  | "listBullet" | "bold" | "italic" | "strikethrough" | "underline",
+  Paint
+>;

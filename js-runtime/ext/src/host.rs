@@ -1,0 +1,77 @@
+//! What the program offers to the JavaScript it runs.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+/// One object per [`crate::Runtime`]. Called on the JavaScript thread: nothing
+/// here may wait for JavaScript.
+pub trait Host: Send + Sync + 'static {
+    /// Answers at once, while JavaScript stands still. `args` and the answer are
+    /// JSON; an empty answer is `undefined`.
+    fn call_sync(&self, method: &str, args: &str) -> Result<String, HostError>;
+
+    /// Everything that waits. The future runs on the JavaScript thread's event
+    /// loop; heavy work belongs on another thread. Dropped with the isolate.
+    fn call(
+        self: Arc<Self>,
+        method: String,
+        args: String,
+    ) -> BoxFuture<'static, Result<String, HostError>>;
+
+    /// What JavaScript wrote with `console.*` or `process.stdout`/`stderr`, whole
+    /// lines without their end.
+    fn console(&self, console: Console, line: &str);
+
+    /// Something went wrong that no call can report.
+    fn fault(&self, fault: Fault);
+}
+
+/// Becomes an `Error` (or the named class) in JavaScript.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct HostError {
+    /// `Error`, `TypeError` or `RangeError`.
+    pub class: &'static str,
+    pub message: String,
+}
+
+impl HostError {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            class: "Error",
+            message: message.into(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Console {
+    Out,
+    Err,
+}
+
+/// Trouble outside any call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A throw in a timer or another callback, or a rejection that nobody
+    /// handled. The isolate goes on. `message` has the mapped stack.
+    Uncaught { message: String },
+    /// `process.exit(code)` was called. It throws an error that names itself, so the
+    /// call that did it fails; the isolate and the process stay.
+    Exit { code: i32 },
+    /// The isolate was stopped (see `Stop`) and is gone.
+    Stopped(Stop),
+}
+
+/// Why an isolate ended. It is never resumed: promises that were pending would
+/// never settle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// JavaScript did not give the thread back within its deadline.
+    Deadline,
+    /// The heap limit was reached.
+    OutOfMemory,
+    /// The program asked for it.
+    Asked,
+}

@@ -1,0 +1,61 @@
+//! The deno_core extension `js_runtime`: the ops through which JavaScript reaches
+//! the program, and the list of the JavaScript that is in the snapshot. Used twice:
+//! by the build script that makes the snapshot, and at run time.
+
+mod host;
+mod modules;
+mod ops;
+pub mod text;
+
+use std::sync::Arc;
+
+pub use self::host::{Console, Fault, Host, HostError, Stop};
+pub use self::modules::{SCOPES, virtual_module, virtual_modules};
+pub use self::ops::EXIT_MESSAGE;
+
+/// Where this crate's build script installed its npm packages, esbuild among them;
+/// for the build script that makes the snapshot.
+pub const NPM_DIR: &str = concat!(env!("OUT_DIR"), "/npm");
+
+deno_core::extension!(
+    js_runtime,
+    deps = [runtime],
+    ops = [
+        ops::op_host_call,
+        ops::op_host_call_sync,
+        ops::op_virtual_module,
+        text::op_text_width,
+        text::op_text_truncate,
+        text::op_text_wrap,
+        text::op_text_slice,
+    ],
+    esm_entry_point = "ext:js_runtime/main.ts",
+    esm = [dir "../js", "main.ts"],
+    // "Lazy" means: evaluated when somebody imports it, which `main.ts` does while
+    // the snapshot is made. The names need a file extension: deno_runtime picks the
+    // parser by it.
+    lazy_loaded_esm = [
+        dir "../js",
+        "bridge.ts",
+        "bridge/api.ts",
+        "bridge/calls.ts",
+        "bridge/context.ts",
+        "bridge/events.ts",
+        "bridge/registry.ts",
+        "bridge/session.ts",
+        "bridge/theme.ts",
+        "bridge/ui.ts",
+        "connect.ts",
+        "host.ts",
+        "process.ts",
+        "require.ts",
+    ],
+    options = { host: Option<Arc<dyn Host>> },
+    middleware = ops::replace,
+    state = |state, options| {
+        if let Some(host) = options.host {
+            state.put::<Arc<dyn Host>>(host);
+        }
+    },
+    customizer = modules::add_files,
+);

@@ -1,0 +1,110 @@
+//! The modules that extensions import without installing them: which name leads
+//! to which module, and the files behind them. All of them are in the binary.
+
+use deno_core::{Extension, ExtensionFileSource};
+
+include!(concat!(env!("OUT_DIR"), "/virtual_modules.rs"));
+
+/// Both scopes that pi has been published under.
+pub const SCOPES: [&str; 2] = ["@mariozechner", "@earendil-works"];
+
+/// What follows the scope, and the module it leads to.
+const OWN_MODULES: &[(&str, &str)] = &[
+    ("pi-coding-agent", "pi:pi-coding-agent.ts"),
+    ("pi-tui", "pi:pi-tui.ts"),
+    ("pi-agent-core", "pi:pi-agent-core.ts"),
+    ("pi-ai", "pi:pi-ai.ts"),
+    // Newer versions split the root: everything that was there before is `compat`.
+    ("pi-ai/compat", "pi:pi-ai.ts"),
+    ("pi-ai/models", "pi:pi-ai.ts"),
+    ("pi-ai/oauth", "pi:pi-ai/oauth.ts"),
+];
+
+/// The module that an extension means by `name`, if it is one of ours.
+pub fn virtual_module(name: &str) -> Option<&'static str> {
+    if let Ok(found) = NPM_MODULES.binary_search_by_key(&name, |(name, _)| name) {
+        return Some(NPM_MODULES[found].1);
+    }
+    let (scope, rest) = name.split_once('/')?;
+    if !SCOPES.contains(&scope) {
+        return None;
+    }
+    OWN_MODULES
+        .iter()
+        .find(|(name, _)| *name == rest)
+        .map(|(_, specifier)| *specifier)
+}
+
+/// Every name that [`virtual_module`] knows, with its module.
+pub fn virtual_modules() -> impl Iterator<Item = (String, &'static str)> {
+    let own = SCOPES.iter().flat_map(|scope| {
+        OWN_MODULES
+            .iter()
+            .map(move |(name, specifier)| (format!("{scope}/{name}"), *specifier))
+    });
+    let npm = NPM_MODULES
+        .iter()
+        .map(|(name, specifier)| (name.to_string(), *specifier));
+    own.chain(npm)
+}
+
+/// Adds the files to an extension. They are read while the snapshot is made: what
+/// the bridge imports is evaluated then, the rest is kept as text by the crate that
+/// makes the snapshot.
+pub(crate) fn add_files(extension: &mut Extension) {
+    extension.lazy_loaded_esm_files.to_mut().extend(
+        FILES
+            .iter()
+            .map(|(specifier, path)| ExtensionFileSource::loaded_during_snapshot(specifier, path)),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_leads_to_a_file() {
+        for (name, specifier) in virtual_modules() {
+            assert!(
+                FILES.iter().any(|(file, _)| *file == specifier),
+                "{name} leads to {specifier}, which is not in the binary"
+            );
+            assert_eq!(virtual_module(&name), Some(specifier), "{name}");
+        }
+    }
+
+    #[test]
+    fn both_scopes_and_both_ages_of_typebox_are_known() {
+        let found = [
+            "@mariozechner/pi-tui",
+            "@earendil-works/pi-tui",
+            "@earendil-works/pi-ai/compat",
+            "@mariozechner/pi-ai/oauth",
+            "@sinclair/typebox",
+            "@sinclair/typebox/value",
+            "typebox",
+            "typebox/compile",
+            "@mariozechner/pi-unknown",
+            "@sinclair",
+            "yaml",
+        ]
+        .map(virtual_module);
+        assert_eq!(
+            found,
+            [
+                Some("pi:pi-tui.ts"),
+                Some("pi:pi-tui.ts"),
+                Some("pi:pi-ai.ts"),
+                Some("pi:pi-ai/oauth.ts"),
+                Some("pi:npm/sinclair-typebox/index.js"),
+                Some("pi:npm/sinclair-typebox/value.js"),
+                Some("pi:npm/typebox/index.js"),
+                Some("pi:npm/typebox/compile.js"),
+                None,
+                None,
+                None,
+            ]
+        );
+    }
+}

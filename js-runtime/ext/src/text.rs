@@ -1,0 +1,86 @@
+//! How text with escape sequences occupies terminal columns: width, truncation,
+//! wrapping and slicing. One implementation for the components that extensions
+//! build in JavaScript (through the ops below) and for the program itself, because
+//! a line that one of them believes to fit and the other does not breaks the screen.
+
+mod ansi;
+mod width;
+mod wrap;
+
+use deno_core::op2;
+
+pub use self::ansi::{Piece, pieces};
+pub use self::width::{Slice, grapheme_width, slice_columns, truncate_to_width, visible_width};
+pub use self::wrap::wrap_text;
+
+#[op2(fast)]
+#[smi]
+pub(crate) fn op_text_width(#[string] text: &str) -> u32 {
+    // A string longer than 4 GiB does not exist in V8.
+    visible_width(text) as u32
+}
+
+#[op2]
+#[string]
+pub(crate) fn op_text_truncate(
+    #[string] text: &str,
+    #[smi] columns: u32,
+    #[string] ellipsis: &str,
+    pad: bool,
+) -> String {
+    truncate_to_width(text, columns as usize, ellipsis, pad)
+}
+
+/// The lines, joined with line feeds: cheaper across the bridge than an array, and
+/// no line contains one.
+#[op2]
+#[string]
+pub(crate) fn op_text_wrap(#[string] text: &str, #[smi] columns: u32) -> String {
+    wrap_text(text, columns as usize).join("\n")
+}
+
+#[op2]
+#[string]
+pub(crate) fn op_text_slice(
+    #[string] line: &str,
+    #[smi] start: u32,
+    #[smi] columns: u32,
+    strict: bool,
+) -> String {
+    slice_columns(line, start as usize, columns as usize, strict).text
+}
+
+#[cfg(test)]
+mod tests {
+    use deno_core::serde_json::{self, Value, json};
+
+    use super::*;
+
+    /// What pi-tui 0.67.68 answers, because extensions rely on it: function, text,
+    /// further arguments, result.
+    const CASES: &str = include_str!("text/cases.json");
+
+    fn number(value: &Value) -> usize {
+        value.as_u64().expect("the case has a number here") as usize
+    }
+
+    #[test]
+    fn results_are_those_of_pi_tui() {
+        let cases: Vec<(String, String, Vec<Value>, Value)> =
+            serde_json::from_str(CASES).expect("cases.json has this form");
+        for (function, text, args, expected) in cases {
+            let result = match (function.as_str(), &args[..]) {
+                ("width", []) => json!(visible_width(&text)),
+                ("wrap", [columns]) => json!(wrap_text(&text, number(columns))),
+                ("truncate", [columns, Value::String(ellipsis), Value::Bool(pad)]) => {
+                    json!(truncate_to_width(&text, number(columns), ellipsis, *pad))
+                }
+                ("slice", [start, columns, Value::Bool(strict)]) => {
+                    json!(slice_columns(&text, number(start), number(columns), *strict).text)
+                }
+                _ => panic!("unknown case {function} {args:?}"),
+            };
+            assert_eq!(result, expected, "{function} of {text:?} with {args:?}");
+        }
+    }
+}

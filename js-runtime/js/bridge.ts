@@ -1,0 +1,10 @@
+// The JavaScript half of the bridge, evaluated while the snapshot is made. The
+// runtime takes the functions from `globalThis.__pi` when it starts and removes
+// the property, before any extension runs.
+import * as calls from "ext:js_runtime/bridge/calls.ts";
+
+Object.defineProperty(globalThis, "__pi", {
+  configurable: true,
+  enumerable: false,
+  value: { ...calls },
+});

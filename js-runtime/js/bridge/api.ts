@@ -1,0 +1,149 @@
+// `pi`: what the factory of an extension is given.
+import { host, hostSync } from "ext:js_runtime/host.ts";
+import { events } from "ext:js_runtime/bridge/events.ts";
+import {
+  commands,
+  handlers,
+  keep,
+  renderers,
+  shortcuts,
+  tools,
+} from "ext:js_runtime/bridge/registry.ts";
+import type { Command, Handler, ToolDefinition } from "ext:js_runtime/bridge/registry.ts";
+
+interface ExecOptions {
+  cwd?: string;
+  /** Milliseconds. */
+  timeout?: number;
+  signal?: AbortSignal;
+}
+
+let execs = 0;
+
+function requireFunction(value: unknown, what: string): void {
+  if (typeof value !== "function") {
+    throw new TypeError(`${what} must be a function, not ${value === null ? "null" : typeof value}`);
+  }
+}
+
+export function createApi(extension: number) {
+  const call = <T>(method: string, args: object = {}): T =>
+    hostSync<T>(`pi.${method}`, { extension, ...args });
+
+  return {
+    events,
+
+    on(event: string, handler: Handler): void {
+      requireFunction(handler, `The handler of pi.on("${event}")`);
+      const id = keep(handlers, handler);
+      try {
+        call("on", { event, id });
+      } catch (error) {
+        handlers.delete(id);
+        throw error;
+      }
+    },
+
+    registerTool(definition: ToolDefinition): void {
+      requireFunction(definition?.execute, `execute of the tool "${definition?.name}"`);
+      const id = keep(tools, definition);
+      call("registerTool", {
+        id,
+        name: definition.name,
+        label: definition.label,
+        description: definition.description,
+        parameters: definition.parameters,
+        promptSnippet: definition.promptSnippet,
+        promptGuidelines: definition.promptGuidelines,
+        executionMode: definition.executionMode,
+        prepares: typeof definition.prepareArguments === "function",
+      });
+    },
+
+    registerCommand(name: string, command: Command): void {
+      requireFunction(command?.handler, `The handler of the command "${name}"`);
+      const id = keep(commands, command);
+      call("registerCommand", {
+        id,
+        name,
+        description: command.description,
+        completes: typeof command.getArgumentCompletions === "function",
+      });
+    },
+
+    registerShortcut(key: string, options: { description?: string; handler: unknown }): void {
+      requireFunction(options?.handler, `The handler of the shortcut "${key}"`);
+      const id = keep(shortcuts, options.handler);
+      call("registerShortcut", { id, key, description: options.description });
+    },
+
+    registerFlag(
+      name: string,
+      options: { description?: string; type: "boolean" | "string"; default?: boolean | string },
+    ): void {
+      call("registerFlag", {
+        name,
+        description: options.description,
+        kind: options.type,
+        default: options.default,
+      });
+    },
+
+    getFlag: (name: string) => call("getFlag", { name }),
+
+    registerMessageRenderer(customType: string, renderer: unknown): void {
+      requireFunction(renderer, `The renderer of "${customType}"`);
+      const id = keep(renderers, renderer);
+      call("registerMessageRenderer", { id, customType });
+    },
+
+    sendMessage(message: unknown, options?: unknown): void {
+      call("sendMessage", { message, options });
+    },
+
+    sendUserMessage(content: unknown, options?: unknown): void {
+      call("sendUserMessage", { content, options });
+    },
+
+    appendEntry(customType: string, data?: unknown): void {
+      call("appendEntry", { customType, data });
+    },
+
+    setSessionName: (name: string) => call<void>("setSessionName", { name }),
+    getSessionName: () => call<string | undefined>("getSessionName"),
+    setLabel: (entryId: string, label: string | undefined) =>
+      call<void>("setLabel", { entryId, label }),
+
+    /** Never rejects: what cannot be started has code 1. */
+    async exec(command: string, args: string[] = [], options: ExecOptions = {}) {
+      const { signal, cwd, timeout } = options;
+      const token = (execs += 1);
+      const kill = () => hostSync("pi.execKill", { token });
+      const running = host("pi.exec", { extension, token, command, args, cwd, timeout });
+      if (signal?.aborted) kill();
+      signal?.addEventListener("abort", kill, { once: true });
+      try {
+        return await running;
+      } finally {
+        signal?.removeEventListener("abort", kill);
+      }
+    },
+
+    getActiveTools: () => call<string[]>("getActiveTools"),
+    setActiveTools: (names: string[]) => call<void>("setActiveTools", { names }),
+    getAllTools: () => call("getAllTools"),
+    getCommands: () => call("getCommands"),
+
+    setModel: (model: { provider: string; id: string }) =>
+      host<boolean>("pi.setModel", { extension, provider: model?.provider, id: model?.id }),
+    getThinkingLevel: () => call<string>("getThinkingLevel"),
+    setThinkingLevel: (level: string) => call<void>("setThinkingLevel", { level }),
+
+    registerProvider(name: string): void {
+      call("registerProvider", { name });
+    },
+    unregisterProvider(name: string): void {
+      call("unregisterProvider", { name });
+    },
+  };
+}

@@ -1,0 +1,211 @@
+// What the program calls. Every function takes one JSON text and answers with
+// JSON text, `undefined`, or a promise of either.
+import { hostSync } from "ext:js_runtime/host.ts";
+import { createApi } from "ext:js_runtime/bridge/api.ts";
+import {
+  abortRun as abortRunSignal,
+  createCommandContext,
+  createContext,
+} from "ext:js_runtime/bridge/context.ts";
+import { commands, enter, handlers, report, tools } from "ext:js_runtime/bridge/registry.ts";
+
+function find<T>(map: Map<number, T>, id: number, what: string): T {
+  const found = map.get(id);
+  if (!found) throw new Error(`There is no ${what} ${id} in this runtime`);
+  return found;
+}
+
+/** Runs the factory that the module exports by default. */
+export async function activate(
+  extension: number,
+  namespace: { default?: unknown },
+): Promise<void> {
+  let factory = namespace.default;
+  // `exports.default = ...` in a CommonJS file.
+  if (typeof factory !== "function") {
+    factory = (factory as { default?: unknown } | undefined)?.default;
+  }
+  if (typeof factory !== "function") {
+    throw new Error(
+      "Extension does not export a valid factory function: write `export default function (pi) { ... }`",
+    );
+  }
+  enter(extension, "load");
+  await factory(createApi(extension));
+}
+
+interface Dispatch {
+  extension: number;
+  handler: number;
+  event: Record<string, unknown>;
+  /** The member that the handler may change in place. */
+  mutable?: string;
+  run?: number | null;
+}
+
+/** One handler whose answer counts. */
+export async function dispatch(json: string): Promise<string | undefined> {
+  const { extension, handler, event, mutable, run } = JSON.parse(json) as Dispatch;
+  const fn = find(handlers, handler, "handler");
+  const before = mutable && JSON.stringify(event[mutable]);
+  enter(extension, event.type as string);
+  const result = await fn(event, createContext(extension, run));
+  const after = mutable && JSON.stringify(event[mutable]);
+  const changed = before !== after && after !== undefined;
+  if (!changed && (result === undefined || result === null)) return undefined;
+  return JSON.stringify({
+    result: result ?? null,
+    mutated: changed ? event[mutable as string] : undefined,
+  });
+}
+
+interface Notification {
+  event: { type: string };
+  targets: [extension: number, handler: number][];
+}
+
+/** The handler that a batch waits for. */
+interface Current {
+  extension: number;
+  handler: number;
+  event: string;
+  /** Which call of the handler this is: the same handler may be up again soon. */
+  call: number;
+  since: number;
+  result: Promise<unknown>;
+}
+
+/** Goes past the current handler. */
+let skip: (() => void) | undefined;
+let current: Current | undefined;
+let calls = 0;
+/** Handlers that were left behind; until they settle they are not called again. */
+const stuck = new Set<number>();
+
+/** Handlers whose answers do not count, in order. */
+export async function notify(json: string): Promise<void> {
+  const { events, run } = JSON.parse(json) as { events: Notification[]; run?: number | null };
+  for (const { event, targets } of events) {
+    for (const [extension, handler] of targets) {
+      if (stuck.has(handler)) continue;
+      enter(extension, event.type, true);
+      try {
+        const result = find(handlers, handler, "handler")(
+          event as unknown as Record<string, unknown>,
+          createContext(extension, run),
+        );
+        if (result instanceof Promise) {
+          calls += 1;
+          const since = performance.now();
+          current = { extension, handler, event: event.type, call: calls, since, result };
+          result.catch(() => {});
+          await Promise.race([result, new Promise<void>((resolve) => (skip = resolve))]);
+        }
+      } catch (error) {
+        report(extension, event.type, error);
+      } finally {
+        skip = current = undefined;
+      }
+    }
+  }
+}
+
+/** The handler that `notify` is waiting for, and for how many milliseconds. */
+export function currentHandler(): string | undefined {
+  if (!current) return undefined;
+  const { extension, event, call, since } = current;
+  return JSON.stringify({ extension, event, call, elapsed: performance.now() - since });
+}
+
+/** Leaves that call of a handler behind. `false` if it has settled meanwhile. */
+export function abandon(json: string): string {
+  if (!current || current.call !== (JSON.parse(json) as number)) return "false";
+  const { handler, result } = current;
+  stuck.add(handler);
+  const settled = () => void stuck.delete(handler);
+  result.then(settled, settled);
+  skip?.();
+  return "true";
+}
+
+interface ToolCall {
+  extension: number;
+  tool: number;
+  /** Of the program, for updates and aborts. */
+  token: number;
+  callId: string;
+  params: unknown;
+  run?: number | null;
+}
+
+const running = new Map<number, AbortController>();
+
+export async function executeTool(json: string): Promise<string> {
+  const { extension, tool, token, callId, params, run } = JSON.parse(json) as ToolCall;
+  const definition = find(tools, tool, "tool");
+  const controller = new AbortController();
+  running.set(token, controller);
+  enter(extension, `tool:${definition.name}`);
+  try {
+    const result = await definition.execute(
+      callId,
+      params,
+      controller.signal,
+      (output) => {
+        if (running.has(token)) hostSync("tool.update", { token, output });
+      },
+      // Its own: a tool may be aborted alone, and while no run is known.
+      Object.assign(createContext(extension, run), { signal: controller.signal }),
+    );
+    if (!Array.isArray((result as { content?: unknown } | undefined)?.content)) {
+      throw new TypeError(
+        `The tool "${definition.name}" must return { content: [...] }, an array of text and image blocks`,
+      );
+    }
+    return JSON.stringify(result);
+  } finally {
+    running.delete(token);
+  }
+}
+
+export function abortTool(json: string): void {
+  running.get(JSON.parse(json) as number)?.abort();
+}
+
+export function abortRun(json: string): void {
+  abortRunSignal(JSON.parse(json) as number);
+}
+
+export function prepareArguments(json: string): string {
+  const { extension, tool, args } = JSON.parse(json) as {
+    extension: number;
+    tool: number;
+    args: unknown;
+  };
+  const definition = find(tools, tool, "tool");
+  enter(extension, `tool:${definition.name}`);
+  return JSON.stringify(definition.prepareArguments!(args) ?? null);
+}
+
+export async function runCommand(json: string): Promise<void> {
+  const { extension, command, args, run } = JSON.parse(json) as {
+    extension: number;
+    command: number;
+    args: string;
+    run?: number | null;
+  };
+  const { handler } = find(commands, command, "command");
+  enter(extension, "command");
+  await handler(args, createCommandContext(extension, run));
+}
+
+export async function completeArguments(json: string): Promise<string> {
+  const { extension, command, prefix } = JSON.parse(json) as {
+    extension: number;
+    command: number;
+    prefix: string;
+  };
+  enter(extension, "command");
+  const items = await find(commands, command, "command").getArgumentCompletions?.(prefix);
+  return JSON.stringify(items ?? []);
+}

@@ -1,0 +1,39 @@
+// `pi.events`: the bus on which extensions of one session talk to each other.
+import { describe } from "ext:js_runtime/host.ts";
+
+type Listener = (data: unknown) => unknown;
+
+export interface EventBus {
+  emit(channel: string, data: unknown): void;
+  on(channel: string, listener: Listener): () => void;
+}
+
+export function createEventBus(): EventBus & { clear(): void } {
+  const channels = new Map<string, Set<Listener>>();
+  const failed = (channel: string, error: unknown) =>
+    console.error(`Event handler error (${channel}):`, describe(error));
+  return {
+    emit(channel, data) {
+      // A copy: a listener may unsubscribe itself or add others.
+      for (const listener of [...(channels.get(channel) ?? [])]) {
+        try {
+          const result = listener(data);
+          if (result instanceof Promise) result.catch((error) => failed(channel, error));
+        } catch (error) {
+          failed(channel, error);
+        }
+      }
+    },
+    on(channel, listener) {
+      let listeners = channels.get(channel);
+      if (!listeners) channels.set(channel, (listeners = new Set()));
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    clear() {
+      channels.clear();
+    },
+  };
+}
+
+export const events: EventBus = createEventBus();

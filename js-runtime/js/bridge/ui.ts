@@ -1,0 +1,108 @@
+// `ctx.ui`: questions and messages to the user. Dialogs end with their default
+// on Escape, timeout and abort, and where there is nobody to ask.
+import { host, hostSync } from "ext:js_runtime/host.ts";
+import { report } from "ext:js_runtime/bridge/registry.ts";
+import { currentTheme } from "ext:js_runtime/bridge/theme.ts";
+
+interface DialogOptions {
+  signal?: AbortSignal;
+  /** Milliseconds. */
+  timeout?: number;
+}
+
+interface Answer {
+  value?: string;
+  confirmed?: boolean;
+  cancelled?: boolean;
+}
+
+let tokens = 0;
+
+/** Whole milliseconds, as the program and the protocol take them; 0 is none. */
+function milliseconds(timeout: number | undefined): number | undefined {
+  if (typeof timeout !== "number") return timeout;
+  if (!Number.isFinite(timeout) || timeout === 0) return undefined;
+  return Math.min(Math.max(Math.round(timeout), 1), Number.MAX_SAFE_INTEGER);
+}
+
+async function ask(
+  extension: number,
+  method: string,
+  args: object,
+  options: DialogOptions = {},
+): Promise<Answer> {
+  const { signal } = options ?? {};
+  const timeout = milliseconds(options?.timeout);
+  if (signal?.aborted) return { cancelled: true };
+  const token = (tokens += 1);
+  const cancel = () => hostSync("ui.cancel", { token });
+  signal?.addEventListener("abort", cancel, { once: true });
+  try {
+    return await host<Answer>("ui.ask", { extension, token, method, timeout, ...args });
+  } finally {
+    signal?.removeEventListener("abort", cancel);
+  }
+}
+
+/**
+ * Nobody answers. A closed client is not the extension's problem, what cannot be
+ * said is.
+ */
+function tell(extension: number, method: string, args: object): void {
+  host("ui.tell", { extension, method, ...args }).catch((error) => {
+    if (error instanceof TypeError) report(extension, `ctx.ui.${method}`, error);
+  });
+}
+
+const NO_THEMES = { success: false, error: "Theme switching not supported in this mode" };
+
+export function createUi(extension: number) {
+  return {
+    select: async (title: string, options: string[], dialog?: DialogOptions) =>
+      (await ask(extension, "select", { title, options }, dialog)).value,
+    confirm: async (title: string, message: string, dialog?: DialogOptions) =>
+      (await ask(extension, "confirm", { title, message }, dialog)).confirmed ?? false,
+    input: async (title: string, placeholder?: string, dialog?: DialogOptions) =>
+      (await ask(extension, "input", { title, placeholder }, dialog)).value,
+    editor: async (title: string, prefill?: string) =>
+      (await ask(extension, "editor", { title, prefill })).value,
+
+    notify: (message: string, notifyType?: "info" | "warning" | "error") =>
+      tell(extension, "notify", { message, notifyType }),
+    setStatus: (statusKey: string, statusText?: string) =>
+      tell(extension, "setStatus", { statusKey, statusText }),
+    setWidget(key: string, content: unknown, options?: { placement?: string }): void {
+      // Components need a terminal that draws; without one they are left out, as
+      // the protocol says.
+      if (typeof content === "function") return;
+      tell(extension, "setWidget", {
+        widgetKey: key,
+        widgetLines: content,
+        widgetPlacement: options?.placement,
+      });
+    },
+    setTitle: (title: string) => tell(extension, "setTitle", { title }),
+    setEditorText: (text: string) => tell(extension, "set_editor_text", { text }),
+    pasteToEditor: (text: string) => tell(extension, "set_editor_text", { text }),
+
+    // What follows needs a terminal that draws. The protocol fixes what it does
+    // without one.
+    getEditorText: () => "",
+    custom: async () => undefined,
+    onTerminalInput: () => () => {},
+    setWorkingMessage: () => {},
+    setWorkingIndicator: () => {},
+    setHiddenThinkingLabel: () => {},
+    setFooter: () => {},
+    setHeader: () => {},
+    setEditorComponent: () => {},
+    get theme() {
+      return currentTheme();
+    },
+    getAllThemes: () => [],
+    getTheme: () => undefined,
+    setTheme: () => NO_THEMES,
+    getToolsExpanded: () => false,
+    setToolsExpanded: () => {},
+  };
+}

@@ -1,0 +1,27 @@
+// Ties the modules that extensions import to the program, and makes them part of
+// the snapshot: whatever is imported here is evaluated while it is made. Sub-paths
+// of the npm packages are not; they are in the binary as text.
+// @ts-ignore: provided by the runtime
+import { op_text_slice, op_text_truncate, op_text_width, op_text_wrap } from "ext:core/ops";
+import { host, hostSync } from "ext:js_runtime/host.ts";
+import { createEventBus } from "ext:js_runtime/bridge/events.ts";
+import { connect } from "pi:host.ts";
+import "pi:npm/sinclair-typebox/index.js";
+import "pi:npm/typebox/index.js";
+import "pi:pi-agent-core.ts";
+import "pi:pi-ai.ts";
+import "pi:pi-ai/oauth.ts";
+import "pi:pi-coding-agent.ts";
+import "pi:pi-tui.ts";
+
+connect({
+  host,
+  hostSync,
+  createEventBus,
+  text: {
+    width: op_text_width,
+    truncate: op_text_truncate,
+    wrap: op_text_wrap,
+    slice: op_text_slice,
+  },
+});

@@ -1,0 +1,23 @@
+// The two ways from JavaScript into the program. Both carry JSON text, so that
+// the program may be in another process.
+// deno-lint-ignore-file
+// @ts-ignore: provided by the runtime
+import { op_host_call, op_host_call_sync } from "ext:core/ops";
+
+/** Asks for something that is there at once. */
+export function hostSync<T = unknown>(method: string, args?: unknown): T {
+  const answer: string = op_host_call_sync(method, JSON.stringify(args ?? null));
+  return (answer === "" ? undefined : JSON.parse(answer)) as T;
+}
+
+/** Asks for something that takes time. Begins before it returns. */
+export async function host<T = unknown>(method: string, args?: unknown): Promise<T> {
+  const answer: string = await op_host_call(method, JSON.stringify(args ?? null));
+  return (answer === "" ? undefined : JSON.parse(answer)) as T;
+}
+
+/** What to tell people of a thrown value. */
+export function describe(error: unknown): string {
+  if (error instanceof Error) return error.stack ?? `${error.name}: ${error.message}`;
+  return String(error);
+}

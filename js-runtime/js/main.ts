@@ -1,0 +1,6 @@
+// What the snapshot evaluates, and with it everything it imports.
+import "pi:missing.ts";
+import "ext:js_runtime/connect.ts";
+import "ext:js_runtime/process.ts";
+import "ext:js_runtime/require.ts";
+import "ext:js_runtime/bridge.ts";

@@ -1,0 +1,53 @@
+// How the modules that extensions import reach the program. The bridge, which may
+// import ops, connects them while the snapshot is made; nothing here is called
+// before an extension runs.
+
+export interface EventBus {
+  emit(channel: string, data: unknown): void;
+  on(channel: string, listener: (data: unknown) => unknown): () => void;
+}
+
+/** The text functions of the program (ext/src/text.rs). */
+export interface TextOps {
+  width(text: string): number;
+  truncate(text: string, columns: number, ellipsis: string, pad: boolean): string;
+  /** Lines joined with line feeds. */
+  wrap(text: string, columns: number): string;
+  slice(line: string, start: number, columns: number, strict: boolean): string;
+}
+
+export interface Link {
+  host(method: string, args?: unknown): Promise<unknown>;
+  hostSync(method: string, args?: unknown): unknown;
+  createEventBus(): EventBus & { clear(): void };
+  text: TextOps;
+}
+
+let link: Link | undefined;
+
+export function connect(to: Link): void {
+  link = to;
+}
+
+function linked(): Link {
+  if (!link) throw new Error("pi's modules are not connected to the program");
+  return link;
+}
+
+/** Asks for something that is there at once. */
+export function hostSync<T = unknown>(method: string, args?: unknown): T {
+  return linked().hostSync(method, args) as T;
+}
+
+/** Asks for something that takes time. */
+export function host<T = unknown>(method: string, args?: unknown): Promise<T> {
+  return linked().host(method, args) as Promise<T>;
+}
+
+export function textOps(): TextOps {
+  return linked().text;
+}
+
+export function createEventBus(): EventBus & { clear(): void } {
+  return linked().createEventBus();
+}

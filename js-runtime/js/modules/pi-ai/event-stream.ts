@@ -1,0 +1,68 @@
+// A stream of events that one side pushes and the other iterates over, with a result
+// at its end.
+
+export class EventStream<T, R = T> implements AsyncIterable<T> {
+  private isComplete: (event: T) => boolean;
+  private extractResult: (event: T) => R;
+  private queue: T[] = [];
+  private ended = false;
+  private wake: (() => void)[] = [];
+  private final = Promise.withResolvers<R>();
+
+  constructor(isComplete: (event: T) => boolean, extractResult: (event: T) => R) {
+    this.isComplete = isComplete;
+    this.extractResult = extractResult;
+  }
+
+  push(event: T): void {
+    if (this.ended) return;
+    this.queue.push(event);
+    if (this.isComplete(event)) {
+      this.ended = true;
+      this.final.resolve(this.extractResult(event));
+    }
+    this.notify();
+  }
+
+  end(result?: R): void {
+    this.ended = true;
+    if (result !== undefined) this.final.resolve(result);
+    this.notify();
+  }
+
+  private notify(): void {
+    for (const wake of this.wake.splice(0)) wake();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<T> {
+    for (;;) {
+      while (this.queue.length > 0) yield this.queue.shift() as T;
+      if (this.ended) return;
+      await new Promise<void>((resolve) => this.wake.push(resolve));
+    }
+  }
+
+  result(): Promise<R> {
+    return this.final.promise;
+  }
+}
+
+/** What providers stream; `done` and `error` carry the finished message. */
+export interface AssistantMessageEvent {
+  type: string;
+  message?: unknown;
+  error?: unknown;
+}
+
+export class AssistantMessageEventStream extends EventStream<AssistantMessageEvent, unknown> {
+  constructor() {
+    super(
+      ({ type }) => type === "done" || type === "error",
+      (event) => (event.type === "done" ? event.message : event.error),
+    );
+  }
+}
+
+export function createAssistantMessageEventStream(): AssistantMessageEventStream {
+  return new AssistantMessageEventStream();
+}

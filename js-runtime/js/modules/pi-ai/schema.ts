@@ -1,0 +1,52 @@
+// Schemas of tool parameters, and arguments that models give.
+import { type TUnsafe, Type } from "pi:npm/sinclair-typebox/index.js";
+import { hostSync } from "pi:host.ts";
+
+interface Tool {
+  name: string;
+  parameters: unknown;
+}
+
+interface ToolCall {
+  name: string;
+  arguments: Record<string, unknown>;
+}
+
+/** A choice of strings in the form that every provider understands. */
+export function StringEnum<T extends readonly string[]>(
+  values: T,
+  options: { description?: string; default?: T[number] } = {},
+): TUnsafe<T[number]> {
+  const { description, default: chosen } = options;
+  return Type.Unsafe<T[number]>({
+    type: "string",
+    enum: values,
+    ...(description ? { description } : {}),
+    ...(chosen ? { default: chosen } : {}),
+  });
+}
+
+/** The arguments as the tool's schema wants them; throws an error that a model understands. */
+export function validateToolArguments(tool: Tool, toolCall: ToolCall): Record<string, unknown> {
+  return hostSync("tools.validate", {
+    name: toolCall.name,
+    parameters: tool.parameters,
+    arguments: toolCall.arguments,
+  });
+}
+
+export function validateToolCall(tools: Tool[], toolCall: ToolCall): Record<string, unknown> {
+  const tool = tools.find(({ name }) => name === toolCall.name);
+  if (!tool) throw new Error(`Tool "${toolCall.name}" not found`);
+  return validateToolArguments(tool, toolCall);
+}
+
+/** Reads JSON that is still being written; an empty object if there is nothing to read yet. */
+export function parseStreamingJson(partialJson: string | undefined): unknown {
+  if (!partialJson?.trim()) return {};
+  try {
+    return JSON.parse(partialJson);
+  } catch {
+    return hostSync("ai.parse_partial_json", { text: partialJson });
+  }
+}

@@ -1,0 +1,41 @@
+// `@mariozechner/pi-coding-agent`: what extensions are written against.
+export { createEventBus } from "pi:host.ts";
+export { BorderedLoader, DynamicBorder } from "pi:pi-coding-agent/components.ts";
+export { getAgentDir, VERSION } from "pi:pi-coding-agent/config.ts";
+export { parseFrontmatter, stripFrontmatter } from "pi:pi-coding-agent/frontmatter.ts";
+export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
+export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";
+export { convertToLlm, serializeConversation } from "pi:pi-coding-agent/messages.ts";
+export {
+  CURRENT_SESSION_VERSION,
+  getLatestCompactionEntry,
+  parseSessionEntries,
+} from "pi:pi-coding-agent/session-file.ts";
+export {
+  getMarkdownTheme,
+  getSelectListTheme,
+  getSettingsListTheme,
+  initTheme,
+  Theme,
+} from "pi:pi-coding-agent/theme.ts";
+export {
+  defineTool,
+  isBashToolResult,
+  isEditToolResult,
+  isFindToolResult,
+  isGrepToolResult,
+  isLsToolResult,
+  isReadToolResult,
+  isToolCallEventType,
+  isWriteToolResult,
+  withFileMutationQueue,
+} from "pi:pi-coding-agent/tools.ts";
+export {
+  DEFAULT_MAX_BYTES,
+  DEFAULT_MAX_LINES,
+  formatSize,
+  truncateHead,
+  truncateLine,
+  truncateTail,
+} from "pi:pi-coding-agent/truncate.ts";
+export * from "pi:pi-coding-agent/missing.ts";

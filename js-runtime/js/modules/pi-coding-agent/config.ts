@@ -1,0 +1,12 @@
+// Where pi keeps its files, and which version of the extension API this is.
+import { env, os, path } from "pi:node.ts";
+
+/** The version of pi whose extension API is offered; extensions compare it. */
+export const VERSION = "0.67.68";
+
+/** `~/.pi/agent`, or where `PI_CODING_AGENT_DIR` says. */
+export function getAgentDir(): string {
+  const chosen = env("PI_CODING_AGENT_DIR");
+  if (!chosen) return path().join(os().homedir(), ".pi", "agent");
+  return chosen === "~" || chosen.startsWith("~/") ? os().homedir() + chosen.slice(1) : chosen;
+}

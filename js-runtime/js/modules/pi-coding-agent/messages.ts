@@ -1,0 +1,61 @@
+// Messages of a session as a model sees them, and as text to be summarized.
+import { hostSync } from "pi:host.ts";
+
+interface Block {
+  type: string;
+  text?: string;
+  thinking?: string;
+  name?: string;
+  arguments?: Record<string, unknown>;
+}
+
+interface Message {
+  role: string;
+  content: string | Block[];
+}
+
+/** Replaces the kinds of messages that only pi knows by user messages; the program knows how. */
+export function convertToLlm(messages: unknown[]): unknown[] {
+  return hostSync("messages.to_llm", { messages });
+}
+
+const MAX_RESULT_CHARACTERS = 2000;
+
+function textOf(content: string | Block[]): string {
+  if (typeof content === "string") return content;
+  return content.map((block) => (block.type === "text" ? (block.text ?? "") : "")).join("");
+}
+
+function shorten(text: string): string {
+  const rest = text.length - MAX_RESULT_CHARACTERS;
+  if (rest <= 0) return text;
+  return `${text.slice(0, MAX_RESULT_CHARACTERS)}\n\n[... ${rest} more characters truncated]`;
+}
+
+function callText({ name, arguments: args }: Block): string {
+  const given = Object.entries(args ?? {}).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
+  return `${name}(${given.join(", ")})`;
+}
+
+function section(title: string, parts: (string | undefined)[], separator: string): string[] {
+  return parts.length > 0 ? [`[${title}]: ${parts.join(separator)}`] : [];
+}
+
+function sections({ role, content }: Message): string[] {
+  if (role === "assistant" && typeof content !== "string") {
+    const of = (type: string) => content.filter((block) => block.type === type);
+    return [
+      ...section("Assistant thinking", of("thinking").map((block) => block.thinking), "\n"),
+      ...section("Assistant", of("text").map((block) => block.text), "\n"),
+      ...section("Assistant tool calls", of("toolCall").map(callText), "; "),
+    ];
+  }
+  const text = textOf(content);
+  if (text && role === "user") return [`[User]: ${text}`];
+  return text && role === "toolResult" ? [`[Tool result]: ${shorten(text)}`] : [];
+}
+
+/** A conversation as plain text, so that a model does not take it for its own. */
+export function serializeConversation(messages: Message[]): string {
+  return messages.flatMap(sections).join("\n\n");
+}

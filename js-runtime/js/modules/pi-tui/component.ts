@@ -1,0 +1,50 @@
+// What everything on the screen is, and the plain container of such things.
+
+export interface Component {
+  /** The lines of the component, none wider than `width` columns. */
+  render(width: number): string[];
+  handleInput?(data: string): void;
+  /** Set by components that want key releases as well (Kitty protocol). */
+  wantsKeyRelease?: boolean;
+  /** Forget what was rendered: the theme or the size changed. */
+  invalidate(): void;
+}
+
+/** A component that shows a cursor while it has the focus. */
+export interface Focusable {
+  focused: boolean;
+}
+
+/** Marks the place of the hardware cursor in a rendered line; occupies no column. */
+export const CURSOR_MARKER = "\x1b_pi:c\x07";
+
+export function isFocusable(component: Component | null): component is Component & Focusable {
+  return component !== null && "focused" in component;
+}
+
+/** Components below one another. */
+export class Container implements Component {
+  children: Component[] = [];
+
+  addChild(component: Component): void {
+    this.children.push(component);
+  }
+
+  removeChild(component: Component): void {
+    const index = this.children.indexOf(component);
+    if (index >= 0) this.children.splice(index, 1);
+  }
+
+  clear(): void {
+    this.children = [];
+  }
+
+  invalidate(): void {
+    // Extensions' components do not always have one.
+    for (const child of this.children) child.invalidate?.();
+  }
+
+  render(width: number): string[] {
+    return this.children.flatMap((child) => child.render(width));
+  }
+}

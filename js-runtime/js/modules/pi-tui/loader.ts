@@ -1,0 +1,82 @@
+// A line that shows that something is going on, and one that Escape ends.
+import { getKeybindings } from "pi:pi-tui/keybindings.ts";
+import { Text } from "pi:pi-tui/text.ts";
+
+type Paint = (text: string) => string;
+
+const FRAMES = [..."\u280b\u2819\u2839\u2838\u283c\u2834\u2826\u2827\u2807\u280f"];
+const FRAME_MILLISECONDS = 80;
+
+export class Loader extends Text {
+  private ui: { requestRender(): void } | null;
+  private spinnerColorFn: Paint;
+  private messageColorFn: Paint;
+  private message: string;
+  private frame = 0;
+  private timer?: ReturnType<typeof setInterval>;
+
+  constructor(
+    ui: { requestRender(): void } | null,
+    spinnerColorFn: Paint,
+    messageColorFn: Paint,
+    message = "Loading...",
+  ) {
+    super("", 1, 0);
+    this.ui = ui;
+    this.spinnerColorFn = spinnerColorFn;
+    this.messageColorFn = messageColorFn;
+    this.message = message;
+    this.start();
+  }
+
+  override render(width: number): string[] {
+    return ["", ...super.render(width)];
+  }
+
+  start(): void {
+    this.stop();
+    this.show();
+    this.timer = setInterval(() => {
+      this.frame = (this.frame + 1) % FRAMES.length;
+      this.show();
+    }, FRAME_MILLISECONDS);
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+
+  setMessage(message: string): void {
+    this.message = message;
+    this.show();
+  }
+
+  private show(): void {
+    this.setText(`${this.spinnerColorFn(FRAMES[this.frame])} ${this.messageColorFn(this.message)}`);
+    this.ui?.requestRender();
+  }
+}
+
+export class CancellableLoader extends Loader {
+  private controller = new AbortController();
+  onAbort?: () => void;
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  get aborted(): boolean {
+    return this.signal.aborted;
+  }
+
+  handleInput(data: string): void {
+    if (!getKeybindings().matches(data, "tui.select.cancel")) return;
+    this.controller.abort();
+    this.onAbort?.();
+  }
+
+  dispose(): void {
+    this.stop();
+  }
+}

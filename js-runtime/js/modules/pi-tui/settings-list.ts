@@ -1,0 +1,158 @@
+// Settings with their values, which Enter cycles through or opens a component for.
+import type { Component } from "pi:pi-tui/component.ts";
+import { fuzzyFilter } from "pi:pi-tui/fuzzy.ts";
+import { Input } from "pi:pi-tui/input.ts";
+import { getKeybindings } from "pi:pi-tui/keybindings.ts";
+import { windowStart } from "pi:pi-tui/select-list.ts";
+import { truncateToWidth, visibleWidth, wrapTextWithAnsi } from "pi:pi-tui/text-metrics.ts";
+
+export interface SettingItem {
+  id: string;
+  label: string;
+  description?: string;
+  currentValue: string;
+  values?: string[];
+  submenu?(currentValue: string, done: (selectedValue?: string) => void): Component;
+}
+
+export interface SettingsListTheme {
+  label(text: string, selected: boolean): string;
+  value(text: string, selected: boolean): string;
+  description(text: string): string;
+  cursor: string;
+  hint(text: string): string;
+}
+
+export interface SettingsListOptions {
+  enableSearch?: boolean;
+}
+
+const MAX_LABEL_WIDTH = 30;
+const SEPARATOR = "  ";
+
+export class SettingsList implements Component {
+  private items: SettingItem[];
+  private shown: SettingItem[];
+  private selectedIndex = 0;
+  private maxVisible: number;
+  private theme: SettingsListTheme;
+  private onChange: (id: string, newValue: string) => void;
+  private onCancel: () => void;
+  private search?: Input;
+  private submenu?: Component;
+
+  constructor(
+    items: SettingItem[],
+    maxVisible: number,
+    theme: SettingsListTheme,
+    onChange: (id: string, newValue: string) => void,
+    onCancel: () => void,
+    options: SettingsListOptions = {},
+  ) {
+    this.items = items;
+    this.shown = items;
+    this.maxVisible = maxVisible;
+    this.theme = theme;
+    this.onChange = onChange;
+    this.onCancel = onCancel;
+    if (options.enableSearch) this.search = new Input();
+  }
+
+  updateValue(id: string, newValue: string): void {
+    const item = this.items.find((item) => item.id === id);
+    if (item) item.currentValue = newValue;
+  }
+
+  invalidate(): void {
+    this.submenu?.invalidate?.();
+  }
+
+  render(width: number): string[] {
+    if (this.submenu) return this.submenu.render(width);
+    const lines = this.search ? [...this.search.render(width), ""] : [];
+    if (this.items.length === 0) {
+      lines.push(this.theme.hint("  No settings available"));
+      return this.search ? [...lines, ...this.hint(width)] : lines;
+    }
+    if (this.shown.length === 0) {
+      lines.push(truncateToWidth(this.theme.hint("  No matching settings"), width));
+      return [...lines, ...this.hint(width)];
+    }
+    const total = this.shown.length;
+    const start = windowStart(this.selectedIndex, this.maxVisible, total);
+    const end = Math.min(start + this.maxVisible, total);
+    const labels = this.items.map((item) => visibleWidth(item.label));
+    const labelWidth = Math.min(MAX_LABEL_WIDTH, Math.max(...labels));
+    for (let i = start; i < end; i++) {
+      lines.push(this.row(this.shown[i], i === this.selectedIndex, labelWidth, width));
+    }
+    if (start > 0 || end < total) {
+      const place = `  (${this.selectedIndex + 1}/${total})`;
+      lines.push(this.theme.hint(truncateToWidth(place, width - 2, "")));
+    }
+    const description = this.shown[this.selectedIndex]?.description;
+    if (description) {
+      const text = wrapTextWithAnsi(description, width - 4);
+      lines.push("", ...text.map((line) => this.theme.description(`  ${line}`)));
+    }
+    return [...lines, ...this.hint(width)];
+  }
+
+  private row(item: SettingItem, selected: boolean, labelWidth: number, width: number): string {
+    const prefix = selected ? this.theme.cursor : "  ";
+    const fill = " ".repeat(Math.max(0, labelWidth - visibleWidth(item.label)));
+    const label = this.theme.label(item.label + fill, selected);
+    const room = width - visibleWidth(prefix) - labelWidth - SEPARATOR.length - 2;
+    const value = this.theme.value(truncateToWidth(item.currentValue, room, ""), selected);
+    return truncateToWidth(prefix + label + SEPARATOR + value, width);
+  }
+
+  private hint(width: number): string[] {
+    const keys = "Enter/Space to change \u00b7 Esc to cancel";
+    const hint = this.search ? `  Type to search \u00b7 ${keys}` : `  ${keys}`;
+    return ["", truncateToWidth(this.theme.hint(hint), width)];
+  }
+
+  handleInput(data: string): void {
+    if (this.submenu) {
+      this.submenu.handleInput?.(data);
+      return;
+    }
+    const keys = getKeybindings();
+    if (keys.matches(data, "tui.select.up")) this.move(-1);
+    else if (keys.matches(data, "tui.select.down")) this.move(1);
+    else if (keys.matches(data, "tui.select.confirm") || data === " ") this.activate();
+    else if (keys.matches(data, "tui.select.cancel")) this.onCancel();
+    else if (this.search) this.searchFor(this.search, data.replaceAll(" ", ""));
+  }
+
+  private move(by: number): void {
+    const total = this.shown.length;
+    if (total > 0) this.selectedIndex = (this.selectedIndex + by + total) % total;
+  }
+
+  private searchFor(search: Input, typed: string): void {
+    if (!typed) return;
+    search.handleInput(typed);
+    this.shown = fuzzyFilter(this.items, search.getValue(), (item) => item.label);
+    this.selectedIndex = 0;
+  }
+
+  private activate(): void {
+    const item = this.shown[this.selectedIndex];
+    if (!item) return;
+    const change = (value: string) => {
+      item.currentValue = value;
+      this.onChange(item.id, value);
+    };
+    if (item.submenu) {
+      this.submenu = item.submenu(item.currentValue, (value) => {
+        if (value !== undefined) change(value);
+        this.submenu = undefined;
+      });
+    } else if (item.values?.length) {
+      const next = item.values.indexOf(item.currentValue) + 1;
+      change(item.values[next % item.values.length]);
+    }
+  }
+}

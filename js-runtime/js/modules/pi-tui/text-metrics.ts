@@ -1,0 +1,43 @@
+// Width, truncation and wrapping of text with escape sequences. The program does
+// the work; plain ASCII, which most text is, does not cross the bridge.
+import { textOps } from "pi:host.ts";
+
+const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
+
+const columns = (value: number): number => (value > 0 ? Math.floor(value) : 0);
+
+/** The columns that `text` occupies. Escape sequences count nothing, a tab three. */
+export function visibleWidth(text: string): number {
+  return PRINTABLE_ASCII.test(text) ? text.length : textOps().width(text);
+}
+
+/** Shortens `text` to `maxWidth` columns, with `ellipsis` where something is cut off. */
+export function truncateToWidth(
+  text: string,
+  maxWidth: number,
+  ellipsis = "...",
+  pad = false,
+): string {
+  const width = columns(maxWidth);
+  if (width === 0) return "";
+  if (text.length <= width && PRINTABLE_ASCII.test(text)) return pad ? text.padEnd(width) : text;
+  return textOps().truncate(text, width, ellipsis, pad);
+}
+
+/** Breaks `text` into lines of at most `width` columns; styles go on in the next line. */
+export function wrapTextWithAnsi(text: string, width: number): string[] {
+  if (!text) return [""];
+  if (text.length <= width && PRINTABLE_ASCII.test(text)) return [text];
+  return textOps().wrap(text, columns(width)).split("\n");
+}
+
+/** The part of `line` in `length` columns from column `start`. */
+export function sliceByColumn(line: string, start: number, length: number, strict = false): string {
+  return length > 0 ? textOps().slice(line, columns(start), columns(length), strict) : "";
+}
+
+/** Fills `line` up to `width` columns and colours all of it. */
+export function fillLine(line: string, width: number, color?: (text: string) => string): string {
+  const filled = line + " ".repeat(Math.max(0, width - visibleWidth(line)));
+  return color ? color(filled) : filled;
+}

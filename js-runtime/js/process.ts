@@ -1,0 +1,36 @@
+// What `process.argv[1]` says. deno_node has two answers when its `process` is first
+// used: the program itself if the program is "standalone" (which it must be, or the
+// arguments of child processes are rewritten to those of `deno`), or else the main
+// module. Extensions take the first for a script, so we give the second.
+// deno-lint-ignore-file
+// @ts-ignore: provided by the runtime
+import { internals } from "ext:core/mod.js";
+
+type Bootstrap = (...args: unknown[]) => unknown;
+
+let bootstrap: Bootstrap | undefined;
+
+function bootstrapWithScript(this: unknown, ...args: unknown[]): unknown {
+  const { Deno } = globalThis as any;
+  const { execPath, mainModule } = Deno;
+  // It asks for argv[0] first, for argv[1] next.
+  let asked = 0;
+  Deno.execPath = () => {
+    asked += 1;
+    return asked === 2 ? decodeURIComponent(new URL(mainModule).pathname) : execPath();
+  };
+  try {
+    return bootstrap!.apply(this, args);
+  } finally {
+    Deno.execPath = execPath;
+  }
+}
+
+// Set by `node:process` when it is first loaded, which is long after this.
+Object.defineProperty(internals, "__bootstrapNodeProcess", {
+  configurable: true,
+  get: () => bootstrap && bootstrapWithScript,
+  set: (value: Bootstrap) => {
+    bootstrap = value;
+  },
+});

@@ -1,0 +1,69 @@
+// `require` as extensions know it: it finds our modules, and files as `import`
+// does (`require("./lib")` may be lib.ts or lib/index.ts).
+// deno-lint-ignore-file
+// @ts-ignore: provided by the runtime
+import { core } from "ext:core/mod.js";
+// @ts-ignore: provided by the runtime
+import { op_virtual_module } from "ext:core/ops";
+
+interface NodeRequire {
+  (id: string): unknown;
+  resolve(id: string): string;
+}
+
+interface NodeModule {
+  _load(request: string, parent: unknown, isMain: boolean): unknown;
+}
+
+const namespaces = new Map<string, unknown>();
+
+function namespaceOf(specifier: string): unknown {
+  if (!namespaces.has(specifier)) {
+    namespaces.set(specifier, core.createLazyLoader(specifier)());
+  }
+  return namespaces.get(specifier);
+}
+
+const hooked = new WeakSet<NodeModule>();
+
+/** Teaches `require` in CommonJS files our modules. */
+function hookRequire(Module: NodeModule): void {
+  if (hooked.has(Module)) return;
+  hooked.add(Module);
+  const load = Module._load;
+  Module._load = function (request, parent, isMain) {
+    const specifier = op_virtual_module(String(request));
+    return specifier === "" ? load.call(this, request, parent, isMain) : namespaceOf(specifier);
+  };
+}
+
+interface Meta {
+  url: string;
+  resolve(id: string): string;
+}
+
+/** The `require` of one of an extension's own ES modules. */
+function requireOf(
+  meta: Meta,
+  Module: NodeModule & { createRequire(url: string): NodeRequire },
+): NodeRequire {
+  hookRequire(Module);
+  const nodeRequire = Module.createRequire(meta.url);
+  const { fileURLToPath } = (globalThis as any).process.getBuiltinModule("node:url");
+  const find = (id: string): string => {
+    if (!/^\.{0,2}\//.test(id) && id !== "." && id !== "..") return id;
+    try {
+      return fileURLToPath(meta.resolve(id));
+    } catch {
+      return id; // Node's own error names it better.
+    }
+  };
+  const require = (id: string) => nodeRequire(find(String(id)));
+  return Object.assign(require, nodeRequire, {
+    resolve: Object.assign((id: string) => nodeRequire.resolve(find(String(id))), nodeRequire.resolve),
+  }) as NodeRequire;
+}
+
+for (const [name, value] of Object.entries({ hookRequire, requireOf })) {
+  Object.defineProperty(globalThis, Symbol.for(`pi.${name}`), { value });
+}

@@ -1,0 +1,189 @@
+//! Ending JavaScript from outside: who asked for it, since when JavaScript has been
+//! running, and the watchdog thread that compares the clock with the limit.
+//!
+//! An isolate ends in one way only: [`Control::stop`] notes the first reason and
+//! terminates what is running. The watchdog tells the host (even if the thread of
+//! the isolate is stuck in native code), the event loop notices, answers what is
+//! pending and drops everything. Nothing is ever resumed: V8 leaves promises behind
+//! that never settle.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use deno_core::v8::IsolateHandle;
+use js_runtime_ext::{Fault, Host, Stop};
+use tokio::sync::watch;
+
+/// Nothing to wait for.
+const NEVER: u64 = u64::MAX;
+
+#[derive(Clone)]
+pub(crate) struct Control(Arc<Shared>);
+
+struct Shared {
+    origin: Instant,
+    isolate: IsolateHandle,
+    stop: watch::Sender<Option<Stop>>,
+    /// Nanoseconds since `origin` at which JavaScript was entered; 0 outside.
+    since: AtomicU64,
+    /// Until when it must be left; `NEVER` outside.
+    deadline: AtomicU64,
+    /// When the watchdog wakes up by itself.
+    wakes_at: AtomicU64,
+    watchdog: Mutex<Watchdog>,
+}
+
+#[derive(Default)]
+struct Watchdog {
+    thread: Option<Thread>,
+    /// The isolate is gone.
+    retired: bool,
+    /// The owner has gone away: nobody wants to hear of a stop.
+    released: bool,
+}
+
+impl Control {
+    /// Starts the watchdog.
+    pub fn new(isolate: IsolateHandle, host: Arc<dyn Host>) -> std::io::Result<Self> {
+        let control = Self(Arc::new(Shared {
+            origin: Instant::now(),
+            isolate,
+            stop: watch::Sender::new(None),
+            since: AtomicU64::new(0),
+            deadline: AtomicU64::new(NEVER),
+            wakes_at: AtomicU64::new(NEVER),
+            watchdog: Mutex::default(),
+        }));
+        let watched = control.clone();
+        let thread = std::thread::Builder::new()
+            .name("js-watchdog".into())
+            .spawn(move || watched.watch(&*host))?;
+        control.watchdog().thread = Some(thread.thread().clone());
+        Ok(control)
+    }
+
+    fn watchdog(&self) -> std::sync::MutexGuard<'_, Watchdog> {
+        // Nothing panics while it holds the lock; the data is whole in any case.
+        self.0
+            .watchdog
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.0.origin.elapsed().as_nanos()).unwrap_or(NEVER - 1)
+    }
+
+    /// JavaScript runs from now on.
+    pub fn enter(&self, limit: Duration) {
+        let now = self.now().max(1);
+        let limit = u64::try_from(limit.as_nanos()).unwrap_or(NEVER);
+        let deadline = now.saturating_add(limit);
+        self.0.since.store(now, Ordering::Relaxed);
+        // SeqCst here and in `watch`: either we see when the watchdog wakes up, or
+        // it sees our deadline.
+        self.0.deadline.store(deadline, Ordering::SeqCst);
+        if deadline < self.0.wakes_at.load(Ordering::SeqCst) {
+            self.wake_watchdog();
+        }
+    }
+
+    /// The thread is free again.
+    pub fn leave(&self) {
+        self.0.deadline.store(NEVER, Ordering::SeqCst);
+        self.0.since.store(0, Ordering::Relaxed);
+    }
+
+    pub fn busy_for(&self) -> Option<Duration> {
+        match self.0.since.load(Ordering::Relaxed) {
+            0 => None,
+            since => Some(Duration::from_nanos(self.now().saturating_sub(since))),
+        }
+    }
+
+    pub fn stopped(&self) -> Option<Stop> {
+        *self.0.stop.borrow()
+    }
+
+    /// Ends the isolate; the first reason counts.
+    pub fn stop(&self, reason: Stop) {
+        self.0.stop.send_if_modified(|stop| {
+            let first = stop.is_none();
+            stop.get_or_insert(reason);
+            first
+        });
+        self.terminate();
+        self.wake_watchdog();
+    }
+
+    /// Ends what is running now, if the isolate still exists.
+    fn terminate(&self) {
+        self.0.isolate.terminate_execution();
+    }
+
+    /// Resolves when the isolate has been stopped.
+    pub async fn wait_for_stop(&self) -> Stop {
+        let mut stop = self.0.stop.subscribe();
+        // Copied out: the guard must not be held while anything is awaited.
+        let reason = stop.wait_for(Option::is_some).await.map(|reason| *reason);
+        match reason {
+            Ok(reason) => reason.unwrap_or(Stop::Asked),
+            // The sender lives in `self`.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// The isolate is gone: ends the watchdog.
+    pub fn retire(&self) {
+        self.watchdog().retired = true;
+        self.wake_watchdog();
+    }
+
+    /// The owner goes away: ends what runs, without telling the host.
+    pub fn release(&self) {
+        self.watchdog().released = true;
+        self.wake_watchdog();
+        if self.busy_for().is_some() {
+            self.terminate();
+        }
+    }
+
+    fn wake_watchdog(&self) {
+        if let Some(thread) = &self.watchdog().thread {
+            thread.unpark();
+        }
+    }
+
+    fn watch(self, host: &dyn Host) {
+        loop {
+            if self.watchdog().released {
+                return;
+            }
+            if let Some(reason) = self.stopped() {
+                return host.fault(Fault::Stopped(reason));
+            }
+            if self.watchdog().retired {
+                return;
+            }
+            let deadline = self.0.deadline.load(Ordering::SeqCst);
+            self.0.wakes_at.store(deadline, Ordering::SeqCst);
+            if self.0.deadline.load(Ordering::SeqCst) != deadline {
+                continue;
+            }
+            if deadline == NEVER {
+                // `enter` and `stop` unpark, and an early call of them is kept.
+                std::thread::park();
+                continue;
+            }
+            match deadline.checked_sub(self.now()) {
+                Some(left) if left > 0 => std::thread::park_timeout(Duration::from_nanos(left)),
+                _ if self.0.deadline.load(Ordering::SeqCst) == deadline => {
+                    self.stop(Stop::Deadline);
+                }
+                _ => {}
+            }
+        }
+    }
+}

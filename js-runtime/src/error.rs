@@ -1,0 +1,203 @@
+//! The ways in which starting, loading and calling fail, and how an exception of
+//! JavaScript is told to people.
+
+use std::time::Duration;
+
+use deno_core::error::{CoreError, CoreErrorKind, JsError};
+use js_runtime_ext::Stop;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("cannot start a thread for JavaScript: {0}")]
+    Thread(#[source] std::io::Error),
+    #[error("cannot set up the standard streams of JavaScript: {0}")]
+    Stdio(#[source] std::io::Error),
+    #[error("the JavaScript runtime does not start: {0}")]
+    Bootstrap(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// Names file, line and column where they are known.
+    #[error("{message}")]
+    Failed { message: String, stack: String },
+    #[error("did not finish loading within {} s", .0.as_secs_f32())]
+    TimedOut(Duration),
+    #[error("JavaScript was stopped while it was loading: {}", reason(*.0))]
+    Stopped(Stop),
+    #[error("the JavaScript thread is gone")]
+    Gone,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// What the function threw. The stack is mapped to the sources and does not
+    /// repeat the message.
+    #[error("{message}")]
+    Thrown { message: String, stack: String },
+    #[error("JavaScript was stopped: {}", reason(*.0))]
+    Stopped(Stop),
+    #[error("the JavaScript thread is gone")]
+    Gone,
+}
+
+fn reason(stop: Stop) -> &'static str {
+    match stop {
+        Stop::Deadline => "it ran for too long without a pause",
+        Stop::OutOfMemory => "it used too much memory",
+        Stop::Asked => "the program asked for it",
+    }
+}
+
+/// How a call or a load failed on the JavaScript thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Thrown {
+    /// What was thrown, without where.
+    pub message: String,
+    /// `path:line:column` of the first frame that is a file.
+    pub place: Option<String>,
+    pub stack: String,
+}
+
+impl Thrown {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            place: None,
+            stack: String::new(),
+        }
+    }
+
+    /// Message and place in one sentence.
+    pub fn sentence(&self) -> String {
+        match &self.place {
+            Some(place) if !self.message.contains(place.as_str()) => {
+                format!("{} ({place})", self.message)
+            }
+            _ => self.message.clone(),
+        }
+    }
+
+    /// Everything, for faults that nobody can ask about.
+    pub fn report(&self) -> String {
+        if self.stack.is_empty() {
+            return self.sentence();
+        }
+        format!("{}\n{}", self.message, self.stack)
+    }
+}
+
+impl From<&JsError> for Thrown {
+    fn from(error: &JsError) -> Self {
+        let mut message = error
+            .exception_message
+            .trim_start_matches("Uncaught ")
+            .trim_start_matches("(in promise) ")
+            .to_string();
+        let mut stack = stack_of(error);
+        let mut cause = error.cause.as_deref();
+        while let Some(error) = cause {
+            message.push_str(": ");
+            message.push_str(error.exception_message.trim_start_matches("Uncaught "));
+            let frames = stack_of(error);
+            if !frames.is_empty() {
+                stack = format!("{stack}\n  caused by\n{frames}");
+            }
+            cause = error.cause.as_deref();
+        }
+        let place = error.frames.iter().find_map(|frame| {
+            let file = frame.file_name.as_deref()?.strip_prefix("file://")?;
+            Some(format!(
+                "{}:{}:{}",
+                without_query(file),
+                frame.line_number?,
+                frame.column_number?
+            ))
+        });
+        Self {
+            message: readable(&message),
+            place,
+            stack,
+        }
+    }
+}
+
+impl From<&CoreError> for Thrown {
+    fn from(error: &CoreError) -> Self {
+        Self::from(error.as_kind())
+    }
+}
+
+impl From<&CoreErrorKind> for Thrown {
+    fn from(error: &CoreErrorKind) -> Self {
+        match error {
+            CoreErrorKind::Js(error) => Self::from(&**error),
+            CoreErrorKind::CouldNotExecute { error, .. } => Self::from(&**error),
+            error => Self::new(readable(&error.to_string())),
+        }
+    }
+}
+
+/// The frames, one per line, without those of the runtime itself.
+fn stack_of(error: &JsError) -> String {
+    if error.stack_is_custom
+        && let Some(stack) = &error.stack
+    {
+        return readable(stack);
+    }
+    let Some(stack) = &error.stack else {
+        return String::new();
+    };
+    let frames: Vec<&str> = stack
+        .lines()
+        .skip_while(|line| !line.trim_start().starts_with("at "))
+        .filter(|line| !line.contains("ext:"))
+        .collect();
+    readable(&frames.join("\n"))
+}
+
+/// Paths instead of URLs.
+fn readable(text: &str) -> String {
+    let text = text.replace("file://", "");
+    match text.contains("?copy=") {
+        true => strip_copies(&text),
+        false => text,
+    }
+}
+
+/// Removes the mark by which the loader tells copies of a module apart.
+fn strip_copies(text: &str) -> String {
+    let mut parts = text.split("?copy=");
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    out
+}
+
+fn without_query(path: &str) -> &str {
+    path.split_once('?').map_or(path, |(path, _)| path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_copies_are_not_shown() {
+        assert_eq!(
+            readable("at file:///a/b.ts?copy=12:3:4\nat file:///c.ts:1:2"),
+            "at /a/b.ts:3:4\nat /c.ts:1:2"
+        );
+    }
+
+    #[test]
+    fn a_sentence_names_the_place_once() {
+        let mut thrown = Thrown::new("Error: no");
+        assert_eq!(thrown.sentence(), "Error: no");
+        thrown.place = Some("/a.ts:1:2".into());
+        assert_eq!(thrown.sentence(), "Error: no (/a.ts:1:2)");
+        thrown.message = "Expected ';' at /a.ts:1:2".into();
+        assert_eq!(thrown.sentence(), "Expected ';' at /a.ts:1:2");
+    }
+}

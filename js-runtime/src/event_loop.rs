@@ -1,0 +1,356 @@
+//! What the JavaScript thread does all day: takes requests, drives the event loop,
+//! hands out answers.
+
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use deno_core::error::CoreError;
+use deno_core::{ModuleId, PollEventLoopOptions, v8};
+use futures::FutureExt;
+use js_runtime_ext::{EXIT_MESSAGE, Fault, Host, Stop};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::calls::{self, Outcome, Pending};
+use crate::control::Control;
+use crate::error::Thrown;
+use crate::worker::Isolate;
+
+pub(crate) enum Command {
+    Load {
+        id: u32,
+        path: PathBuf,
+        limit: Duration,
+        reply: Reply,
+    },
+    Call {
+        function: String,
+        args: String,
+        reply: Reply,
+    },
+    HeapUsed(oneshot::Sender<usize>),
+}
+
+/// Dropped without an answer when the isolate ends.
+pub(crate) type Reply = oneshot::Sender<Result<Option<String>, Thrown>>;
+
+/// Something that JavaScript has not answered yet.
+struct Waiting {
+    state: State,
+    reply: Reply,
+    /// How long JavaScript may run at a stretch while this goes on, if longer than
+    /// usual.
+    limit: Option<Duration>,
+}
+
+enum State {
+    /// The module of an extension, with its top-level `await`s.
+    Evaluating {
+        id: u32,
+        module: ModuleId,
+        evaluated: Pin<Box<dyn Future<Output = Result<(), CoreError>>>>,
+    },
+    Value(Pending),
+}
+
+pub(crate) struct EventLoop {
+    // Before the isolate: it holds handles.
+    waiting: Vec<Waiting>,
+    isolate: Isolate,
+    control: Control,
+    host: Arc<dyn Host>,
+    spin_limit: Duration,
+    /// Whether the cache was looked after, which waits until something is loaded.
+    swept: bool,
+}
+
+/// How long the thread looks for another command before it sleeps: handlers of one
+/// event are called one after the other. Longer makes the slowest calls slower on
+/// two cores.
+const LINGER: Duration = Duration::from_micros(10);
+/// Commands in a row before the rest of the loop is looked at.
+const ROUNDS: usize = 64;
+
+fn more_comes(commands: &mpsc::Receiver<Command>) -> bool {
+    let start = Instant::now();
+    while commands.is_empty() && start.elapsed() < LINGER {
+        std::hint::spin_loop();
+    }
+    !commands.is_empty()
+}
+
+impl EventLoop {
+    pub fn new(
+        isolate: Isolate,
+        control: Control,
+        host: Arc<dyn Host>,
+        spin_limit: Duration,
+    ) -> Self {
+        Self {
+            waiting: Vec::new(),
+            isolate,
+            control,
+            host,
+            spin_limit,
+            swept: false,
+        }
+    }
+
+    /// Until nobody can send commands any more, or the isolate is stopped.
+    pub async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        // Also when something panics.
+        let _retires = Retires(self.control.clone());
+        let steps = poll_fn(|cx| {
+            for _ in 0..ROUNDS {
+                self.control.enter(self.limit());
+                let result = self.poll(cx, &mut commands);
+                self.control.leave();
+                if result.is_ready() || !more_comes(&commands) {
+                    return result;
+                }
+            }
+            // Timers and sockets have their turn.
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        });
+        // Tokio's budget would make a queue that is not empty look as if it were.
+        tokio::task::unconstrained(steps).await;
+        // Callers see the reason in `Control`; whoever is still in the queue is
+        // told the same way.
+        self.waiting.clear();
+        drop(commands);
+        let Isolate {
+            functions,
+            mut worker,
+            loader,
+            readers,
+        } = self.isolate;
+        drop(functions);
+        // Dropping runs finalizers of native objects, which may call into V8.
+        worker.js_runtime.v8_isolate().cancel_terminate_execution();
+        drop(worker);
+        drop(loader);
+        readers.finish();
+    }
+
+    fn limit(&self) -> Duration {
+        let limits = self.waiting.iter().filter_map(|waiting| waiting.limit);
+        limits.fold(self.spin_limit, Duration::max)
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>, commands: &mut mpsc::Receiver<Command>) -> Poll<()> {
+        loop {
+            while let Poll::Ready(command) = commands.poll_recv(cx) {
+                match command {
+                    Some(command) => self.handle(command),
+                    None => return Poll::Ready(()),
+                }
+                if self.control.stopped().is_some() {
+                    return Poll::Ready(());
+                }
+            }
+            let polled = self
+                .isolate
+                .worker
+                .js_runtime
+                .poll_event_loop(cx, PollEventLoopOptions::default());
+            if self.has_ended() {
+                return Poll::Ready(());
+            }
+            if let Poll::Ready(Err(error)) = polled {
+                self.report(&error);
+                // There may be more to do after the tick that failed.
+                cx.waker().wake_by_ref();
+            }
+            if !self.answer(cx) {
+                return Poll::Pending;
+            }
+            if self.has_ended() {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    /// Whether the isolate was stopped. A termination that nobody asked for is one
+    /// of ours, too: JavaScript cannot be resumed after it.
+    fn has_ended(&mut self) -> bool {
+        let isolate = self.isolate.worker.js_runtime.v8_isolate();
+        if isolate.is_execution_terminating() && self.control.stopped().is_none() {
+            self.control.stop(Stop::Asked);
+        }
+        self.control.stopped().is_some()
+    }
+
+    fn report(&self, error: &CoreError) {
+        let thrown = Thrown::from(error);
+        // The op has reported it already.
+        if !thrown.message.contains(EXIT_MESSAGE) {
+            self.host.fault(Fault::Uncaught {
+                message: thrown.report(),
+            });
+        }
+    }
+
+    fn handle(&mut self, command: Command) {
+        match command {
+            Command::Load {
+                id,
+                path,
+                limit,
+                reply,
+            } => {
+                self.control.enter(limit.max(self.limit()));
+                match self.begin_load(id, &path) {
+                    Ok(state) => self.waiting.push(Waiting {
+                        state,
+                        reply,
+                        limit: Some(limit),
+                    }),
+                    Err(thrown) => answer(reply, Err(thrown)),
+                }
+            }
+            Command::Call {
+                function,
+                args,
+                reply,
+            } => {
+                // Its caller may have given up while it was in the queue.
+                if reply.is_closed() {
+                    return;
+                }
+                self.control.enter(self.limit());
+                let Some(function) = self.isolate.functions.get(&function) else {
+                    let message = format!("the bridge has no function \"{function}\"");
+                    return answer(reply, Err(Thrown::new(message)));
+                };
+                let outcome = calls::call(&mut self.isolate.worker.js_runtime, function, |scope| {
+                    calls::json_argument(scope, &args)
+                });
+                match outcome {
+                    Outcome::Done(result) => answer(reply, result),
+                    Outcome::Pending(value) => self.waiting.push(Waiting {
+                        state: State::Value(value),
+                        reply,
+                        limit: None,
+                    }),
+                    Outcome::Terminated => {
+                        self.has_ended();
+                    }
+                }
+            }
+            Command::HeapUsed(reply) => {
+                let isolate = self.isolate.worker.js_runtime.v8_isolate();
+                isolate.low_memory_notification();
+                // Nobody to answer to is fine.
+                _ = reply.send(isolate.get_heap_statistics().used_heap_size());
+            }
+        }
+    }
+
+    /// Finds and compiles the whole graph, and starts to evaluate it.
+    fn begin_load(&mut self, id: u32, path: &std::path::Path) -> Result<State, Thrown> {
+        let url = self.isolate.loader.entry(id, path).map_err(Thrown::new)?;
+        let loaded = self
+            .isolate
+            .worker
+            .preload_side_module(&url)
+            .now_or_never()
+            .ok_or_else(|| Thrown::new("the loader did not answer at once"))?;
+        let module = loaded.map_err(|error| Thrown::from(&error))?;
+        let evaluated = self.isolate.worker.js_runtime.mod_evaluate(module);
+        Ok(State::Evaluating {
+            id,
+            module,
+            evaluated: Box::pin(evaluated),
+        })
+    }
+
+    /// Hands out what is ready. Tells whether there was anything.
+    fn answer(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut progress = false;
+        let mut index = 0;
+        while index < self.waiting.len() {
+            let waiting = &mut self.waiting[index];
+            if waiting.reply.poll_closed(cx).is_ready() {
+                self.waiting.swap_remove(index);
+                continue;
+            }
+            let next = match &mut waiting.state {
+                State::Evaluating {
+                    id,
+                    module,
+                    evaluated,
+                } => match evaluated.as_mut().poll(cx) {
+                    Poll::Pending => None,
+                    Poll::Ready(Err(error)) => Some(Outcome::Done(Err(Thrown::from(&error)))),
+                    Poll::Ready(Ok(())) => {
+                        let (id, module) = (*id, *module);
+                        Some(activate(&mut self.isolate, id, module))
+                    }
+                },
+                State::Value(value) => match value.as_mut().poll(cx) {
+                    Poll::Pending => None,
+                    Poll::Ready(value) => Some(Outcome::Done(calls::settled(
+                        &mut self.isolate.worker.js_runtime,
+                        value,
+                    ))),
+                },
+            };
+            match next {
+                None => index += 1,
+                Some(Outcome::Pending(value)) => {
+                    progress = true;
+                    self.waiting[index].state = State::Value(value);
+                }
+                Some(Outcome::Done(result)) => {
+                    progress = true;
+                    let done = self.waiting.swap_remove(index);
+                    answer(done.reply, result);
+                    // Loads are the only ones with a limit of their own.
+                    if done.limit.is_some() && !self.swept {
+                        self.swept = true;
+                        self.isolate.loader.sweep_cache_soon();
+                    }
+                }
+                Some(Outcome::Terminated) => return true,
+            }
+        }
+        progress
+    }
+}
+
+struct Retires(Control);
+
+impl Drop for Retires {
+    fn drop(&mut self) {
+        self.0.retire();
+    }
+}
+
+/// Hands a module to the bridge.
+fn activate(isolate: &mut Isolate, id: u32, module: ModuleId) -> Outcome {
+    let runtime = &mut isolate.worker.js_runtime;
+    let Some(function) = isolate.functions.get("activate") else {
+        return Outcome::Done(Err(Thrown::new("the bridge has no function \"activate\"")));
+    };
+    let namespace = match runtime.get_module_namespace(module) {
+        Ok(namespace) => namespace,
+        Err(error) => return Outcome::Done(Err(Thrown::from(&error))),
+    };
+    calls::call(runtime, function, |scope| {
+        let id: v8::Local<v8::Value> = v8::Integer::new_from_unsigned(scope, id).into();
+        let namespace: v8::Local<v8::Value> = v8::Local::new(scope, namespace).into();
+        Some(vec![
+            v8::Global::new(scope, id),
+            v8::Global::new(scope, namespace),
+        ])
+    })
+}
+
+fn answer(reply: Reply, result: Result<Option<String>, Thrown>) {
+    // A caller that has gone away abandoned the call.
+    _ = reply.send(result);
+}

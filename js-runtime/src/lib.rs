@@ -1,0 +1,42 @@
+//! V8 on a thread of its own: loads TypeScript module graphs, calls functions in
+//! them by name, and can be stopped whatever they do.
+//!
+//! Knows nothing of pi. The program gives it a [`Host`]; the JavaScript half of
+//! the bridge (`js/bridge.ts`, in the snapshot) turns what the host offers into
+//! the API that extensions see. Everything that crosses is JSON text, so that
+//! the runtime could as well live in a child process.
+
+mod cache;
+mod calls;
+mod control;
+mod error;
+mod event_loop;
+mod loader;
+mod options;
+mod runtime;
+mod standard_streams;
+mod stdio;
+mod worker;
+
+pub use error::{CallError, LoadError, StartError};
+pub use js_runtime_ext::{Console, Fault, Host, HostError, Stop, text, virtual_modules};
+pub use options::RuntimeOptions;
+pub use runtime::Runtime;
+pub use standard_streams::{StandardStreams, take_standard_streams};
+
+/// Must be called once, on the main thread, before any [`Runtime`] starts: V8
+/// protects its code pages with memory keys that only threads started below this
+/// call inherit. Cheap (under a millisecond); further calls do nothing.
+pub fn init() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // TurboFan drops the interrupt check of loops that it unrolls, and such a
+        // loop (`for (;;) all.push(new Array(1000).fill(0))`) never sees a request
+        // to terminate.
+        deno_core::v8::V8::set_flags_from_string("--no-turboshaft-loop-unrolling");
+        deno_core::JsRuntime::init_platform(None);
+        // rustls has more than one provider compiled in, so one must be chosen, or
+        // the first TLS connection panics. Fails if the program chose one before.
+        _ = deno_runtime::deno_tls::rustls::crypto::aws_lc_rs::default_provider().install_default();
+    });
+}

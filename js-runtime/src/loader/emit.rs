@@ -1,0 +1,164 @@
+//! From what a file says to the JavaScript that V8 gets: types stripped, imports
+//! made tolerant, and the result cached together with what it was made from.
+
+use std::path::PathBuf;
+
+use deno_ast::{
+    DecoratorsTranspileOption, EmitOptions, MediaType, ParseParams, ParsedSource, SourceMapOption,
+    TranspileModuleOptions, TranspileOptions,
+};
+use deno_core::ModuleSpecifier;
+use deno_error::JsErrorBox;
+use serde::{Deserialize, Serialize};
+
+use super::files::error;
+use super::{Loader, compat};
+use crate::cache::Key;
+
+/// The code that makes cached files: when it changes, they do not count any more.
+pub(crate) const EMIT_SETTINGS: &str = concat!(
+    include_str!("emit.rs"),
+    include_str!("compat.rs"),
+    include_str!("exports.rs"),
+    include_str!("cjs.rs")
+);
+
+/// Something outside a file that shaped what was made of it.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Consulted {
+    /// Where an import leads; `None` if nowhere.
+    Import {
+        specifier: String,
+        target: Option<String>,
+    },
+    /// What is in a file.
+    Contents { path: PathBuf, hash: Option<u64> },
+    /// Whether a module may be CommonJS.
+    MaybeCjs { url: ModuleSpecifier, answer: bool },
+}
+
+impl Loader {
+    /// Makes JavaScript of an extension's own file, or of a file of a package.
+    pub(super) fn emit(
+        &self,
+        specifier: &ModuleSpecifier,
+        source: String,
+    ) -> Result<String, JsErrorBox> {
+        let lenient = self.files.is_lenient(specifier);
+        if !lenient && !mentions_our_modules(&source) {
+            return Ok(source);
+        }
+        let cache = &self.files.cache;
+        let key = cache.key(&[b"emit", specifier.path().as_bytes(), source.as_bytes()]);
+        if let Some(code) = cache.read(key, "js")
+            && self.is_current(key, specifier)
+            && let Ok(code) = String::from_utf8(code)
+        {
+            self.files.remember_map(specifier, key, None);
+            return Ok(code);
+        }
+        let (code, map) = transpile(specifier, source)?;
+        let parsed = parse(specifier, MediaType::JavaScript, code.clone(), lenient)?;
+        let mut consulted = Vec::new();
+        let mut exports_of =
+            |imported: &str| self.exports_of(imported, specifier, lenient, &mut consulted);
+        let code = if lenient {
+            compat::rewrite(&parsed, &mut exports_of)
+        } else {
+            compat::rewrite_imports(&parsed, &mut exports_of)
+        }
+        .unwrap_or(code);
+        if let Some(map) = map {
+            cache.write(key, "map", map.as_bytes());
+            self.files.remember_map(specifier, key, Some(map));
+        }
+        // The code last: whoever finds it finds the rest.
+        if let Ok(json) = serde_json::to_vec(&consulted) {
+            cache.write(key, "deps", &json);
+            cache.write(key, "js", code.as_bytes());
+        }
+        Ok(code)
+    }
+
+    /// Whether what shaped a cached result is as it was.
+    fn is_current(&self, key: Key, importer: &ModuleSpecifier) -> bool {
+        let consulted = self.files.cache.read(key, "deps");
+        let consulted = consulted.and_then(|json| serde_json::from_slice(&json).ok());
+        consulted.is_some_and(|consulted: Vec<Consulted>| {
+            consulted.iter().all(|consulted| match consulted {
+                Consulted::Import { specifier, target } => {
+                    self.target(specifier, importer) == *target
+                }
+                Consulted::Contents { path, hash } => self.contents_hash(path) == *hash,
+                Consulted::MaybeCjs { url, answer } => {
+                    self.files.is_maybe_cjs(url).unwrap_or(false) == *answer
+                }
+            })
+        })
+    }
+
+    /// Where an import leads, without the marks of copies.
+    pub(super) fn target(&self, specifier: &str, importer: &ModuleSpecifier) -> Option<String> {
+        let url = self.resolver.find(specifier, importer.as_str()).ok()?;
+        let url = url.as_str();
+        Some(url.split_once('?').map_or(url, |(url, _)| url).to_string())
+    }
+
+    pub(super) fn contents_hash(&self, path: &std::path::Path) -> Option<u64> {
+        let bytes = std::fs::read(path).ok()?;
+        Some(self.files.cache.key(&[b"contents", &bytes]).number())
+    }
+}
+
+/// A package that imports pi's modules must survive a missing name as well.
+fn mentions_our_modules(source: &str) -> bool {
+    js_runtime_ext::SCOPES
+        .iter()
+        .any(|scope| source.contains(scope))
+}
+
+/// TypeScript to JavaScript, with a source map; JavaScript passes through.
+pub(crate) fn transpile(
+    specifier: &ModuleSpecifier,
+    source: String,
+) -> Result<(String, Option<String>), JsErrorBox> {
+    let media_type = MediaType::from_specifier(specifier);
+    if !media_type.is_emittable() {
+        return Ok((source, None));
+    }
+    let emitted = parse(specifier, media_type, source, false)?
+        .transpile(
+            &TranspileOptions {
+                decorators: DecoratorsTranspileOption::LegacyTypeScript {
+                    emit_metadata: false,
+                },
+                ..Default::default()
+            },
+            &TranspileModuleOptions::default(),
+            &EmitOptions {
+                source_map: SourceMapOption::Separate,
+                inline_sources: false,
+                ..Default::default()
+            },
+        )
+        .map_err(error)?
+        .into_source();
+    Ok((emitted.text, emitted.source_map))
+}
+
+pub(crate) fn parse(
+    specifier: &ModuleSpecifier,
+    media_type: MediaType,
+    source: String,
+    scope_analysis: bool,
+) -> Result<ParsedSource, JsErrorBox> {
+    deno_ast::parse_program(ParseParams {
+        specifier: specifier.clone(),
+        text: source.into(),
+        media_type,
+        capture_tokens: false,
+        scope_analysis,
+        maybe_syntax: None,
+    })
+    .map_err(|error| JsErrorBox::new("SyntaxError", error.to_string()))
+}

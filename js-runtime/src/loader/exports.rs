@@ -1,0 +1,135 @@
+//! What the modules that a file imports really export, found without running them.
+
+use std::collections::HashSet;
+
+use deno_ast::MediaType;
+use deno_core::ModuleSpecifier;
+use deno_path_util::url_to_file_path;
+use js_runtime_snapshot::EXPORTS;
+use node_resolver::InNpmPackageChecker;
+
+use super::Loader;
+use super::compat::{Exports, Missing};
+use super::emit::{Consulted, parse, transpile};
+use super::files::read_text;
+
+impl Loader {
+    /// For `lenient` importers all modules count, for others only ours.
+    pub(super) fn exports_of(
+        &self,
+        imported: &str,
+        importer: &ModuleSpecifier,
+        lenient: bool,
+        consulted: &mut Vec<Consulted>,
+    ) -> Exports {
+        let Ok(url) = self.resolver.find(imported, importer.as_str()) else {
+            return Exports::Unknown;
+        };
+        if url.scheme() == "pi" {
+            // Depends on nothing but this program.
+            return ours(&url, imported);
+        }
+        if !lenient || url.scheme() != "file" {
+            return Exports::Unknown;
+        }
+        consulted.push(Consulted::Import {
+            specifier: imported.to_string(),
+            target: self.target(imported, importer),
+        });
+        if MediaType::from_specifier(&url) == MediaType::Json {
+            return Exports::CommonJs;
+        }
+        if !MediaType::from_specifier(&url).is_emittable() {
+            let maybe = self.files.is_maybe_cjs(&url).unwrap_or(false);
+            consulted.push(Consulted::MaybeCjs {
+                url: url.clone(),
+                answer: maybe,
+            });
+            if maybe {
+                self.consult(&url, consulted);
+                if is_script(&url) {
+                    return Exports::CommonJs;
+                }
+            }
+            if self.files.checker.in_npm_package(&url) {
+                return Exports::Unknown;
+            }
+        }
+        let (mut names, mut seen) = (HashSet::new(), HashSet::new());
+        let known = self.collect(&url, &mut names, &mut seen);
+        for url in &seen {
+            self.consult(url, consulted);
+        }
+        match known {
+            Some(()) => Exports::Known(names, Missing::Undefined),
+            None => Exports::Unknown,
+        }
+    }
+
+    fn consult(&self, url: &ModuleSpecifier, consulted: &mut Vec<Consulted>) {
+        if let Ok(path) = url_to_file_path(url) {
+            let hash = self.contents_hash(&path);
+            consulted.push(Consulted::Contents { path, hash });
+        }
+    }
+
+    /// The names that one of the extension's own modules exports when it runs.
+    /// `None` where they cannot be known before.
+    fn collect(
+        &self,
+        url: &ModuleSpecifier,
+        names: &mut HashSet<String>,
+        seen: &mut HashSet<ModuleSpecifier>,
+    ) -> Option<()> {
+        if url.scheme() == "pi" {
+            names.extend(exports_of_ours(url)?.iter().map(|name| name.to_string()));
+            return Some(());
+        }
+        if !self.files.is_lenient(url) {
+            return None;
+        }
+        if !seen.insert(url.clone()) {
+            return Some(());
+        }
+        let path = url_to_file_path(url).ok()?;
+        let (code, _) = transpile(url, read_text(&path).ok()?).ok()?;
+        let parsed = parse(url, MediaType::JavaScript, code, false).ok()?;
+        if parsed.compute_is_script() {
+            return None;
+        }
+        let found = parsed.analyze_es_runtime_exports();
+        names.extend(found.exports);
+        for star in found.reexports {
+            let target = self.resolver.find(&star, url.as_str()).ok()?;
+            let mut inner = HashSet::new();
+            self.collect(&target, &mut inner, seen)?;
+            inner.remove("default");
+            names.extend(inner);
+        }
+        Some(())
+    }
+}
+
+fn ours(url: &ModuleSpecifier, imported: &str) -> Exports {
+    match exports_of_ours(url) {
+        Some(names) => Exports::Known(
+            names.iter().map(|name| name.to_string()).collect(),
+            Missing::Throws(imported.to_string()),
+        ),
+        None => Exports::Unknown,
+    }
+}
+
+fn exports_of_ours(url: &ModuleSpecifier) -> Option<&'static [&'static str]> {
+    let found = EXPORTS.binary_search_by_key(&url.as_str(), |(specifier, _)| specifier);
+    Some(EXPORTS[found.ok()?].1)
+}
+
+/// No `import` and no `export`: CommonJS, if its name allows it.
+fn is_script(url: &ModuleSpecifier) -> bool {
+    url_to_file_path(url)
+        .ok()
+        .and_then(|path| read_text(&path).ok())
+        .and_then(|source| parse(url, MediaType::JavaScript, source, false).ok())
+        .is_some_and(|parsed| parsed.compute_is_script())
+}

@@ -1,0 +1,104 @@
+//! What resolving, `import` and `require` share about files: the cache, what is a
+//! package, what may be CommonJS, and where the source maps are.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use deno_ast::MediaType;
+use deno_core::ModuleSpecifier;
+use deno_error::JsErrorBox;
+use deno_path_util::url_to_file_path;
+use deno_resolver::npm::DenoInNpmPackageChecker;
+use node_resolver::errors::PackageJsonLoadError;
+use node_resolver::{InNpmPackageChecker, PackageJsonResolverRc};
+use sys_traits::impls::RealSys;
+
+use crate::cache::{DiskCache, Key};
+
+pub(crate) type Checker = DenoInNpmPackageChecker;
+
+#[derive(Clone)]
+pub(crate) struct Files {
+    pub cache: DiskCache,
+    pub checker: Checker,
+    pub package_json: PackageJsonResolverRc<RealSys>,
+    source_maps: Rc<RefCell<HashMap<String, SourceMap>>>,
+}
+
+enum SourceMap {
+    Cached(Key),
+    /// Nothing is cached.
+    Here(String),
+}
+
+impl Files {
+    pub fn new(
+        cache: DiskCache,
+        checker: Checker,
+        package_json: PackageJsonResolverRc<RealSys>,
+    ) -> Self {
+        Self {
+            cache,
+            checker,
+            package_json,
+            source_maps: Rc::default(),
+        }
+    }
+
+    /// Whether jiti's rules hold: for everything but the JavaScript of packages.
+    pub fn is_lenient(&self, specifier: &ModuleSpecifier) -> bool {
+        specifier.scheme() == "file"
+            && (!self.checker.in_npm_package(specifier)
+                || MediaType::from_specifier(specifier).is_emittable())
+    }
+
+    /// By name and package.json; the contents have the last word.
+    pub fn is_maybe_cjs(&self, specifier: &ModuleSpecifier) -> Result<bool, PackageJsonLoadError> {
+        let Ok(path) = url_to_file_path(specifier) else {
+            return Ok(false);
+        };
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("cjs" | "cts") => return Ok(true),
+            Some("mjs" | "mts" | "json" | "wasm") => return Ok(false),
+            _ => {}
+        }
+        let package_json = self.package_json.get_closest_package_json(&path)?;
+        Ok(package_json.is_none_or(|package_json| package_json.typ != "module"))
+    }
+
+    pub fn remember_map(&self, specifier: &ModuleSpecifier, key: Key, map: Option<String>) {
+        let map = match map {
+            Some(map) if !self.cache.is_on() => SourceMap::Here(map),
+            _ => SourceMap::Cached(key),
+        };
+        let mut maps = self.source_maps.borrow_mut();
+        maps.insert(specifier.to_string(), map);
+    }
+
+    pub fn source_map(&self, file_name: &str) -> Option<Vec<u8>> {
+        match self.source_maps.borrow().get(file_name)? {
+            SourceMap::Here(map) => Some(map.clone().into_bytes()),
+            SourceMap::Cached(key) => self.cache.read(*key, "map"),
+        }
+    }
+}
+
+pub(crate) fn read_text(path: &Path) -> Result<String, JsErrorBox> {
+    let bytes = std::fs::read(path).map_err(|e| io_error(path, &e))?;
+    let text = String::from_utf8(bytes)
+        .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_string(),
+        None => text,
+    })
+}
+
+pub(crate) fn io_error(path: &Path, error: &std::io::Error) -> JsErrorBox {
+    JsErrorBox::generic(format!("Cannot read {}: {error}", path.display()))
+}
+
+pub(crate) fn error(error: impl std::fmt::Display) -> JsErrorBox {
+    JsErrorBox::generic(error.to_string())
+}

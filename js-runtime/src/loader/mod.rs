@@ -1,0 +1,256 @@
+//! Finds and loads modules.
+//!
+//! npm packages follow Node's rules exactly. Extensions' own files, and TypeScript
+//! anywhere, follow the looser rules of jiti, which extensions are written for:
+//! missing file extensions, directories, `./x.js` that is really `./x.ts`, JSON
+//! without import attributes, CommonJS names in ES modules, imports of names that
+//! are not there. All answers are immediate: `require` of an ES module needs that.
+
+mod cjs;
+mod compat;
+mod emit;
+mod exports;
+mod files;
+mod position;
+mod resolve;
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use deno_ast::MediaType;
+use deno_core::{
+    ModuleLoadOptions, ModuleLoadReferrer, ModuleLoadResponse, ModuleLoader, ModuleSource,
+    ModuleSourceCode, ModuleSpecifier, ModuleType, RequestedModuleType, ResolutionKind,
+    SourceCodeCacheInfo,
+};
+use deno_error::JsErrorBox;
+use deno_path_util::url_to_file_path;
+use deno_runtime::deno_node::NodeExtInitServices;
+use futures::FutureExt;
+use sys_traits::impls::RealSys;
+
+use self::cjs::{RequireLoader, Translator};
+pub(crate) use self::emit::EMIT_SETTINGS;
+use self::files::{Checker, Files, error, io_error, read_text};
+use self::resolve::{FolderResolver, Resolver};
+use crate::cache::DiskCache;
+
+pub(crate) type NodeServices = NodeExtInitServices<Checker, FolderResolver, RealSys>;
+
+pub(crate) struct Loader {
+    files: Files,
+    resolver: Resolver,
+    translator: Translator,
+}
+
+impl Loader {
+    pub fn new(cache: DiskCache) -> (Rc<Self>, NodeServices) {
+        let (resolver, files) = Resolver::new(cache);
+        let translator = cjs::translator(&files, &resolver);
+        let services = NodeExtInitServices {
+            node_require_loader: Rc::new(RequireLoader::new(files.clone())),
+            node_resolver: resolver.node.clone(),
+            pkg_json_resolver: files.package_json.clone(),
+            sys: RealSys,
+        };
+        let loader = Rc::new(Self {
+            files,
+            resolver,
+            translator,
+        });
+        (loader, services)
+    }
+
+    /// The module to load for extension `id` at `path`.
+    pub fn entry(&self, id: u32, path: &Path) -> Result<ModuleSpecifier, String> {
+        self.resolver.entry(id, path)
+    }
+
+    pub fn sweep_cache_soon(&self) {
+        self.files.cache.sweep_soon();
+    }
+
+    fn source(
+        &self,
+        specifier: &ModuleSpecifier,
+        requested: &RequestedModuleType,
+    ) -> Result<ModuleSource, JsErrorBox> {
+        if specifier.scheme() == "pi" {
+            return own_module(specifier);
+        }
+        if specifier.scheme() != "file" {
+            return Err(JsErrorBox::generic(format!(
+                "Cannot load {specifier}: only files and packages can be imported"
+            )));
+        }
+        let path = url_to_file_path(specifier).map_err(error)?;
+        let media_type = MediaType::from_path(&path);
+        if media_type == MediaType::Wasm {
+            let bytes = std::fs::read(&path).map_err(|e| io_error(&path, &e))?;
+            let code = ModuleSourceCode::Bytes(bytes.into_boxed_slice().into());
+            return Ok(ModuleSource::new(ModuleType::Wasm, code, specifier, None));
+        }
+        let source = read_text(&path)?;
+        let code = match requested {
+            RequestedModuleType::Json => {
+                return Ok(module(ModuleType::Json, source, specifier, None));
+            }
+            RequestedModuleType::Text => {
+                return Ok(module(ModuleType::Text, source, specifier, None));
+            }
+            RequestedModuleType::None if media_type == MediaType::Json => {
+                format!("export default {source};")
+            }
+            RequestedModuleType::None => self.javascript(specifier, media_type, source)?,
+            _ => {
+                return Err(JsErrorBox::type_error(format!(
+                    "{specifier} is imported with an attribute that is not supported: use \
+                     \"json\" or \"text\""
+                )));
+            }
+        };
+        let key =
+            self.files
+                .cache
+                .key(&[b"module", specifier.as_str().as_bytes(), code.as_bytes()]);
+        let cached = SourceCodeCacheInfo {
+            hash: key.number(),
+            data: self.compiled(specifier, key.number()).map(Cow::Owned),
+        };
+        Ok(module(
+            ModuleType::JavaScript,
+            code,
+            specifier,
+            Some(cached),
+        ))
+    }
+
+    fn javascript(
+        &self,
+        specifier: &ModuleSpecifier,
+        media_type: MediaType,
+        source: String,
+    ) -> Result<String, JsErrorBox> {
+        if media_type.is_emittable() {
+            return self.emit(specifier, source);
+        }
+        if self
+            .files
+            .is_maybe_cjs(specifier)
+            .map_err(JsErrorBox::from_err)?
+        {
+            let translated = self
+                .translator
+                .translate_cjs_to_esm_with_source_provider(
+                    specifier,
+                    Some(Cow::Borrowed(&source)),
+                    Some(&cjs::DiskSource),
+                )
+                .now_or_never()
+                .ok_or_else(|| JsErrorBox::generic("the analysis of CommonJS did not finish"))?
+                .map_err(JsErrorBox::from_err)?;
+            // What comes back as it went in is an ES module.
+            if let Cow::Owned(translated) = translated {
+                return Ok(format!("{}{translated}", compat::HOOK_REQUIRE));
+            }
+        }
+        self.emit(specifier, source)
+    }
+
+    /// V8's code cache. It passes a number through that identifies the source.
+    fn compiled(&self, specifier: &ModuleSpecifier, hash: u64) -> Option<Vec<u8>> {
+        self.files
+            .cache
+            .read(self.compiled_key(specifier, hash), "v8")
+    }
+
+    fn compiled_key(&self, specifier: &ModuleSpecifier, hash: u64) -> crate::cache::Key {
+        let name = specifier.as_str().as_bytes();
+        self.files
+            .cache
+            .key(&[b"compiled", name, &hash.to_le_bytes()])
+    }
+}
+
+impl ModuleLoader for Loader {
+    fn resolve(
+        &self,
+        specifier: &str,
+        referrer: &str,
+        _kind: ResolutionKind,
+    ) -> Result<ModuleSpecifier, JsErrorBox> {
+        self.resolver.resolve(specifier, referrer)
+    }
+
+    fn load(
+        &self,
+        specifier: &ModuleSpecifier,
+        _referrer: Option<&ModuleLoadReferrer>,
+        options: ModuleLoadOptions,
+    ) -> ModuleLoadResponse {
+        ModuleLoadResponse::Sync(self.source(specifier, &options.requested_module_type))
+    }
+
+    fn code_cache_ready(
+        &self,
+        specifier: ModuleSpecifier,
+        hash: u64,
+        code_cache: &[u8],
+    ) -> Pin<Box<dyn Future<Output = ()>>> {
+        let key = self.compiled_key(&specifier, hash);
+        self.files.cache.write(key, "v8", code_cache);
+        async {}.boxed_local()
+    }
+
+    /// For the node: polyfills, which are compiled on first use. Their text is part
+    /// of the program, so their names identify it.
+    fn get_code_cache(
+        &self,
+        specifier: &ModuleSpecifier,
+        _source: &str,
+    ) -> Option<SourceCodeCacheInfo> {
+        Some(SourceCodeCacheInfo {
+            hash: 0,
+            data: self.compiled(specifier, 0).map(Cow::Owned),
+        })
+    }
+
+    fn get_source_map(&self, file_name: &str) -> Option<Cow<'_, [u8]>> {
+        self.files.source_map(file_name).map(Cow::Owned)
+    }
+
+    fn get_source_mapped_source_line(&self, file_name: &str, line_number: usize) -> Option<String> {
+        let url = ModuleSpecifier::parse(file_name).ok()?;
+        let source = read_text(&url_to_file_path(&url).ok()?).ok()?;
+        source.lines().nth(line_number).map(str::to_string)
+    }
+}
+
+/// One of our own modules that the snapshot has only as text.
+fn own_module(specifier: &ModuleSpecifier) -> Result<ModuleSource, JsErrorBox> {
+    let table = js_runtime_snapshot::RESIDUAL_LAZY_ESM;
+    let found = table.binary_search_by_key(&specifier.as_str(), |(name, _)| name);
+    let Ok(found) = found else {
+        return Err(JsErrorBox::generic(format!(
+            "{specifier} is not a module of this program"
+        )));
+    };
+    Ok(ModuleSource::new(
+        ModuleType::JavaScript,
+        ModuleSourceCode::String(deno_core::FastString::from_static(table[found].1)),
+        specifier,
+        None,
+    ))
+}
+
+fn module(
+    module_type: ModuleType,
+    code: String,
+    specifier: &ModuleSpecifier,
+    code_cache: Option<SourceCodeCacheInfo>,
+) -> ModuleSource {
+    let code = ModuleSourceCode::String(code.into());
+    ModuleSource::new(module_type, code, specifier, code_cache)
+}

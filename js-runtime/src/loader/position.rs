@@ -1,0 +1,73 @@
+//! Where in a file an import stands, for errors. V8 and deno_core do not tell.
+
+use deno_ast::swc::ast;
+use deno_ast::swc::ecma_visit::{Visit, VisitWith};
+use deno_ast::{MediaType, ModuleSpecifier, ProgramRef, SourceRange, SourceRangedForSpanned};
+use deno_path_util::url_to_file_path;
+
+use super::emit::parse;
+use super::files::read_text;
+
+/// `path:line:column` of the first import of `specifier` in the file `referrer`.
+pub(crate) fn of_import(specifier: &str, referrer: &str) -> Option<String> {
+    let url = ModuleSpecifier::parse(referrer).ok()?;
+    let path = url_to_file_path(&url).ok()?;
+    let source = read_text(&path).ok()?;
+    let parsed = parse(&url, MediaType::from_path(&path), source, false).ok()?;
+    let mut finder = Finder {
+        specifier,
+        found: None,
+    };
+    match parsed.program_ref() {
+        ProgramRef::Module(module) => module.visit_with(&mut finder),
+        ProgramRef::Script(script) => script.visit_with(&mut finder),
+    }
+    let place = parsed
+        .text_info_lazy()
+        .line_and_column_display(finder.found?.start);
+    Some(format!(
+        "{}:{}:{}",
+        path.display(),
+        place.line_number,
+        place.column_number
+    ))
+}
+
+struct Finder<'a> {
+    specifier: &'a str,
+    found: Option<SourceRange>,
+}
+
+impl Finder<'_> {
+    fn look(&mut self, text: &ast::Str) {
+        if self.found.is_none() && text.value.to_string_lossy() == self.specifier {
+            self.found = Some(text.range());
+        }
+    }
+}
+
+impl Visit for Finder<'_> {
+    fn visit_import_decl(&mut self, import: &ast::ImportDecl) {
+        self.look(&import.src);
+    }
+
+    fn visit_named_export(&mut self, export: &ast::NamedExport) {
+        if let Some(src) = &export.src {
+            self.look(src);
+        }
+    }
+
+    fn visit_export_all(&mut self, export: &ast::ExportAll) {
+        self.look(&export.src);
+    }
+
+    fn visit_call_expr(&mut self, call: &ast::CallExpr) {
+        if let ast::Callee::Import(_) = call.callee
+            && let Some(argument) = call.args.first()
+            && let ast::Expr::Lit(ast::Lit::Str(text)) = &*argument.expr
+        {
+            self.look(text);
+        }
+        call.visit_children_with(self);
+    }
+}

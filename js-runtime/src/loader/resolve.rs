@@ -1,0 +1,328 @@
+//! From what an import says to a module: our own modules first, then Node's
+//! built-ins, then paths with jiti's probing, then packages with Node's algorithm.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use deno_core::ModuleSpecifier;
+use deno_error::JsErrorBox;
+use deno_path_util::{url_from_file_path, url_to_file_path};
+use deno_resolver::npm::{
+    ByonmInNpmPackageChecker, ByonmNpmResolver, ByonmNpmResolverCreateOptions,
+    DenoInNpmPackageChecker, NpmResolver,
+};
+use deno_runtime::deno_node::NodeResolverRc;
+use js_runtime_ext::virtual_module;
+use node_resolver::cache::{NodeResolutionSys, NodeResolutionThreadLocalCache};
+use node_resolver::{
+    DenoIsBuiltInNodeModuleChecker, IsBuiltInNodeModuleChecker, NodeConditionOptions,
+    NodeResolutionKind, NodeResolver, NodeResolverOptions, PackageJsonResolver,
+    PackageJsonResolverRc, PackageJsonThreadLocalCache, ResolutionMode,
+};
+use sys_traits::impls::RealSys;
+
+use super::files::{Checker, Files, error};
+use super::position;
+use crate::cache::DiskCache;
+
+pub(crate) type FolderResolver = NpmResolver<RealSys>;
+
+/// In the order in which jiti tries them.
+const EXTENSIONS: [&str; 7] = ["js", "mjs", "cjs", "ts", "tsx", "mts", "cts"];
+
+/// Tells a second copy of a module from the first.
+const COPY: &str = "copy=";
+
+#[derive(Clone)]
+pub(crate) struct Resolver {
+    pub node: NodeResolverRc<Checker, FolderResolver, RealSys>,
+    pub npm: FolderResolver,
+    files: Files,
+    owners: Rc<RefCell<Owners>>,
+}
+
+/// Every extension has its own instance of each of its own files, as with a loader
+/// per extension, so that module-level variables of a shared helper do not mix.
+#[derive(Default)]
+struct Owners {
+    /// By module: the extension that it belongs to.
+    of: HashMap<ModuleSpecifier, u32>,
+    /// By extension: where its entry is, if a link led there.
+    links: HashMap<u32, ModuleSpecifier>,
+}
+
+impl Resolver {
+    pub fn new(cache: DiskCache) -> (Self, Files) {
+        // These caches live as long as the thread and would hide changed files.
+        NodeResolutionThreadLocalCache::clear();
+        PackageJsonThreadLocalCache::clear();
+
+        let checker = DenoInNpmPackageChecker::Byonm(ByonmInNpmPackageChecker);
+        let sys = NodeResolutionSys::new(RealSys, Some(Arc::new(NodeResolutionThreadLocalCache)));
+        let package_json: PackageJsonResolverRc<RealSys> = deno_maybe_sync::new_rc(
+            PackageJsonResolver::new(RealSys, Some(Arc::new(PackageJsonThreadLocalCache))),
+        );
+        let options = ByonmNpmResolverCreateOptions {
+            root_node_modules_dir: None,
+            search_stop_dir: None,
+            sys: sys.clone(),
+            pkg_json_resolver: package_json.clone(),
+        };
+        let npm = NpmResolver::Byonm(deno_maybe_sync::new_rc(ByonmNpmResolver::new(options)));
+        // Without "deno", which Node does not have.
+        let conditions = ["node", "import", "module-sync"]
+            .map(Cow::Borrowed)
+            .to_vec();
+        let node = deno_maybe_sync::new_rc(NodeResolver::new(
+            checker.clone(),
+            DenoIsBuiltInNodeModuleChecker,
+            npm.clone(),
+            package_json.clone(),
+            sys,
+            NodeResolverOptions {
+                conditions: NodeConditionOptions {
+                    import_conditions_override: Some(conditions),
+                    ..Default::default()
+                },
+                ..Default::default()
+            },
+        ));
+        let files = Files::new(cache, checker, package_json);
+        let resolver = Self {
+            node,
+            npm,
+            files: files.clone(),
+            owners: Rc::default(),
+        };
+        (resolver, files)
+    }
+
+    /// The module of extension `id`: links are followed, since what a linked
+    /// extension imports lies beside the real file.
+    pub fn entry(&self, id: u32, path: &Path) -> Result<ModuleSpecifier, String> {
+        let found = probe(path).ok_or_else(|| format!("{} does not exist", path.display()))?;
+        let real = found
+            .canonicalize()
+            .map_err(|error| format!("{}: {error}", found.display()))?;
+        let as_url = |path: &Path| url_from_file_path(path).map_err(|error| error.to_string());
+        let url = as_url(&real)?;
+        if real != found && found.is_absolute() {
+            self.owners.borrow_mut().links.insert(id, as_url(&found)?);
+        }
+        Ok(self.claim(url, id))
+    }
+
+    pub fn resolve(&self, specifier: &str, referrer: &str) -> Result<ModuleSpecifier, JsErrorBox> {
+        self.find(specifier, referrer).map_err(|error| {
+            match position::of_import(specifier, referrer) {
+                Some(place) => JsErrorBox::generic(format!("{error} (imported at {place})")),
+                None => error,
+            }
+        })
+    }
+
+    /// Without the effort to name the place in an error.
+    pub fn find(&self, specifier: &str, referrer: &str) -> Result<ModuleSpecifier, JsErrorBox> {
+        if let Some(module) = virtual_module(specifier) {
+            return ModuleSpecifier::parse(module).map_err(error);
+        }
+        if ["node:", "pi:", "ext:", "data:"]
+            .iter()
+            .any(|scheme| specifier.starts_with(scheme))
+        {
+            return ModuleSpecifier::parse(specifier).map_err(error);
+        }
+        if DenoIsBuiltInNodeModuleChecker.is_builtin_node_module(specifier) {
+            return ModuleSpecifier::parse(&format!("node:{specifier}")).map_err(error);
+        }
+        // Entry points come with "." as their referrer.
+        let referrer = ModuleSpecifier::parse(referrer)
+            .or_else(|_| ModuleSpecifier::parse(specifier))
+            .map_err(error)?;
+        if is_path(specifier) {
+            self.file(specifier, &referrer)
+        } else {
+            self.package(specifier, &referrer)
+        }
+    }
+
+    fn file(
+        &self,
+        specifier: &str,
+        referrer: &ModuleSpecifier,
+    ) -> Result<ModuleSpecifier, JsErrorBox> {
+        let url = referrer.join(specifier).map_err(error)?;
+        let path = url_to_file_path(&url).map_err(error)?;
+        let found = probe(&path).ok_or_else(|| {
+            JsErrorBox::generic(format!(
+                "Cannot find module '{specifier}' ({})",
+                path.display()
+            ))
+        })?;
+        let mut resolved = url_from_file_path(&found).map_err(error)?;
+        // `import("./x?v=2")` asks for a fresh copy; an entry may be asked for with
+        // the mark that `entry` gave it.
+        if url.query().is_some() {
+            resolved.set_query(url.query());
+            return Ok(resolved);
+        }
+        let owner = self.owners.borrow().of.get(referrer).copied();
+        Ok(match owner {
+            Some(owner) if self.files.is_lenient(&resolved) => self.claim(resolved, owner),
+            _ => resolved,
+        })
+    }
+
+    fn package(
+        &self,
+        specifier: &str,
+        referrer: &ModuleSpecifier,
+    ) -> Result<ModuleSpecifier, JsErrorBox> {
+        let resolve = |referrer: &ModuleSpecifier, mode| {
+            self.node
+                .resolve(specifier, referrer, mode, NodeResolutionKind::Execution)
+                .and_then(|resolution| resolution.into_url())
+        };
+        // jiti falls back to what require() would find, too.
+        let found = resolve(referrer, ResolutionMode::Import).or_else(|error| {
+            resolve(referrer, ResolutionMode::Require).map_err(|_| JsErrorBox::from_err(error))
+        });
+        found.or_else(|error| {
+            // Beside the link, if that is how we came here.
+            let owners = self.owners.borrow();
+            let link = owners.of.get(referrer).and_then(|id| owners.links.get(id));
+            let link = link.ok_or_else(|| error.to_string());
+            match link.map(|link| resolve(link, ResolutionMode::Import)) {
+                Ok(Ok(url)) => Ok(url),
+                _ => Err(error),
+            }
+        })
+    }
+
+    /// The instance of an own file that belongs to extension `id`.
+    fn claim(&self, url: ModuleSpecifier, id: u32) -> ModuleSpecifier {
+        let mut owners = self.owners.borrow_mut();
+        let owner = *owners.of.entry(url.clone()).or_insert(id);
+        if owner == id {
+            return url;
+        }
+        let mut copy = url;
+        copy.set_query(Some(&format!("{COPY}{id}")));
+        owners.of.insert(copy.clone(), id);
+        copy
+    }
+}
+
+fn is_path(specifier: &str) -> bool {
+    ["./", "../", "/", "file:"]
+        .iter()
+        .any(|start| specifier.starts_with(start))
+        || specifier == "."
+        || specifier == ".."
+}
+
+/// The file that jiti would find for a path.
+fn probe(path: &Path) -> Option<PathBuf> {
+    if path.is_file() {
+        return Some(path.to_path_buf());
+    }
+    let with_suffix = |suffix: &str| {
+        let mut name = path.file_name()?.to_os_string();
+        name.push(".");
+        name.push(suffix);
+        Some(path.with_file_name(name)).filter(|path| path.is_file())
+    };
+    if let Some(found) = EXTENSIONS.iter().find_map(|suffix| with_suffix(suffix)) {
+        return Some(found);
+    }
+    let typescript: &[&str] = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("js") => &["ts", "tsx"],
+        Some("jsx") => &["tsx"],
+        Some("mjs") => &["mts"],
+        Some("cjs") => &["cts"],
+        _ => &[],
+    };
+    let source = typescript
+        .iter()
+        .map(|extension| path.with_extension(extension))
+        .find(|path| path.is_file());
+    source.or_else(|| directory(path))
+}
+
+fn directory(path: &Path) -> Option<PathBuf> {
+    if !path.is_dir() {
+        return None;
+    }
+    let main = std::fs::read_to_string(path.join("package.json"))
+        .ok()
+        .and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok())
+        .and_then(|json| json["main"].as_str().map(|main| path.join(main)))
+        // A "main" that leads back here would never end.
+        .filter(|main| main.components().ne(path.components()))
+        .and_then(|main| probe(&main));
+    main.or_else(|| {
+        EXTENSIONS
+            .iter()
+            .map(|extension| path.join("index").with_extension(extension))
+            .find(|path| path.is_file())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_probed_in_the_order_of_jiti() {
+        let dir = std::env::temp_dir().join(format!("js-probe-{}", std::process::id()));
+        _ = std::fs::remove_dir_all(&dir);
+        let file = |name: &str, text: &str| {
+            let path = dir.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        for name in [
+            "a.ts",
+            "a.js",
+            "b.ts",
+            "c.tsx",
+            "d/index.ts",
+            "e/x.ts",
+            "f.d/g.mts",
+        ] {
+            file(name, "");
+        }
+        file("e/package.json", r#"{"main": "x"}"#);
+        file("self/package.json", r#"{"main": "."}"#);
+        file("self/index.js", "");
+        let found = |name: &str| {
+            probe(&dir.join(name)).map(|path| {
+                path.strip_prefix(&dir)
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_string()
+            })
+        };
+        let table = [
+            ("a", Some("a.js")),
+            ("a.ts", Some("a.ts")),
+            ("b.js", Some("b.ts")),
+            ("c.jsx", Some("c.tsx")),
+            ("d", Some("d/index.ts")),
+            ("e", Some("e/x.ts")),
+            ("f.d/g", Some("f.d/g.mts")),
+            ("f.d/g.mjs", Some("f.d/g.mts")),
+            ("self", Some("self/index.js")),
+            ("none", None),
+        ];
+        for (name, expected) in table {
+            assert_eq!(found(name).as_deref(), expected, "{name}");
+        }
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}

@@ -1,0 +1,32 @@
+//! What a runtime is started with.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct RuntimeOptions {
+    /// Where transpiled code and V8's code cache are kept. Several processes may
+    /// share it. `None` keeps nothing.
+    pub cache_dir: Option<PathBuf>,
+    /// Bytes of V8 heap at which the isolate is stopped.
+    pub max_heap: usize,
+    /// The longest uninterrupted run of JavaScript.
+    pub spin_limit: Duration,
+    /// What `process.argv[1]` says. Extensions that start the program again take it
+    /// for a script unless it is a path by which they recognize a compiled program.
+    pub script: PathBuf,
+    /// `name/version`, for the `User-Agent` of requests and the cache.
+    pub version: String,
+}
+
+impl Default for RuntimeOptions {
+    fn default() -> Self {
+        Self {
+            cache_dir: None,
+            max_heap: 1 << 30,
+            spin_limit: Duration::from_secs(10),
+            script: PathBuf::from("/$bunfs/root/pi"),
+            version: concat!("pi/", env!("CARGO_PKG_VERSION")).to_string(),
+        }
+    }
+}

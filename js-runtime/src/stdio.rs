@@ -1,0 +1,104 @@
+//! The standard streams of JavaScript. What it writes (`console.*`,
+//! `process.stdout`, `fs.writeSync(1, …)`, child processes that inherit) goes into
+//! pipes of ours and to the host line by line; the program's own streams are not
+//! reachable. Reading finds the end of the input.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, PipeReader, Read};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use deno_runtime::deno_io::{Stdio, StdioPipe};
+use js_runtime_ext::{Console, Host};
+
+/// A line without an end is cut here, so that a stream of zeros costs no memory.
+const LONGEST_LINE: u64 = 64 * 1024;
+
+/// How long the last lines may take after the isolate is gone. A child process in
+/// the background may keep a pipe open for good.
+const LAST_LINES: Duration = Duration::from_millis(100);
+
+/// The threads that read the pipes.
+pub(crate) struct Readers {
+    ended: mpsc::Receiver<()>,
+}
+
+pub(crate) fn redirect(host: &Arc<dyn Host>) -> io::Result<(Stdio, Readers)> {
+    let (end, ended) = mpsc::channel();
+    let stdio = Stdio {
+        stdin: StdioPipe::file(File::open("/dev/null")?),
+        stdout: pipe(Console::Out, host, end.clone())?,
+        stderr: pipe(Console::Err, host, end)?,
+    };
+    Ok((stdio, Readers { ended }))
+}
+
+impl Readers {
+    /// Waits until what was written has arrived, once nobody here writes any more.
+    pub fn finish(self) {
+        let deadline = Instant::now() + LAST_LINES;
+        while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+            // An error means that both threads have ended, or that time is up.
+            if self.ended.recv_timeout(left).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn pipe(console: Console, host: &Arc<dyn Host>, end: mpsc::Sender<()>) -> io::Result<StdioPipe> {
+    let (reader, writer) = io::pipe()?;
+    let host = host.clone();
+    std::thread::Builder::new()
+        .name("js-console".into())
+        .spawn(move || {
+            forward(reader, |line| host.console(console, line));
+            // Nobody listens when the runtime ended long ago.
+            _ = end.send(());
+        })?;
+    Ok(StdioPipe::file(File::from(OwnedFd::from(writer))))
+}
+
+fn forward(reader: PipeReader, mut line_written: impl FnMut(&str)) {
+    let mut reader = BufReader::new(reader);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut reader)
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut line)
+        {
+            Ok(0) => return,
+            Ok(_) => {
+                while matches!(line.last(), Some(b'\n' | b'\r')) {
+                    line.pop();
+                }
+                line_written(&String::from_utf8_lossy(&line));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn lines_arrive_whole_and_endless_ones_in_pieces() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let long = "x".repeat(LONGEST_LINE as usize + 1);
+        let text = format!("one\r\n\ntwo\n{long}\nlast");
+        let writing = std::thread::spawn(move || writer.write_all(text.as_bytes()).unwrap());
+        let mut lines = Vec::new();
+        forward(reader, |line| lines.push(line.to_string()));
+        writing.join().unwrap();
+        let piece = "x".repeat(LONGEST_LINE as usize);
+        assert_eq!(lines, ["one", "", "two", &piece, "x", "last"]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Puts together one isolate: deno_runtime's worker, our loader, limits, and the
+//! functions of the bridge.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use deno_core::{JsRuntime, ModuleSpecifier, v8};
+use deno_runtime::code_cache::CodeCache;
+use deno_runtime::deno_fs::RealFs;
+use deno_runtime::deno_permissions::PermissionsContainer;
+use deno_runtime::deno_web::{BlobStore, InMemoryBroadcastChannel};
+use deno_runtime::permissions::RuntimePermissionDescriptorParser;
+use deno_runtime::worker::{MainWorker, WorkerOptions, WorkerServiceOptions};
+use deno_runtime::{BootstrapOptions, FeatureChecker, UNSTABLE_FEATURES};
+use js_runtime_ext::{Host, Stop, js_runtime};
+use sys_traits::impls::RealSys;
+
+use crate::cache::DiskCache;
+use crate::control::Control;
+use crate::error::StartError;
+use crate::loader::Loader;
+use crate::options::RuntimeOptions;
+use crate::stdio::{self, Readers};
+
+pub(crate) struct Isolate {
+    // Fields are dropped in this order: handles before the isolate they belong to,
+    // and the readers' ends of the pipes after everybody who writes.
+    pub functions: HashMap<String, v8::Global<v8::Function>>,
+    pub worker: MainWorker,
+    pub loader: Rc<Loader>,
+    pub readers: Readers,
+}
+
+pub(crate) fn create(
+    options: &RuntimeOptions,
+    host: &Arc<dyn Host>,
+) -> Result<(Isolate, Control), StartError> {
+    let cache = DiskCache::new(options.cache_dir.clone(), &options.version);
+    let (loader, node_services) = Loader::new(cache.clone());
+    let (stdio, readers) = stdio::redirect(host).map_err(StartError::Stdio)?;
+    let main_module = script_url(&options.script)?;
+    let descriptors = Arc::new(RuntimePermissionDescriptorParser::new(RealSys));
+    let mut worker = MainWorker::bootstrap_from_options(
+        &main_module,
+        WorkerServiceOptions {
+            blob_store: BlobStore::default_arc(),
+            broadcast_channel: InMemoryBroadcastChannel::default(),
+            bundle_provider: None,
+            compiled_wasm_module_store: None,
+            deno_rt_native_addon_loader: None,
+            feature_checker: Arc::new(FeatureChecker::default()),
+            fetch_dns_resolver: Default::default(),
+            fs: Arc::new(RealFs),
+            module_loader: loader.clone(),
+            node_services: Some(node_services),
+            npm_process_state_provider: None,
+            permissions: PermissionsContainer::allow_all(descriptors),
+            root_cert_store_provider: None,
+            shared_array_buffer_store: None,
+            v8_code_cache: cache.is_on().then(|| Arc::new(cache) as Arc<dyn CodeCache>),
+        },
+        WorkerOptions {
+            bootstrap: BootstrapOptions {
+                user_agent: options.version.clone(),
+                has_node_modules_dir: true,
+                // Else deno_node rewrites the arguments of every child process that
+                // is this program to those of the `deno` command.
+                is_standalone: true,
+                // Node has `Object.prototype.__proto__`, and packages use it.
+                unstable_features: UNSTABLE_FEATURES
+                    .iter()
+                    .filter(|feature| feature.name == "unsafe-proto")
+                    .map(|feature| feature.id)
+                    .collect(),
+                ..Default::default()
+            },
+            create_params: Some(v8::CreateParams::default().heap_limits(0, options.max_heap)),
+            extensions: vec![js_runtime::init(Some(host.clone()))],
+            startup_snapshot: Some(js_runtime_snapshot::SNAPSHOT),
+            residual_lazy_js_sources: js_runtime_snapshot::RESIDUAL_LAZY_JS,
+            residual_lazy_esm_sources: js_runtime_snapshot::RESIDUAL_LAZY_ESM,
+            stdio,
+            ..Default::default()
+        },
+    );
+    let functions = take_functions(&mut worker.js_runtime).map_err(StartError::Bootstrap)?;
+    let handle = worker.js_runtime.v8_isolate().thread_safe_handle();
+    let control = Control::new(handle, host.clone()).map_err(StartError::Thread)?;
+    let limited = control.clone();
+    worker
+        .js_runtime
+        .add_near_heap_limit_callback(move |current, initial| {
+            limited.stop(Stop::OutOfMemory);
+            // Room for unwinding: V8 aborts the process when even this is used up.
+            current + initial.max(64 << 20)
+        });
+    let isolate = Isolate {
+        functions,
+        worker,
+        loader,
+        readers,
+    };
+    Ok((isolate, control))
+}
+
+/// deno_node derives `process.argv[1]` from it (see `js/process.ts`).
+fn script_url(script: &Path) -> Result<ModuleSpecifier, StartError> {
+    ModuleSpecifier::from_file_path(script).map_err(|()| {
+        StartError::Bootstrap(format!("{} is not an absolute path", script.display()))
+    })
+}
+
+/// The functions that the bridge left on the global object, by name.
+fn take_functions(
+    runtime: &mut JsRuntime,
+) -> Result<HashMap<String, v8::Global<v8::Function>>, String> {
+    let context = runtime.main_context();
+    deno_core::scope!(scope, runtime);
+    let global = v8::Local::new(scope, context).global(scope);
+    let key = v8::String::new(scope, "__pi").ok_or("V8 has no memory for a string")?;
+    let bridge = global
+        .get(scope, key.into())
+        .filter(|value| value.is_object())
+        .and_then(|value| value.to_object(scope))
+        .ok_or("the snapshot has no bridge")?;
+    global.delete(scope, key.into());
+    let names = bridge
+        .get_own_property_names(scope, Default::default())
+        .ok_or("the bridge has no names")?;
+    let mut functions = HashMap::new();
+    for index in 0..names.length() {
+        let Some(name) = names.get_index(scope, index) else {
+            continue;
+        };
+        let value = bridge.get(scope, name);
+        if let Some(Ok(function)) = value.map(v8::Local::<v8::Function>::try_from) {
+            functions.insert(
+                name.to_rust_string_lossy(scope),
+                v8::Global::new(scope, function),
+            );
+        }
+    }
+    Ok(functions)
+}

@@ -1,0 +1,403 @@
+//! What extensions may write, and what jiti would make of it.
+
+use std::time::Duration;
+
+use js_runtime::LoadError;
+use serde_json::{Value, json};
+
+use crate::support::{Folder, Js, answering, handlers, options};
+
+#[tokio::test]
+async fn typescript_that_needs_more_than_stripping_types() {
+    let folder = Folder::new(&[(
+        "a.ts",
+        r#"
+enum Level { Low = 1, High }
+namespace Box { export const size = 3; }
+class Point { constructor(private x: number, readonly y = 2) {} sum() { return this.x + this.y; } }
+function tag(target: any, key: string) { target.tagged = key; }
+class Tagged { @tag name = ""; }
+const wide = <T,>(x: T) => x satisfies T;
+export default async function (pi: any) {
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  pi.on("get", () => [Level.High, Level[1], Box.size, new Point(5).sum(), (Tagged.prototype as any).tagged, wide(7)!]);
+}
+"#,
+    )]);
+    let js = Js::start();
+    let answer = js.get(&folder.path("a.ts")).await;
+    assert_eq!(answer, json!([2, "Low", 3, 7, "name", 7]));
+}
+
+#[tokio::test]
+async fn files_are_found_without_extension_in_directories_and_as_js_that_is_ts() {
+    let folder = Folder::new(&[
+        (
+            "index.ts",
+            &answering(
+                "import a from './a';\nimport { b } from './b.js';\nimport { c } from './c';\n\
+             import data, { version } from './data.json';\nimport typed from './data.json' with { type: 'json' };\n\
+             import * as all from './data.json';",
+                "[a, b, c, data.version, version, typed.version, all.version, (await import('./d')).default]",
+            ),
+        ),
+        ("a.ts", "export default 'a';"),
+        ("b.ts", "export const b = 'b';"),
+        ("c/index.ts", "export const c = 'c';"),
+        ("d.mts", "export default 'd';"),
+        ("data.json", r#"{"version": 3}"#),
+    ]);
+    let js = Js::start();
+    let answer = js.get(&folder.path("index.ts")).await;
+    assert_eq!(answer, json!(["a", "b", "c", 3, 3, 3, 3, "d"]));
+}
+
+#[tokio::test]
+async fn imports_of_types_and_of_names_that_are_not_there_are_undefined() {
+    let folder = Folder::new(&[
+        (
+            "index.ts",
+            &answering(
+                "import { Kind, real, type T2 } from './reexport';\nimport { gone } from './types';\n\
+             import nothing from './types';\nexport { Kind };\nexport { Shape } from './types';",
+                "[typeof Kind, real, typeof gone, typeof nothing]",
+            ),
+        ),
+        (
+            "reexport.ts",
+            "export * from './types';\nexport { Shape as Kind } from './types';",
+        ),
+        (
+            "types.ts",
+            "export interface Shape { x: number }\nexport type T2 = Shape;\nexport const real = 1;",
+        ),
+    ]);
+    let js = Js::start();
+    let answer = js.get(&folder.path("index.ts")).await;
+    assert_eq!(answer, json!(["undefined", 1, "undefined", "undefined"]));
+}
+
+#[tokio::test]
+async fn commonjs_names_work_in_es_modules() {
+    let folder = Folder::new(&[
+        (
+            "index.ts",
+            &answering(
+                "import { join } from 'path';\nconst { word } = require('./lib');\nconst os = require('node:os');",
+                "[__filename, __dirname, word, typeof os.cpus, require('./data.json').n, \
+              require.resolve('./lib') === join(__dirname, 'lib.ts'), import.meta.dirname === __dirname]",
+            ),
+        ),
+        ("lib.ts", "export const word: string = 'lib';"),
+        ("data.json", r#"{"n": 4}"#),
+    ]);
+    let js = Js::start();
+    let path = folder.path("index.ts");
+    let answer = js.get(&path).await;
+    let dir = path.parent().unwrap();
+    assert_eq!(answer, json!([path, dir, "lib", "function", 4, true, true]));
+}
+
+#[tokio::test]
+async fn a_file_without_imports_and_exports_may_be_commonjs() {
+    let body =
+        "(pi) => { pi.on('get', () => [typeof require, typeof module, __filename.length > 0]); }";
+    let folder = Folder::new(&[
+        (
+            "typed.ts",
+            &format!("const n: number = 1;\nmodule.exports = {body};"),
+        ),
+        ("property.ts", &format!("exports.default = {body};")),
+        ("plain.js", &format!("module.exports = {body};")),
+        ("named.cjs", &format!("module.exports = {body};")),
+    ]);
+    for name in ["typed.ts", "property.ts", "plain.js", "named.cjs"] {
+        let js = Js::start();
+        let answer = js.get(&folder.path(name)).await;
+        assert_eq!(answer, json!(["function", "object", true]), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn import_cycles_are_fine() {
+    let folder = Folder::new(&[
+        (
+            "index.ts",
+            &answering("import { even } from './even';", "[even(10), even(7)]"),
+        ),
+        (
+            "even.ts",
+            "import { odd } from './odd';\nexport function even(n: number): boolean { return n === 0 || odd(n - 1); }",
+        ),
+        (
+            "odd.ts",
+            "import { even, Absent } from './even';\nexport function odd(n: number): boolean { return n !== 0 && even(n - 1); }\nexport { Absent };",
+        ),
+    ]);
+    let js = Js::start();
+    assert_eq!(js.get(&folder.path("index.ts")).await, json!([true, false]));
+}
+
+#[tokio::test]
+async fn a_shebang_and_a_byte_order_mark_may_come_first() {
+    let folder = Folder::new(&[
+        (
+            "shebang.ts",
+            &format!(
+                "#!/usr/bin/env node\n{}",
+                answering("", "__filename.endsWith('shebang.ts')")
+            ),
+        ),
+        ("bom.ts", &format!("\u{feff}{}", answering("", "true"))),
+    ]);
+    for name in ["shebang.ts", "bom.ts"] {
+        let js = Js::start();
+        assert_eq!(js.get(&folder.path(name)).await, json!(true), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_name_of_our_modules_throws_when_it_is_used() {
+    let folder = Folder::new(&[(
+        "index.ts",
+        r#"
+import { Text, NotThereYet } from "@mariozechner/pi-tui";
+import { Other } from "@earendil-works/pi-tui";
+export { Gone } from "@mariozechner/pi-tui";
+const attempt = (what: () => unknown) => { try { what(); return "worked"; } catch (e: any) { return e.message; } };
+export default (pi: any) => {
+  pi.on("get", () => [
+    typeof Text, typeof NotThereYet,
+    attempt(() => NotThereYet()), attempt(() => new Other()), attempt(() => NotThereYet.member),
+    attempt(() => class extends Other {}),
+  ]);
+};
+"#,
+    )]);
+    let js = Js::start();
+    let answer = js.get(&folder.path("index.ts")).await;
+    let uses = answer.as_array().unwrap();
+    assert_eq!(uses[..2], ["function", "function"]);
+    let named = [
+        ("NotThereYet", "@mariozechner/pi-tui"),
+        ("Other", "@earendil-works/pi-tui"),
+        ("NotThereYet", "@mariozechner/pi-tui"),
+        ("Other", "@earendil-works/pi-tui"),
+    ];
+    for ((name, module), message) in named.iter().zip(&uses[2..]) {
+        let message = message.as_str().unwrap();
+        assert!(
+            message.contains(name) && message.contains(module),
+            "{message}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn our_modules_are_one_under_all_names_and_for_require() {
+    let folder = Folder::new(&[(
+        "index.ts",
+        &answering(
+            "import * as a from '@mariozechner/pi-tui';\nimport * as b from '@earendil-works/pi-tui';\n\
+             import { Type } from 'typebox';\nimport { createRequire } from 'node:module';\n\
+             const c = require('@mariozechner/pi-tui');\nconst d = createRequire(import.meta.url)('@mariozechner/pi-tui');",
+            "[a.Text === b.Text, a.Text === c.Text, a.Text === d.Text, Type.String().type]",
+        ),
+    )]);
+    let js = Js::start();
+    let answer = js.get(&folder.path("index.ts")).await;
+    assert_eq!(answer, json!([true, true, true, "string"]));
+}
+
+#[tokio::test]
+async fn extensions_share_globals_but_not_their_own_modules() {
+    let entry = |name: &str| {
+        answering(
+            "import { count, here } from './shared';",
+            &format!("['{name}', count(), here, globalThis.both = (globalThis.both ?? 0) + 1]"),
+        )
+        .replace("\"get\"", &format!("\"{name}\""))
+    };
+    let folder = Folder::new(&[
+        ("a.ts", &entry("a")),
+        ("b.ts", &entry("b")),
+        (
+            "shared.ts",
+            "import { n } from './deep';\nexport const here = __filename;\nexport const count = () => ++n.value;",
+        ),
+        ("deep.ts", "export const n = { value: 0 };"),
+    ]);
+    let js = Js::start();
+    js.load(1, &folder.path("a.ts")).await.unwrap();
+    js.load(2, &folder.path("b.ts")).await.unwrap();
+    let shared = folder.path("shared.ts");
+    let mut answers = Vec::new();
+    for name in ["a", "a", "b"] {
+        answers.push(js.dispatch(name, Value::Null).await.unwrap());
+    }
+    assert_eq!(
+        answers,
+        [
+            json!(["a", 1, shared, 1]),
+            json!(["a", 2, shared, 2]),
+            json!(["b", 1, shared, 3]),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_linked_extension_finds_what_is_beside_the_file_and_beside_the_link() {
+    let folder = Folder::new(&[
+        (
+            "real/index.ts",
+            &answering(
+                "import { near } from './near';\nimport pkg from 'beside-link';",
+                "[near, pkg]",
+            ),
+        ),
+        ("real/near.ts", "export const near = 'near';"),
+        (
+            "links/node_modules/beside-link/package.json",
+            r#"{"main": "i.js"}"#,
+        ),
+        (
+            "links/node_modules/beside-link/i.js",
+            "module.exports = 'package';",
+        ),
+    ]);
+    std::os::unix::fs::symlink(folder.path("real/index.ts"), folder.path("links/e.ts")).unwrap();
+    let js = Js::start();
+    assert_eq!(
+        js.get(&folder.path("links/e.ts")).await,
+        json!(["near", "package"])
+    );
+}
+
+#[tokio::test]
+async fn the_process_looks_like_a_compiled_program() {
+    let folder = Folder::new(&[(
+        "index.ts",
+        &answering(
+            "",
+            "[process.argv[1], process.argv.length, process.argv[0] === process.execPath, \
+              typeof setTimeout(() => {}, 0).unref, Object.prototype.hasOwnProperty('__proto__'), typeof Buffer]",
+        ),
+    )]);
+    let js = Js::start();
+    let answer = js.get(&folder.path("index.ts")).await;
+    assert_eq!(
+        answer,
+        json!(["/$bunfs/root/pi", 2, true, "function", true, "function"])
+    );
+}
+
+#[tokio::test]
+async fn errors_of_the_host_have_their_class() {
+    let folder = Folder::new(&[(
+        "index.ts",
+        r#"export default (pi: any) => {
+  pi.on("get", async () => {
+    const out: unknown[] = [];
+    for (const what of [() => pi.getFlag("f"), () => pi.setLabel("a", "b"), () => pi.getSessionName(), () => pi.setModel({})]) {
+      try { out.push(await what()); } catch (e: any) { out.push([e.constructor.name, e instanceof Error, e.message]); }
+    }
+    return out;
+  });
+};"#,
+    )]);
+    let js = Js::start();
+    let answer = js.get(&folder.path("index.ts")).await;
+    assert_eq!(
+        answer,
+        json!([
+            ["RangeError", true, "no flag \"f\""],
+            ["Error", true, "the test host has no pi.setLabel"],
+            "a name",
+            true
+        ])
+    );
+}
+
+#[tokio::test]
+async fn the_cache_is_used_and_notices_changes() {
+    let folder = Folder::new(&[
+        (
+            "index.ts",
+            &answering("import { Kind, n } from './lib';", "[typeof Kind, n]"),
+        ),
+        ("lib.ts", "export interface Kind {}\nexport const n = 1;"),
+    ]);
+    let with_cache = || {
+        let mut options = options();
+        options.cache_dir = Some(folder.path("cache"));
+        Js::with(options)
+    };
+    let path = folder.path("index.ts");
+    assert_eq!(with_cache().get(&path).await, json!(["undefined", 1]));
+
+    // What is there is taken: a marked copy shows through.
+    let mut marked = 0;
+    for entry in std::fs::read_dir(folder.path("cache")).unwrap() {
+        let path = entry.unwrap().path();
+        let is_code = path.extension().is_some_and(|extension| extension == "js");
+        if is_code
+            && std::fs::read_to_string(&path)
+                .unwrap()
+                .contains("export const n = 1")
+        {
+            std::fs::write(&path, "export const n = 'cached';").unwrap();
+            marked += 1;
+        }
+    }
+    assert_eq!(marked, 1);
+    assert_eq!(
+        with_cache().get(&path).await,
+        json!(["undefined", "cached"])
+    );
+
+    // The file that imports is the same, but what it was made from is not.
+    folder.write("lib.ts", "export class Kind {}\nexport const n = 2;");
+    assert_eq!(with_cache().get(&path).await, json!(["function", 2]));
+    folder.write("lib.js", "export const n = 'found first';");
+    assert_eq!(
+        with_cache().get(&path).await,
+        json!(["undefined", "found first"])
+    );
+}
+
+#[tokio::test]
+async fn two_runtimes_do_not_know_each_other() {
+    let folder = Folder::new(&[(
+        "index.ts",
+        &handlers(&[(
+            "get",
+            "() => (globalThis as any).n = ((globalThis as any).n ?? 0) + 1",
+        )]),
+    )]);
+    let path = folder.path("index.ts");
+    let (a, b) = (Js::start(), Js::start());
+    assert_eq!(a.get(&path).await, json!(1));
+    assert_eq!(b.get(&path).await, json!(1));
+    assert_eq!(a.dispatch("get", Value::Null).await, Ok(json!(2)));
+    a.runtime.shutdown().await;
+    assert_eq!(b.dispatch("get", Value::Null).await, Ok(json!(2)));
+}
+
+#[tokio::test]
+async fn a_load_that_waits_for_ever_ends_and_the_rest_goes_on() {
+    let folder = Folder::new(&[
+        (
+            "stuck.ts",
+            "await new Promise(() => {});\nexport default () => {};",
+        ),
+        ("factory.ts", "export default () => new Promise(() => {});"),
+        ("good.ts", &answering("", "1")),
+    ]);
+    let js = Js::start();
+    let limit = Duration::from_millis(300);
+    for name in ["stuck.ts", "factory.ts"] {
+        let loaded = js.runtime.load(5, &folder.path(name), limit).await;
+        assert_eq!(loaded, Err(LoadError::TimedOut(limit)), "{name}");
+    }
+    assert_eq!(js.get(&folder.path("good.ts")).await, json!(1));
+}

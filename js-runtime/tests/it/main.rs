@@ -1,0 +1,10 @@
+//! Black-box tests of the runtime: real extensions in temporary folders, loaded
+//! through the real bridge. One binary, because each that links V8 is large.
+
+mod console;
+mod errors;
+mod hostile;
+mod loading;
+mod modules;
+mod packages;
+mod support;

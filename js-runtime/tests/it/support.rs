@@ -1,0 +1,222 @@
+//! A folder of files, a host that remembers, and a runtime around both.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use js_runtime::{
+    CallError, Console, Fault, Host, HostError, LoadError, Runtime, RuntimeOptions, Stop,
+};
+use serde_json::{Value, json};
+
+pub(crate) const LOAD_LIMIT: Duration = Duration::from_secs(60);
+
+/// A folder under the system's temporary folder, removed at the end.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new(files: &[(&str, &str)]) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("js-runtime-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().canonicalize().unwrap().join(name);
+        _ = std::fs::remove_dir_all(&path);
+        let folder = Self(path);
+        for (name, text) in files {
+            folder.write(name, text);
+        }
+        folder
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct TestHost {
+    /// By event: extension and handler.
+    handlers: Mutex<HashMap<String, (u64, u64)>>,
+    pub lines: Mutex<Vec<(Console, String)>>,
+    pub faults: Mutex<Vec<Fault>>,
+}
+
+impl Host for TestHost {
+    fn call_sync(&self, method: &str, args: &str) -> Result<String, HostError> {
+        let args: Value = serde_json::from_str(args).unwrap();
+        match method {
+            "pi.on" => {
+                let handler = (
+                    args["extension"].as_u64().unwrap(),
+                    args["id"].as_u64().unwrap(),
+                );
+                let event = args["event"].as_str().unwrap().to_string();
+                self.handlers.lock().unwrap().insert(event, handler);
+                Ok(String::new())
+            }
+            "enter" => Ok(String::new()),
+            "pi.getFlag" => Err(HostError {
+                class: "RangeError",
+                message: format!("no flag {}", args["name"]),
+            }),
+            "pi.getSessionName" => Ok("\"a name\"".into()),
+            other => Err(HostError::new(format!("the test host has no {other}"))),
+        }
+    }
+
+    fn call(
+        self: Arc<Self>,
+        method: String,
+        _args: String,
+    ) -> BoxFuture<'static, Result<String, HostError>> {
+        async move {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            match method.as_str() {
+                "pi.setModel" => Ok("true".into()),
+                "pi.exec" => std::future::pending().await,
+                other => Err(HostError::new(format!("the test host has no {other}"))),
+            }
+        }
+        .boxed()
+    }
+
+    fn console(&self, console: Console, line: &str) {
+        self.lines.lock().unwrap().push((console, line.into()));
+    }
+
+    fn fault(&self, fault: Fault) {
+        self.faults.lock().unwrap().push(fault);
+    }
+}
+
+impl TestHost {
+    pub fn lines(&self) -> Vec<(Console, String)> {
+        self.lines.lock().unwrap().clone()
+    }
+
+    pub fn faults(&self) -> Vec<Fault> {
+        self.faults.lock().unwrap().clone()
+    }
+}
+
+/// A runtime with its host.
+pub(crate) struct Js {
+    pub host: Arc<TestHost>,
+    pub runtime: Runtime,
+}
+
+pub(crate) fn options() -> RuntimeOptions {
+    RuntimeOptions {
+        max_heap: 256 << 20,
+        ..RuntimeOptions::default()
+    }
+}
+
+impl Js {
+    pub fn start() -> Self {
+        Self::with(options())
+    }
+
+    pub fn with(options: RuntimeOptions) -> Self {
+        let host = Arc::new(TestHost::default());
+        let runtime = start(options, host.clone());
+        Self { host, runtime }
+    }
+
+    pub async fn load(&self, id: u32, path: &Path) -> Result<(), LoadError> {
+        self.runtime.load(id, path, LOAD_LIMIT).await
+    }
+
+    /// What the handler of `event` answers, with `null` for nothing.
+    pub async fn dispatch(&self, event: &str, payload: Value) -> Result<Value, CallError> {
+        let (extension, handler) = self.host.handlers.lock().unwrap()[event];
+        let args = json!({
+            "extension": extension,
+            "handler": handler,
+            "event": { "type": event, "value": payload },
+        });
+        let answer = self.runtime.call("dispatch", args.to_string()).await?;
+        Ok(match answer {
+            Some(json) => serde_json::from_str::<Value>(&json).unwrap()["result"].take(),
+            None => Value::Null,
+        })
+    }
+
+    /// Loads one extension and asks it for the answer of its event "get".
+    pub async fn get(&self, path: &Path) -> Value {
+        self.load(1, path).await.unwrap();
+        self.dispatch("get", Value::Null).await.unwrap()
+    }
+
+    /// Until `condition` holds; the test runner ends a test that waits in vain.
+    pub async fn until(&self, condition: impl Fn(&TestHost) -> bool) {
+        while !condition(&self.host) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    pub async fn until_stopped(&self, reason: Stop) {
+        self.until(|host| host.faults().contains(&Fault::Stopped(reason)))
+            .await;
+    }
+}
+
+/// V8 wants all its threads below the one that called `init`. `cargo test` runs every
+/// test on a thread of its own, so one more thread plays the main thread.
+fn start(options: RuntimeOptions, host: Arc<TestHost>) -> Runtime {
+    type Order = (RuntimeOptions, Arc<TestHost>, mpsc::Sender<Runtime>);
+    static MAIN_THREAD: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {
+        let (orders, received) = mpsc::channel::<Order>();
+        std::thread::spawn(move || {
+            js_runtime::init();
+            for (options, host, reply) in received {
+                reply.send(Runtime::start(options, host).unwrap()).unwrap();
+            }
+        });
+        orders
+    });
+    let (reply, started) = mpsc::channel();
+    MAIN_THREAD.send((options, host, reply)).unwrap();
+    started.recv().unwrap()
+}
+
+/// An extension whose event "get" answers with the value of `expression`.
+pub(crate) fn answering(imports: &str, expression: &str) -> String {
+    format!(
+        "{imports}\nexport default (pi: any) => {{ pi.on(\"get\", async () => ({expression})); }};\n"
+    )
+}
+
+/// Everything that `handler`s of the events do, in one extension.
+pub(crate) fn handlers(list: &[(&str, &str)]) -> String {
+    let list: String = list
+        .iter()
+        .map(|(event, handler)| format!("  pi.on(\"{event}\", {handler});\n"))
+        .collect();
+    format!("export default (pi: any) => {{\n{list}}};\n")
+}
+
+/// Fails instead of hanging when `future` needs much too long.
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
+    let started = Instant::now();
+    match tokio::time::timeout(Duration::from_secs(60), future).await {
+        Ok(value) => value,
+        Err(_) => panic!("nothing after {:?}", started.elapsed()),
+    }
+}

@@ -1,0 +1,235 @@
+//! The one type of what happens in a session. RPC, JSON mode, the terminal and
+//! extensions see the same values; serialised, they are the wire format of
+//! `docs/rpc.md`.
+
+use std::sync::Arc;
+
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ai::message::AssistantMessage;
+use crate::ai::stream::AssistantEvent;
+use crate::session::message::AgentMessage;
+use crate::tools::tool::ToolOutput;
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+pub enum Event {
+    AgentStart,
+    /// The run's own messages, the prompt included.
+    AgentEnd {
+        messages: Vec<Arc<AgentMessage>>,
+    },
+    TurnStart,
+    TurnEnd {
+        message: Arc<AgentMessage>,
+        tool_results: Vec<Arc<AgentMessage>>,
+    },
+    MessageStart {
+        message: Arc<AgentMessage>,
+    },
+    MessageUpdate(MessageUpdate),
+    MessageEnd {
+        message: Arc<AgentMessage>,
+    },
+    ToolExecutionStart {
+        tool_call_id: String,
+        tool_name: String,
+        args: Value,
+    },
+    ToolExecutionUpdate {
+        tool_call_id: String,
+        tool_name: String,
+        args: Value,
+        partial_result: ToolOutput,
+    },
+    ToolExecutionEnd {
+        tool_call_id: String,
+        tool_name: String,
+        result: ToolOutput,
+        is_error: bool,
+    },
+    QueueUpdate {
+        steering: Vec<String>,
+        follow_up: Vec<String>,
+    },
+    AutoRetryStart {
+        attempt: u32,
+        max_attempts: u32,
+        delay_ms: u64,
+        error_message: String,
+    },
+    AutoRetryEnd {
+        success: bool,
+        attempt: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        final_error: Option<String>,
+    },
+    ExtensionError(ExtensionError),
+    ExtensionUiRequest(UiRequest),
+}
+
+/// Something an extension did wrong; the agent goes on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExtensionError {
+    /// The extension's file, `command:<name>` or `<runtime>`.
+    pub extension_path: String,
+    /// The event that was being handled, or `command`, `load`, `send_message`, …
+    pub event: String,
+    pub error: String,
+}
+
+/// A question or a message of an extension to the user.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UiRequest {
+    pub id: String,
+    #[serde(flatten)]
+    pub method: UiMethod,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    tag = "method",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
+pub enum UiMethod {
+    Select {
+        title: String,
+        options: Vec<String>,
+        /// Milliseconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        timeout: Option<u64>,
+    },
+    Confirm {
+        title: String,
+        message: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        timeout: Option<u64>,
+    },
+    Input {
+        title: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        placeholder: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        timeout: Option<u64>,
+    },
+    Editor {
+        title: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prefill: Option<String>,
+    },
+    Notify {
+        message: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        notify_type: Option<String>,
+    },
+    SetStatus {
+        status_key: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status_text: Option<String>,
+    },
+    SetWidget {
+        widget_key: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        widget_lines: Option<Vec<String>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        widget_placement: Option<String>,
+    },
+    SetTitle {
+        title: String,
+    },
+    #[serde(rename = "set_editor_text")]
+    SetEditorText {
+        text: String,
+    },
+}
+
+impl UiMethod {
+    /// Whether somebody waits for an answer.
+    pub fn is_question(&self) -> bool {
+        matches!(
+            self,
+            Self::Select { .. } | Self::Confirm { .. } | Self::Input { .. } | Self::Editor { .. }
+        )
+    }
+}
+
+/// What the user answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UiAnswer {
+    Value(String),
+    Confirmed(bool),
+    /// Escape, a timeout, an abort, or nobody there to ask.
+    Cancelled,
+}
+
+/// `message_update`: the step, and the message so far. The wire repeats the
+/// message as `message` and as `assistantMessageEvent.partial`; here it is held
+/// once.
+#[derive(Clone, Debug)]
+pub struct MessageUpdate {
+    pub message: Arc<AssistantMessage>,
+    pub event: AssistantEvent,
+}
+
+impl Serialize for MessageUpdate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct WithRole<'a> {
+            role: &'static str,
+            #[serde(flatten)]
+            message: &'a AssistantMessage,
+        }
+        #[derive(Serialize)]
+        struct WithPartial<'a> {
+            #[serde(flatten)]
+            event: &'a AssistantEvent,
+            partial: &'a serde_json::value::RawValue,
+        }
+        let message = serde_json::value::to_raw_value(&WithRole {
+            role: "assistant",
+            message: &self.message,
+        })
+        .map_err(serde::ser::Error::custom)?;
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("message", &message)?;
+        map.serialize_entry(
+            "assistantMessageEvent",
+            &WithPartial {
+                event: &self.event,
+                partial: &message,
+            },
+        )?;
+        map.end()
+    }
+}
+
+impl Event {
+    /// The `type` on the wire, which is also the name that `pi.on` takes.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::AgentStart => "agent_start",
+            Self::AgentEnd { .. } => "agent_end",
+            Self::TurnStart => "turn_start",
+            Self::TurnEnd { .. } => "turn_end",
+            Self::MessageStart { .. } => "message_start",
+            Self::MessageUpdate(_) => "message_update",
+            Self::MessageEnd { .. } => "message_end",
+            Self::ToolExecutionStart { .. } => "tool_execution_start",
+            Self::ToolExecutionUpdate { .. } => "tool_execution_update",
+            Self::ToolExecutionEnd { .. } => "tool_execution_end",
+            Self::QueueUpdate { .. } => "queue_update",
+            Self::AutoRetryStart { .. } => "auto_retry_start",
+            Self::AutoRetryEnd { .. } => "auto_retry_end",
+            Self::ExtensionError(_) => "extension_error",
+            Self::ExtensionUiRequest(_) => "extension_ui_request",
+        }
+    }
+}

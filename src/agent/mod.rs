@@ -1,0 +1,10 @@
+//! The agent: turns, tool calls, queues, retry. Knows neither which provider
+//! answers, nor which tools there are, nor where anything is stored.
+
+pub mod event;
+pub mod queue;
+pub mod retry;
+pub mod run;
+mod tool_calls;
+
+pub use crate::session::message::AgentMessage;

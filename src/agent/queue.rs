@@ -1,0 +1,104 @@
+//! Messages that wait for the agent: steering ones for the end of the turn,
+//! follow-ups for the end of the run.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::AgentMessage;
+pub use crate::resources::settings::QueueMode;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// After the turn that is running.
+    Steer,
+    /// When the agent would stop.
+    FollowUp,
+}
+
+#[derive(Default)]
+pub struct Queues {
+    steering: VecDeque<Arc<AgentMessage>>,
+    follow_up: VecDeque<Arc<AgentMessage>>,
+    pub steering_mode: QueueMode,
+    pub follow_up_mode: QueueMode,
+}
+
+impl Queues {
+    pub fn push(&mut self, delivery: Delivery, message: Arc<AgentMessage>) {
+        match delivery {
+            Delivery::Steer => self.steering.push_back(message),
+            Delivery::FollowUp => self.follow_up.push_back(message),
+        }
+    }
+
+    /// What is to be delivered now, by the queue's mode.
+    pub fn take(&mut self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
+        let (queue, mode) = match delivery {
+            Delivery::Steer => (&mut self.steering, self.steering_mode),
+            Delivery::FollowUp => (&mut self.follow_up, self.follow_up_mode),
+        };
+        match mode {
+            QueueMode::All => queue.drain(..).collect(),
+            QueueMode::OneAtATime => queue.pop_front().into_iter().collect(),
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.steering.clear();
+        self.follow_up.clear();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.steering.is_empty() && self.follow_up.is_empty()
+    }
+
+    /// The texts of the users' messages in both queues, as `queue_update` shows
+    /// them; messages of extensions are not counted.
+    pub fn texts(&self) -> (Vec<String>, Vec<String>) {
+        let texts = |queue: &VecDeque<Arc<AgentMessage>>| {
+            queue
+                .iter()
+                .filter_map(|message| match &**message {
+                    AgentMessage::User(user) => Some(user.content.text()),
+                    _ => None,
+                })
+                .collect()
+        };
+        (texts(&self.steering), texts(&self.follow_up))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ai::message::UserMessage;
+
+    fn user(text: &str) -> Arc<AgentMessage> {
+        Arc::new(AgentMessage::User(UserMessage::new(text, vec![])))
+    }
+
+    #[test]
+    fn one_at_a_time_leaves_the_rest() {
+        let mut queues = Queues::default();
+        for text in ["a", "b"] {
+            queues.push(Delivery::Steer, user(text));
+        }
+        assert_eq!(queues.take(Delivery::Steer).len(), 1);
+        assert_eq!(queues.texts(), (vec!["b".to_string()], vec![]));
+    }
+
+    #[test]
+    fn all_takes_everything_in_order() {
+        let mut queues = Queues {
+            follow_up_mode: QueueMode::All,
+            ..Queues::default()
+        };
+        for text in ["a", "b"] {
+            queues.push(Delivery::FollowUp, user(text));
+        }
+        let (_, texts) = queues.texts();
+        assert_eq!(texts, ["a", "b"]);
+        assert_eq!(queues.take(Delivery::FollowUp).len(), 2);
+        assert!(queues.is_empty());
+    }
+}

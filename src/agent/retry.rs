@@ -1,0 +1,51 @@
+//! When a failed answer is asked for again, and after how long.
+
+use std::time::Duration;
+
+/// From the settings `retry.*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    pub enabled: bool,
+    pub max_retries: u32,
+    pub base_delay: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            max_retries: 3,
+            base_delay: Duration::from_secs(2),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// The wait before attempt `attempt` (counted from 1), doubling each time;
+    /// `None` when there is to be no such attempt.
+    pub fn delay(&self, attempt: u32) -> Option<Duration> {
+        (self.enabled && attempt >= 1 && attempt <= self.max_retries)
+            .then(|| self.base_delay.saturating_mul(1 << (attempt - 1).min(16)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_and_end() {
+        let policy = RetryPolicy::default();
+        let seconds = |attempt| policy.delay(attempt).map(|delay| delay.as_secs());
+        assert_eq!([1, 2, 3, 4].map(seconds), [Some(2), Some(4), Some(8), None]);
+    }
+
+    #[test]
+    fn nothing_is_retried_when_disabled() {
+        let policy = RetryPolicy {
+            enabled: false,
+            ..RetryPolicy::default()
+        };
+        assert_eq!(policy.delay(1), None);
+    }
+}

@@ -1,0 +1,275 @@
+//! The loop: ask the model, run the tools it calls, again, until it stops and
+//! nobody has anything to add.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::event::{Event, MessageUpdate};
+use super::{AgentMessage, tool_calls};
+use crate::ai::message::{AssistantMessage, StopReason, ToolCall, Usage, now};
+use crate::ai::model::Model;
+use crate::ai::stream::{Api, AssistantEvent, Request, StreamItem, StreamOptions};
+use crate::tools::tool::{Tool, ToolOutput};
+
+/// What is fixed when a run starts, and stays so until it ends.
+pub struct RunConfig {
+    pub model: Arc<Model>,
+    pub api: Arc<dyn Api>,
+    pub system_prompt: String,
+    pub tools: Vec<Arc<dyn Tool>>,
+}
+
+impl RunConfig {
+    pub(super) fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.iter().find(|tool| tool.spec().name == name)
+    }
+}
+
+/// The outside of a run. Every method that waits for extensions also ends when
+/// the run is cancelled.
+#[async_trait]
+pub trait RunHooks: Send + Sync {
+    /// Everything that happens, in order. Returns when the event is stored and
+    /// handed on; a slow reader slows the run, it loses nothing.
+    async fn emit(&self, event: Event);
+
+    /// Last changes to what the model is told (the `context` event).
+    async fn transform_context(
+        &self,
+        messages: Vec<Arc<AgentMessage>>,
+        cancel: &CancellationToken,
+    ) -> Vec<Arc<AgentMessage>>;
+
+    /// Key, headers and hooks of the next request; asked before every one, since
+    /// tokens expire. The error becomes the answer's error message.
+    async fn stream_options(&self) -> Result<StreamOptions, String>;
+
+    /// The `tool_call` event. May change the arguments; `Err` is the reason why
+    /// the tool must not run.
+    async fn before_tool_call(
+        &self,
+        call: &ToolCall,
+        args: &mut Value,
+        cancel: &CancellationToken,
+    ) -> Result<(), String>;
+
+    /// The `tool_result` event.
+    async fn after_tool_call(
+        &self,
+        call: &ToolCall,
+        args: &Value,
+        outcome: &mut Outcome,
+        cancel: &CancellationToken,
+    );
+
+    /// Messages to deliver after the turn that has just ended.
+    async fn take_steering(&self) -> Vec<Arc<AgentMessage>>;
+
+    /// Messages to go on with when the agent would stop.
+    async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>>;
+}
+
+/// How a tool call ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub output: ToolOutput,
+    pub is_error: bool,
+}
+
+impl Outcome {
+    pub(super) fn error(text: impl Into<String>) -> Self {
+        Self {
+            output: ToolOutput {
+                details: Some(Value::Object(Default::default())),
+                ..ToolOutput::text(text)
+            },
+            is_error: true,
+        }
+    }
+}
+
+/// Runs until the model stops and both queues are empty, or until an answer
+/// fails or is aborted. `context` grows by everything that is said; `prompts`
+/// are said first (none: the model answers what is already there). Returns the
+/// messages of this run.
+pub async fn run(
+    context: &mut Vec<Arc<AgentMessage>>,
+    prompts: Vec<Arc<AgentMessage>>,
+    config: &RunConfig,
+    hooks: &dyn RunHooks,
+    cancel: &CancellationToken,
+) -> Vec<Arc<AgentMessage>> {
+    let mut transcript = Transcript {
+        context,
+        new: Vec::new(),
+        hooks,
+    };
+    hooks.emit(Event::AgentStart).await;
+    hooks.emit(Event::TurnStart).await;
+    for message in prompts {
+        transcript.say(message).await;
+    }
+    transcript.turns(config, cancel).await;
+    let messages = transcript.new;
+    hooks
+        .emit(Event::AgentEnd {
+            messages: messages.clone(),
+        })
+        .await;
+    messages
+}
+
+/// The conversation as it grows.
+pub(super) struct Transcript<'a> {
+    context: &'a mut Vec<Arc<AgentMessage>>,
+    new: Vec<Arc<AgentMessage>>,
+    pub(super) hooks: &'a dyn RunHooks,
+}
+
+impl Transcript<'_> {
+    /// Announces a whole message and keeps it.
+    pub(super) async fn say(&mut self, message: Arc<AgentMessage>) {
+        self.hooks
+            .emit(Event::MessageStart {
+                message: message.clone(),
+            })
+            .await;
+        self.keep(message).await;
+    }
+
+    async fn keep(&mut self, message: Arc<AgentMessage>) {
+        self.context.push(message.clone());
+        self.new.push(message.clone());
+        self.hooks.emit(Event::MessageEnd { message }).await;
+    }
+
+    async fn turns(&mut self, config: &RunConfig, cancel: &CancellationToken) {
+        // Something may have been queued before the run began.
+        let mut waiting = self.hooks.take_steering().await;
+        let mut first = true;
+        loop {
+            let mut calls_tools = true;
+            while calls_tools || !waiting.is_empty() {
+                if !std::mem::take(&mut first) {
+                    self.hooks.emit(Event::TurnStart).await;
+                }
+                for message in waiting.drain(..) {
+                    self.say(message).await;
+                }
+                let message = self.answer(config, cancel).await;
+                let Some(assistant) = message.as_assistant() else {
+                    return;
+                };
+                let failed = matches!(
+                    assistant.stop_reason,
+                    StopReason::Error | StopReason::Aborted
+                );
+                let tool_results = if failed {
+                    Vec::new()
+                } else {
+                    tool_calls::execute(self, assistant, config, cancel).await
+                };
+                calls_tools = !tool_results.is_empty();
+                self.hooks
+                    .emit(Event::TurnEnd {
+                        message: message.clone(),
+                        tool_results,
+                    })
+                    .await;
+                if failed {
+                    return;
+                }
+                waiting = self.hooks.take_steering().await;
+            }
+            waiting = self.hooks.take_follow_up().await;
+            if waiting.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// One answer of the model, streamed.
+    async fn answer(
+        &mut self,
+        config: &RunConfig,
+        cancel: &CancellationToken,
+    ) -> Arc<AgentMessage> {
+        let messages = self
+            .hooks
+            .transform_context(self.context.clone(), cancel)
+            .await;
+        let options = match self.hooks.stream_options().await {
+            Ok(options) => options,
+            Err(error) => {
+                let mut failed = failure(&config.model, error);
+                if cancel.is_cancelled() {
+                    failed.stop_reason = StopReason::Aborted;
+                }
+                let message = Arc::new(AgentMessage::Assistant(failed));
+                self.say(message.clone()).await;
+                return message;
+            }
+        };
+        let mut stream = config.api.stream(Request {
+            model: config.model.clone(),
+            system_prompt: Some(config.system_prompt.clone()).filter(|text| !text.is_empty()),
+            messages: messages.iter().filter_map(|m| m.to_llm()).collect(),
+            tools: config
+                .tools
+                .iter()
+                .map(|tool| tool.spec().clone())
+                .collect(),
+            options,
+            cancel: cancel.clone(),
+        });
+        let mut started = false;
+        let done = loop {
+            match stream.next().await {
+                Some(StreamItem::Event { event, partial }) => {
+                    if matches!(event, AssistantEvent::Start) {
+                        started = true;
+                        let message = Arc::new(AgentMessage::Assistant((*partial).clone()));
+                        self.hooks.emit(Event::MessageStart { message }).await;
+                    } else {
+                        let message = partial;
+                        self.hooks
+                            .emit(Event::MessageUpdate(MessageUpdate { message, event }))
+                            .await;
+                    }
+                }
+                Some(StreamItem::Done(message)) => break Arc::unwrap_or_clone(message),
+                None => {
+                    break failure(
+                        &config.model,
+                        format!("The stream of {} ended without an answer", config.model.api),
+                    );
+                }
+            }
+        };
+        let message = Arc::new(AgentMessage::Assistant(done));
+        if started {
+            self.keep(message.clone()).await;
+        } else {
+            self.say(message.clone()).await;
+        }
+        message
+    }
+}
+
+/// An answer that could not even be asked for.
+fn failure(model: &Model, error: String) -> AssistantMessage {
+    AssistantMessage {
+        content: Vec::new(),
+        api: model.api.clone(),
+        provider: model.provider.clone(),
+        model: model.id.clone(),
+        response_id: None,
+        usage: Usage::default(),
+        stop_reason: StopReason::Error,
+        error_message: Some(error),
+        timestamp: now(),
+    }
+}

@@ -1,0 +1,192 @@
+//! The tool calls of one answer: prepared one after the other, run beside each
+//! other, finished in the order in which the model made them.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::AgentMessage;
+use super::event::Event;
+use super::run::{Outcome, RunConfig, RunHooks, Transcript};
+use crate::ai::message::{AssistantMessage, ToolCall, ToolResultMessage, now};
+use crate::tools::tool::{ExecutionMode, Tool, ToolError, ToolInvocation, ToolOutput};
+use crate::tools::validate::validate;
+
+/// A call that may run.
+struct Prepared<'a> {
+    call: &'a ToolCall,
+    tool: Arc<dyn Tool>,
+    args: Value,
+}
+
+pub(super) async fn execute(
+    transcript: &mut Transcript<'_>,
+    message: &AssistantMessage,
+    config: &RunConfig,
+    cancel: &CancellationToken,
+) -> Vec<Arc<AgentMessage>> {
+    let calls: Vec<&ToolCall> = message.tool_calls().collect();
+    let one_by_one = calls.iter().any(|call| {
+        config
+            .tool(&call.name)
+            .is_some_and(|tool| tool.execution_mode() == ExecutionMode::Sequential)
+    });
+    let mut results = Vec::with_capacity(calls.len());
+    if one_by_one {
+        for call in calls {
+            let outcome = match prepare(transcript.hooks, call, config, cancel).await {
+                Ok(prepared) => {
+                    let outcome = run(transcript.hooks, &prepared, cancel).await;
+                    review(transcript.hooks, &prepared, outcome, cancel).await
+                }
+                Err(outcome) => outcome,
+            };
+            results.push(finish(transcript, call, outcome).await);
+        }
+        return results;
+    }
+    let mut prepared = Vec::new();
+    for call in calls {
+        match prepare(transcript.hooks, call, config, cancel).await {
+            Ok(call) => prepared.push(call),
+            Err(outcome) => results.push(finish(transcript, call, outcome).await),
+        }
+    }
+    let hooks = transcript.hooks;
+    let (ended, outcomes): (Vec<_>, Vec<_>) = prepared.iter().map(|_| oneshot::channel()).unzip();
+    let running = prepared
+        .iter()
+        .zip(ended)
+        .map(|(prepared, ended)| async move {
+            // Whoever finishes the calls waits for every one.
+            let _ = ended.send(run(hooks, prepared, cancel).await);
+        });
+    // Beside them: a handler that thinks about one result holds up no other tool.
+    let finishing = async {
+        for (prepared, outcome) in prepared.iter().zip(outcomes) {
+            let Ok(outcome) = outcome.await else { continue };
+            let outcome = review(hooks, prepared, outcome, cancel).await;
+            results.push(finish(transcript, prepared.call, outcome).await);
+        }
+    };
+    futures::future::join(futures::future::join_all(running), finishing).await;
+    results
+}
+
+/// Announces the call and finds out whether it may run; `Err` is the outcome of
+/// one that may not.
+async fn prepare<'a>(
+    hooks: &dyn RunHooks,
+    call: &'a ToolCall,
+    config: &RunConfig,
+    cancel: &CancellationToken,
+) -> Result<Prepared<'a>, Outcome> {
+    hooks
+        .emit(Event::ToolExecutionStart {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            args: call.arguments.clone(),
+        })
+        .await;
+    let tool = config
+        .tool(&call.name)
+        .ok_or_else(|| Outcome::error(format!("Tool {} not found", call.name)))?
+        .clone();
+    let error = |error: ToolError| Outcome::error(error.0);
+    let args = tokio::select! {
+        args = tool.prepare_arguments(call.arguments.clone()) => args.map_err(error)?,
+        () = cancel.cancelled() => return Err(Outcome::error("Operation aborted")),
+    };
+    let mut args = validate(tool.spec(), args).map_err(error)?;
+    hooks
+        .before_tool_call(call, &mut args, cancel)
+        .await
+        .map_err(Outcome::error)?;
+    if cancel.is_cancelled() {
+        return Err(Outcome::error("Operation aborted"));
+    }
+    Ok(Prepared { call, tool, args })
+}
+
+/// Runs the tool; partial results become events as fast as the reader takes
+/// them, the latest always being among them.
+async fn run(hooks: &dyn RunHooks, prepared: &Prepared<'_>, cancel: &CancellationToken) -> Outcome {
+    let (updates, mut latest) = watch::channel(ToolOutput::default());
+    let execution = prepared.tool.execute(ToolInvocation {
+        id: prepared.call.id.clone(),
+        args: prepared.args.clone(),
+        cancel: cancel.clone(),
+        updates: Arc::new(move |output| {
+            updates.send_replace(output);
+        }),
+    });
+    tokio::pin!(execution);
+    let update = |output: ToolOutput| Event::ToolExecutionUpdate {
+        tool_call_id: prepared.call.id.clone(),
+        tool_name: prepared.call.name.clone(),
+        args: prepared.call.arguments.clone(),
+        partial_result: output,
+    };
+    let mut open = true;
+    let result = loop {
+        tokio::select! {
+            biased;
+            changed = latest.changed(), if open => match changed {
+                Ok(()) => {
+                    let output = latest.borrow_and_update().clone();
+                    hooks.emit(update(output)).await;
+                }
+                // The tool let go of its sink; it goes on without updates.
+                Err(_) => open = false,
+            },
+            result = &mut execution => break result,
+        }
+    };
+    match result {
+        Ok(output) => Outcome {
+            output,
+            is_error: false,
+        },
+        Err(error) => Outcome::error(error.0),
+    }
+}
+
+async fn review(
+    hooks: &dyn RunHooks,
+    prepared: &Prepared<'_>,
+    mut outcome: Outcome,
+    cancel: &CancellationToken,
+) -> Outcome {
+    hooks
+        .after_tool_call(prepared.call, &prepared.args, &mut outcome, cancel)
+        .await;
+    outcome
+}
+
+async fn finish(
+    transcript: &mut Transcript<'_>,
+    call: &ToolCall,
+    outcome: Outcome,
+) -> Arc<AgentMessage> {
+    transcript
+        .hooks
+        .emit(Event::ToolExecutionEnd {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            result: outcome.output.clone(),
+            is_error: outcome.is_error,
+        })
+        .await;
+    let message = Arc::new(AgentMessage::ToolResult(ToolResultMessage {
+        tool_call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        content: outcome.output.content,
+        details: outcome.output.details,
+        is_error: outcome.is_error,
+        timestamp: now(),
+    }));
+    transcript.say(message.clone()).await;
+    message
+}

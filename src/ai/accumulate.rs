@@ -1,0 +1,401 @@
+//! The answer while it arrives: grows the message and tells the reader of each
+//! step.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::failure::Failure;
+use super::message::{
+    AssistantBlock, AssistantMessage, StopReason, TextContent, ThinkingContent, ToolCall, Usage,
+    now,
+};
+use super::model::{Model, ModelCost};
+use super::partial_json::{PartialJson, parse_object};
+use super::stream::{AssistantEvent, StreamItem};
+
+/// Methods that report a step fail with [`Failure::Aborted`] when the request
+/// was cancelled or nobody reads any more.
+///
+/// The message is shared with the reader and only cloned when a step comes while
+/// the reader still holds the one before (`Arc::make_mut`).
+pub(super) struct Answer {
+    message: Arc<AssistantMessage>,
+    items: mpsc::Sender<StreamItem>,
+    cancel: CancellationToken,
+    prices: ModelCost,
+    /// By content index.
+    tool_calls: HashMap<usize, Arguments>,
+}
+
+#[derive(Default)]
+struct Arguments {
+    parser: PartialJson,
+    /// The text, after the call was reported as complete. Should more arrive,
+    /// because a server mixes the pieces of several calls, it is opened again.
+    ended: Option<String>,
+}
+
+impl Answer {
+    pub(super) fn new(
+        model: &Model,
+        items: mpsc::Sender<StreamItem>,
+        cancel: CancellationToken,
+    ) -> Self {
+        let message = AssistantMessage {
+            content: Vec::new(),
+            api: model.api.clone(),
+            provider: model.provider.clone(),
+            model: model.id.clone(),
+            response_id: None,
+            usage: Usage::default(),
+            stop_reason: StopReason::Stop,
+            error_message: None,
+            timestamp: now(),
+        };
+        Self {
+            message: Arc::new(message),
+            items,
+            cancel,
+            prices: model.cost,
+            tool_calls: HashMap::new(),
+        }
+    }
+
+    /// Waits for `work` unless the request is cancelled or nobody reads any more.
+    pub(super) async fn interruptible<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(Failure::Aborted),
+            () = self.items.closed() => Err(Failure::Aborted),
+            result = work => Ok(result),
+        }
+    }
+
+    pub(super) fn message(&self) -> &AssistantMessage {
+        &self.message
+    }
+
+    /// For what is not a step of its own; the next step shows it.
+    pub(super) fn edit(&mut self) -> &mut AssistantMessage {
+        Arc::make_mut(&mut self.message)
+    }
+
+    /// Changes the token counts and works out what they cost.
+    pub(super) fn set_usage(&mut self, usage: Usage) {
+        let prices = self.prices;
+        let message = self.edit();
+        message.usage = usage;
+        message.usage.price(&prices);
+    }
+
+    pub(super) async fn start(&self) -> Result<(), Failure> {
+        self.report(AssistantEvent::Start).await
+    }
+
+    /// The content index of the new block.
+    pub(super) async fn start_text(&mut self) -> Result<usize, Failure> {
+        let content_index = self.add(AssistantBlock::Text(TextContent::default()));
+        self.report(AssistantEvent::TextStart { content_index })
+            .await?;
+        Ok(content_index)
+    }
+
+    pub(super) async fn add_text(
+        &mut self,
+        content_index: usize,
+        delta: &str,
+    ) -> Result<(), Failure> {
+        match self.block(content_index) {
+            Some(AssistantBlock::Text(text)) if !delta.is_empty() => text.text.push_str(delta),
+            _ => return Ok(()),
+        }
+        self.report(AssistantEvent::TextDelta {
+            content_index,
+            delta: delta.to_owned(),
+        })
+        .await
+    }
+
+    pub(super) async fn end_text(&mut self, content_index: usize) -> Result<(), Failure> {
+        let Some(AssistantBlock::Text(text)) = self.message.content.get(content_index) else {
+            return Ok(());
+        };
+        self.report(AssistantEvent::TextEnd {
+            content_index,
+            content: text.text.clone(),
+        })
+        .await
+    }
+
+    pub(super) async fn start_thinking(
+        &mut self,
+        thinking: ThinkingContent,
+    ) -> Result<usize, Failure> {
+        let content_index = self.add(AssistantBlock::Thinking(thinking));
+        self.report(AssistantEvent::ThinkingStart { content_index })
+            .await?;
+        Ok(content_index)
+    }
+
+    pub(super) async fn add_thinking(
+        &mut self,
+        content_index: usize,
+        delta: &str,
+    ) -> Result<(), Failure> {
+        match self.thinking(content_index) {
+            Some(thinking) if !delta.is_empty() => thinking.thinking.push_str(delta),
+            _ => return Ok(()),
+        }
+        self.report(AssistantEvent::ThinkingDelta {
+            content_index,
+            delta: delta.to_owned(),
+        })
+        .await
+    }
+
+    pub(super) async fn end_thinking(&mut self, content_index: usize) -> Result<(), Failure> {
+        let Some(AssistantBlock::Thinking(thinking)) = self.message.content.get(content_index)
+        else {
+            return Ok(());
+        };
+        self.report(AssistantEvent::ThinkingEnd {
+            content_index,
+            content: thinking.thinking.clone(),
+        })
+        .await
+    }
+
+    /// `arguments` is what is known at once; usually nothing is.
+    pub(super) async fn start_tool_call(
+        &mut self,
+        id: String,
+        name: String,
+        arguments: Value,
+    ) -> Result<usize, Failure> {
+        let arguments = match arguments {
+            Value::Object(_) => arguments,
+            _ => parse_object(""),
+        };
+        let content_index = self.add(AssistantBlock::ToolCall(ToolCall {
+            id,
+            name,
+            arguments,
+            thought_signature: None,
+            partial_json: Some(String::new()),
+        }));
+        self.tool_calls.insert(content_index, Arguments::default());
+        self.report(AssistantEvent::ToolCallStart { content_index })
+            .await?;
+        Ok(content_index)
+    }
+
+    pub(super) async fn add_arguments(
+        &mut self,
+        content_index: usize,
+        delta: &str,
+    ) -> Result<(), Failure> {
+        let message = Arc::make_mut(&mut self.message);
+        let (Some(AssistantBlock::ToolCall(call)), Some(arguments)) = (
+            message.content.get_mut(content_index),
+            self.tool_calls.get_mut(&content_index),
+        ) else {
+            return Ok(());
+        };
+        if delta.is_empty() {
+            return Ok(());
+        }
+        if let Some(text) = arguments.ended.take() {
+            call.partial_json = Some(text);
+        }
+        call.partial_json.get_or_insert_default().push_str(delta);
+        arguments.parser.push(&mut call.arguments, delta);
+        self.report(AssistantEvent::ToolCallDelta {
+            content_index,
+            delta: delta.to_owned(),
+        })
+        .await
+    }
+
+    /// For a provider that sends at the end something else than it streamed.
+    pub(super) fn replace_arguments(&mut self, content_index: usize, text: &str) {
+        if let Some(call) = self.tool_call(content_index) {
+            call.partial_json = Some(text.to_owned());
+            call.arguments = parse_object(text);
+        }
+    }
+
+    /// Does nothing for a call that has ended.
+    pub(super) async fn end_tool_call(&mut self, content_index: usize) -> Result<(), Failure> {
+        let message = Arc::make_mut(&mut self.message);
+        let Some(AssistantBlock::ToolCall(call)) = message.content.get_mut(content_index) else {
+            return Ok(());
+        };
+        let Some(text) = call.partial_json.take() else {
+            return Ok(());
+        };
+        if !text.trim().is_empty() {
+            call.arguments = parse_object(&text);
+        }
+        let tool_call = call.clone();
+        self.tool_calls.entry(content_index).or_default().ended = Some(text);
+        self.report(AssistantEvent::ToolCallEnd {
+            content_index,
+            tool_call,
+        })
+        .await
+    }
+
+    pub(super) fn thinking(&mut self, content_index: usize) -> Option<&mut ThinkingContent> {
+        match self.block(content_index) {
+            Some(AssistantBlock::Thinking(thinking)) => Some(thinking),
+            _ => None,
+        }
+    }
+
+    pub(super) fn text(&mut self, content_index: usize) -> Option<&mut TextContent> {
+        match self.block(content_index) {
+            Some(AssistantBlock::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn tool_call(&mut self, content_index: usize) -> Option<&mut ToolCall> {
+        match self.block(content_index) {
+            Some(AssistantBlock::ToolCall(call)) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// Sends the last item; a failure becomes part of the message.
+    pub(super) async fn finish(mut self, result: Result<(), Failure>) {
+        let result = match self.cancel.is_cancelled() {
+            true => Err(Failure::Aborted),
+            false => result,
+        };
+        let message = Arc::make_mut(&mut self.message);
+        for block in &mut message.content {
+            if let AssistantBlock::ToolCall(call) = block {
+                call.partial_json = None;
+            }
+        }
+        if let Err(failure) = result {
+            message.stop_reason = match failure {
+                Failure::Aborted => StopReason::Aborted,
+                _ => StopReason::Error,
+            };
+            message.error_message = Some(failure.to_string());
+        }
+        // Fails only if nobody reads any more, and then nobody misses it.
+        let _ = self.items.send(StreamItem::Done(self.message)).await;
+    }
+
+    fn add(&mut self, block: AssistantBlock) -> usize {
+        let content = &mut self.edit().content;
+        content.push(block);
+        content.len() - 1
+    }
+
+    fn block(&mut self, content_index: usize) -> Option<&mut AssistantBlock> {
+        self.edit().content.get_mut(content_index)
+    }
+
+    async fn report(&self, event: AssistantEvent) -> Result<(), Failure> {
+        let item = StreamItem::Event {
+            event,
+            partial: Arc::clone(&self.message),
+        };
+        self.interruptible(self.items.send(item))
+            .await?
+            .map_err(|_| Failure::Aborted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ai::stream::AssistantStream;
+    use crate::ai::testing::{collect, model};
+
+    fn answer() -> (Answer, AssistantStream, CancellationToken) {
+        let (items, stream) = AssistantStream::channel();
+        let cancel = CancellationToken::new();
+        let answer = Answer::new(&model("a"), items, cancel.clone());
+        (answer, stream, cancel)
+    }
+
+    async fn partial(stream: &mut AssistantStream) -> Arc<AssistantMessage> {
+        match stream.next().await {
+            Some(StreamItem::Event { partial, .. }) => partial,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_cloned_for_a_reader_that_keeps_up() {
+        let (mut answer, mut stream, _) = answer();
+        let index = answer.start_text().await.unwrap();
+        let first = Arc::as_ptr(&partial(&mut stream).await);
+        answer.add_text(index, "a").await.unwrap();
+        let kept = partial(&mut stream).await;
+        assert_eq!(Arc::as_ptr(&kept), first);
+        answer.add_text(index, "b").await.unwrap();
+        let next = partial(&mut stream).await;
+        assert_eq!(kept.texts().collect::<Vec<_>>(), ["a"]);
+        assert_eq!(next.texts().collect::<Vec<_>>(), ["ab"]);
+    }
+
+    #[tokio::test]
+    async fn a_slow_reader_holds_the_provider_up_until_it_aborts() {
+        let (mut answer, stream, cancel) = answer();
+        let items = answer.items.downgrade();
+        let writer = tokio::spawn(async move {
+            let result = async {
+                let index = answer.start_text().await?;
+                loop {
+                    answer.add_text(index, "x").await?;
+                }
+            };
+            let result = result.await;
+            answer.finish(result).await;
+        });
+        while items.upgrade().is_some_and(|items| items.capacity() > 0) {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel();
+        let (message, steps) = collect(stream).await;
+        writer.await.unwrap();
+        assert_eq!(steps.len(), AssistantStream::CAPACITY);
+        assert_eq!(message.stop_reason, StopReason::Aborted);
+    }
+
+    #[tokio::test]
+    async fn what_came_of_a_call_is_kept_without_its_scratch_text() {
+        let (mut answer, mut stream, _) = answer();
+        let index = answer
+            .start_tool_call("t".into(), "read".into(), Value::Null)
+            .await
+            .unwrap();
+        answer.add_arguments(index, "{\"path\": \"a").await.unwrap();
+        answer.finish(Err(Failure::Lost("x".into()))).await;
+        partial(&mut stream).await;
+        let (message, _) = collect(stream).await;
+        let calls: Vec<_> = message.tool_calls().cloned().collect();
+        let expected = ToolCall {
+            id: "t".into(),
+            name: "read".into(),
+            arguments: json!({"path": "a"}),
+            ..ToolCall::default()
+        };
+        assert_eq!(calls, [expected]);
+        assert_eq!(message.error_message.as_deref(), Some("Connection lost: x"));
+    }
+}

@@ -1,0 +1,401 @@
+//! Conversation in, request out.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use reqwest::header::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::claude_code;
+use super::response::Reader;
+use crate::ai::exchange::{Call, set_header};
+use crate::ai::failure::{Envelope, Failure};
+use crate::ai::message::{
+    AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
+    join_text,
+};
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::ai::request_parts::{
+    Retention, SEE_IMAGE, api_key, configured_headers, has_image, is_blank, max_tokens,
+    thinking_level, url,
+};
+use crate::ai::stream::{Request, ToolSpec};
+use crate::ai::transform::{sanitize_id, transform_messages};
+
+const LONGEST_ID: usize = 64;
+/// The API accepts no smaller budget, and an answer needs as much.
+const MIN_TOKENS: u64 = 1024;
+
+pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
+    let key = api_key(request)?;
+    let as_claude_code =
+        request.model.provider != "github-copilot" && key.is_some_and(claude_code::is_subscription);
+    let call = Call {
+        url: url(&request.model, "/v1/messages"),
+        headers: headers(request, key, as_claude_code)?,
+        body: body(request, as_claude_code, Retention::from_env()),
+        envelope: Envelope::Whole,
+    };
+    let tools = as_claude_code.then(|| request.tools.clone());
+    Ok((call, Reader::new(tools)))
+}
+
+fn headers(
+    request: &Request,
+    key: Option<&str>,
+    as_claude_code: bool,
+) -> Result<HeaderMap, Failure> {
+    let is_copilot = request.model.provider == "github-copilot";
+    let mut headers = HeaderMap::new();
+    let mut set = |name: &str, value: &str| set_header(&mut headers, name, value);
+    set("accept", "application/json")?;
+    set("content-type", "application/json")?;
+    set("anthropic-version", "2023-06-01")?;
+    set("anthropic-dangerous-direct-browser-access", "true")?;
+    match key {
+        Some(key) if is_copilot || as_claude_code => {
+            set("authorization", &format!("Bearer {key}"))?;
+        }
+        Some(key) => set("x-api-key", key)?,
+        None => {}
+    }
+    let mut betas = Vec::new();
+    if as_claude_code {
+        set("user-agent", claude_code::USER_AGENT)?;
+        set("x-app", "cli")?;
+        betas.extend(claude_code::BETAS);
+    }
+    if !is_copilot {
+        betas.push("fine-grained-tool-streaming-2025-05-14");
+    }
+    // Models that adapt interleave anyway.
+    if !thinks_adaptively(&request.model) {
+        betas.push("interleaved-thinking-2025-05-14");
+    }
+    if !betas.is_empty() {
+        set("anthropic-beta", &betas.join(","))?;
+    }
+    configured_headers(request, &mut headers, &[])?;
+    Ok(headers)
+}
+
+pub(super) fn body(request: &Request, as_claude_code: bool, retention: Retention) -> Value {
+    let model = &request.model;
+    let converter = Converter {
+        model,
+        as_claude_code,
+        cache: cache_control(model, retention),
+    };
+    let thinking = Thinking::of(request);
+    let mut body = json!({
+        "model": model.id,
+        "messages": converter.messages(&request.messages),
+        "max_tokens": thinking.max_tokens,
+        "stream": true,
+    });
+    let identity = as_claude_code.then_some(claude_code::IDENTITY);
+    let system: Vec<Value> = identity
+        .into_iter()
+        .chain(request.system_prompt.as_deref())
+        .filter(|text| !text.is_empty())
+        .map(|text| json!({"type": "text", "text": text, "cache_control": converter.cache}))
+        .collect();
+    if !system.is_empty() {
+        body["system"] = system.into();
+    }
+    // Not accepted together with thinking.
+    if let Some(temperature) = request.options.temperature
+        && thinking_level(request).is_none()
+    {
+        body["temperature"] = json!(temperature);
+    }
+    if !request.tools.is_empty() {
+        body["tools"] = converter.tools(&request.tools);
+    }
+    if model.reasoning {
+        body["thinking"] = thinking.mode;
+        if let Some(effort) = thinking.effort {
+            body["output_config"] = json!({"effort": effort});
+        }
+    }
+    body
+}
+
+fn cache_control(model: &Model, retention: Retention) -> Value {
+    match retention {
+        Retention::Long if model.base_url.contains("api.anthropic.com") => {
+            json!({"type": "ephemeral", "ttl": "1h"})
+        }
+        _ => json!({"type": "ephemeral"}),
+    }
+}
+
+fn is_version(model: &Model, family: &str, versions: &[&str]) -> bool {
+    versions.iter().any(|version| {
+        let dashed = version.replace('.', "-");
+        model.id.contains(&format!("{family}-{version}"))
+            || model.id.contains(&format!("{family}-{dashed}"))
+    })
+}
+
+/// Decides by itself how long to think, given an effort instead of a budget.
+fn thinks_adaptively(model: &Model) -> bool {
+    is_version(model, "opus", &["4.6", "4.7"]) || is_version(model, "sonnet", &["4.6"])
+}
+
+struct Thinking {
+    mode: Value,
+    effort: Option<&'static str>,
+    max_tokens: u64,
+}
+
+impl Thinking {
+    fn of(request: &Request) -> Self {
+        let max_tokens = max_tokens(request);
+        let Some(level) = thinking_level(request) else {
+            return Self {
+                mode: json!({"type": "disabled"}),
+                effort: None,
+                max_tokens,
+            };
+        };
+        if thinks_adaptively(&request.model) {
+            return Self {
+                mode: json!({"type": "adaptive", "display": "summarized"}),
+                effort: Some(effort(&request.model, level)),
+                max_tokens,
+            };
+        }
+        let level = level.min(ThinkingLevel::High);
+        let mut budget = match request.options.thinking_budgets.get(&level) {
+            Some(budget) => *budget,
+            None => default_budget(level),
+        };
+        let max_tokens = max_tokens
+            .saturating_add(budget)
+            .min(request.model.max_tokens);
+        if max_tokens <= budget {
+            budget = max_tokens.saturating_sub(MIN_TOKENS);
+        }
+        if budget == 0 {
+            budget = MIN_TOKENS;
+        }
+        Self {
+            mode: json!({"type": "enabled", "budget_tokens": budget, "display": "summarized"}),
+            effort: None,
+            max_tokens,
+        }
+    }
+}
+
+fn default_budget(level: ThinkingLevel) -> u64 {
+    match level {
+        ThinkingLevel::Off => 0,
+        ThinkingLevel::Minimal => 1024,
+        ThinkingLevel::Low => 2048,
+        ThinkingLevel::Medium => 8192,
+        ThinkingLevel::High | ThinkingLevel::Xhigh => 16384,
+    }
+}
+
+fn effort(model: &Model, level: ThinkingLevel) -> &'static str {
+    match level {
+        ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
+        ThinkingLevel::Medium => "medium",
+        ThinkingLevel::High => "high",
+        ThinkingLevel::Xhigh if is_version(model, "opus", &["4.6"]) => "max",
+        ThinkingLevel::Xhigh if is_version(model, "opus", &["4.7"]) => "xhigh",
+        ThinkingLevel::Xhigh => "high",
+    }
+}
+
+struct Converter<'a> {
+    model: &'a Model,
+    as_claude_code: bool,
+    cache: Value,
+}
+
+impl Converter<'_> {
+    fn messages(&self, messages: &[Message]) -> Value {
+        let messages =
+            transform_messages(messages, self.model, |id, _| sanitize_id(id, LONGEST_ID));
+        let mut converted: Vec<Value> = Vec::new();
+        // Whether the last one gathers tool results: all results of a turn go
+        // into one message.
+        let mut gathers = false;
+        for message in &messages {
+            let content = match message.as_ref() {
+                Message::User(user) => self.user(&user.content),
+                Message::Assistant(answer) => Value::Array(self.answer(answer)),
+                Message::ToolResult(result) => json!([self.tool_result(result)]),
+            };
+            let (is_empty, is_result) = match &content {
+                Value::Array(blocks) => (
+                    blocks.is_empty(),
+                    matches!(message.as_ref(), Message::ToolResult(_)),
+                ),
+                text => (text.as_str().is_none_or(is_blank), false),
+            };
+            if is_empty {
+                continue;
+            }
+            if gathers
+                && is_result
+                && let Some(Value::Array(results)) =
+                    converted.last_mut().map(|message| &mut message["content"])
+                && let Value::Array(more) = content
+            {
+                results.extend(more);
+                continue;
+            }
+            gathers = is_result;
+            let role = match message.as_ref() {
+                Message::Assistant(_) => "assistant",
+                Message::User(_) | Message::ToolResult(_) => "user",
+            };
+            converted.push(json!({"role": role, "content": content}));
+        }
+        // Everything up to here is worth keeping for the next turn.
+        if let Some(last) = converted.last_mut()
+            && last["role"] == "user"
+        {
+            // Only a block can carry the mark.
+            if let Value::String(text) = &last["content"] {
+                last["content"] = json!([{"type": "text", "text": text}]);
+            }
+            if let Some(block) = last["content"].as_array_mut().and_then(|c| c.last_mut()) {
+                block["cache_control"] = self.cache.clone();
+            }
+        }
+        Value::Array(converted)
+    }
+
+    fn user(&self, content: &UserContent) -> Value {
+        match content {
+            UserContent::Text(text) => json!(text),
+            UserContent::Blocks(blocks) => self.blocks(blocks).collect(),
+        }
+    }
+
+    /// Without blank texts, and without pictures the model could not see.
+    fn blocks(&self, blocks: &[ContentBlock]) -> impl Iterator<Item = Value> {
+        blocks.iter().filter_map(|block| match block {
+            ContentBlock::Text(text) if is_blank(&text.text) => None,
+            ContentBlock::Text(text) => Some(json!({"type": "text", "text": text.text})),
+            ContentBlock::Image(image) => self.model.takes_images().then(|| {
+                json!({"type": "image", "source": {
+                    "type": "base64",
+                    "media_type": image.mime_type,
+                    "data": image.data,
+                }})
+            }),
+        })
+    }
+
+    fn answer(&self, answer: &AssistantMessage) -> Vec<Value> {
+        let convert = |block: &AssistantBlock| match block {
+            AssistantBlock::Text(text) if is_blank(&text.text) => None,
+            AssistantBlock::Text(text) => Some(json!({"type": "text", "text": text.text})),
+            AssistantBlock::Thinking(thinking) => {
+                let signature = thinking.thinking_signature.as_deref().unwrap_or_default();
+                if thinking.redacted == Some(true) {
+                    return Some(json!({"type": "redacted_thinking", "data": signature}));
+                }
+                // Without text there is nothing that the signature could prove.
+                if is_blank(&thinking.thinking) {
+                    return None;
+                }
+                Some(match is_blank(signature) {
+                    // The API refuses unsigned thoughts.
+                    true => json!({"type": "text", "text": thinking.thinking}),
+                    false => json!({
+                        "type": "thinking",
+                        "thinking": thinking.thinking,
+                        "signature": signature,
+                    }),
+                })
+            }
+            AssistantBlock::ToolCall(call) => {
+                let input = match &call.arguments {
+                    Value::Object(_) => Cow::Borrowed(&call.arguments),
+                    _ => Cow::Owned(json!({})),
+                };
+                Some(json!({
+                    "type": "tool_use",
+                    "id": call.id,
+                    "name": self.tool_name(&call.name),
+                    "input": input,
+                }))
+            }
+        };
+        answer.content.iter().filter_map(convert).collect()
+    }
+
+    fn tool_result(&self, result: &ToolResultMessage) -> Value {
+        let content = if has_image(&result.content) && self.model.takes_images() {
+            let mut blocks: Vec<Value> = self.blocks(&result.content).collect();
+            if !blocks.iter().any(|block| block["type"] == "text") {
+                blocks.insert(0, json!({"type": "text", "text": SEE_IMAGE}));
+            }
+            Value::Array(blocks)
+        } else {
+            let text = join_text(&result.content);
+            match text.is_empty() && has_image(&result.content) {
+                true => SEE_IMAGE.into(),
+                false => text.into(),
+            }
+        };
+        json!({
+            "type": "tool_result",
+            "tool_use_id": result.tool_call_id,
+            "content": content,
+            "is_error": result.is_error,
+        })
+    }
+
+    fn tools(&self, tools: &[ToolSpec]) -> Value {
+        let convert = |tool: &ToolSpec| {
+            json!({
+                "name": self.tool_name(&tool.name),
+                "description": tool.description,
+                "input_schema": input_schema(&tool.parameters),
+            })
+        };
+        let mut tools: Vec<Value> = tools.iter().map(convert).collect();
+        if let Some(last) = tools.last_mut() {
+            last["cache_control"] = self.cache.clone();
+        }
+        Value::Array(tools)
+    }
+
+    fn tool_name<'n>(&self, name: &'n str) -> &'n str {
+        match self.as_claude_code {
+            true => claude_code::outgoing_tool_name(name),
+            false => name,
+        }
+    }
+}
+
+/// The API wants an object at the top and refuses `anyOf` and its like there.
+fn input_schema(parameters: &Value) -> Value {
+    let mut schema = Map::new();
+    schema.insert("type".into(), "object".into());
+    let part = |name: &str| parameters.get(name).cloned();
+    schema.insert(
+        "properties".into(),
+        part("properties").unwrap_or_else(|| json!({})),
+    );
+    schema.insert(
+        "required".into(),
+        part("required").unwrap_or_else(|| json!([])),
+    );
+    // What the properties refer to has to come along.
+    for name in ["$defs", "definitions", "additionalProperties"] {
+        if let Some(part) = part(name) {
+            schema.insert(name.into(), part);
+        }
+    }
+    Value::Object(schema)
+}

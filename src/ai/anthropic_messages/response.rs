@@ -1,0 +1,219 @@
+//! Events in, message out.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::claude_code;
+use crate::ai::accumulate::Answer;
+use crate::ai::exchange::{Decoder, Flow};
+use crate::ai::failure::{Envelope, Failure, error_text};
+use crate::ai::message::{StopReason, ThinkingContent, Usage};
+use crate::ai::sse::SseEvent;
+use crate::ai::stream::ToolSpec;
+
+pub(super) struct Reader {
+    /// Given if the names in the answer are those of Claude Code.
+    tools: Option<Vec<ToolSpec>>,
+    blocks: HashMap<u64, Block>,
+    /// The API's word for why the answer ended; then it is complete.
+    stop_reason: Option<String>,
+    stopped: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Block {
+    Text(usize),
+    Thinking(usize),
+    ToolCall(usize),
+}
+
+impl Reader {
+    pub(super) fn new(tools: Option<Vec<ToolSpec>>) -> Self {
+        Self {
+            tools,
+            blocks: HashMap::new(),
+            stop_reason: None,
+            stopped: false,
+        }
+    }
+
+    async fn start_block(&mut self, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
+        let content = &event["content_block"];
+        let block = match content["type"].as_str() {
+            Some("text") => {
+                let index = answer.start_text().await?;
+                answer.add_text(index, text_of(content, "text")).await?;
+                Block::Text(index)
+            }
+            Some("thinking") => {
+                let signature = text_of(content, "signature").to_owned();
+                let index = answer
+                    .start_thinking(ThinkingContent {
+                        thinking_signature: Some(signature),
+                        ..ThinkingContent::default()
+                    })
+                    .await?;
+                let thinking = text_of(content, "thinking");
+                answer.add_thinking(index, thinking).await?;
+                Block::Thinking(index)
+            }
+            Some("redacted_thinking") => {
+                let index = answer
+                    .start_thinking(ThinkingContent {
+                        thinking: "[Reasoning redacted]".into(),
+                        thinking_signature: Some(text_of(content, "data").to_owned()),
+                        redacted: Some(true),
+                    })
+                    .await?;
+                Block::Thinking(index)
+            }
+            Some("tool_use") => {
+                let name = text_of(content, "name");
+                let name = match &self.tools {
+                    Some(tools) => claude_code::incoming_tool_name(name, tools),
+                    None => name,
+                };
+                let id = text_of(content, "id").to_owned();
+                let input = content["input"].clone();
+                Block::ToolCall(answer.start_tool_call(id, name.to_owned(), input).await?)
+            }
+            // Blocks of server tools, which we do not ask for.
+            _ => return Ok(()),
+        };
+        self.blocks.insert(index_of(event), block);
+        Ok(())
+    }
+
+    async fn add(&mut self, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
+        let delta = &event["delta"];
+        let block = self.blocks.get(&index_of(event)).copied();
+        match (delta["type"].as_str(), block) {
+            (Some("text_delta"), Some(Block::Text(index))) => {
+                answer.add_text(index, text_of(delta, "text")).await
+            }
+            (Some("thinking_delta"), Some(Block::Thinking(index))) => {
+                answer.add_thinking(index, text_of(delta, "thinking")).await
+            }
+            (Some("input_json_delta"), Some(Block::ToolCall(index))) => {
+                let json = text_of(delta, "partial_json");
+                answer.add_arguments(index, json).await
+            }
+            (Some("signature_delta"), Some(Block::Thinking(index))) => {
+                if let Some(thinking) = answer.thinking(index) {
+                    let signature = thinking.thinking_signature.get_or_insert_default();
+                    signature.push_str(text_of(delta, "signature"));
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn end_block(&mut self, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
+        match self.blocks.remove(&index_of(event)) {
+            Some(Block::Text(index)) => answer.end_text(index).await,
+            Some(Block::Thinking(index)) => answer.end_thinking(index).await,
+            Some(Block::ToolCall(index)) => answer.end_tool_call(index).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Decoder for Reader {
+    async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
+        // Gateways add events of their own, in formats of their own.
+        let is_known = matches!(event.name.as_str(), "" | "message" | "error")
+            || event.name.starts_with("message_")
+            || event.name.starts_with("content_block_");
+        if !is_known || event.data.trim() == "[DONE]" {
+            return Ok(Flow::More);
+        }
+        let data: Value = match serde_json::from_str(&event.data) {
+            Ok(data) => data,
+            Err(_) if event.name == "error" => return Err(Failure::Provider(event.data)),
+            Err(error) => return Err(Failure::malformed(&error, &event.data)),
+        };
+        let kind = match event.name.as_str() {
+            "error" => "error",
+            _ => data["type"].as_str().unwrap_or_default(),
+        };
+        match kind {
+            "message_start" => {
+                let message = &data["message"];
+                if let Some(id) = message["id"].as_str() {
+                    answer.edit().response_id = Some(id.to_owned());
+                }
+                answer.set_usage(updated(Usage::default(), &message["usage"]));
+            }
+            "content_block_start" => self.start_block(&data, answer).await?,
+            "content_block_delta" => self.add(&data, answer).await?,
+            "content_block_stop" => self.end_block(&data, answer).await?,
+            "message_delta" => {
+                answer.set_usage(updated(answer.message().usage, &data["usage"]));
+                if let Some(reason) = data["delta"]["stop_reason"].as_str() {
+                    self.stop_reason = Some(reason.to_owned());
+                }
+            }
+            "message_stop" => {
+                self.stopped = true;
+                return Ok(Flow::Complete);
+            }
+            "error" => return Err(Failure::Provider(error_text(&data, Envelope::Whole))),
+            _ => {}
+        }
+        Ok(Flow::More)
+    }
+
+    async fn end(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+        let Some(reason) = &self.stop_reason else {
+            return match self.stopped {
+                true => Ok(()),
+                false => Err(Failure::unfinished("message_stop")),
+            };
+        };
+        answer.edit().stop_reason = match reason.as_str() {
+            // A turn that pauses is continued by sending it back, as any other.
+            "end_turn" | "pause_turn" | "stop_sequence" => StopReason::Stop,
+            "max_tokens" => StopReason::Length,
+            "tool_use" => StopReason::ToolUse,
+            "refusal" | "sensitive" => {
+                return Err(Failure::Provider(format!(
+                    "The provider declined to answer (stop reason: {reason})"
+                )));
+            }
+            _ => {
+                return Err(Failure::Provider(format!(
+                    "Unhandled stop reason: {reason}"
+                )));
+            }
+        };
+        Ok(())
+    }
+}
+
+/// Only what the provider states: proxies leave out what they do not know.
+fn updated(mut usage: Usage, raw: &Value) -> Usage {
+    let update = |name: &str, part: &mut u64| {
+        if let Some(tokens) = raw[name].as_u64() {
+            *part = tokens;
+        }
+    };
+    update("input_tokens", &mut usage.input);
+    update("output_tokens", &mut usage.output);
+    update("cache_read_input_tokens", &mut usage.cache_read);
+    update("cache_creation_input_tokens", &mut usage.cache_write);
+    usage.sum_tokens();
+    usage
+}
+
+fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn index_of(event: &Value) -> u64 {
+    event["index"].as_u64().unwrap_or_default()
+}

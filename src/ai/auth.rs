@@ -1,0 +1,294 @@
+//! Who may pay for a request: `auth.json` (shared with the original, which may be
+//! running at the same time) and keys given for this run only.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use serde_json::{Map, Value, json};
+
+use super::file_lock::FileLock;
+use super::message::now;
+
+/// How long to wait for somebody who is in the middle of writing the file.
+const REREAD_TRIES: u32 = 10;
+const REREAD_PAUSE: Duration = Duration::from_millis(20);
+
+/// A usable entry of `auth.json`.
+#[derive(Clone, PartialEq)]
+pub enum AuthEntry {
+    /// `key` as written: see [`super::secret_value`].
+    ApiKey { key: String },
+    OAuth {
+        access: String,
+        refresh: String,
+        /// Milliseconds since the epoch; never, if the file does not say.
+        expires: Option<i64>,
+    },
+}
+
+impl fmt::Debug for AuthEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ApiKey { .. } => f.write_str("ApiKey(..)"),
+            Self::OAuth { expires, .. } => f
+                .debug_struct("OAuth")
+                .field("expires", expires)
+                .finish_non_exhaustive(),
+        }
+    }
+}
+
+impl AuthEntry {
+    fn parse(value: &Value) -> Option<Self> {
+        let text = |name: &str| {
+            let text = value[name].as_str().unwrap_or_default();
+            (!text.is_empty()).then(|| text.to_owned())
+        };
+        match value["type"].as_str()? {
+            "api_key" => Some(Self::ApiKey { key: text("key")? }),
+            "oauth" => Some(Self::OAuth {
+                access: text("access")?,
+                refresh: text("refresh").unwrap_or_default(),
+                // JavaScript writes large numbers as it likes.
+                expires: value["expires"].as_f64().map(|time| time as i64),
+            }),
+            _ => None,
+        }
+    }
+
+    fn to_fields(&self) -> Value {
+        match self {
+            Self::ApiKey { key } => json!({"type": "api_key", "key": key}),
+            Self::OAuth {
+                access,
+                refresh,
+                expires,
+            } => {
+                let mut fields = json!({"type": "oauth", "refresh": refresh, "access": access});
+                if let Some(expires) = expires {
+                    fields["expires"] = json!(expires);
+                }
+                fields
+            }
+        }
+    }
+
+    pub fn is_expired(&self) -> bool {
+        matches!(self, Self::OAuth { expires: Some(expires), .. } if *expires <= now())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AuthFileError {
+    #[error("Cannot read {path}: {error}")]
+    Read { path: PathBuf, error: io::Error },
+    /// No details of the content: it is full of keys.
+    #[error(
+        "{path} is not valid JSON (line {line}, column {column}); correct it, or move it away and add the keys again"
+    )]
+    Syntax {
+        path: PathBuf,
+        line: usize,
+        column: usize,
+    },
+    #[error("{0} must hold one JSON object, with an entry for each provider")]
+    NotAnObject(PathBuf),
+    #[error("Cannot write {path}: {error}")]
+    Write { path: PathBuf, error: io::Error },
+}
+
+/// `auth.json`, and the keys of this run.
+pub struct AuthStore {
+    path: PathBuf,
+    file: RwLock<Loaded>,
+    runtime: RwLock<HashMap<String, String>>,
+}
+
+#[derive(Default)]
+struct Loaded {
+    entries: Map<String, Value>,
+    error: Option<String>,
+}
+
+impl fmt::Debug for AuthStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuthStore")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AuthStore {
+    /// A missing file is an empty one; it is made by the first write.
+    pub fn open(path: PathBuf) -> Self {
+        let store = Self {
+            path,
+            file: RwLock::default(),
+            runtime: RwLock::default(),
+        };
+        store.reload();
+        store
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the file again. If it cannot be read, there are no entries and
+    /// [`Self::error`] says why.
+    pub fn reload(&self) {
+        let loaded = match read_patiently(&self.path) {
+            Ok(entries) => Loaded {
+                entries,
+                error: None,
+            },
+            Err(error) => Loaded {
+                entries: Map::new(),
+                error: Some(error.to_string()),
+            },
+        };
+        *self.file.write() = loaded;
+    }
+
+    pub fn error(&self) -> Option<String> {
+        self.file.read().error.clone()
+    }
+
+    pub fn entry(&self, provider: &str) -> Option<AuthEntry> {
+        let file = self.file.read();
+        file.entries.get(provider).and_then(AuthEntry::parse)
+    }
+
+    /// The providers with a usable entry, in the order of the file.
+    pub fn providers(&self) -> Vec<String> {
+        let file = self.file.read();
+        let usable = |(_, value): &(&String, &Value)| AuthEntry::parse(value).is_some();
+        let entries = file.entries.iter().filter(usable);
+        entries.map(|(provider, _)| provider.clone()).collect()
+    }
+
+    pub fn runtime_key(&self, provider: &str) -> Option<String> {
+        self.runtime.read().get(provider).cloned()
+    }
+
+    /// For this run only; an empty key takes it back.
+    pub fn set_runtime_key(&self, provider: &str, key: &str) {
+        let mut runtime = self.runtime.write();
+        if key.is_empty() {
+            runtime.remove(provider);
+        } else {
+            runtime.insert(provider.to_owned(), key.to_owned());
+        }
+    }
+
+    /// Waits for the lock of the file, at most 200 ms. Fields that an entry of
+    /// the same type has besides ours stay.
+    pub fn set(&self, provider: &str, entry: &AuthEntry) -> Result<(), AuthFileError> {
+        let fields = entry.to_fields();
+        self.update(|entries| {
+            let old = entries.get_mut(provider).and_then(Value::as_object_mut);
+            match (old, fields) {
+                (Some(old), Value::Object(new)) if old.get("type") == new.get("type") => {
+                    old.extend(new);
+                }
+                (_, fields) => {
+                    entries.insert(provider.to_owned(), fields);
+                }
+            }
+        })
+    }
+
+    pub fn remove(&self, provider: &str) -> Result<(), AuthFileError> {
+        self.update(|entries| {
+            entries.shift_remove(provider);
+        })
+    }
+
+    /// Changes what is in the file now, not what was read before: other
+    /// processes write it too. A file that cannot be read is left alone.
+    fn update(&self, change: impl FnOnce(&mut Map<String, Value>)) -> Result<(), AuthFileError> {
+        let failed = |error| AuthFileError::Write {
+            path: self.path.clone(),
+            error,
+        };
+        if let Some(parent) = self.path.parent() {
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true).mode(0o700);
+            builder.create(parent).map_err(failed)?;
+        }
+        let _lock = FileLock::acquire(&self.path).map_err(failed)?;
+        let mut entries = read(&self.path)?;
+        change(&mut entries);
+        write(&self.path, &entries).map_err(failed)?;
+        *self.file.write() = Loaded {
+            entries,
+            error: None,
+        };
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> Result<Map<String, Value>, AuthFileError> {
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
+        Err(error) => {
+            return Err(AuthFileError::Read {
+                path: path.to_owned(),
+                error,
+            });
+        }
+    };
+    if text.is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_slice(&text) {
+        Ok(Value::Object(entries)) => Ok(entries),
+        Ok(_) => Err(AuthFileError::NotAnObject(path.to_owned())),
+        Err(error) => Err(AuthFileError::Syntax {
+            path: path.to_owned(),
+            line: error.line(),
+            column: error.column(),
+        }),
+    }
+}
+
+/// The original writes in place, so that half a file can be seen while it holds
+/// the lock.
+fn read_patiently(path: &Path) -> Result<Map<String, Value>, AuthFileError> {
+    for _ in 0..REREAD_TRIES {
+        match read(path) {
+            Err(AuthFileError::Syntax { .. }) if FileLock::is_held(path) => {
+                thread::sleep(REREAD_PAUSE);
+            }
+            result => return result,
+        }
+    }
+    read(path)
+}
+
+/// All or nothing, readable by the owner only from its first byte.
+fn write(path: &Path, entries: &Map<String, Value>) -> io::Result<()> {
+    // A link (dotfile managers make them) stays one.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = target.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .prefix(".auth-")
+        .permissions(Permissions::from_mode(0o600))
+        .tempfile_in(folder)?;
+    serde_json::to_writer_pretty(&mut file, entries)?;
+    file.flush()?;
+    file.as_file().sync_all()?;
+    file.persist(&target)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! The built-in models. The facts are data (`catalogue/*.json`, refreshed by
+//! `scripts/catalogue.mjs`), one file per provider: a start parses the providers
+//! it asks about and no others.
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::model::{Modality, Model, ModelCost};
+
+/// A provider that comes with the program.
+pub struct Provider {
+    pub id: &'static str,
+    /// The model to take when the user names none.
+    pub default_model: &'static str,
+    /// Environment variables that may hold a key; the first that is set wins.
+    pub key_env: &'static [&'static str],
+    data: &'static str,
+}
+
+macro_rules! provider {
+    ($id:literal, $default_model:literal, $key_env:expr) => {
+        Provider {
+            id: $id,
+            default_model: $default_model,
+            key_env: &$key_env,
+            data: include_str!(concat!("catalogue/", $id, ".json")),
+        }
+    };
+}
+
+/// The order matters: of several providers with a key, the first one's default
+/// model is taken. Those whose wire API is still to come have no models.
+pub static PROVIDERS: [Provider; 23] = [
+    provider!("amazon-bedrock", "us.anthropic.claude-opus-4-6-v1", []),
+    provider!(
+        "anthropic",
+        "claude-opus-4-6",
+        ["ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY"]
+    ),
+    provider!("openai", "gpt-5.4", ["OPENAI_API_KEY"]),
+    provider!(
+        "azure-openai-responses",
+        "gpt-5.2",
+        ["AZURE_OPENAI_API_KEY"]
+    ),
+    provider!("openai-codex", "gpt-5.4", []),
+    provider!("google", "gemini-2.5-pro", ["GEMINI_API_KEY"]),
+    provider!("google-gemini-cli", "gemini-2.5-pro", []),
+    provider!("google-antigravity", "gemini-3.1-pro-high", []),
+    provider!(
+        "google-vertex",
+        "gemini-3-pro-preview",
+        ["GOOGLE_CLOUD_API_KEY"]
+    ),
+    provider!(
+        "github-copilot",
+        "gpt-4o",
+        ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"]
+    ),
+    provider!("openrouter", "openai/gpt-5.1-codex", ["OPENROUTER_API_KEY"]),
+    // The original writes `claude-opus-4-6` here, which the gateway does not have.
+    provider!(
+        "vercel-ai-gateway",
+        "anthropic/claude-opus-4.6",
+        ["AI_GATEWAY_API_KEY"]
+    ),
+    provider!("xai", "grok-4-fast-non-reasoning", ["XAI_API_KEY"]),
+    provider!("groq", "openai/gpt-oss-120b", ["GROQ_API_KEY"]),
+    provider!("cerebras", "zai-glm-4.7", ["CEREBRAS_API_KEY"]),
+    provider!("zai", "glm-5", ["ZAI_API_KEY"]),
+    provider!("mistral", "devstral-medium-latest", ["MISTRAL_API_KEY"]),
+    provider!("minimax", "MiniMax-M2.7", ["MINIMAX_API_KEY"]),
+    provider!("minimax-cn", "MiniMax-M2.7", ["MINIMAX_CN_API_KEY"]),
+    provider!("huggingface", "moonshotai/Kimi-K2.5", ["HF_TOKEN"]),
+    provider!("opencode", "claude-opus-4-6", ["OPENCODE_API_KEY"]),
+    provider!("opencode-go", "kimi-k2.5", ["OPENCODE_API_KEY"]),
+    provider!("kimi-coding", "kimi-for-coding", ["KIMI_API_KEY"]),
+];
+
+pub fn provider(id: &str) -> Option<&'static Provider> {
+    PROVIDERS.iter().find(|provider| provider.id == id)
+}
+
+/// What a provider's file says.
+pub struct Entry {
+    /// Of the provider's first model; custom models of this provider that name
+    /// none inherit them.
+    pub api: String,
+    pub base_url: String,
+    pub models: Vec<Model>,
+}
+
+impl Provider {
+    /// Parses the provider's file: keep the result.
+    pub fn load(&self) -> Entry {
+        let file: File = serde_json::from_str(self.data)
+            .expect("the catalogue is part of the program and a test parses all of it");
+        let first = &file.variants[0];
+        Entry {
+            api: first.api.clone(),
+            base_url: first.base_url.clone(),
+            models: file
+                .models
+                .into_iter()
+                .map(|row| row.into_model(self.id, &file.variants))
+                .collect(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct File {
+    variants: Vec<Variant>,
+    models: Vec<Row>,
+}
+
+/// One way to reach models of a provider.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Variant {
+    api: String,
+    base_url: String,
+    headers: Option<IndexMap<String, String>>,
+    compat: Option<Value>,
+}
+
+/// Id, name, flags, context window, output limit, prices, index of the variant.
+#[derive(Deserialize)]
+struct Row(
+    String,
+    String,
+    String,
+    u64,
+    u64,
+    [f64; 4],
+    #[serde(default)] usize,
+);
+
+impl Row {
+    fn into_model(self, provider: &str, variants: &[Variant]) -> Model {
+        let Self(id, name, flags, context_window, max_tokens, prices, variant) = self;
+        let variant = &variants[variant];
+        let [input, output, cache_read, cache_write] = prices;
+        let mut modalities = vec![Modality::Text];
+        if flags.contains('i') {
+            modalities.push(Modality::Image);
+        }
+        Model {
+            id,
+            name,
+            api: variant.api.clone(),
+            provider: provider.to_owned(),
+            base_url: variant.base_url.clone(),
+            reasoning: flags.contains('r'),
+            input: modalities,
+            cost: ModelCost {
+                input,
+                output,
+                cache_read,
+                cache_write,
+            },
+            context_window,
+            max_tokens,
+            headers: variant.headers.clone(),
+            compat: variant.compat.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn model(provider_id: &str, id: &str) -> Value {
+        let entry = provider(provider_id).unwrap().load();
+        let model = entry.models.into_iter().find(|model| model.id == id);
+        serde_json::to_value(model.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_provider_parses_and_has_its_default_model() {
+        let mut total = 0;
+        for provider in &PROVIDERS {
+            let models = provider.load().models;
+            total += models.len();
+            assert!(
+                models.is_empty() || models.iter().any(|m| m.id == provider.default_model),
+                "{} lacks {}",
+                provider.id,
+                provider.default_model
+            );
+        }
+        assert_eq!(total, 618);
+    }
+
+    #[test]
+    fn ids_are_unique_within_a_provider() {
+        for provider in &PROVIDERS {
+            let models = provider.load().models;
+            let mut ids: Vec<&str> = models.iter().map(|m| m.id.as_str()).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            assert_eq!(ids.len(), models.len(), "{}", provider.id);
+        }
+    }
+
+    #[test]
+    fn a_plain_row_becomes_a_model() {
+        assert_eq!(
+            model("anthropic", "claude-opus-4-6"),
+            json!({
+                "id": "claude-opus-4-6",
+                "name": "Claude Opus 4.6",
+                "api": "anthropic-messages",
+                "provider": "anthropic",
+                "baseUrl": "https://api.anthropic.com",
+                "reasoning": true,
+                "input": ["text", "image"],
+                "cost": {"input": 5, "output": 25, "cacheRead": 0.5, "cacheWrite": 6.25},
+                "contextWindow": 1000000,
+                "maxTokens": 128000,
+            })
+        );
+    }
+
+    #[test]
+    fn a_row_takes_api_headers_and_compat_from_its_variant() {
+        let model = model("github-copilot", "gpt-4o");
+        assert_eq!(model["api"], "openai-completions");
+        assert_eq!(
+            model["compat"],
+            json!({
+                "supportsStore": false,
+                "supportsDeveloperRole": false,
+                "supportsReasoningEffort": false,
+            })
+        );
+        assert_eq!(model["headers"]["Copilot-Integration-Id"], "vscode-chat");
+    }
+
+    #[test]
+    fn providers_without_an_implemented_api_still_say_how_they_are_reached() {
+        let entry = provider("mistral").unwrap().load();
+        assert_eq!(entry.api, "mistral-conversations");
+        assert_eq!(entry.base_url, "https://api.mistral.ai");
+        assert!(entry.models.is_empty());
+    }
+}

@@ -1,0 +1,82 @@
+//! What an answer cost.
+
+use super::message::{Cost, Usage};
+use super::model::ModelCost;
+
+impl Usage {
+    /// Fills in `total_tokens` as the sum of the parts.
+    pub(super) fn sum_tokens(&mut self) {
+        self.total_tokens = self
+            .input
+            .saturating_add(self.output)
+            .saturating_add(self.cache_read)
+            .saturating_add(self.cache_write);
+    }
+
+    /// Fills in `cost`. `prices` are per million tokens.
+    pub(super) fn price(&mut self, prices: &ModelCost) {
+        // Divided first, as the original does: the sums in session files agree
+        // to the last digit.
+        let cost = |price: f64, tokens: u64| price / 1e6 * tokens as f64;
+        self.cost = Cost {
+            input: cost(prices.input, self.input),
+            output: cost(prices.output, self.output),
+            cache_read: cost(prices.cache_read, self.cache_read),
+            cache_write: cost(prices.cache_write, self.cache_write),
+            total: 0.0,
+        };
+        self.cost.sum();
+    }
+}
+
+impl Cost {
+    fn sum(&mut self) {
+        self.total = self.input + self.output + self.cache_read + self.cache_write;
+    }
+
+    /// For service tiers that cost a multiple of the list price.
+    pub(super) fn scale(&mut self, factor: f64) {
+        for part in [
+            &mut self.input,
+            &mut self.output,
+            &mut self.cache_read,
+            &mut self.cache_write,
+        ] {
+            *part *= factor;
+        }
+        self.sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_times_price_per_million() {
+        let mut usage = Usage {
+            input: 1_000_000,
+            output: 500_000,
+            cache_read: 2_000_000,
+            cache_write: 100_000,
+            ..Usage::default()
+        };
+        usage.sum_tokens();
+        usage.price(&ModelCost {
+            input: 3.0,
+            output: 15.0,
+            cache_read: 0.25,
+            cache_write: 5.0,
+        });
+        let mut cost = Cost {
+            input: 3.0,
+            output: 7.5,
+            cache_read: 0.5,
+            cache_write: 0.5,
+            total: 11.5,
+        };
+        assert_eq!((usage.total_tokens, usage.cost), (3_600_000, cost));
+        cost.scale(2.0);
+        assert_eq!(cost.total, 23.0);
+    }
+}

@@ -1,0 +1,113 @@
+//! Decides what to say next from the conversation so far: call tools for a
+//! request, or answer from what they returned.
+
+use super::answer;
+use super::calls::{Call, call_for};
+use super::wish::{Wish, understand};
+use crate::ai::message::{Message, StopReason, ToolCall, ToolResultMessage, UserMessage};
+use crate::ai::stream::Request;
+
+/// One answer of the model.
+#[derive(Debug, PartialEq)]
+pub(super) struct Turn {
+    pub text: String,
+    pub calls: Vec<Call>,
+}
+
+pub(super) fn next(request: &Request) -> Turn {
+    let open = since_last_answer(&request.messages);
+    let results = results(open);
+    let new: Vec<&UserMessage> = open.iter().rev().map_while(as_user).collect();
+    let tools: Vec<&str> = request
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
+
+    let said: Vec<String> = new.iter().rev().map(|user| user.content.text()).collect();
+    if said.is_empty() && !results.is_empty() {
+        return Turn::say(answer::from_results(&results));
+    }
+    let said = said.join("\n");
+    if let Some(summary) = answer::summary(&said) {
+        return Turn::say(summary);
+    }
+    let wishes = understand(&said, &tools);
+    match (wishes.as_slice(), results.as_slice()) {
+        ([], []) => Turn::say(answer::introduction(&tools)),
+        ([], results) => Turn::say(answer::from_results(results)),
+        (wishes, _) => turn_for(wishes, &tools),
+    }
+}
+
+impl Turn {
+    fn say(text: String) -> Self {
+        Self {
+            text,
+            calls: Vec::new(),
+        }
+    }
+}
+
+fn turn_for(wishes: &[Wish], tools: &[&str]) -> Turn {
+    let mut calls = Vec::new();
+    let mut plan = Vec::new();
+    let mut missing = Vec::new();
+    for wish in wishes {
+        match call_for(wish, tools) {
+            Ok(call) => {
+                calls.push(call);
+                plan.push(answer::intention(wish));
+            }
+            Err(tool) => missing.push(answer::missing(wish, &tool)),
+        }
+    }
+    let mut text = Vec::new();
+    if !plan.is_empty() {
+        text.push(format!("I'll {}.", answer::joined(&plan)));
+    }
+    text.extend(missing);
+    Turn {
+        text: text.join("\n\n"),
+        calls,
+    }
+}
+
+/// What came after the last message that was an answer (or broke off) and not a
+/// step: a request with its tool calls, and perhaps requests that were put in
+/// meanwhile.
+fn since_last_answer(messages: &[Message]) -> &[Message] {
+    let is_answer = |message: &Message| match message {
+        Message::Assistant(message) => {
+            message.tool_calls().next().is_none() || message.stop_reason != StopReason::ToolUse
+        }
+        _ => false,
+    };
+    let last = messages.iter().rposition(is_answer);
+    &messages[last.map_or(0, |index| index + 1)..]
+}
+
+fn as_user(message: &Message) -> Option<&UserMessage> {
+    match message {
+        Message::User(user) => Some(user),
+        _ => None,
+    }
+}
+
+/// The calls that were answered, in the order of the calls.
+fn results(messages: &[Message]) -> Vec<(&ToolCall, &ToolResultMessage)> {
+    let result_of = |call: &ToolCall| {
+        messages.iter().find_map(|message| match message {
+            Message::ToolResult(result) if result.tool_call_id == call.id => Some(result),
+            _ => None,
+        })
+    };
+    let calls = messages.iter().filter_map(|message| match message {
+        Message::Assistant(message) => Some(message.tool_calls()),
+        _ => None,
+    });
+    calls
+        .flatten()
+        .filter_map(|call| Some((call, result_of(call)?)))
+        .collect()
+}

@@ -1,0 +1,312 @@
+//! The part that all HTTP APIs share: send the request, try again where that is
+//! harmless, read the events, and turn whatever goes wrong into the end of the
+//! answer.
+
+#[cfg(test)]
+mod tests;
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use indexmap::IndexMap;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Response, StatusCode};
+use serde_json::Value;
+
+use super::accumulate::Answer;
+use super::failure::{Envelope, Failure, http_text};
+use super::http;
+use super::sse::{SseDecoder, SseEvent};
+use super::stream::{AssistantStream, Request};
+
+/// As the SDKs of the providers do; the agent has its own, slower retries above.
+const RETRIES: u32 = 2;
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+/// A server that asks for more is not waited for: the agent's own retries show
+/// the user what is going on.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+/// For the text of an error, and for the end of a body after the last event.
+const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
+const LONGEST_ERROR_BODY: usize = 64 * 1024;
+
+/// A request, ready to be sent.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub url: String,
+    pub headers: HeaderMap,
+    pub body: Value,
+    pub envelope: Envelope,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    More,
+    /// Nothing that matters can follow.
+    Complete,
+}
+
+/// Reads the events of one answer.
+pub(super) trait Decoder: Send + Sized + 'static {
+    fn event(
+        &mut self,
+        event: SseEvent,
+        answer: &mut Answer,
+    ) -> impl Future<Output = Result<Flow, Failure>> + Send;
+
+    /// After [`Flow::Complete`] or when the stream ends, however it ends. Fails
+    /// with [`Failure::Lost`] if the answer is not complete.
+    fn end(&mut self, answer: &mut Answer) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+/// Runs a request in a task of its own.
+pub(super) fn stream<D: Decoder>(
+    request: Request,
+    prepare: fn(&Request) -> Result<(Call, D), Failure>,
+) -> AssistantStream {
+    let (items, stream) = AssistantStream::channel();
+    tokio::spawn(async move {
+        let mut answer = Answer::new(&request.model, items, request.cancel.clone());
+        let result = run(&request, prepare, &mut answer).await;
+        if let Err(failure) = &result {
+            tracing::debug!(model = request.model.reference(), %failure, "the answer failed");
+        }
+        answer.finish(result).await;
+    });
+    stream
+}
+
+async fn run<D: Decoder>(
+    request: &Request,
+    prepare: fn(&Request) -> Result<(Call, D), Failure>,
+    answer: &mut Answer,
+) -> Result<(), Failure> {
+    let (mut call, mut decoder) = prepare(request)?;
+    if let Some(hooks) = &request.options.hooks {
+        let body = call.body.take();
+        call.body = answer
+            .interruptible(hooks.payload(&request.model, body))
+            .await?;
+    }
+    let response = open(&call, request, answer).await?;
+    // Less to keep while the answer takes its minutes.
+    drop(call);
+    answer.start().await?;
+    read(response, &mut decoder, answer).await
+}
+
+/// Sends until there is an answer, or a refusal that is final.
+async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Response, Failure> {
+    let client = http::client()?;
+    let body = Bytes::from(call.body.to_string());
+    let mut attempt = 0;
+    loop {
+        let sending = client
+            .post(&call.url)
+            .headers(call.headers.clone())
+            .body(body.clone())
+            .send();
+        let delay = match answer.interruptible(sending).await? {
+            Ok(response) => {
+                tell_hooks(&response, request, answer).await?;
+                if response.status().is_success() {
+                    return Ok(response);
+                }
+                if attempt == RETRIES || !may_retry(&response) {
+                    return Err(refusal(response, call.envelope, answer).await?);
+                }
+                asked_delay(response.headers()).unwrap_or_else(|| back_off(attempt))
+            }
+            Err(error) if attempt == RETRIES || error.is_builder() => {
+                return Err(Failure::sending(&error, &call.url));
+            }
+            Err(_) => back_off(attempt),
+        };
+        attempt += 1;
+        answer.interruptible(tokio::time::sleep(delay)).await?;
+    }
+}
+
+async fn read<D: Decoder>(
+    mut response: Response,
+    decoder: &mut D,
+    answer: &mut Answer,
+) -> Result<(), Failure> {
+    let mut sse = SseDecoder::default();
+    let mut seen = Seen::new(&response);
+    loop {
+        let (events, ended) = match answer.interruptible(response.chunk()).await? {
+            Ok(Some(chunk)) => {
+                seen.chunk(&chunk);
+                (sse.push(&chunk), None)
+            }
+            Ok(None) => (sse.finish().into_iter().collect(), Some(None)),
+            Err(error) => (Vec::new(), Some(Some(Failure::receiving(&error)))),
+        };
+        for event in events {
+            seen.events = true;
+            if decoder.event(event, answer).await? == Flow::Complete {
+                tokio::spawn(drain(response));
+                return decoder.end(answer).await;
+            }
+        }
+        if let Some(cut) = ended {
+            return match (decoder.end(answer).await, cut) {
+                (Err(Failure::Lost(_)), Some(cut)) => Err(cut),
+                (Err(Failure::Lost(reason)), None) => Err(seen.explain(reason)),
+                (result, _) => result,
+            };
+        }
+    }
+}
+
+/// A connection can only be used again when its body was read to the end, which
+/// is usually in the same packet as the last event.
+async fn drain(mut response: Response) {
+    let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
+    // Both outcomes are fine: the connection is kept or closed.
+    let _ = tokio::time::timeout(TAIL_TIMEOUT, rest).await;
+}
+
+/// Remembers how the body began, for servers that answer something else.
+struct Seen {
+    content_type: String,
+    start: Vec<u8>,
+    events: bool,
+}
+
+impl Seen {
+    const START: usize = 500;
+
+    fn new(response: &Response) -> Self {
+        let content_type = response.headers().get(reqwest::header::CONTENT_TYPE);
+        Self {
+            content_type: content_type
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or("no content type")
+                .to_owned(),
+            start: Vec::new(),
+            events: false,
+        }
+    }
+
+    fn chunk(&mut self, chunk: &[u8]) {
+        if !self.events {
+            let room = Self::START - self.start.len();
+            self.start
+                .extend_from_slice(&chunk[..chunk.len().min(room)]);
+        }
+    }
+
+    fn explain(self, reason: String) -> Failure {
+        let start = String::from_utf8_lossy(&self.start);
+        if self.events || start.trim().is_empty() {
+            return Failure::Lost(reason);
+        }
+        Failure::Provider(format!(
+            "The server did not answer with an event stream but with {}: {}",
+            self.content_type,
+            start.trim()
+        ))
+    }
+}
+
+async fn tell_hooks(
+    response: &Response,
+    request: &Request,
+    answer: &Answer,
+) -> Result<(), Failure> {
+    let Some(hooks) = &request.options.hooks else {
+        return Ok(());
+    };
+    let mut headers: IndexMap<String, String> = IndexMap::new();
+    for (name, value) in response.headers() {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        headers
+            .entry(name.as_str().to_owned())
+            .and_modify(|all| {
+                all.push_str(", ");
+                all.push_str(&value);
+            })
+            .or_insert_with(|| value.into_owned());
+    }
+    let status = response.status().as_u16();
+    answer
+        .interruptible(hooks.response(&request.model, status, &headers))
+        .await
+}
+
+async fn refusal(
+    mut response: Response,
+    envelope: Envelope,
+    answer: &Answer,
+) -> Result<Failure, Failure> {
+    let status = response.status().as_u16();
+    let mut body = Vec::new();
+    let reading = async {
+        while body.len() < LONGEST_ERROR_BODY
+            && let Ok(Some(chunk)) = response.chunk().await
+        {
+            body.extend_from_slice(&chunk);
+        }
+    };
+    // What has arrived until then is shown.
+    let _ = answer
+        .interruptible(tokio::time::timeout(TAIL_TIMEOUT, reading))
+        .await?;
+    let text = String::from_utf8_lossy(&body);
+    Ok(Failure::Http(http_text(status, &text, envelope)))
+}
+
+fn may_retry(response: &Response) -> bool {
+    match header(response.headers(), "x-should-retry") {
+        Some("true") => true,
+        Some("false") => false,
+        _ => {
+            let status = response.status();
+            status.is_server_error()
+                || matches!(
+                    status,
+                    StatusCode::REQUEST_TIMEOUT
+                        | StatusCode::CONFLICT
+                        | StatusCode::TOO_MANY_REQUESTS
+                )
+        }
+    }
+}
+
+fn asked_delay(headers: &HeaderMap) -> Option<Duration> {
+    let milliseconds = header(headers, "retry-after-ms").and_then(|text| text.parse::<f64>().ok());
+    let seconds = milliseconds.map(|ms| ms / 1000.0).or_else(|| {
+        let text = header(headers, "retry-after")?;
+        text.parse().ok().or_else(|| {
+            let date = chrono::DateTime::parse_from_rfc2822(text).ok()?;
+            let delay = SystemTime::from(date).duration_since(SystemTime::now());
+            Some(delay.unwrap_or_default().as_secs_f64())
+        })
+    })?;
+    let delay = Duration::try_from_secs_f64(seconds).ok()?;
+    (delay <= LONGEST_DELAY).then_some(delay)
+}
+
+/// Doubles, less up to a quarter, so that clients that failed together do not
+/// come back together.
+fn back_off(attempt: u32) -> Duration {
+    // A hasher's keys are random; a generator for this alone is not worth a crate.
+    let random = RandomState::new().hash_one(attempt) % 256;
+    (FIRST_DELAY * 2u32.pow(attempt)).mul_f64(1.0 - random as f64 / 1024.0)
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// Replaces the header, whatever case its name was written in.
+pub(super) fn set_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), Failure> {
+    let invalid = || Failure::Header(name.to_owned());
+    let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
+    let mut value = HeaderValue::from_str(value.trim()).map_err(|_| invalid())?;
+    value.set_sensitive(matches!(key.as_str(), "authorization" | "x-api-key"));
+    headers.insert(key, value);
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Why an answer failed. The sentences are part of the interface: retry and
+//! compaction are decided by matching them (see [`super::classify`]).
+
+use std::error::Error;
+
+use serde_json::Value;
+
+use super::http::HttpSetupError;
+
+/// Error pages can be whole web sites.
+const LONGEST_TEXT: usize = 4000;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("Request was aborted.")]
+    Aborted,
+    #[error("{0}")]
+    Setup(#[from] HttpSetupError),
+    #[error(
+        "No API key for provider: {0}. Set its environment variable, or add it to auth.json or models.json."
+    )]
+    NoKey(String),
+    #[error("Invalid value of header {0:?}: only visible ASCII characters and spaces can be sent")]
+    Header(String),
+    #[error("Cannot send a request to {url}: {error}. Check the base URL of the model.")]
+    Url { url: String, error: String },
+    #[error("Connection error. {0}")]
+    Connection(String),
+    #[error("Request timed out. {0}")]
+    Timeout(String),
+    /// After the first byte of an answer and before its end.
+    #[error("Connection lost: {0}")]
+    Lost(String),
+    /// Status and text of the provider.
+    #[error("{0}")]
+    Http(String),
+    #[error("Malformed event in the answer: {error}: {data}")]
+    Malformed { error: String, data: String },
+    /// The provider says in the middle of an answer that it failed.
+    #[error("{0}")]
+    Provider(String),
+}
+
+impl Failure {
+    pub(super) fn sending(error: &reqwest::Error, url: &str) -> Self {
+        let cause = causes(error);
+        if error.is_builder() {
+            Self::Url {
+                url: url.to_owned(),
+                error: cause,
+            }
+        } else if error.is_timeout() {
+            Self::Timeout(cause)
+        } else {
+            Self::Connection(cause)
+        }
+    }
+
+    pub(super) fn receiving(error: &reqwest::Error) -> Self {
+        Self::Lost(format!(
+            "the answer was cut off in the middle ({})",
+            causes(error)
+        ))
+    }
+
+    /// `event` is what the stream ended without.
+    pub(super) fn unfinished(event: &str) -> Self {
+        Self::Lost(format!("the stream ended without {event}"))
+    }
+
+    pub(super) fn malformed(error: &serde_json::Error, data: &str) -> Self {
+        Self::Malformed {
+            error: error.to_string(),
+            data: shorten(data),
+        }
+    }
+}
+
+/// `429 {"type":"error",…}`, `400 message`, or `413 status code (no body)`.
+pub(super) fn http_text(status: u16, body: &str, envelope: Envelope) -> String {
+    let body = body.trim();
+    let text = match serde_json::from_str::<Value>(body) {
+        Ok(json) => error_text(&json, envelope),
+        Err(_) => body.to_owned(),
+    };
+    if text.is_empty() {
+        format!("{status} status code (no body)")
+    } else {
+        format!("{status} {}", shorten(&text))
+    }
+}
+
+/// Where a provider puts what it has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Envelope {
+    /// The whole body is shown.
+    Whole,
+    /// `{"error": …}`: what is inside is shown.
+    Error,
+}
+
+/// The `message` of the error object, or all of it if it has none.
+pub(super) fn error_text(body: &Value, envelope: Envelope) -> String {
+    let error = match envelope {
+        Envelope::Whole => body,
+        Envelope::Error => body.get("error").unwrap_or(body),
+    };
+    let mut text = match (error, error.get("message")) {
+        (_, Some(Value::String(message))) if !message.is_empty() => message.clone(),
+        (_, Some(message)) if message.is_object() || message.is_array() => message.to_string(),
+        (Value::String(text), _) => text.clone(),
+        (Value::Null, _) => String::new(),
+        _ => error.to_string(),
+    };
+    // OpenRouter passes on here what the provider behind it said.
+    if let Some(raw) = error.pointer("/metadata/raw") {
+        text.push('\n');
+        match raw {
+            Value::String(raw) => text.push_str(raw),
+            raw => text.push_str(&raw.to_string()),
+        }
+    }
+    text
+}
+
+/// The innermost cause says what happened; the outer ones only where.
+fn causes(error: &reqwest::Error) -> String {
+    let mut innermost: &dyn Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let host = error
+        .url()
+        .map(|url| url.origin().ascii_serialization())
+        .unwrap_or_default();
+    if host.is_empty() {
+        innermost.to_string()
+    } else {
+        format!("{host}: {innermost}")
+    }
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn http_errors_have_the_shapes_that_retry_and_overflow_match() {
+        let overloaded =
+            r#"{ "type": "error", "error": {"type":"overloaded_error","message":"Overloaded"}}"#;
+        let cases = [
+            (
+                529,
+                overloaded,
+                Envelope::Whole,
+                r#"529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+            ),
+            (529, overloaded, Envelope::Error, "529 Overloaded"),
+            (413, "", Envelope::Whole, "413 status code (no body)"),
+            (400, " \n", Envelope::Error, "400 status code (no body)"),
+            (502, "<h1>Bad</h1>", Envelope::Error, "502 <h1>Bad</h1>"),
+            (400, r#"{"error":"bad"}"#, Envelope::Error, "400 bad"),
+            (
+                400,
+                r#"{"detail":[1]}"#,
+                Envelope::Error,
+                r#"400 {"detail":[1]}"#,
+            ),
+            (
+                429,
+                r#"{"error":{"message":"Provider returned error","metadata":{"raw":"slow down"}}}"#,
+                Envelope::Error,
+                "429 Provider returned error\nslow down",
+            ),
+        ];
+        for (status, body, envelope, expected) in cases {
+            assert_eq!(http_text(status, body, envelope), expected);
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let text = http_text(500, &"é".repeat(9000), Envelope::Error);
+        assert_eq!(text, format!("500 {}…", "é".repeat(LONGEST_TEXT)));
+    }
+}

@@ -1,0 +1,39 @@
+//! The one HTTP client of the process, so that connections and TLS sessions are
+//! shared. Made on first use: reading the system's certificates takes time that
+//! the start of the program should not pay for.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use reqwest::Client;
+
+/// Silence on the wire after which an exchange counts as dead. Local models may
+/// read a long prompt for minutes before the first byte.
+const READ_TIMEOUT: Duration = Duration::from_secs(600);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+static CLIENT: OnceLock<Client> = OnceLock::new();
+
+/// The client could not be made; trying again later may work.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "Cannot set up the HTTP client: {0}. Check the system's certificates (package ca-certificates, \
+     SSL_CERT_FILE) and the proxy variables (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY)."
+)]
+pub struct HttpSetupError(#[source] reqwest::Error);
+
+/// Proxies come from the environment. TLS runs on aws-lc-rs: reqwest's feature
+/// `rustls` names it, so it needs no process-wide provider even where another
+/// crate links ring as well.
+pub fn client() -> Result<Client, HttpSetupError> {
+    if let Some(client) = CLIENT.get() {
+        return Ok(client.clone());
+    }
+    let client = Client::builder()
+        .user_agent(concat!("pi/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .read_timeout(READ_TIMEOUT)
+        .build()
+        .map_err(HttpSetupError)?;
+    Ok(CLIENT.get_or_init(|| client).clone())
+}

@@ -1,0 +1,232 @@
+//! What goes to a model and what comes back, in the words of the session file
+//! and of the RPC protocol: the field names here are wire names.
+
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+
+/// One message of a conversation with a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "camelCase")]
+pub enum Message {
+    User(UserMessage),
+    Assistant(AssistantMessage),
+    ToolResult(ToolResultMessage),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UserMessage {
+    pub content: UserContent,
+    /// Milliseconds since the Unix epoch, as everywhere in these types.
+    pub timestamp: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum UserContent {
+    Text(String),
+    Blocks(Vec<ContentBlock>),
+}
+
+/// What users and tools say: text and pictures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum ContentBlock {
+    Text(TextContent),
+    Image(ImageContent),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TextContent {
+    pub text: String,
+    /// Opaque to us; the provider that sent it wants it back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_signature: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageContent {
+    /// Base64.
+    pub data: String,
+    /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    pub mime_type: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AssistantMessage {
+    pub content: Vec<AssistantBlock>,
+    /// The wire API that produced it (`anthropic-messages`, …).
+    pub api: String,
+    pub provider: String,
+    /// The model's id.
+    pub model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<String>,
+    pub usage: Usage,
+    pub stop_reason: StopReason,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+    pub timestamp: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum AssistantBlock {
+    Text(TextContent),
+    Thinking(ThinkingContent),
+    ToolCall(ToolCall),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ThinkingContent {
+    pub thinking: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_signature: Option<String>,
+    /// The provider hid the text; the signature holds it encrypted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redacted: Option<bool>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    /// An object, as far as it has arrived while the call is being streamed.
+    pub arguments: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thought_signature: Option<String>,
+    /// The argument text received so far; only while the call is being streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial_json: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResultMessage {
+    pub tool_call_id: String,
+    pub tool_name: String,
+    pub content: Vec<ContentBlock>,
+    /// For the user interface and for extensions; the model does not see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    pub is_error: bool,
+    pub timestamp: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StopReason {
+    Stop,
+    Length,
+    ToolUse,
+    Error,
+    Aborted,
+}
+
+/// Token counts as the provider reports them, and their price.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Usage {
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+    pub total_tokens: u64,
+    pub cost: Cost,
+}
+
+/// US dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Cost {
+    #[serde(serialize_with = "js_number")]
+    pub input: f64,
+    #[serde(serialize_with = "js_number")]
+    pub output: f64,
+    #[serde(serialize_with = "js_number")]
+    pub cache_read: f64,
+    #[serde(serialize_with = "js_number")]
+    pub cache_write: f64,
+    #[serde(serialize_with = "js_number")]
+    pub total: f64,
+}
+
+/// Writes `0` where serde_json would write `0.0`, as JavaScript does: session
+/// files are compared byte for byte by people who move between the programs.
+pub fn js_number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
+    if value.fract() == 0.0 && value.abs() < EXACT {
+        serializer.serialize_i64(*value as i64)
+    } else {
+        serializer.serialize_f64(*value)
+    }
+}
+
+impl ContentBlock {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent {
+            text: text.into(),
+            text_signature: None,
+        })
+    }
+}
+
+impl UserContent {
+    /// The text blocks joined with newlines.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Blocks(blocks) => join_text(blocks),
+        }
+    }
+}
+
+/// The text blocks joined with newlines; pictures are left out.
+pub fn join_text(blocks: &[ContentBlock]) -> String {
+    let texts: Vec<&str> = blocks
+        .iter()
+        .filter_map(|block| match block {
+            ContentBlock::Text(text) => Some(text.text.as_str()),
+            ContentBlock::Image(_) => None,
+        })
+        .collect();
+    texts.join("\n")
+}
+
+impl UserMessage {
+    /// Always blocks: the text, then the pictures, as the original stores it.
+    pub fn new(text: impl Into<String>, images: Vec<ImageContent>) -> Self {
+        let mut blocks = vec![ContentBlock::text(text)];
+        blocks.extend(images.into_iter().map(ContentBlock::Image));
+        Self {
+            content: UserContent::Blocks(blocks),
+            timestamp: now(),
+        }
+    }
+}
+
+impl AssistantMessage {
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.iter().filter_map(|block| match block {
+            AssistantBlock::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The text blocks, in order.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.content.iter().filter_map(|block| match block {
+            AssistantBlock::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        })
+    }
+}
+
+/// Milliseconds since the Unix epoch.
+pub fn now() -> i64 {
+    chrono::Utc::now().timestamp_millis()
+}

@@ -1,0 +1,29 @@
+//! Models and the wire APIs they are reached by. Knows nothing of agents.
+
+mod accumulate;
+pub mod anthropic_messages;
+pub mod api;
+pub mod auth;
+pub mod catalogue;
+pub mod classify;
+mod cost;
+pub mod demo;
+mod exchange;
+mod failure;
+pub mod file_lock;
+pub mod http;
+pub mod message;
+pub mod model;
+pub mod models_json;
+pub mod openai_completions;
+pub mod openai_responses;
+pub(crate) mod partial_json;
+pub mod registry;
+mod request_parts;
+pub mod secret_value;
+pub mod select;
+mod sse;
+pub mod stream;
+#[cfg(test)]
+mod testing;
+mod transform;

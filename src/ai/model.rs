@@ -1,0 +1,131 @@
+//! What is known of a model: where it is, what it can do, what it costs.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::message::js_number;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Model {
+    pub id: String,
+    pub name: String,
+    /// The wire API it speaks; see [`super::api`].
+    pub api: String,
+    pub provider: String,
+    pub base_url: String,
+    /// Can think before it answers.
+    pub reasoning: bool,
+    pub input: Vec<Modality>,
+    pub cost: ModelCost,
+    /// Tokens.
+    pub context_window: u64,
+    /// Tokens of one answer.
+    pub max_tokens: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<IndexMap<String, String>>,
+    /// Deviations of an OpenAI-compatible server; read by `openai_completions`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compat: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Modality {
+    Text,
+    Image,
+}
+
+/// US dollars per million tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ModelCost {
+    #[serde(serialize_with = "js_number")]
+    pub input: f64,
+    #[serde(serialize_with = "js_number")]
+    pub output: f64,
+    #[serde(serialize_with = "js_number")]
+    pub cache_read: f64,
+    #[serde(serialize_with = "js_number")]
+    pub cache_write: f64,
+}
+
+/// How hard a model should think.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThinkingLevel {
+    Off,
+    Minimal,
+    Low,
+    #[default]
+    Medium,
+    High,
+    Xhigh,
+}
+
+/// Tokens a model may think with, by level; providers that take a level instead
+/// ignore it.
+pub type ThinkingBudgets = BTreeMap<ThinkingLevel, u64>;
+
+impl ThinkingLevel {
+    pub const ALL: [Self; 6] = [
+        Self::Off,
+        Self::Minimal,
+        Self::Low,
+        Self::Medium,
+        Self::High,
+        Self::Xhigh,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Xhigh => "xhigh",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == text)
+    }
+}
+
+impl Model {
+    pub fn takes_images(&self) -> bool {
+        self.input.contains(&Modality::Image)
+    }
+
+    /// `provider/id`.
+    pub fn reference(&self) -> String {
+        format!("{}/{}", self.provider, self.id)
+    }
+
+    pub fn supports_xhigh(&self) -> bool {
+        const IDS: [&str; 7] = [
+            "gpt-5.2", "gpt-5.3", "gpt-5.4", "opus-4-6", "opus-4.6", "opus-4-7", "opus-4.7",
+        ];
+        IDS.iter().any(|id| self.id.contains(id))
+    }
+
+    /// The levels the model offers, lowest first.
+    pub fn thinking_levels(&self) -> &'static [ThinkingLevel] {
+        let all = &ThinkingLevel::ALL;
+        match (self.reasoning, self.supports_xhigh()) {
+            (false, _) => &all[..1],
+            (true, false) => &all[..5],
+            (true, true) => all,
+        }
+    }
+
+    /// The nearest level that the model offers.
+    pub fn clamp_thinking(&self, level: ThinkingLevel) -> ThinkingLevel {
+        let levels = self.thinking_levels();
+        level.min(levels[levels.len() - 1])
+    }
+}

@@ -1,0 +1,115 @@
+//! What a provider's entry in `models.json` makes of its models.
+
+use serde_json::{Map, Value};
+
+use super::{ModelConfig, ModelOverride, ProviderConfig};
+use crate::ai::catalogue;
+use crate::ai::model::{Modality, Model, ModelCost};
+
+const CONTEXT_WINDOW: u64 = 128_000;
+const MAX_TOKENS: u64 = 16_384;
+/// Nested objects of `compat` that are merged instead of replaced.
+const ROUTING: [&str; 2] = ["openRouterRouting", "vercelGatewayRouting"];
+
+impl ProviderConfig {
+    /// The models of `provider`: the built-in ones, changed, and the user's own,
+    /// which replace built-in ones of the same id.
+    pub fn apply(&self, provider: &str, built_in: Option<catalogue::Entry>) -> Vec<Model> {
+        let (api, base_url, mut models) = match built_in {
+            Some(entry) => (Some(entry.api), Some(entry.base_url), entry.models),
+            None => (None, None, Vec::new()),
+        };
+        for model in &mut models {
+            if let Some(url) = &self.base_url {
+                model.base_url.clone_from(url);
+            }
+            merge_compat(&mut model.compat, self.compat.as_ref());
+            if let Some(change) = self.model_overrides.get(&model.id) {
+                change.apply(model);
+            }
+        }
+        for config in &self.models {
+            let api = config.api.as_ref().or(self.api.as_ref()).or(api.as_ref());
+            let url = config.base_url.as_ref().or(self.base_url.as_ref());
+            let (Some(api), Some(url)) = (api, url.or(base_url.as_ref())) else {
+                continue; // refused when the file was checked
+            };
+            let model = self.model(provider, config, api, url);
+            match models.iter_mut().find(|known| known.id == model.id) {
+                Some(known) => *known = model,
+                None => models.push(model),
+            }
+        }
+        models
+    }
+
+    fn model(&self, provider: &str, config: &ModelConfig, api: &str, base_url: &str) -> Model {
+        let mut model = Model {
+            id: config.id.clone(),
+            name: config.id.clone(),
+            api: api.to_owned(),
+            provider: provider.to_owned(),
+            base_url: base_url.to_owned(),
+            reasoning: false,
+            input: vec![Modality::Text],
+            cost: ModelCost::default(),
+            context_window: CONTEXT_WINDOW,
+            max_tokens: MAX_TOKENS,
+            // Resolved for each request, with the key: they may be secrets.
+            headers: None,
+            compat: self.compat.clone(),
+        };
+        config.facts.apply(&mut model);
+        model
+    }
+}
+
+impl ModelOverride {
+    fn apply(&self, model: &mut Model) {
+        if let Some(name) = &self.name {
+            model.name.clone_from(name);
+        }
+        if let Some(reasoning) = self.reasoning {
+            model.reasoning = reasoning;
+        }
+        if let Some(input) = &self.input {
+            model.input.clone_from(input);
+        }
+        if let Some(cost) = &self.cost {
+            let set = |price: &mut f64, new: Option<f64>| *price = new.unwrap_or(*price);
+            set(&mut model.cost.input, cost.input);
+            set(&mut model.cost.output, cost.output);
+            set(&mut model.cost.cache_read, cost.cache_read);
+            set(&mut model.cost.cache_write, cost.cache_write);
+        }
+        // A float becomes the nearest integer that fits.
+        if let Some(tokens) = self.context_window {
+            model.context_window = tokens as u64;
+        }
+        if let Some(tokens) = self.max_tokens {
+            model.max_tokens = tokens as u64;
+        }
+        merge_compat(&mut model.compat, self.compat.as_ref());
+    }
+}
+
+fn merge_compat(base: &mut Option<Value>, change: Option<&Value>) {
+    let Some(Value::Object(change)) = change else {
+        return;
+    };
+    let mut merged: Map<String, Value> = match base.take() {
+        Some(Value::Object(base)) => base,
+        _ => Map::new(),
+    };
+    for (name, value) in change {
+        match (merged.get_mut(name), value) {
+            (Some(Value::Object(old)), Value::Object(new)) if ROUTING.contains(&name.as_str()) => {
+                old.extend(new.clone());
+            }
+            _ => {
+                merged.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    *base = Some(Value::Object(merged));
+}

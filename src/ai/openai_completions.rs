@@ -1,0 +1,20 @@
+//! `openai-completions`: Chat Completions, which everybody speaks with an accent
+//! of their own (see `compat`).
+
+mod compat;
+mod convert;
+mod request;
+mod response;
+#[cfg(test)]
+mod tests;
+
+use super::exchange;
+use super::stream::{Api, AssistantStream, Request};
+
+pub struct OpenAiCompletions;
+
+impl Api for OpenAiCompletions {
+    fn stream(&self, request: Request) -> AssistantStream {
+        exchange::stream(request, request::prepare)
+    }
+}

@@ -1,0 +1,165 @@
+//! Options in, request out.
+
+use reqwest::header::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::compat::{Compat, ThinkingFormat};
+use super::convert::Converter;
+use super::response::Reader;
+use crate::ai::exchange::{Call, set_header};
+use crate::ai::failure::{Envelope, Failure};
+use crate::ai::message::Message;
+use crate::ai::model::Model;
+use crate::ai::request_parts::{api_key, configured_headers, max_tokens, thinking_level, url};
+use crate::ai::stream::{Request, ToolSpec};
+
+pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
+    let compat = Compat::of(&request.model).map_err(Failure::Provider)?;
+    let mut headers = HeaderMap::new();
+    set_header(&mut headers, "accept", "application/json")?;
+    set_header(&mut headers, "content-type", "application/json")?;
+    if let Some(key) = api_key(request)? {
+        set_header(&mut headers, "authorization", &format!("Bearer {key}"))?;
+    }
+    configured_headers(request, &mut headers, &[])?;
+    let call = Call {
+        url: url(&request.model, "/chat/completions"),
+        headers,
+        body: body(request, &compat),
+        envelope: Envelope::Error,
+    };
+    Ok((call, Reader::default()))
+}
+
+pub(super) fn body(request: &Request, compat: &Compat) -> Value {
+    let model = &request.model;
+    let mut messages = Converter { model, compat }.messages(request);
+    if model.provider == "openrouter" && model.id.starts_with("anthropic/") {
+        mark_for_cache(&mut messages);
+    }
+    let mut body = Map::new();
+    let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
+    set("model", json!(model.id));
+    set("messages", Value::Array(messages));
+    set("stream", json!(true));
+    if compat.supports_usage_in_streaming {
+        set("stream_options", json!({"include_usage": true}));
+    }
+    if compat.supports_store {
+        set("store", json!(false));
+    }
+    set(&compat.max_tokens_field, json!(max_tokens(request)));
+    if let Some(temperature) = request.options.temperature {
+        set("temperature", json!(temperature));
+    }
+    if !request.tools.is_empty() {
+        set("tools", tools(&request.tools, compat));
+        if compat.zai_tool_stream {
+            set("tool_stream", json!(true));
+        }
+    } else if mentions_tools(&request.messages) {
+        // Proxies to Anthropic insist once the conversation contains calls.
+        set("tools", json!([]));
+    }
+    if let Some((name, value)) = thinking(request, compat) {
+        set(name, value);
+    }
+    for (name, value) in routing(model, compat) {
+        set(name, value);
+    }
+    Value::Object(body)
+}
+
+fn thinking(request: &Request, compat: &Compat) -> Option<(&'static str, Value)> {
+    if !request.model.reasoning {
+        return None;
+    }
+    let level = thinking_level(request);
+    let effort = level.map(|level| compat.effort(level));
+    match compat.thinking_format {
+        ThinkingFormat::Zai | ThinkingFormat::Qwen => {
+            Some(("enable_thinking", json!(level.is_some())))
+        }
+        ThinkingFormat::QwenChatTemplate => Some((
+            "chat_template_kwargs",
+            json!({"enable_thinking": level.is_some(), "preserve_thinking": true}),
+        )),
+        ThinkingFormat::Openrouter => {
+            Some(("reasoning", json!({"effort": effort.unwrap_or("none")})))
+        }
+        ThinkingFormat::Openai if compat.supports_reasoning_effort => {
+            Some(("reasoning_effort", json!(effort?)))
+        }
+        ThinkingFormat::Openai => None,
+    }
+}
+
+/// Which of the providers behind a gateway may answer.
+fn routing(model: &Model, compat: &Compat) -> Vec<(&'static str, Value)> {
+    let mut members = Vec::new();
+    if let Some(routing) = &compat.open_router_routing
+        && model.base_url.contains("openrouter.ai")
+    {
+        members.push(("provider", routing.clone()));
+    }
+    if let Some(routing) = &compat.vercel_gateway_routing
+        && model.base_url.contains("ai-gateway.vercel.sh")
+    {
+        let gateway: Map<String, Value> = ["only", "order"]
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), routing.get(name)?.clone())))
+            .collect();
+        if !gateway.is_empty() {
+            members.push(("providerOptions", json!({"gateway": gateway})));
+        }
+    }
+    members
+}
+
+fn mentions_tools(messages: &[Message]) -> bool {
+    messages.iter().any(|message| match message {
+        Message::User(_) => false,
+        Message::Assistant(answer) => answer.tool_calls().next().is_some(),
+        Message::ToolResult(_) => true,
+    })
+}
+
+/// Anthropic's cache needs a mark; it goes onto the last text that was said.
+fn mark_for_cache(messages: &mut [Value]) {
+    let mark = json!({"type": "ephemeral"});
+    let said = messages
+        .iter_mut()
+        .rev()
+        .filter(|message| message["role"] == "user" || message["role"] == "assistant");
+    for message in said {
+        match &mut message["content"] {
+            Value::String(text) => {
+                let text = std::mem::take(text);
+                message["content"] = json!([{"type": "text", "text": text, "cache_control": mark}]);
+                return;
+            }
+            Value::Array(parts) => {
+                if let Some(part) = parts.iter_mut().rev().find(|part| part["type"] == "text") {
+                    part["cache_control"] = mark;
+                    return;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn tools(tools: &[ToolSpec], compat: &Compat) -> Value {
+    let convert = |tool: &ToolSpec| {
+        let mut function = json!({
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+        });
+        if compat.supports_strict_mode {
+            function["strict"] = json!(false);
+        }
+        json!({"type": "function", "function": function})
+    };
+    tools.iter().map(convert).collect()
+}

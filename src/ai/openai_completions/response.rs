@@ -1,0 +1,267 @@
+//! Chunks in, message out.
+
+use serde_json::Value;
+
+use crate::ai::accumulate::Answer;
+use crate::ai::exchange::{Decoder, Flow};
+use crate::ai::failure::{Envelope, Failure, error_text};
+use crate::ai::message::{AssistantBlock, StopReason, ThinkingContent, Usage};
+use crate::ai::sse::SseEvent;
+
+/// Servers send the same thoughts under one or several of these names.
+const THINKING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+
+#[derive(Default)]
+pub(super) struct Reader {
+    current: Option<Block>,
+    calls: Vec<OpenCall>,
+    /// Encrypted thoughts whose call has not come yet.
+    signatures: Vec<Value>,
+    finish_reason: Option<String>,
+    done: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Block {
+    Text(usize),
+    Thinking(usize),
+    ToolCall(usize),
+}
+
+struct OpenCall {
+    /// The server's number for it, if it numbers.
+    number: Option<u64>,
+    content_index: usize,
+}
+
+impl Reader {
+    /// Makes `next` the block that grows; the one before is complete.
+    async fn switch(&mut self, next: Option<Block>, answer: &mut Answer) -> Result<(), Failure> {
+        if self.current == next {
+            return Ok(());
+        }
+        match std::mem::replace(&mut self.current, next) {
+            Some(Block::Text(index)) => answer.end_text(index).await,
+            Some(Block::Thinking(index)) => answer.end_thinking(index).await,
+            Some(Block::ToolCall(index)) => answer.end_tool_call(index).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn text(&mut self, delta: &str, answer: &mut Answer) -> Result<(), Failure> {
+        if let Some(Block::Text(index)) = self.current {
+            return answer.add_text(index, delta).await;
+        }
+        self.switch(None, answer).await?;
+        let index = answer.start_text().await?;
+        self.current = Some(Block::Text(index));
+        answer.add_text(index, delta).await
+    }
+
+    async fn thinking(
+        &mut self,
+        field: &str,
+        delta: &str,
+        answer: &mut Answer,
+    ) -> Result<(), Failure> {
+        if let Some(Block::Thinking(index)) = self.current {
+            return answer.add_thinking(index, delta).await;
+        }
+        self.switch(None, answer).await?;
+        let index = answer
+            .start_thinking(ThinkingContent {
+                thinking_signature: Some(field.to_owned()),
+                ..ThinkingContent::default()
+            })
+            .await?;
+        self.current = Some(Block::Thinking(index));
+        answer.add_thinking(index, delta).await
+    }
+
+    async fn tool_call(&mut self, piece: &Value, answer: &mut Answer) -> Result<(), Failure> {
+        let id = piece["id"].as_str().unwrap_or_default();
+        let name = piece["function"]["name"].as_str().unwrap_or_default();
+        let index = match self.find_call(piece, id, answer) {
+            Some(index) => {
+                self.switch(Some(Block::ToolCall(index)), answer).await?;
+                if let Some(call) = answer.tool_call(index) {
+                    if !id.is_empty() {
+                        id.clone_into(&mut call.id);
+                    }
+                    if !name.is_empty() {
+                        name.clone_into(&mut call.name);
+                    }
+                }
+                index
+            }
+            None => {
+                self.switch(None, answer).await?;
+                let index = answer
+                    .start_tool_call(id.to_owned(), name.to_owned(), Value::Null)
+                    .await?;
+                self.calls.push(OpenCall {
+                    number: piece["index"].as_u64(),
+                    content_index: index,
+                });
+                self.current = Some(Block::ToolCall(index));
+                index
+            }
+        };
+        // Ollama and others send the arguments as an object.
+        match &piece["function"]["arguments"] {
+            Value::String(text) => answer.add_arguments(index, text).await,
+            Value::Object(map) => {
+                let text = Value::Object(map.clone()).to_string();
+                answer.add_arguments(index, &text).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The call that a piece belongs to. Ids count for more than numbers: there
+    /// are servers that number every call 0, and servers that give the id once.
+    fn find_call(&self, piece: &Value, id: &str, answer: &Answer) -> Option<usize> {
+        let id_of = |call: &OpenCall| match answer.message().content.get(call.content_index) {
+            Some(AssistantBlock::ToolCall(call)) => call.id.as_str(),
+            _ => "",
+        };
+        let number = piece["index"].as_u64();
+        let mut latest_first = self.calls.iter().rev();
+        let found = if id.is_empty() {
+            latest_first.find(|call| number.is_none() || call.number == number)
+        } else {
+            latest_first
+                .clone()
+                .find(|call| id_of(call) == id)
+                .or_else(|| {
+                    latest_first.find(|call| {
+                        id_of(call).is_empty() && number.is_some() && call.number == number
+                    })
+                })
+        };
+        found.map(|call| call.content_index)
+    }
+
+    /// Gives the encrypted thoughts to the calls they led to.
+    fn sign_calls(&mut self, answer: &mut Answer) {
+        self.signatures.retain(|detail| {
+            let index = answer
+                .message()
+                .content
+                .iter()
+                .position(|block| match block {
+                    AssistantBlock::ToolCall(call) => detail["id"] == call.id,
+                    _ => false,
+                });
+            match index.and_then(|index| answer.tool_call(index)) {
+                Some(call) => {
+                    call.thought_signature = Some(detail.to_string());
+                    false
+                }
+                None => true,
+            }
+        });
+    }
+
+    async fn delta(&mut self, delta: &Value, answer: &mut Answer) -> Result<(), Failure> {
+        if let Some(text) = non_empty(&delta["content"]) {
+            self.text(text, answer).await?;
+        }
+        let thinking = THINKING_FIELDS
+            .iter()
+            .find_map(|field| Some((field, non_empty(&delta[*field])?)));
+        if let Some((field, text)) = thinking {
+            self.thinking(field, text, answer).await?;
+        }
+        for piece in delta["tool_calls"].as_array().into_iter().flatten() {
+            self.tool_call(piece, answer).await?;
+        }
+        for detail in delta["reasoning_details"].as_array().into_iter().flatten() {
+            if detail["type"] == "reasoning.encrypted"
+                && non_empty(&detail["id"]).is_some()
+                && non_empty(&detail["data"]).is_some()
+            {
+                self.signatures.push(detail.clone());
+            }
+        }
+        if !self.signatures.is_empty() {
+            self.sign_calls(answer);
+        }
+        Ok(())
+    }
+}
+
+impl Decoder for Reader {
+    async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
+        if event.data.starts_with("[DONE]") {
+            self.done = true;
+            return Ok(Flow::Complete);
+        }
+        let chunk: Value = serde_json::from_str(&event.data)
+            .map_err(|error| Failure::malformed(&error, &event.data))?;
+        if event.name == "error" || !matches!(chunk["error"], Value::Null) {
+            return Err(Failure::Provider(error_text(&chunk, Envelope::Error)));
+        }
+        if answer.message().response_id.is_none()
+            && let Some(id) = non_empty(&chunk["id"])
+        {
+            answer.edit().response_id = Some(id.to_owned());
+        }
+        let choice = &chunk["choices"][0];
+        // Moonshot puts it into the choice.
+        for raw in [&chunk["usage"], &choice["usage"]] {
+            if raw.is_object() {
+                answer.set_usage(usage(raw));
+                break;
+            }
+        }
+        self.delta(&choice["delta"], answer).await?;
+        if let Some(reason) = non_empty(&choice["finish_reason"]) {
+            self.finish_reason = Some(reason.to_owned());
+        }
+        Ok(Flow::More)
+    }
+
+    async fn end(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+        if self.finish_reason.is_none() && !self.done {
+            return Err(Failure::unfinished("a finish_reason"));
+        }
+        self.switch(None, answer).await?;
+        answer.edit().stop_reason = match self.finish_reason.as_deref() {
+            None | Some("stop" | "end") => StopReason::Stop,
+            Some("length") => StopReason::Length,
+            Some("tool_calls" | "function_call") => StopReason::ToolUse,
+            Some(reason) => {
+                return Err(Failure::Provider(format!(
+                    "Provider finish_reason: {reason}"
+                )));
+            }
+        };
+        Ok(())
+    }
+}
+
+fn usage(raw: &Value) -> Usage {
+    let count = |pointer: &str| raw.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+    let prompt = count("/prompt_tokens");
+    let cached = count("/prompt_tokens_details/cached_tokens");
+    let cache_write = count("/prompt_tokens_details/cache_write_tokens");
+    // Those who report what they wrote count it among the cached, too.
+    let cache_read = cached.saturating_sub(cache_write);
+    let reasoning = count("/completion_tokens_details/reasoning_tokens");
+    let mut usage = Usage {
+        input: prompt
+            .saturating_sub(cache_read)
+            .saturating_sub(cache_write),
+        output: count("/completion_tokens").saturating_add(reasoning),
+        cache_read,
+        cache_write,
+        ..Usage::default()
+    };
+    usage.sum_tokens();
+    usage
+}
+
+fn non_empty(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
+}

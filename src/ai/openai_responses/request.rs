@@ -1,0 +1,79 @@
+//! Options in, request out.
+
+use reqwest::header::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::convert::input;
+use super::response::Reader;
+use crate::ai::exchange::{Call, set_header};
+use crate::ai::failure::{Envelope, Failure};
+use crate::ai::request_parts::{
+    Retention, api_key, configured_headers, max_tokens, thinking_level, url,
+};
+use crate::ai::stream::{Request, ToolSpec};
+
+pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
+    let mut headers = HeaderMap::new();
+    set_header(&mut headers, "accept", "application/json")?;
+    set_header(&mut headers, "content-type", "application/json")?;
+    if let Some(key) = api_key(request)? {
+        set_header(&mut headers, "authorization", &format!("Bearer {key}"))?;
+    }
+    // Requests with the same id reach a server that has the beginning cached.
+    let session: Vec<(&str, &str)> = request
+        .options
+        .session_id
+        .iter()
+        .flat_map(|id| [("session_id", id.as_str()), ("x-client-request-id", id)])
+        .collect();
+    configured_headers(request, &mut headers, &session)?;
+    let call = Call {
+        url: url(&request.model, "/responses"),
+        headers,
+        body: body(request, Retention::from_env()),
+        envelope: Envelope::Error,
+    };
+    Ok((call, Reader::default()))
+}
+
+pub(super) fn body(request: &Request, retention: Retention) -> Value {
+    let model = &request.model;
+    let mut body = Map::new();
+    let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
+    set("model", json!(model.id));
+    set("input", Value::Array(input(request)));
+    set("stream", json!(true));
+    if let Some(session_id) = &request.options.session_id {
+        set("prompt_cache_key", json!(session_id));
+    }
+    if retention == Retention::Long && model.base_url.contains("api.openai.com") {
+        set("prompt_cache_retention", json!("24h"));
+    }
+    set("store", json!(false));
+    set("max_output_tokens", json!(max_tokens(request)));
+    if let Some(temperature) = request.options.temperature {
+        set("temperature", json!(temperature));
+    }
+    if !request.tools.is_empty() {
+        set("tools", request.tools.iter().map(tool).collect());
+    }
+    if let Some(level) = thinking_level(request) {
+        let reasoning = json!({"effort": level.as_str(), "summary": "auto"});
+        set("reasoning", reasoning);
+        // Nothing is stored, so we have to bring the thoughts along next time.
+        set("include", json!(["reasoning.encrypted_content"]));
+    } else if model.reasoning && model.provider != "github-copilot" {
+        set("reasoning", json!({"effort": "none"}));
+    }
+    Value::Object(body)
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": false,
+    })
+}

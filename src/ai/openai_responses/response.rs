@@ -1,0 +1,283 @@
+//! Events in, message out.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::convert::TextSignature;
+use crate::ai::accumulate::Answer;
+use crate::ai::exchange::{Decoder, Flow};
+use crate::ai::failure::{Envelope, Failure, error_text};
+use crate::ai::message::{AssistantBlock, StopReason, ThinkingContent, Usage};
+use crate::ai::sse::SseEvent;
+
+#[derive(Default)]
+pub(super) struct Reader {
+    /// By the API's number of the item.
+    open: HashMap<u64, Item>,
+    /// `status` of the response; then it is complete.
+    status: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+enum Item {
+    Thinking(usize),
+    Text(usize),
+    ToolCall(usize),
+}
+
+impl Reader {
+    async fn start_item(&mut self, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
+        let item = &event["item"];
+        let started = match item["type"].as_str() {
+            Some("reasoning") => {
+                let thinking = ThinkingContent::default();
+                Item::Thinking(answer.start_thinking(thinking).await?)
+            }
+            Some("message") => Item::Text(answer.start_text().await?),
+            Some("function_call") => {
+                let index = answer
+                    .start_tool_call(call_id(item), text_of(item, "name").to_owned(), Value::Null)
+                    .await?;
+                answer
+                    .add_arguments(index, text_of(item, "arguments"))
+                    .await?;
+                Item::ToolCall(index)
+            }
+            // Items of server tools, which we do not ask for.
+            _ => return Ok(()),
+        };
+        self.open.insert(number_of(event), started);
+        Ok(())
+    }
+
+    async fn add(&mut self, kind: &str, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
+        let delta = text_of(event, "delta");
+        let item = self.open.get(&number_of(event)).copied();
+        match (kind, item) {
+            // Between the parts of a summary, as in the complete text.
+            ("response.reasoning_summary_part.added", Some(Item::Thinking(index))) => {
+                let is_first = answer
+                    .thinking(index)
+                    .is_none_or(|thinking| thinking.thinking.is_empty());
+                let separator = if is_first { "" } else { "\n\n" };
+                answer.add_thinking(index, separator).await
+            }
+            (
+                "response.reasoning_summary_text.delta" | "response.reasoning_text.delta",
+                Some(Item::Thinking(index)),
+            ) => answer.add_thinking(index, delta).await,
+            ("response.output_text.delta" | "response.refusal.delta", Some(Item::Text(index))) => {
+                answer.add_text(index, delta).await
+            }
+            ("response.function_call_arguments.delta", Some(Item::ToolCall(index))) => {
+                answer.add_arguments(index, delta).await
+            }
+            ("response.function_call_arguments.done", Some(Item::ToolCall(index))) => {
+                complete_arguments(index, text_of(event, "arguments"), answer).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn end_item(&mut self, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
+        let number = number_of(event);
+        if !self.open.contains_key(&number) {
+            // Some gateways announce nothing and send the finished item.
+            self.start_item(event, answer).await?;
+        }
+        let item = &event["item"];
+        match self.open.remove(&number) {
+            Some(Item::Thinking(index)) => {
+                let summary = join(&item["summary"], "text", "\n\n");
+                let whole = summary.or_else(|| join(&item["content"], "text", "\n\n"));
+                if let Some(thinking) = answer.thinking(index) {
+                    thinking.thinking_signature = Some(item.to_string());
+                    if let Some(whole) = whole {
+                        thinking.thinking = whole;
+                    }
+                }
+                answer.end_thinking(index).await
+            }
+            Some(Item::Text(index)) => {
+                let parts = item["content"].as_array().into_iter().flatten();
+                let whole: String = parts
+                    .map(|part| match part["type"].as_str() {
+                        Some("refusal") => text_of(part, "refusal"),
+                        _ => text_of(part, "text"),
+                    })
+                    .collect();
+                if let Some(text) = answer.text(index) {
+                    text.text_signature = TextSignature::of(item);
+                    if !whole.is_empty() {
+                        text.text = whole;
+                    }
+                }
+                answer.end_text(index).await
+            }
+            Some(Item::ToolCall(index)) => {
+                complete_arguments(index, text_of(item, "arguments"), answer).await?;
+                answer.end_tool_call(index).await
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Decoder for Reader {
+    async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
+        if event.data.starts_with("[DONE]") {
+            return Ok(Flow::Complete);
+        }
+        let data: Value = serde_json::from_str(&event.data)
+            .map_err(|error| Failure::malformed(&error, &event.data))?;
+        let kind = data["type"].as_str().unwrap_or(&event.name);
+        let response = &data["response"];
+        match kind {
+            "response.created" => {
+                if let Some(id) = response["id"].as_str() {
+                    answer.edit().response_id = Some(id.to_owned());
+                }
+            }
+            "response.output_item.added" => self.start_item(&data, answer).await?,
+            "response.output_item.done" => self.end_item(&data, answer).await?,
+            "response.completed" | "response.incomplete" => {
+                finish(response, answer);
+                self.status = Some(match response["status"].as_str() {
+                    Some(status) => status.to_owned(),
+                    None if kind == "response.incomplete" => "incomplete".to_owned(),
+                    None => "completed".to_owned(),
+                });
+                return Ok(Flow::Complete);
+            }
+            "response.failed" => return Err(Failure::Provider(failed_text(response))),
+            "error" => {
+                return Err(Failure::Provider(match &data["error"] {
+                    Value::Null => format!(
+                        "Error Code {}: {}",
+                        plain(&data["code"]),
+                        plain(&data["message"])
+                    ),
+                    _ => error_text(&data, Envelope::Error),
+                }));
+            }
+            _ if !data["error"].is_null() => {
+                return Err(Failure::Provider(error_text(&data, Envelope::Error)));
+            }
+            _ => self.add(kind, &data, answer).await?,
+        }
+        Ok(Flow::More)
+    }
+
+    async fn end(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+        let has_calls = answer.message().tool_calls().next().is_some();
+        answer.edit().stop_reason = match self.status.as_deref() {
+            None => return Err(Failure::unfinished("response.completed")),
+            Some("completed" | "in_progress" | "queued") if has_calls => StopReason::ToolUse,
+            Some("completed" | "in_progress" | "queued") => StopReason::Stop,
+            Some("incomplete") => StopReason::Length,
+            Some(status @ ("failed" | "cancelled")) => {
+                return Err(Failure::Provider(format!(
+                    "The provider ended the response with status {status}"
+                )));
+            }
+            Some(status) => {
+                return Err(Failure::Provider(format!(
+                    "Unhandled stop reason: {status}"
+                )));
+            }
+        };
+        Ok(())
+    }
+}
+
+/// The whole text is known: adds what is missing, or puts it in the place of
+/// what came.
+async fn complete_arguments(index: usize, whole: &str, answer: &mut Answer) -> Result<(), Failure> {
+    let Some(AssistantBlock::ToolCall(call)) = answer.message().content.get(index) else {
+        return Ok(());
+    };
+    let seen = call.partial_json.as_deref().unwrap_or_default();
+    match whole.strip_prefix(seen) {
+        Some(missing) => answer.add_arguments(index, missing).await,
+        None if whole.is_empty() => Ok(()),
+        None => {
+            answer.replace_arguments(index, whole);
+            Ok(())
+        }
+    }
+}
+
+/// Usage and price, which depends on the tier that served the request.
+fn finish(response: &Value, answer: &mut Answer) {
+    if let Some(id) = response["id"].as_str() {
+        answer.edit().response_id = Some(id.to_owned());
+    }
+    let raw = &response["usage"];
+    if !raw.is_object() {
+        return;
+    }
+    let count = |pointer: &str| raw.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+    let cached = count("/input_tokens_details/cached_tokens");
+    answer.set_usage(Usage {
+        // Here the cached ones are counted among the others.
+        input: count("/input_tokens").saturating_sub(cached),
+        output: count("/output_tokens"),
+        cache_read: cached,
+        total_tokens: count("/total_tokens"),
+        ..Usage::default()
+    });
+    let factor = match response["service_tier"].as_str() {
+        Some("flex") => 0.5,
+        Some("priority") => 2.0,
+        _ => return,
+    };
+    answer.edit().usage.cost.scale(factor);
+}
+
+fn failed_text(response: &Value) -> String {
+    let error = &response["error"];
+    if error.is_object() {
+        let code = error["code"].as_str().unwrap_or("unknown");
+        let message = error["message"].as_str().unwrap_or("no message");
+        return format!("{code}: {message}");
+    }
+    match response["incomplete_details"]["reason"].as_str() {
+        Some(reason) => format!("incomplete: {reason}"),
+        None => "The provider reported a failure without details".to_owned(),
+    }
+}
+
+/// `call_id|item_id`: both are needed to send it back.
+fn call_id(item: &Value) -> String {
+    let call_id = text_of(item, "call_id");
+    match item["id"].as_str() {
+        Some(id) => format!("{call_id}|{id}"),
+        None => call_id.to_owned(),
+    }
+}
+
+/// `None` if there is nothing.
+fn join(parts: &Value, member: &str, separator: &str) -> Option<String> {
+    let texts: Vec<&str> = parts
+        .as_array()?
+        .iter()
+        .map(|part| text_of(part, member))
+        .collect();
+    Some(texts.join(separator)).filter(|text| !text.is_empty())
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn number_of(event: &Value) -> u64 {
+    event["output_index"].as_u64().unwrap_or_default()
+}

@@ -1,0 +1,469 @@
+//! The object that a growing JSON text stands for so far.
+//!
+//! Incremental, so that a tool call of 100 kB that arrives in 25,000 pieces does
+//! not cost 25,000 parses: a piece costs what it is long. No crate does this on
+//! `serde_json::Value`; the partial parsers there are begin anew for each piece.
+
+use serde_json::{Map, Number, Value};
+
+/// As deep as serde_json goes; dropping a deeper value could exhaust the stack.
+const MAX_DEPTH: usize = 128;
+
+/// Keeps its place in the text; the value itself belongs to the caller and is
+/// handed in each time.
+#[derive(Debug, Default)]
+pub(super) struct PartialJson {
+    state: State,
+    /// The containers that are open, outermost first.
+    open: Vec<Container>,
+    /// A key, number or word that is incomplete.
+    token: String,
+    /// The incomplete number or word has a value in its container.
+    word_is_shown: bool,
+    escape: Escape,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum State {
+    /// Before the outermost `{`.
+    #[default]
+    Start,
+    /// In an object: a key or `}`.
+    KeyOrEnd,
+    Key,
+    Colon,
+    /// In an array: a value or `]`.
+    ValueOrEnd,
+    Value,
+    /// A string; it is in the value already and grows there.
+    String,
+    /// A number, `true`, `false` or `null`.
+    Word,
+    /// `,` or the end of the container.
+    CommaOrEnd,
+    /// The text is complete, or no JSON from here on: the rest is ignored.
+    Done,
+}
+
+#[derive(Debug)]
+enum Container {
+    /// With the key of the last member.
+    Object(String),
+    Array,
+}
+
+/// A `\…` in a string.
+#[derive(Debug, Default)]
+enum Escape {
+    #[default]
+    None,
+    Backslash,
+    /// The hexadecimal digits so far.
+    Unicode(String),
+}
+
+/// A text that may be cut off anywhere, at once.
+pub(crate) fn parse(text: &str) -> Value {
+    let mut root = Value::Object(Map::new());
+    PartialJson::default().push(&mut root, text);
+    root
+}
+
+impl PartialJson {
+    /// Adds the next piece of the text to `root`, which starts as `{}`.
+    pub(super) fn push(&mut self, root: &mut Value, piece: &str) {
+        let mut rest = piece;
+        while let Some(c) = rest.chars().next() {
+            let used = match self.state {
+                State::Done => return,
+                State::Key | State::String => self.in_string(root, rest, c),
+                State::Word => self.in_word(root, rest),
+                _ => {
+                    self.between(root, c);
+                    c.len_utf8()
+                }
+            };
+            rest = &rest[used..];
+        }
+        if self.state == State::Word
+            && let Some(value) = word_so_far(&self.token)
+        {
+            self.show_word(root, value);
+        }
+    }
+
+    /// White space, punctuation, and the first character of a value.
+    fn between(&mut self, root: &mut Value, c: char) {
+        if matches!(c, ' ' | '\t' | '\n' | '\r') {
+            return;
+        }
+        self.state = match (self.state, c) {
+            (State::Start, '{') => {
+                *root = Value::Object(Map::new());
+                self.open.push(Container::Object(String::new()));
+                State::KeyOrEnd
+            }
+            (State::KeyOrEnd, '"') => {
+                self.token.clear();
+                State::Key
+            }
+            (State::KeyOrEnd | State::CommaOrEnd, '}')
+            | (State::ValueOrEnd | State::CommaOrEnd, ']') => self.close(c),
+            (State::Colon, ':') => State::Value,
+            (State::Value | State::ValueOrEnd, _) => self.begin_value(root, c),
+            // A comma before the end is forgiven.
+            (State::CommaOrEnd, ',') => match self.open.last() {
+                Some(Container::Array) => State::ValueOrEnd,
+                _ => State::KeyOrEnd,
+            },
+            _ => State::Done,
+        };
+    }
+
+    fn begin_value(&mut self, root: &mut Value, c: char) -> State {
+        let (value, container, state) = match c {
+            '"' => (Value::String(String::new()), None, State::String),
+            '{' => (
+                Value::Object(Map::new()),
+                Some(Container::Object(String::new())),
+                State::KeyOrEnd,
+            ),
+            '[' => (
+                Value::Array(Vec::new()),
+                Some(Container::Array),
+                State::ValueOrEnd,
+            ),
+            '-' | '0'..='9' | 't' | 'f' | 'n' => {
+                self.token.clear();
+                self.token.push(c);
+                self.word_is_shown = false;
+                return State::Word;
+            }
+            _ => return State::Done,
+        };
+        if container.is_some() && self.open.len() == MAX_DEPTH {
+            return State::Done;
+        }
+        self.insert(root, value);
+        self.open.extend(container);
+        state
+    }
+
+    fn close(&mut self, c: char) -> State {
+        match (self.open.pop(), c) {
+            (Some(Container::Object(_)), '}') | (Some(Container::Array), ']') => {
+                match self.open.is_empty() {
+                    true => State::Done,
+                    false => State::CommaOrEnd,
+                }
+            }
+            _ => State::Done,
+        }
+    }
+
+    /// Consumes a run of plain characters, or one special one; says how many bytes.
+    fn in_string(&mut self, root: &mut Value, rest: &str, c: char) -> usize {
+        match std::mem::take(&mut self.escape) {
+            Escape::None => match rest.find(['"', '\\']) {
+                Some(0) if c == '"' => {
+                    self.end_string();
+                    1
+                }
+                Some(0) => {
+                    self.escape = Escape::Backslash;
+                    1
+                }
+                end => {
+                    let run = &rest[..end.unwrap_or(rest.len())];
+                    self.append(root, run);
+                    run.len()
+                }
+            },
+            Escape::Backslash => {
+                match c {
+                    'u' => self.escape = Escape::Unicode(String::new()),
+                    'n' => self.append(root, "\n"),
+                    't' => self.append(root, "\t"),
+                    'r' => self.append(root, "\r"),
+                    'b' => self.append(root, "\u{8}"),
+                    'f' => self.append(root, "\u{c}"),
+                    // `"`, `\`, `/`; an escape that does not exist stands for itself.
+                    _ => self.append(root, c.encode_utf8(&mut [0; 4])),
+                }
+                c.len_utf8()
+            }
+            Escape::Unicode(digits) => self.in_unicode_escape(root, digits, c),
+        }
+    }
+
+    /// `digits` may also hold the first half of a pair and more: `d83e\\udd`.
+    fn in_unicode_escape(&mut self, root: &mut Value, mut digits: String, c: char) -> usize {
+        let expected = match digits.len() {
+            4 => c == '\\',
+            5 => c == 'u',
+            _ => c.is_ascii_hexdigit(),
+        };
+        if !expected {
+            // Half a pair, or no escape at all: what cannot be said is replaced,
+            // and the character is read again in its own right.
+            self.append(root, "\u{fffd}");
+            if digits.len() == 5 {
+                self.escape = Escape::Backslash;
+            }
+            return 0;
+        }
+        digits.push(c);
+        let first = utf16_unit(&digits, 0);
+        let second = utf16_unit(&digits, 6);
+        let is_half = matches!(first, Some(0xd800..=0xdbff));
+        match (first, second) {
+            (Some(_), None) if is_half => self.escape = Escape::Unicode(digits),
+            (Some(first), second) => {
+                let text: String = char::decode_utf16([first].into_iter().chain(second))
+                    .map(|c| c.unwrap_or('\u{fffd}'))
+                    .collect();
+                self.append(root, &text);
+            }
+            (None, _) => self.escape = Escape::Unicode(digits),
+        }
+        1
+    }
+
+    fn end_string(&mut self) {
+        if self.state == State::Key {
+            if let Some(Container::Object(key)) = self.open.last_mut() {
+                *key = std::mem::take(&mut self.token);
+            }
+            self.state = State::Colon;
+        } else {
+            self.state = State::CommaOrEnd;
+        }
+    }
+
+    fn append(&mut self, root: &mut Value, text: &str) {
+        if self.state == State::Key {
+            self.token.push_str(text);
+        } else if let Some(Value::String(string)) = self.last(root) {
+            string.push_str(text);
+        }
+    }
+
+    fn in_word(&mut self, root: &mut Value, rest: &str) -> usize {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+        let end = rest.find(|c| !is_part(c));
+        self.token.push_str(&rest[..end.unwrap_or(rest.len())]);
+        if end.is_some() {
+            // Followed by something else, so it is complete.
+            self.state = match serde_json::from_str(&self.token) {
+                Ok(value) => {
+                    self.show_word(root, value);
+                    State::CommaOrEnd
+                }
+                Err(_) => State::Done,
+            };
+            self.token.clear();
+        }
+        end.unwrap_or(rest.len())
+    }
+
+    fn show_word(&mut self, root: &mut Value, value: Value) {
+        if self.word_is_shown {
+            if let Some(last) = self.last(root) {
+                *last = value;
+            }
+        } else {
+            self.insert(root, value);
+            self.word_is_shown = true;
+        }
+    }
+
+    /// The innermost open container.
+    fn container<'a>(&self, root: &'a mut Value) -> Option<&'a mut Value> {
+        let parents = self.open.len().saturating_sub(1);
+        self.open[..parents]
+            .iter()
+            .try_fold(root, |value, container| last_of(value, container))
+    }
+
+    /// The value added last to the innermost container.
+    fn last<'a>(&self, root: &'a mut Value) -> Option<&'a mut Value> {
+        last_of(self.container(root)?, self.open.last()?)
+    }
+
+    fn insert(&self, root: &mut Value, value: Value) {
+        match (self.container(root), self.open.last()) {
+            (Some(Value::Object(map)), Some(Container::Object(key))) => {
+                map.insert(key.clone(), value);
+            }
+            (Some(Value::Array(array)), Some(Container::Array)) => array.push(value),
+            // The caller handed in another value than last time.
+            _ => {}
+        }
+    }
+}
+
+fn utf16_unit(digits: &str, start: usize) -> Option<u16> {
+    u16::from_str_radix(digits.get(start..start + 4)?, 16).ok()
+}
+
+fn last_of<'a>(value: &'a mut Value, container: &Container) -> Option<&'a mut Value> {
+    match container {
+        Container::Object(key) => value.as_object_mut()?.get_mut(key),
+        Container::Array => value.as_array_mut()?.last_mut(),
+    }
+}
+
+/// What an incomplete word is most likely to become.
+fn word_so_far(token: &str) -> Option<Value> {
+    for (word, value) in [
+        ("true", Value::Bool(true)),
+        ("false", Value::Bool(false)),
+        ("null", Value::Null),
+    ] {
+        if word.starts_with(token) {
+            return Some(value);
+        }
+    }
+    let number = token.trim_end_matches(['.', 'e', 'E', '+', '-']);
+    number.parse::<Number>().ok().map(Value::Number)
+}
+
+/// All of it at once: strictly if it is complete, else as far as it goes.
+pub(super) fn parse_object(text: &str) -> Value {
+    if let Ok(map) = serde_json::from_str::<Map<String, Value>>(text) {
+        return Value::Object(map);
+    }
+    let mut root = Value::Object(Map::new());
+    PartialJson::default().push(&mut root, text);
+    root
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn prefixes() {
+        for (text, expected) in [
+            ("", json!({})),
+            ("{", json!({})),
+            ("{\"a", json!({})),
+            ("{\"a\"", json!({})),
+            ("{\"a\":", json!({})),
+            ("{\"a\":\"", json!({"a": ""})),
+            ("{\"a\":\"x\\", json!({"a": "x"})),
+            ("{\"a\":\"x\\n", json!({"a": "x\n"})),
+            ("{\"a\":\"x\\u00e", json!({"a": "x"})),
+            ("{\"a\":t", json!({"a": true})),
+            ("{\"a\":fal", json!({"a": false})),
+            ("{\"a\":n", json!({"a": null})),
+            ("{\"a\":-", json!({})),
+            ("{\"a\":-1.", json!({"a": -1})),
+            ("{\"a\":1.5e", json!({"a": 1.5})),
+            ("{\"a\":[1, 23", json!({"a": [1, 23]})),
+            ("{\"a\":[{\"b\":[", json!({"a": [{"b": []}]})),
+            ("{\"a\":{\"b\":1},", json!({"a": {"b": 1}})),
+        ] {
+            assert_eq!(parse_object(text), expected, "{text}");
+        }
+    }
+
+    const SAMPLE: &str = r#" { "path" : "src/ä\"\\\/\b\f\n\r\t\u00e9\ud83e\udd80.rs", "n": [0, -1.5e+3, 18446744073709551615],
+        "deep": {"a": [[], {}, [{"b": null}], true, false]}, "": "", "path2": "x", "n": 7, "last": 12 } "#;
+
+    #[test]
+    fn a_complete_text_is_what_serde_json_says_wherever_it_was_cut() {
+        let expected: Value = serde_json::from_str(SAMPLE).unwrap();
+        for cut in (0..=SAMPLE.len()).filter(|cut| SAMPLE.is_char_boundary(*cut)) {
+            let mut parser = PartialJson::default();
+            let mut root = json!({});
+            parser.push(&mut root, &SAMPLE[..cut]);
+            parser.push(&mut root, &SAMPLE[cut..]);
+            assert_eq!(root, expected, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn piece_by_piece_is_the_same_as_all_at_once() {
+        let mut parser = PartialJson::default();
+        let mut root = json!({});
+        for (at, c) in SAMPLE.char_indices() {
+            parser.push(&mut root, c.encode_utf8(&mut [0; 4]));
+            let mut whole = json!({});
+            PartialJson::default().push(&mut whole, &SAMPLE[..at + c.len_utf8()]);
+            assert_eq!(root, whole, "after byte {at}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_keeps_what_came_before() {
+        for (text, expected) in [
+            ("[1]", json!({})),
+            ("null", json!({})),
+            ("\"{}\"", json!({})),
+            ("nonsense", json!({})),
+            ("{\"a\":1 \"b\":2}", json!({"a": 1})),
+            ("{\"a\":tru, \"b\":2}", json!({})),
+            ("{\"a\":[1}", json!({"a": [1]})),
+            ("{\"a\":1}{\"a\":2}", json!({"a": 1})),
+            ("{a:1}", json!({})),
+            // Models do send these; serde_json refuses them.
+            ("{\"a\":\"1\n2\\q\"}", json!({"a": "1\n2q"})),
+            (
+                "{\"a\":\"\\ud83e-\\ud83e\\n\\uzz\"}",
+                json!({"a": "\u{fffd}-\u{fffd}\n\u{fffd}zz"}),
+            ),
+            ("{\"a\":[1,],}", json!({"a": [1]})),
+        ] {
+            assert_eq!(parse_object(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_damage_panics() {
+        let starts = SAMPLE.char_indices().map(|(start, _)| start);
+        for start in starts {
+            for damage in [
+                "\"",
+                "\\",
+                "\\u",
+                "\\ud83e\\",
+                "{",
+                "}",
+                "[",
+                "]",
+                ",",
+                ":",
+                "-",
+                "1e9999",
+                "é",
+            ] {
+                let text = format!("{}{damage}{}", &SAMPLE[..start], &SAMPLE[start..]);
+                let mut parser = PartialJson::default();
+                let mut root = json!({});
+                for c in text.chars() {
+                    parser.push(&mut root, c.encode_utf8(&mut [0; 4]));
+                }
+                assert!(root.is_object(), "{text}");
+                // What serde_json accepts, it understands in the same way.
+                if let Ok(strict) = serde_json::from_str::<Value>(&text) {
+                    assert_eq!(root, strict, "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        let text = format!("{{\"a\":{}", "[".repeat(1_000_000));
+        let mut depth = 0;
+        let mut value = &parse_object(&text)["a"];
+        while let Some(inner) = value.get(0) {
+            depth += 1;
+            value = inner;
+        }
+        assert_eq!(depth, MAX_DEPTH - 2);
+    }
+}

@@ -1,0 +1,139 @@
+//! What the requests of all APIs have in common.
+
+use reqwest::header::HeaderMap;
+
+use super::exchange::set_header;
+use super::failure::Failure;
+use super::message::{ContentBlock, ImageContent, Message, UserContent};
+use super::model::{Model, ThinkingLevel};
+use super::stream::Request;
+
+const DEFAULT_MAX_TOKENS: u64 = 32_000;
+
+/// Stands in for the text of a tool result that is only pictures.
+pub(super) const SEE_IMAGE: &str = "(see attached image)";
+
+/// How long a provider should keep the beginning of the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Retention {
+    Short,
+    Long,
+}
+
+impl Retention {
+    pub(super) fn from_env() -> Self {
+        match std::env::var("PI_CACHE_RETENTION") {
+            Ok(value) if value == "long" => Self::Long,
+            _ => Self::Short,
+        }
+    }
+}
+
+/// Of the answer.
+pub(super) fn max_tokens(request: &Request) -> u64 {
+    match request.options.max_tokens {
+        Some(tokens) if tokens > 0 => tokens,
+        _ => request.model.max_tokens.min(DEFAULT_MAX_TOKENS),
+    }
+}
+
+/// As the model offers it; `None` if it is not to think.
+pub(super) fn thinking_level(request: &Request) -> Option<ThinkingLevel> {
+    let level = request.options.reasoning.unwrap_or(ThinkingLevel::Off);
+    match request.model.clamp_thinking(level) {
+        ThinkingLevel::Off => None,
+        level => Some(level),
+    }
+}
+
+/// Fails if there is none, unless a configured header does its work.
+pub(super) fn api_key(request: &Request) -> Result<Option<&str>, Failure> {
+    let key = request.options.api_key.as_deref().map(str::trim);
+    if let Some(key) = key.filter(|key| !key.is_empty()) {
+        return Ok(Some(key));
+    }
+    let model_headers = request
+        .model
+        .headers
+        .iter()
+        .flat_map(|headers| headers.keys());
+    let mut names = model_headers.chain(request.options.headers.keys());
+    let is_authorised = names.any(|name| {
+        ["authorization", "x-api-key"]
+            .iter()
+            .any(|auth| name.eq_ignore_ascii_case(auth))
+    });
+    match is_authorised {
+        true => Ok(None),
+        false => Err(Failure::NoKey(request.model.provider.clone())),
+    }
+}
+
+/// The endpoint, below the model's base URL.
+pub(super) fn url(model: &Model, path: &str) -> String {
+    let base = model.base_url.trim();
+    format!("{}{path}", base.strip_suffix('/').unwrap_or(base))
+}
+
+/// Everything that configuration adds, weakest first.
+pub(super) fn configured_headers(
+    request: &Request,
+    headers: &mut HeaderMap,
+    own: &[(&str, &str)],
+) -> Result<(), Failure> {
+    for (name, value) in request.model.headers.iter().flatten() {
+        set_header(headers, name, value)?;
+    }
+    if request.model.provider == "github-copilot" {
+        for (name, value) in copilot_headers(&request.messages) {
+            set_header(headers, name, value)?;
+        }
+    }
+    for (name, value) in own {
+        set_header(headers, name, value)?;
+    }
+    for (name, value) in &request.options.headers {
+        set_header(headers, name, value)?;
+    }
+    Ok(())
+}
+
+/// Copilot bills by who asked: the user, or the agent on its own.
+fn copilot_headers(messages: &[Message]) -> Vec<(&'static str, &'static str)> {
+    let by_user = matches!(messages.last(), None | Some(Message::User(_)));
+    let mut headers = vec![
+        ("X-Initiator", if by_user { "user" } else { "agent" }),
+        ("Openai-Intent", "conversation-edits"),
+    ];
+    let has_images = messages.iter().any(|message| match message {
+        Message::User(user) => match &user.content {
+            UserContent::Text(_) => false,
+            UserContent::Blocks(blocks) => has_image(blocks),
+        },
+        Message::ToolResult(result) => has_image(&result.content),
+        Message::Assistant(_) => false,
+    });
+    if has_images {
+        headers.push(("Copilot-Vision-Request", "true"));
+    }
+    headers
+}
+
+pub(super) fn has_image(blocks: &[ContentBlock]) -> bool {
+    images(blocks).next().is_some()
+}
+
+pub(super) fn images(blocks: &[ContentBlock]) -> impl Iterator<Item = &ImageContent> {
+    blocks.iter().filter_map(|block| match block {
+        ContentBlock::Image(image) => Some(image),
+        ContentBlock::Text(_) => None,
+    })
+}
+
+pub(super) fn data_url(image: &ImageContent) -> String {
+    format!("data:{};base64,{}", image.mime_type, image.data)
+}
+
+pub(super) fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}

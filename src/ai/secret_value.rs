@@ -1,0 +1,273 @@
+//! Keys and headers in configuration files need not stand there in the clear: a
+//! value may be a shell command (`!pass show key`) or the name of an environment
+//! variable.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use parking_lot::Mutex;
+use tokio::io::AsyncReadExt;
+use tokio::process::Command;
+use tokio::sync::OnceCell;
+
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+/// A key is short; whoever prints more has made a mistake.
+const OUTPUT_LIMIT: u64 = 1024 * 1024;
+
+type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+/// Where environment variables are read, so that tests can bring their own.
+#[derive(Clone)]
+pub struct Env(Arc<Lookup>);
+
+impl Env {
+    /// The environment of this process.
+    pub fn process() -> Self {
+        Self(Arc::new(|name| std::env::var(name).ok()))
+    }
+
+    pub fn fixed<const N: usize>(variables: [(&str, &str); N]) -> Self {
+        let variables: HashMap<String, String> = variables
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        Self(Arc::new(move |name| variables.get(name).cloned()))
+    }
+
+    /// An empty variable counts as unset.
+    pub fn get(&self, name: &str) -> Option<String> {
+        (self.0)(name).filter(|value| !value.is_empty())
+    }
+}
+
+/// Names the variables only: their values may be keys.
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Env(..)")
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Failed to resolve {what} from shell command: {command} ({reason})")]
+pub struct SecretError {
+    what: String,
+    command: String,
+    reason: String,
+}
+
+/// Turns configured values into what they stand for.
+#[derive(Debug)]
+pub struct SecretValues {
+    env: Env,
+    time_limit: Duration,
+    outputs: Mutex<Outputs>,
+}
+
+/// What commands printed. Failures are not kept: a password manager that was
+/// locked may be open the next time.
+#[derive(Default)]
+struct Outputs(HashMap<String, Arc<OnceCell<String>>>);
+
+impl fmt::Debug for Outputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Outputs({} commands)", self.0.len())
+    }
+}
+
+impl SecretValues {
+    pub fn new(env: Env) -> Self {
+        Self {
+            env,
+            time_limit: TIME_LIMIT,
+            outputs: Mutex::default(),
+        }
+    }
+
+    /// Runs a command every time. `what` is for the error.
+    pub async fn resolve(&self, value: &str, what: &str) -> Result<String, SecretError> {
+        match value.strip_prefix('!') {
+            Some(command) => self.run(command, what).await,
+            None => Ok(self.plain(value)),
+        }
+    }
+
+    /// Runs a command until it succeeds once, and not again in this process.
+    pub async fn resolve_cached(&self, value: &str, what: &str) -> Result<String, SecretError> {
+        let Some(command) = value.strip_prefix('!') else {
+            return Ok(self.plain(value));
+        };
+        let cell = Arc::clone(self.outputs.lock().0.entry(command.to_owned()).or_default());
+        cell.get_or_try_init(|| self.run(command, what))
+            .await
+            .cloned()
+    }
+
+    fn plain(&self, value: &str) -> String {
+        self.env.get(value).unwrap_or_else(|| value.to_owned())
+    }
+
+    async fn run(&self, command: &str, what: &str) -> Result<String, SecretError> {
+        let failed = |reason: String| SecretError {
+            what: what.to_owned(),
+            command: command.to_owned(),
+            reason,
+        };
+        match tokio::time::timeout(self.time_limit, output_of(command)).await {
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(reason)) => Err(failed(reason)),
+            Err(_) => Err(failed(format!(
+                "no answer within {} s",
+                self.time_limit.as_secs_f32()
+            ))),
+        }
+    }
+}
+
+/// Kills the command with everything it started, unless it has ended.
+struct Running(Option<Pid>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // The only failure is that the group is gone, which is what we want.
+            killpg(group, Signal::SIGKILL).ok();
+        }
+    }
+}
+
+/// Its stderr goes nowhere: it may hold parts of the secret.
+async fn output_of(command: &str) -> Result<String, String> {
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", command])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("cannot start /bin/sh: {error}"))?;
+    let id = child.id().and_then(|id| i32::try_from(id).ok());
+    let mut running = Running(id.map(Pid::from_raw));
+
+    let mut output = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        let mut limited = stdout.take(OUTPUT_LIMIT + 1);
+        let read = limited.read_to_end(&mut output).await;
+        read.map_err(|error| format!("cannot read its output: {error}"))?;
+    }
+    if output.len() as u64 > OUTPUT_LIMIT {
+        return Err(format!("it printed more than {OUTPUT_LIMIT} bytes"));
+    }
+    let status = child.wait().await;
+    running.0 = None;
+    let status = status.map_err(|error| format!("cannot wait for it: {error}"))?;
+    if !status.success() {
+        return Err(status.to_string());
+    }
+    let text = String::from_utf8(output).map_err(|_| "its output is not UTF-8".to_owned())?;
+    match text.trim() {
+        "" => Err("it printed nothing".to_owned()),
+        text => Ok(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const WHAT: &str = "API key for provider \"x\"";
+
+    fn values() -> SecretValues {
+        SecretValues::new(Env::fixed([("MY_KEY", "from-env"), ("EMPTY", "")]))
+    }
+
+    #[tokio::test]
+    async fn a_value_is_a_variable_if_there_is_one_of_that_name_else_itself() {
+        for (value, expected) in [
+            ("MY_KEY", "from-env"),
+            ("EMPTY", "EMPTY"),
+            ("sk-literal", "sk-literal"),
+        ] {
+            assert_eq!(values().resolve(value, WHAT).await.unwrap(), expected);
+            assert_eq!(
+                values().resolve_cached(value, WHAT).await.unwrap(),
+                expected
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_command_gives_its_trimmed_output() {
+        let value = values().resolve("!printf ' a b \\n\\n'", WHAT).await;
+        assert_eq!(value.unwrap(), "a b");
+    }
+
+    #[tokio::test]
+    async fn only_the_cached_way_runs_a_command_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let command = format!("!echo x >> '{0}'; wc -l < '{0}'", log.display());
+        let values = values();
+        let mut seen = Vec::new();
+        for _ in 0..2 {
+            seen.push(values.resolve_cached(&command, WHAT).await.unwrap());
+        }
+        for _ in 0..2 {
+            seen.push(values.resolve(&command, WHAT).await.unwrap());
+        }
+        assert_eq!(seen, ["1", "1", "2", "3"]);
+        assert_eq!(fs::read_to_string(log).unwrap(), "x\nx\nx\n");
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_tried_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("key");
+        let command = format!("!cat '{}'", file.display());
+        let values = values();
+        let error = values.resolve_cached(&command, WHAT).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "Failed to resolve API key for provider \"x\" from shell command: \
+                 cat '{}' (exit status: 1)",
+                file.display()
+            )
+        );
+        fs::write(&file, "k\n").unwrap();
+        assert_eq!(values.resolve_cached(&command, WHAT).await.unwrap(), "k");
+    }
+
+    #[tokio::test]
+    async fn silence_is_a_failure() {
+        let error = values().resolve("!true", WHAT).await.unwrap_err();
+        assert!(error.to_string().ends_with("true (it printed nothing)"));
+    }
+
+    #[tokio::test]
+    async fn a_command_that_hangs_is_killed_with_its_children() {
+        let dir = tempfile::tempdir().unwrap();
+        let pid_file = dir.path().join("pid");
+        let mut values = values();
+        values.time_limit = Duration::from_millis(300);
+        let command = format!("!sleep 600 & echo $! > '{}'; wait", pid_file.display());
+        let error = values.resolve(&command, WHAT).await.unwrap_err();
+        assert!(error.to_string().ends_with("(no answer within 0.3 s)"));
+        let pid = fs::read_to_string(pid_file).unwrap();
+        let status = format!("/proc/{}/status", pid.trim());
+        // Gone, or a zombie until init has collected it.
+        let mut tries = 0;
+        while fs::read_to_string(&status).is_ok_and(|text| !text.contains("State:\tZ")) {
+            tries += 1;
+            assert!(tries < 200, "the child still lives");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! How an answer arrives: a request goes in, a stream of growing messages comes
+//! out, whatever the provider.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use indexmap::IndexMap;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::message::{AssistantBlock, AssistantMessage, Message, ToolCall};
+use super::model::{Model, ThinkingBudgets, ThinkingLevel};
+
+/// Everything one call of a model needs.
+#[derive(Clone)]
+pub struct Request {
+    pub model: Arc<Model>,
+    pub system_prompt: Option<String>,
+    pub messages: Vec<Message>,
+    pub tools: Vec<ToolSpec>,
+    pub options: StreamOptions,
+    /// Cancelling it ends the stream with stop reason `aborted`, and drops the
+    /// connection.
+    pub cancel: CancellationToken,
+}
+
+/// A tool as a model sees it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    /// JSON schema of the arguments.
+    pub parameters: Value,
+}
+
+#[derive(Clone, Default)]
+pub struct StreamOptions {
+    pub api_key: Option<String>,
+    /// In addition to the model's own.
+    pub headers: IndexMap<String, String>,
+    /// `None` is `Off`.
+    pub reasoning: Option<ThinkingLevel>,
+    pub thinking_budgets: ThinkingBudgets,
+    /// Default: the lesser of the model's limit and 32,000.
+    pub max_tokens: Option<u64>,
+    pub temperature: Option<f64>,
+    /// Lets providers keep a prompt cache per session.
+    pub session_id: Option<String>,
+    pub hooks: Option<Arc<dyn StreamHooks>>,
+}
+
+/// What the outside may see and change of the HTTP exchange.
+#[async_trait]
+pub trait StreamHooks: Send + Sync {
+    /// The provider's own request body, just before it is sent; the answer is
+    /// sent in its place.
+    async fn payload(&self, model: &Model, payload: Value) -> Value;
+    /// Status and headers (names in lower case), before the body is read.
+    async fn response(&self, model: &Model, status: u16, headers: &IndexMap<String, String>);
+}
+
+/// One step of an answer. Serialised as `assistantMessageEvent` of
+/// `message_update`, there with `partial` added.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+pub enum AssistantEvent {
+    Start,
+    TextStart {
+        content_index: usize,
+    },
+    TextDelta {
+        content_index: usize,
+        delta: String,
+    },
+    TextEnd {
+        content_index: usize,
+        content: String,
+    },
+    ThinkingStart {
+        content_index: usize,
+    },
+    ThinkingDelta {
+        content_index: usize,
+        delta: String,
+    },
+    ThinkingEnd {
+        content_index: usize,
+        content: String,
+    },
+    #[serde(rename = "toolcall_start")]
+    ToolCallStart {
+        content_index: usize,
+    },
+    #[serde(rename = "toolcall_delta")]
+    ToolCallDelta {
+        content_index: usize,
+        delta: String,
+    },
+    #[serde(rename = "toolcall_end")]
+    ToolCallEnd {
+        content_index: usize,
+        #[serde(serialize_with = "as_block")]
+        tool_call: ToolCall,
+    },
+}
+
+/// With its `type`, as it stands in the message.
+fn as_block<S: Serializer>(call: &ToolCall, serializer: S) -> Result<S::Ok, S::Error> {
+    AssistantBlock::ToolCall(call.clone()).serialize(serializer)
+}
+
+/// What an [`AssistantStream`] yields.
+#[derive(Clone, Debug)]
+pub enum StreamItem {
+    /// Something was added; `partial` is the message so far.
+    Event {
+        event: AssistantEvent,
+        partial: Arc<AssistantMessage>,
+    },
+    /// The last item, always there. Failures are not an error of the stream:
+    /// the message then has stop reason `error` or `aborted`, the text that
+    /// says why, and whatever had arrived.
+    Done(Arc<AssistantMessage>),
+}
+
+/// Bounded: a provider waits for a slow reader.
+pub struct AssistantStream {
+    items: mpsc::Receiver<StreamItem>,
+}
+
+impl AssistantStream {
+    pub const CAPACITY: usize = 64;
+
+    /// The two ends. The writer sends [`StreamItem::Done`] exactly once, last.
+    pub fn channel() -> (mpsc::Sender<StreamItem>, Self) {
+        let (sender, items) = mpsc::channel(Self::CAPACITY);
+        (sender, Self { items })
+    }
+
+    /// What has arrived, at most `limit` items; waits for the first. Empty after
+    /// `Done`.
+    pub async fn next_many(&mut self, limit: usize) -> Vec<StreamItem> {
+        let mut items = Vec::new();
+        self.items.recv_many(&mut items, limit).await;
+        items
+    }
+
+    /// `None` after `Done`, or if the writer died without it (a bug).
+    pub async fn next(&mut self) -> Option<StreamItem> {
+        self.items.recv().await
+    }
+}
+
+/// One wire API, such as `anthropic-messages`. Later also APIs that extensions
+/// bring (`registerProvider` with `streamSimple`).
+pub trait Api: Send + Sync {
+    /// Never fails and never blocks; see [`StreamItem::Done`].
+    fn stream(&self, request: Request) -> AssistantStream;
+}

@@ -1,0 +1,359 @@
+//! What extensions may do with the session (see [`Actions`]).
+
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::AgentSession;
+use super::prompt::{Behavior, PromptRequest, Source, custom};
+use super::run::NewRun;
+use crate::agent::event::Event;
+use crate::agent::queue::Delivery;
+use crate::ai::message::{ContentBlock, ImageContent, UserContent};
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::extensions::actions::{
+    ActionError, ActionResult, Actions, Cancelled, ContextUsage, CustomMessageInput, DeliverAs,
+    SendOptions,
+};
+
+#[async_trait]
+impl Actions for AgentSession {
+    async fn emit(&self, event: Event) {
+        self.tell(event).await;
+    }
+
+    fn has_ui(&self) -> bool {
+        self.config.has_ui
+    }
+
+    fn mode(&self) -> &'static str {
+        self.config.mode
+    }
+
+    fn cwd(&self) -> String {
+        AgentSession::cwd(self).display().to_string()
+    }
+
+    fn model(&self) -> Option<Arc<Model>> {
+        AgentSession::model(self)
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.is_busy()
+    }
+
+    fn has_pending_messages(&self) -> bool {
+        !self.state.lock().queues.is_empty()
+    }
+
+    fn run(&self) -> Option<u64> {
+        self.state.lock().run.as_ref().map(|run| run.id)
+    }
+
+    fn abort(&self) {
+        self.abort_run();
+    }
+
+    fn shutdown(&self) {
+        self.leave.send_replace(true);
+    }
+
+    fn context_usage(&self) -> Option<ContextUsage> {
+        self.usage()
+    }
+
+    fn system_prompt(&self) -> String {
+        self.system_prompt_text()
+    }
+
+    fn send_message(&self, message: CustomMessageInput, options: SendOptions) -> ActionResult<()> {
+        let message = Arc::new(custom(message));
+        let session = self.arc();
+        if options.deliver_as == Some(DeliverAs::NextTurn) {
+            self.state.lock().next_turn.push(message);
+            return Ok(());
+        }
+        let delivery = options.deliver_as.and_then(DeliverAs::delivery);
+        let message = match self.queue_if_busy(delivery.unwrap_or(Delivery::Steer), message) {
+            Ok(()) => return Ok(()),
+            Err(message) => message,
+        };
+        if options.trigger_turn {
+            return self
+                .start_run(NewRun::of(vec![message]))
+                .map(drop)
+                .map_err(|error| ActionError::new(error.to_string()));
+        }
+        self.state
+            .lock()
+            .say(message.clone())
+            .map_err(|error| ActionError::new(error.to_string()))?;
+        self.spawn(async move { session.announce(message).await });
+        Ok(())
+    }
+
+    fn send_user_message(
+        &self,
+        content: UserContent,
+        deliver_as: Option<DeliverAs>,
+    ) -> ActionResult<()> {
+        let (text, images) = match content {
+            UserContent::Text(text) => (text, Vec::new()),
+            UserContent::Blocks(blocks) => split(blocks),
+        };
+        let delivery = deliver_as.and_then(DeliverAs::delivery);
+        let request = PromptRequest {
+            text,
+            images,
+            source: Source::Extension,
+            while_busy: delivery.map_or(Behavior::Refuse, Behavior::Queue),
+            commands: false,
+        };
+        // An error means that the session has ended.
+        let _ = self.said.send(request);
+        Ok(())
+    }
+
+    fn append_entry(&self, custom_type: &str, data: Option<Value>) -> ActionResult<()> {
+        let mut state = self.state.lock();
+        stored(state.session.append_custom(custom_type, data.as_ref()))
+    }
+
+    fn set_session_name(&self, name: &str) -> ActionResult<()> {
+        stored(self.state.lock().session.append_session_info(name))
+    }
+
+    fn session_name(&self) -> Option<String> {
+        self.state.lock().session.name().map(str::to_string)
+    }
+
+    fn set_label(&self, entry: &str, label: Option<&str>) -> ActionResult<()> {
+        stored(self.state.lock().session.append_label(entry, label))
+    }
+
+    fn active_tools(&self) -> Vec<String> {
+        self.state.lock().active_tools.clone()
+    }
+
+    fn set_active_tools(&self, names: Vec<String>) {
+        self.activate_tools(names);
+    }
+
+    fn all_tools(&self) -> Value {
+        self.describe_tools()
+    }
+
+    fn commands(&self) -> Value {
+        AgentSession::commands(self)
+    }
+
+    fn tools_changed(&self) {
+        self.refresh_tools();
+    }
+
+    fn thinking_level(&self) -> ThinkingLevel {
+        AgentSession::thinking_level(self)
+    }
+
+    fn set_thinking_level(&self, level: ThinkingLevel) {
+        AgentSession::set_thinking_level(self, level);
+    }
+
+    fn session_since(&self, id: &str, since: usize) -> String {
+        let state = self.state.lock();
+        let session = &state.session;
+        let entries = session.entries();
+        let since = match session.id() == id {
+            true => since.min(entries.len()),
+            false => 0,
+        };
+        // The entries are JSON already.
+        let raw: Vec<&str> = entries[since..].iter().map(|entry| &*entry.raw).collect();
+        let path = session.path();
+        let dir = path.and_then(|path| path.parent()).unwrap_or(session.cwd());
+        format!(
+            "{{\"id\":{},\"cwd\":{},\"dir\":{},\"file\":{},\"header\":{},\"leafId\":{},\
+             \"entries\":[{}]}}",
+            json!(session.id()),
+            json!(session.cwd()),
+            json!(dir),
+            path.map_or_else(|| "null".to_string(), |path| json!(path).to_string()),
+            session.header().raw,
+            json!(session.leaf_id()),
+            raw.join(",")
+        )
+    }
+
+    fn session_context(&self) -> String {
+        let context = self.state.lock().session.build_context();
+        let model = context
+            .model
+            .map(|model| json!({ "provider": model.provider, "modelId": model.model_id }));
+        json!({
+            "messages": context.messages,
+            "thinkingLevel": context.thinking_level.unwrap_or_else(|| "off".into()),
+            "model": model,
+        })
+        .to_string()
+    }
+
+    fn models(&self, question: &str, args: &Value) -> ActionResult<Value> {
+        let text = |member: &str| {
+            args.get(member)
+                .and_then(Value::as_str)
+                .ok_or_else(|| ActionError::new(format!("models.{question}: {member} is missing")))
+        };
+        let models = &self.models;
+        Ok(match question {
+            "find" => json!(models.find(text("provider")?, text("id")?)),
+            "all" => json!(models.all()),
+            "available" => json!(models.available()),
+            "error" => json!(models.error()),
+            "providers" => json!(models.providers()),
+            "ofProvider" => json!(models.models_of(text("provider")?)),
+            "hasAuth" => json!(models.has_auth(text("provider")?)),
+            "refresh" => {
+                models.reload();
+                Value::Null
+            }
+            _ => {
+                return Err(ActionError::new(format!(
+                    "models.{question} is not supported by this version of pi yet"
+                )));
+            }
+        })
+    }
+
+    async fn credentials(&self, provider: &str, id: Option<&str>) -> ActionResult<Value> {
+        let model = match id {
+            Some(id) => self.models.find(provider, id),
+            None => self.models.models_of(provider).first().cloned(),
+        };
+        let Some(model) = model else {
+            return Ok(match id {
+                Some(id) => {
+                    json!({ "ok": false, "error": format!("Model not found: {provider}/{id}") })
+                }
+                None => Value::Null,
+            });
+        };
+        let credentials = self.models.credentials(&model).await;
+        Ok(match (credentials, id) {
+            (Ok(found), Some(_)) => {
+                json!({ "ok": true, "apiKey": found.api_key, "headers": found.headers })
+            }
+            (Ok(found), None) => json!(found.api_key),
+            (Err(error), Some(_)) => json!({ "ok": false, "error": error.to_string() }),
+            (Err(_), None) => Value::Null,
+        })
+    }
+
+    async fn set_model(&self, provider: &str, id: &str) -> ActionResult<bool> {
+        if !self.models.has_auth(provider) {
+            return Ok(false);
+        }
+        let set = AgentSession::set_model(self, provider, id).await;
+        set.map(|_| true).map_err(ActionError::new)
+    }
+
+    async fn wait_for_idle(&self) {
+        self.wait_idle().await;
+    }
+
+    // What replaces the session runs on a task of its own: it must end even if the
+    // extension that asked for it goes with the old set.
+
+    async fn new_session(&self, parent: Option<String>) -> ActionResult<Cancelled> {
+        let session = self.arc();
+        let parent = parent.map(PathBuf::from);
+        cancelled(
+            self.apart(async move { session.new_session(parent).await })
+                .await,
+        )
+    }
+
+    async fn switch_session(&self, path: String) -> ActionResult<Cancelled> {
+        let session = self.arc();
+        let switch = async move { session.switch_session(path.as_ref()).await };
+        cancelled(self.apart(switch).await)
+    }
+
+    async fn fork(&self, entry: String, position: Option<String>) -> ActionResult<Cancelled> {
+        if let Some(position) = position.filter(|position| position != "before") {
+            return Err(ActionError::new(format!(
+                "ctx.fork() with position \"{position}\" is not supported by this version of pi \
+                 yet; \"before\" is"
+            )));
+        }
+        let session = self.arc();
+        let fork = async move { session.fork(&entry).await.map(|text| text.is_some()) };
+        cancelled(self.apart(fork).await)
+    }
+
+    async fn reload(&self) -> ActionResult<()> {
+        let session = self.arc();
+        let reload = async move { session.reload().await.map(|_| ()) };
+        self.apart(reload).await.map_err(ActionError::new)
+    }
+}
+
+/// What extensions say in the user's place, one after the other.
+pub(super) async fn say_in_turn(
+    session: Weak<AgentSession>,
+    mut said: mpsc::UnboundedReceiver<PromptRequest>,
+) {
+    while let Some(request) = said.recv().await {
+        let Some(session) = session.upgrade() else {
+            return;
+        };
+        if let Err(error) = session.prompt(request).await.map(drop) {
+            session
+                .report("<runtime>", "send_user_message", error)
+                .await;
+        }
+    }
+}
+
+impl AgentSession {
+    /// JavaScript's thread has a runtime of its own; the session's work belongs
+    /// on the program's.
+    fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> tokio::task::JoinHandle<T> {
+        self.handle.spawn(work)
+    }
+
+    async fn apart<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, String>> + Send + 'static,
+    ) -> Result<T, String> {
+        self.spawn(work)
+            .await
+            .unwrap_or_else(|error| Err(error.to_string()))
+    }
+}
+
+fn stored<T>(result: Result<T, crate::session::SessionError>) -> ActionResult<()> {
+    result
+        .map(|_| ())
+        .map_err(|error| ActionError::new(error.to_string()))
+}
+
+fn cancelled(done: Result<bool, String>) -> ActionResult<Cancelled> {
+    done.map(|done| Cancelled { cancelled: !done })
+        .map_err(ActionError::new)
+}
+
+/// Texts joined with newlines, and pictures.
+fn split(blocks: Vec<ContentBlock>) -> (String, Vec<ImageContent>) {
+    let text = crate::ai::message::join_text(&blocks);
+    let images = blocks.into_iter().filter_map(|block| match block {
+        ContentBlock::Image(image) => Some(image),
+        ContentBlock::Text(_) => None,
+    });
+    (text, images.collect())
+}

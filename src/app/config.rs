@@ -1,0 +1,64 @@
+//! What a session is started with: what the command line said, in our words.
+
+use std::path::PathBuf;
+
+use crate::ai::model::ThinkingLevel;
+use crate::extensions::ConsoleSink;
+use crate::resources::paths::Paths;
+use crate::resources::prompt_files::PromptFlags;
+
+pub struct AppConfig {
+    /// The folder to work in, the user's home, and `~/.pi/agent`.
+    pub paths: Paths,
+    /// `interactive`, `rpc`, `json` or `print`: what extensions are told.
+    pub mode: &'static str,
+    /// Whether extensions can ask somebody.
+    pub has_ui: bool,
+    pub session: SessionTarget,
+    /// Overrides the setting `sessionDir`.
+    pub session_dir: Option<PathBuf>,
+    pub model: ModelChoice,
+    pub tools: ToolChoice,
+    pub prompt: PromptFlags,
+    /// `--no-context-files`
+    pub no_context_files: bool,
+    /// `-e`, in order.
+    pub extensions: Vec<String>,
+    /// `--no-extensions`: only those of `extensions` are loaded.
+    pub discover_extensions: bool,
+    /// Options that are not ours: extensions may have registered them.
+    pub flags: Vec<(String, Option<String>)>,
+    pub console: ConsoleSink,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionTarget {
+    New,
+    /// `--continue`
+    Recent,
+    /// `--session`: a file or the beginning of an id.
+    Named(String),
+    /// `--fork`: a file or the beginning of an id, copied.
+    ForkOf(String),
+    /// `--no-session`
+    InMemory,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ModelChoice {
+    pub provider: Option<String>,
+    /// A pattern, possibly with `:<thinking>`.
+    pub model: Option<String>,
+    pub thinking: Option<ThinkingLevel>,
+    /// `--models`
+    pub scope: Vec<String>,
+    pub api_key: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolChoice {
+    /// `--tools`: these built-in tools and no others.
+    pub only: Option<Vec<String>>,
+    /// `--no-tools`
+    pub none: bool,
+}

@@ -1,0 +1,208 @@
+//! The model that answers, and how hard it thinks: chosen by the user, a client
+//! or an extension, and remembered for the next session.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::AgentSession;
+use super::prompt::PromptError;
+use super::run::object;
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::ai::select::{self, SelectError, SessionChoice, StartOptions};
+
+/// What `cycle_model` answers.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CycledModel {
+    pub model: Arc<Model>,
+    pub thinking_level: ThinkingLevel,
+    /// Whether the models of `--models` were gone through, not all.
+    pub is_scoped: bool,
+}
+
+impl AgentSession {
+    /// The model that a session begins with: the command line's, the session's
+    /// own, the settings', or the first that can be used. Also what the session
+    /// says, and what it was set to.
+    pub(super) fn choose_model(&self) -> Result<(), SelectError> {
+        let choice = &self.config.model;
+        let cli = choice
+            .model
+            .as_deref()
+            .map(|pattern| select::cli_model(&self.models, choice.provider.as_deref(), pattern))
+            .transpose()?;
+        let values = self.settings.values();
+        let patterns = match choice.scope.as_slice() {
+            [] => values.enabled_models.clone().unwrap_or_default(),
+            given => given.to_vec(),
+        };
+        let scope = select::scope(&self.models, &patterns);
+        let context = self.state.lock().session.build_context();
+        let previous = (!context.messages.is_empty()).then(|| SessionChoice {
+            model: context.model.map(|model| (model.provider, model.model_id)),
+            thinking: context
+                .thinking_level
+                .as_deref()
+                .and_then(ThinkingLevel::parse),
+        });
+        let start = select::start(
+            &self.models,
+            &StartOptions {
+                cli: cli.as_ref(),
+                cli_thinking: choice.thinking,
+                scope: &scope.models,
+                session: previous.as_ref(),
+                default_model: values
+                    .default_provider
+                    .as_deref()
+                    .zip(values.default_model.as_deref()),
+                default_thinking: values.default_thinking_level,
+            },
+        );
+        {
+            let mut notes = self.notes.lock();
+            notes.extend(cli.and_then(|cli| cli.warning));
+            notes.extend(scope.warnings);
+            notes.extend(start.fallback);
+            let warnings = context.warnings.iter().map(ToString::to_string);
+            notes.extend(warnings);
+        }
+        let mut state = self.state.lock();
+        state.context = context.messages;
+        state.model = start.model;
+        state.thinking = start.thinking;
+        state.scope = scope.models;
+        let fresh = previous.is_none();
+        if let Some(error) = fresh.then(|| state.begin().err()).flatten() {
+            self.notes.lock().push(error.to_string());
+        }
+        Ok(())
+    }
+
+    pub fn model(&self) -> Option<Arc<Model>> {
+        self.state.lock().model.clone()
+    }
+
+    /// For the next run on, and as the default of new sessions.
+    pub async fn set_model(&self, provider: &str, id: &str) -> Result<Arc<Model>, String> {
+        let model = self
+            .models
+            .find(provider, id)
+            .filter(|model| self.models.has_auth(&model.provider))
+            .ok_or_else(|| format!("Model not found: {provider}/{id}"))?;
+        self.use_model(model.clone(), "set").await?;
+        Ok(model)
+    }
+
+    /// The next one of those that can be used; `None` if there is no other.
+    pub async fn cycle_model(&self) -> Result<Option<CycledModel>, String> {
+        let scope = self.state.lock().scope.clone();
+        let is_scoped = !scope.is_empty();
+        let models = match is_scoped {
+            true => scope.into_iter().map(|one| one.model).collect(),
+            false => self.models.available(),
+        };
+        if models.len() < 2 {
+            return Ok(None);
+        }
+        let current = self.model();
+        let position = current.and_then(|current| {
+            let same = |model: &Arc<Model>| model.reference() == current.reference();
+            models.iter().position(same)
+        });
+        let next = position.map_or(0, |position| (position + 1) % models.len());
+        let model = models[next].clone();
+        self.use_model(model.clone(), "cycle").await?;
+        Ok(Some(CycledModel {
+            model,
+            thinking_level: self.thinking_level(),
+            is_scoped,
+        }))
+    }
+
+    async fn use_model(&self, model: Arc<Model>, source: &str) -> Result<(), String> {
+        let previous = {
+            let mut state = self.state.lock();
+            state
+                .session
+                .append_model_change(&model.provider, &model.id)
+                .map_err(|error| error.to_string())?;
+            state.model.replace(model.clone())
+        };
+        self.saved(self.settings.set_default_model(&model.provider, &model.id));
+        // The new model may not think as hard.
+        self.set_thinking_level(self.thinking_level());
+        let changed = previous
+            .as_ref()
+            .is_none_or(|previous| previous.reference() != model.reference());
+        if changed {
+            let event = || {
+                object(json!({
+                    "type": "model_select",
+                    "model": model,
+                    "previousModel": previous,
+                    "source": source,
+                }))
+            };
+            let cancel = self.run_cancel();
+            self.extensions.notify("model_select", event, &cancel).await;
+        }
+        Ok(())
+    }
+
+    pub fn thinking_level(&self) -> ThinkingLevel {
+        self.state.lock().thinking
+    }
+
+    /// Lowered to what the model can do.
+    pub fn set_thinking_level(&self, level: ThinkingLevel) {
+        let level = {
+            let mut state = self.state.lock();
+            let level = match &state.model {
+                Some(model) => model.clamp_thinking(level),
+                None => level,
+            };
+            if level == state.thinking {
+                return;
+            }
+            state.thinking = level;
+            if let Err(error) = state.session.append_thinking_level_change(level.as_str()) {
+                tracing::warn!("{error}");
+            }
+            level
+        };
+        self.saved(self.settings.set_default_thinking_level(level));
+    }
+
+    /// The next level that the model offers; `None` if it offers only one.
+    pub fn cycle_thinking_level(&self) -> Option<ThinkingLevel> {
+        let model = self.model()?;
+        let levels = model.thinking_levels();
+        if levels.len() < 2 {
+            return None;
+        }
+        let current = self.thinking_level();
+        let position = levels.iter().position(|level| *level == current);
+        let next = levels[position.map_or(0, |position| (position + 1) % levels.len())];
+        self.set_thinking_level(next);
+        Some(next)
+    }
+
+    /// There is a model, and something to present to its provider.
+    pub(super) async fn check_model(&self) -> Result<(), PromptError> {
+        let model = self.model().ok_or_else(|| self.no_model())?;
+        if self.models.has_auth(&model.provider) {
+            return Ok(());
+        }
+        match self.models.credentials(&model).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(PromptError::Auth(error.to_string())),
+        }
+    }
+
+    pub(super) fn no_model(&self) -> PromptError {
+        PromptError::NoModel(self.models.no_model_text())
+    }
+}

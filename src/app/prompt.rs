@@ -1,0 +1,312 @@
+//! The way of a prompt from a mode to the agent: extension commands, `input`
+//! handlers, queues, `before_agent_start`.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::AgentSession;
+use super::run::{NewRun, object};
+use crate::agent::AgentMessage;
+use crate::agent::queue::Delivery;
+use crate::ai::message::{ImageContent, UserMessage, now};
+use crate::extensions::Emission;
+use crate::extensions::actions::CustomMessageInput;
+use crate::session::message::CustomMessage;
+
+/// Who says it; the `input` event tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Interactive,
+    Rpc,
+    Extension,
+}
+
+impl Source {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Interactive => "interactive",
+            Self::Rpc => "rpc",
+            Self::Extension => "extension",
+        }
+    }
+}
+
+/// What to do while the agent is at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behavior {
+    Refuse,
+    Queue(Delivery),
+}
+
+#[derive(Clone, Debug)]
+pub struct PromptRequest {
+    pub text: String,
+    pub images: Vec<ImageContent>,
+    pub source: Source,
+    pub while_busy: Behavior,
+    /// Whether `/name` runs commands.
+    pub commands: bool,
+}
+
+/// The prompt was accepted. The agent begins when this is dropped, so that an
+/// answer to whoever asked can come before the first event.
+#[must_use]
+pub struct Accepted {
+    _gate: Option<oneshot::Sender<()>>,
+}
+
+impl Accepted {
+    /// Queued, or dealt with: there is nothing to hold back.
+    fn done() -> Self {
+        Self { _gate: None }
+    }
+
+    pub(super) fn gate() -> (Self, oneshot::Receiver<()>) {
+        let (gate, go) = oneshot::channel();
+        (Self { _gate: Some(gate) }, go)
+    }
+}
+
+/// Why nothing was asked of the model.
+#[derive(Debug, thiserror::Error)]
+pub enum PromptError {
+    #[error(
+        "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue \
+         the message."
+    )]
+    Busy,
+    #[error("Operation aborted")]
+    Aborted,
+    #[error("{0}")]
+    NoModel(String),
+    #[error("{0}")]
+    Auth(String),
+    #[error(
+        "The model {model} speaks the API \"{api}\", which this version of pi does not support yet"
+    )]
+    UnknownApi { model: String, api: String },
+    #[error(
+        "Extension command \"/{0}\" cannot be queued. Use prompt() or execute the command when \
+         not streaming."
+    )]
+    CommandCannotWait(String),
+}
+
+impl AgentSession {
+    /// Returns when the prompt was accepted, queued or dealt with by an
+    /// extension; what comes after are events.
+    pub async fn prompt(&self, request: PromptRequest) -> Result<Accepted, PromptError> {
+        // One that comes while the session is being replaced is for the new one.
+        drop(self.replacing.lock().await);
+        let cancel = self.waiting.lock().clone();
+        if request.commands {
+            let command = self.run_command(&request.text);
+            let ran = tokio::select! {
+                ran = command => ran,
+                () = cancel.cancelled() => return Err(PromptError::Aborted),
+            };
+            if ran {
+                return Ok(Accepted::done());
+            }
+        }
+        let Some((text, images)) = self.ask_input_handlers(&request, &cancel).await? else {
+            return Ok(Accepted::done());
+        };
+        let text = match request.commands {
+            true => self.expand(text).await,
+            false => text,
+        };
+        let mut message = Arc::new(AgentMessage::User(UserMessage::new(
+            text.clone(),
+            images.clone(),
+        )));
+        if self.is_busy() {
+            let Behavior::Queue(delivery) = request.while_busy else {
+                return Err(PromptError::Busy);
+            };
+            match self.queue_if_busy(delivery, message) {
+                Ok(()) => {
+                    self.queue_changed().await;
+                    return Ok(Accepted::done());
+                }
+                // It has ended just now.
+                Err(unqueued) => message = unqueued,
+            }
+        }
+        self.flush_bash().await;
+        self.check_model().await?;
+        let mut prompts = vec![message.clone()];
+        let base = self.system_prompt_text();
+        let started = self
+            .before_agent_start(&text, &images, &base, &cancel)
+            .await;
+        if started.aborted {
+            return Err(PromptError::Aborted);
+        }
+        let system_prompt = started
+            .event
+            .get("systemPrompt")
+            .and_then(|prompt| prompt.as_str())
+            .filter(|prompt| !prompt.is_empty() && *prompt != base)
+            .map(str::to_string);
+        for (_, _, message) in started.collected {
+            match serde_json::from_value::<CustomMessageInput>(message) {
+                Ok(message) => prompts.push(Arc::new(custom(message))),
+                Err(error) => {
+                    let error = format!("the message cannot be used: {error}");
+                    self.report("<runtime>", "before_agent_start", error).await;
+                }
+            }
+        }
+        let begun = self.start_run(NewRun {
+            prompts,
+            system_prompt,
+            prompted: true,
+            cancel: Some(cancel),
+        });
+        match (begun, request.while_busy) {
+            // Another prompt was faster.
+            (Err(PromptError::Busy), Behavior::Queue(delivery)) => {
+                self.state.lock().queues.push(delivery, message);
+                self.queue_changed().await;
+                Ok(Accepted::done())
+            }
+            (begun, _) => begun,
+        }
+    }
+
+    /// Queues a message without asking `input` handlers. While the agent is idle
+    /// it waits for the next run.
+    pub async fn queue(
+        &self,
+        delivery: Delivery,
+        text: String,
+        images: Vec<ImageContent>,
+    ) -> Result<(), PromptError> {
+        if let Some((name, _)) = self.find_command(&text) {
+            return Err(PromptError::CommandCannotWait(name));
+        }
+        let text = self.expand(text).await;
+        let message = AgentMessage::User(UserMessage::new(text, images));
+        self.enqueue(delivery, message).await;
+        Ok(())
+    }
+
+    /// Name and arguments, if the text calls a command that an extension
+    /// registered.
+    fn find_command(&self, text: &str) -> Option<(String, String)> {
+        let line = text.strip_prefix('/')?;
+        let (name, args) = line.split_once(' ').unwrap_or((line, ""));
+        let known = self.extensions.commands();
+        known
+            .iter()
+            .any(|(command, _)| command.name == name)
+            .then(|| (name.to_string(), args.to_string()))
+    }
+
+    /// Runs the command that the text calls, to its end; `false` if it calls none.
+    async fn run_command(&self, text: &str) -> bool {
+        match self.find_command(text) {
+            Some((name, args)) => self.extensions.run_command(&name, &args).await.is_some(),
+            None => false,
+        }
+    }
+
+    /// `None` if a handler dealt with the prompt itself.
+    async fn ask_input_handlers(
+        &self,
+        request: &PromptRequest,
+        cancel: &CancellationToken,
+    ) -> Result<Option<(String, Vec<ImageContent>)>, PromptError> {
+        let given = (request.text.clone(), request.images.clone());
+        if !self.extensions.has_handlers("input") {
+            return Ok(Some(given));
+        }
+        let mut event = object(json!({
+            "text": request.text,
+            "source": request.source.as_str(),
+        }));
+        if !request.images.is_empty() {
+            event.insert("images".into(), json!(request.images));
+        }
+        let mut emission = self.extensions.emit("input", event, cancel).await;
+        if emission.aborted {
+            return Err(PromptError::Aborted);
+        }
+        if emission.stopped {
+            return Ok(None);
+        }
+        let text = emission
+            .event
+            .get("text")
+            .and_then(|text| text.as_str())
+            .map_or(given.0, str::to_string);
+        let images = match emission.event.remove("images") {
+            None => given.1,
+            Some(images) => match serde_json::from_value(images) {
+                Ok(images) => images,
+                Err(error) => {
+                    let error =
+                        format!("the images that the handlers left cannot be used: {error}");
+                    self.report("<runtime>", "input", error).await;
+                    given.1
+                }
+            },
+        };
+        Ok(Some((text, images)))
+    }
+
+    async fn before_agent_start(
+        &self,
+        text: &str,
+        images: &[ImageContent],
+        system_prompt: &str,
+        cancel: &CancellationToken,
+    ) -> Emission {
+        let mut event = object(json!({ "prompt": text }));
+        if !images.is_empty() {
+            event.insert("images".into(), json!(images));
+        }
+        event.insert("systemPrompt".into(), system_prompt.into());
+        self.extensions
+            .emit("before_agent_start", event, cancel)
+            .await
+    }
+
+    /// Queues the message if a run is there to see it, and gives it back if not.
+    pub(super) fn queue_if_busy(
+        &self,
+        delivery: Delivery,
+        message: Arc<AgentMessage>,
+    ) -> Result<(), Arc<AgentMessage>> {
+        let mut state = self.state.lock();
+        if state.run.is_none() {
+            return Err(message);
+        }
+        state.queues.push(delivery, message);
+        Ok(())
+    }
+
+    /// Asks handlers outside any run; an abort ends the wait.
+    pub(super) async fn emit(
+        &self,
+        name: &'static str,
+        event: serde_json::Map<String, serde_json::Value>,
+    ) -> Emission {
+        let cancel = self.waiting.lock().clone();
+        self.extensions.emit(name, event, &cancel).await
+    }
+}
+
+pub(super) fn custom(message: CustomMessageInput) -> AgentMessage {
+    AgentMessage::Custom(CustomMessage {
+        custom_type: message.custom_type,
+        content: message.content,
+        display: message.display,
+        details: message.details,
+        timestamp: now(),
+    })
+}

@@ -1,0 +1,256 @@
+//! Putting another session, or newly loaded extensions, in the place of what is
+//! there: ask, prepare, say good-bye, swap, greet.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::AgentSession;
+use super::run::object;
+use super::start::find_extensions;
+use super::texts::Added;
+use crate::agent::AgentMessage;
+use crate::extensions::{Emission, LoadReport};
+use crate::session::{NewSession, Session};
+
+impl AgentSession {
+    /// A new, empty session. `false` if an extension vetoed.
+    pub async fn new_session(&self, parent: Option<PathBuf>) -> Result<bool, String> {
+        let _one = self.replacing.lock().await;
+        let event = object(json!({ "reason": "new" }));
+        if self.is_vetoed("session_before_switch", event).await {
+            return Ok(false);
+        }
+        let new = NewSession {
+            parent_session: parent,
+            ..NewSession::default()
+        };
+        let cwd = self.cwd();
+        let session = match self.session_dir(&cwd) {
+            Some(dir) => Session::create(&dir, &cwd, new),
+            None => Session::in_memory(&cwd),
+        };
+        self.replace(session, "new").await;
+        Ok(true)
+    }
+
+    /// Another session's file; a path without a file becomes a new session there.
+    pub async fn switch_session(&self, path: &Path) -> Result<bool, String> {
+        let _one = self.replacing.lock().await;
+        let target = path.display().to_string();
+        let event = object(json!({ "reason": "resume", "targetSessionFile": target }));
+        if self.is_vetoed("session_before_switch", event).await {
+            return Ok(false);
+        }
+        // Its own file is open already, and has one writer.
+        let same = self.state.lock().session.path() == Some(path);
+        if same {
+            return Ok(true);
+        }
+        let (session, warnings) =
+            Session::open(path, &self.cwd()).map_err(|error| error.to_string())?;
+        if !session.cwd().is_dir() {
+            return Err(format!(
+                "Stored session working directory does not exist: {}. Create the folder, or start \
+                 a new session",
+                session.cwd().display()
+            ));
+        }
+        self.note_warnings(warnings);
+        self.replace(session, "resume").await;
+        Ok(true)
+    }
+
+    /// A new session with what was said before the user message `entry`; returns
+    /// that message's text, `None` if an extension vetoed.
+    pub async fn fork(&self, entry: &str) -> Result<Option<String>, String> {
+        let _one = self.replacing.lock().await;
+        let invalid = || "Invalid entry ID for forking".to_string();
+        let (text, parent) = {
+            let state = self.state.lock();
+            let entry = state.session.entry(entry).ok_or_else(invalid)?;
+            let message = entry.message().ok().flatten().ok_or_else(invalid)?;
+            let AgentMessage::User(user) = &*message else {
+                return Err(invalid());
+            };
+            (user.content.text(), entry.parent_id.clone())
+        };
+        let event = object(json!({ "entryId": entry, "position": "before" }));
+        if self.is_vetoed("session_before_fork", event).await {
+            return Ok(None);
+        }
+        let cwd = self.cwd();
+        let dir = super::start::session_dir(&self.config, &self.settings, &cwd);
+        let forked = self.state.lock().session.fork_to(parent.as_deref(), &dir);
+        let session = forked.map_err(|error| error.to_string())?;
+        self.replace(session, "fork").await;
+        Ok(Some(text))
+    }
+
+    /// All user messages of the file, with the ids that [`Self::fork`] takes.
+    pub fn fork_messages(&self) -> Vec<(String, String)> {
+        let state = self.state.lock();
+        let users = state.session.entries().iter().filter_map(|entry| {
+            let message = entry.message().ok().flatten()?;
+            match &*message {
+                AgentMessage::User(user) => Some((entry.id.clone(), user.content.text())),
+                _ => None,
+            }
+        });
+        users.collect()
+    }
+
+    /// Settings, models and extensions as they are on the disk now. What runs
+    /// stays if one of its extensions does not load any more.
+    pub async fn reload(&self) -> Result<LoadReport, String> {
+        let _one = self.replacing.lock().await;
+        let _idle = self
+            .keep_idle()
+            .ok_or("Wait for the current response to finish before reloading")?;
+        self.settings.reload();
+        self.models.reload();
+        let paths = find_extensions(&self.config, &self.settings, &self.cwd());
+        self.notes.lock().extend(paths.1);
+        self.load_texts(&self.cwd(), &Added::default());
+        let report = self.extensions.reload(paths.0).await;
+        self.report_failures(&report).await;
+        *self.loaded.lock() = report.clone();
+        if !report.kept_old {
+            self.refresh_tools();
+            self.greet("reload", None).await;
+        } else {
+            self.rebuild_system_prompt();
+        }
+        self.extensions.let_old_go();
+        self.show_notes().await;
+        Ok(report)
+    }
+
+    pub(super) async fn report_failures(&self, report: &LoadReport) {
+        for (path, error) in &report.failed {
+            self.report(path, "load", error).await;
+        }
+    }
+
+    /// `session_start` and `resources_discover`.
+    pub(super) async fn greet(&self, reason: &str, previous: Option<String>) {
+        let mut event = object(json!({ "reason": reason }));
+        if let Some(previous) = previous {
+            event.insert("previousSessionFile".into(), previous.into());
+        }
+        self.emit("session_start", event).await;
+        let reason = match reason {
+            "reload" => "reload",
+            _ => "startup",
+        };
+        let event = object(json!({ "cwd": self.cwd().display().to_string(), "reason": reason }));
+        let discovered = self.emit("resources_discover", event).await;
+        self.add_resources(discovered).await;
+    }
+
+    async fn add_resources(&self, discovered: Emission) {
+        let mut added = Added::default();
+        for (member, _, paths) in discovered.collected {
+            let paths = match serde_json::from_value::<Vec<String>>(paths) {
+                Ok(paths) => paths,
+                Err(error) => {
+                    let error = format!("{member} must be an array of paths: {error}");
+                    self.report("<runtime>", "resources_discover", error).await;
+                    continue;
+                }
+            };
+            match member {
+                "skillPaths" => added.skills.extend(paths),
+                "promptPaths" => added.prompts.extend(paths),
+                // The full-screen terminal, which uses themes, is still to come.
+                _ => tracing::info!("{member}: themes are not used by this version of pi yet"),
+            }
+        }
+        if !added.skills.is_empty() || !added.prompts.is_empty() {
+            self.load_texts(&self.cwd(), &added);
+            self.rebuild_system_prompt();
+        }
+    }
+
+    async fn replace(&self, session: Session, reason: &str) {
+        let _idle = self.take_over().await;
+        self.flush_bash().await;
+        self.extensions.shut_down().await;
+        let cwd = session.cwd().to_path_buf();
+        let previous = {
+            let mut state = self.state.lock();
+            let previous = state.session.path().map(|path| path.display().to_string());
+            state.context = session.build_context().messages;
+            state.session = session;
+            state.queues.clear();
+            state.next_turn.clear();
+            state.attempt = 0;
+            previous
+        };
+        self.queue_changed().await;
+        if let Err(error) = std::env::set_current_dir(&cwd) {
+            let error = format!("cannot work in {}: {error}", cwd.display());
+            self.report("<session>", "chdir", error).await;
+        }
+        if let Err(error) = self.choose_model() {
+            self.report("<session>", "model", error).await;
+        }
+        let paths = find_extensions(&self.config, &self.settings, &cwd);
+        self.notes.lock().extend(paths.1);
+        self.load_texts(&cwd, &Added::default());
+        let report = self.extensions.restart(paths.0).await;
+        self.report_failures(&report).await;
+        *self.loaded.lock() = report;
+        let tools = self.default_tools();
+        self.activate_tools(tools);
+        self.greet(reason, previous).await;
+        self.extensions.let_old_go();
+        self.show_notes().await;
+    }
+
+    /// An extension objects, or the user does not want it any more.
+    async fn is_vetoed(&self, name: &'static str, event: Map<String, Value>) -> bool {
+        let asked = self.emit(name, event).await;
+        asked.aborted || asked.says("cancel")
+    }
+
+    /// Ends the run; no other may begin before the guard is dropped.
+    async fn take_over(&self) -> Idle<'_> {
+        loop {
+            self.abort_run();
+            self.wait_idle().await;
+            if let Some(idle) = self.keep_idle() {
+                return idle;
+            }
+        }
+    }
+
+    /// No run may begin before the guard is dropped; `None` if one is going on.
+    fn keep_idle(&self) -> Option<Idle<'_>> {
+        let mut state = self.state.lock();
+        let idle = state.run.is_none();
+        state.replacing = idle;
+        idle.then_some(Idle(self))
+    }
+
+    async fn show_notes(&self) {
+        for note in self.take_notes() {
+            self.report("<session>", "warning", note).await;
+        }
+    }
+
+    /// Where new sessions of `cwd` go; `None` if this one lives in memory.
+    fn session_dir(&self, cwd: &Path) -> Option<PathBuf> {
+        self.state.lock().session.path()?;
+        Some(super::start::session_dir(&self.config, &self.settings, cwd))
+    }
+}
+
+/// The agent is idle and stays so.
+struct Idle<'a>(&'a AgentSession);
+
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().replacing = false;
+    }
+}

@@ -1,0 +1,506 @@
+//! A run of the agent in this session: what it is told and may do, where its
+//! events go, and what happens when an answer fails.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use indexmap::IndexMap;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::AgentSession;
+use super::prompt::{Accepted, PromptError};
+use super::state::{Run, State};
+use crate::agent::AgentMessage;
+use crate::agent::event::Event;
+use crate::agent::queue::Delivery;
+use crate::agent::run::{Outcome, RunConfig, RunHooks, run};
+use crate::ai::api::api;
+use crate::ai::classify;
+use crate::ai::message::{StopReason, ToolCall, now};
+use crate::ai::model::Model;
+use crate::ai::stream::{StreamHooks, StreamOptions};
+
+impl AgentSession {
+    /// Sets the agent to work on `prompts`, as soon as the caller lets go of what
+    /// this returns.
+    pub(super) fn start_run(&self, new: NewRun) -> Result<Accepted, PromptError> {
+        let config = self.run_config(new.system_prompt)?;
+        let mut prompts = new.prompts;
+        let active = {
+            let mut state = self.state.lock();
+            if new.cancel.is_some_and(|cancel| cancel.is_cancelled()) {
+                return Err(PromptError::Aborted);
+            }
+            if state.run.is_some() || state.replacing {
+                return Err(PromptError::Busy);
+            }
+            if new.prompted {
+                // After the user's own message, before those of handlers.
+                let at = prompts.len().min(1);
+                prompts.splice(at..at, state.next_turn.drain(..));
+            }
+            state.runs += 1;
+            state.attempt = 0;
+            let run = Run {
+                id: state.runs,
+                cancel: CancellationToken::new(),
+            };
+            state.run = Some(run.clone());
+            self.busy.send_replace(true);
+            run
+        };
+        let (accepted, go) = Accepted::gate();
+        let ends = Ends {
+            session: self.arc(),
+            run: active.id,
+        };
+        self.handle.spawn(async move {
+            // The sender is dropped, nothing is ever sent.
+            let _ = go.await;
+            let session = &ends.session;
+            session.drive(prompts, &config, &active.cancel).await;
+        });
+        Ok(accepted)
+    }
+
+    fn run_config(&self, system_prompt: Option<String>) -> Result<RunConfig, PromptError> {
+        let tools = self.active_tools();
+        let state = self.state.lock();
+        let model = state.model.clone().ok_or_else(|| self.no_model())?;
+        let api = api(&model.api).ok_or_else(|| PromptError::UnknownApi {
+            model: model.reference(),
+            api: model.api.clone(),
+        })?;
+        Ok(RunConfig {
+            system_prompt: system_prompt.unwrap_or_else(|| state.system_prompt.clone()),
+            model,
+            api,
+            tools,
+        })
+    }
+
+    /// Runs, and runs again after failures that pass.
+    async fn drive(
+        &self,
+        mut prompts: Vec<Arc<AgentMessage>>,
+        config: &RunConfig,
+        cancel: &CancellationToken,
+    ) {
+        loop {
+            let hooks = Hooks {
+                session: self,
+                config,
+            };
+            let mut context = self.state.lock().context.clone();
+            run(
+                &mut context,
+                std::mem::take(&mut prompts),
+                config,
+                &hooks,
+                cancel,
+            )
+            .await;
+            let Some(delay) = self.retry_after(config).await else {
+                return;
+            };
+            let wait = cancel.child_token();
+            self.state.lock().retry_wait = Some(wait.clone());
+            tokio::select! {
+                () = tokio::time::sleep(delay) => self.state.lock().retry_wait = None,
+                () = wait.cancelled() => {
+                    let attempt = {
+                        let mut state = self.state.lock();
+                        state.retry_wait = None;
+                        state.run = None;
+                        std::mem::take(&mut state.attempt)
+                    };
+                    self.tell(Event::AutoRetryEnd {
+                        success: false,
+                        attempt,
+                        final_error: Some("Retry cancelled".into()),
+                    })
+                    .await;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// How long to wait before the failed answer is asked for again; `None` if it
+    /// did not fail, or is not to be.
+    async fn retry_after(&self, config: &RunConfig) -> Option<std::time::Duration> {
+        let (event, delay) = {
+            let mut state = self.state.lock();
+            let error = state.passing_failure(config)?;
+            let attempt = state.attempt + 1;
+            match state.retry.delay(attempt) {
+                Some(delay) => {
+                    state.attempt = attempt;
+                    // It stays in the file; the model is not shown it.
+                    state.context.pop();
+                    let start = Event::AutoRetryStart {
+                        attempt,
+                        max_attempts: state.retry.max_retries,
+                        delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+                        error_message: error,
+                    };
+                    (start, Some(delay))
+                }
+                None => {
+                    // A client that hears of the end may go on at once.
+                    state.run = None;
+                    let end = Event::AutoRetryEnd {
+                        success: false,
+                        attempt: std::mem::take(&mut state.attempt),
+                        final_error: Some(error),
+                    };
+                    (end, None)
+                }
+            }
+        };
+        self.tell(event).await;
+        delay
+    }
+}
+
+/// What a run begins with.
+pub(super) struct NewRun {
+    pub prompts: Vec<Arc<AgentMessage>>,
+    /// Instead of the session's own.
+    pub system_prompt: Option<String>,
+    /// The first message is a user's: what waited for one goes along.
+    pub prompted: bool,
+    /// Fires if whoever wanted the run has thought better of it.
+    pub cancel: Option<CancellationToken>,
+}
+
+impl NewRun {
+    pub fn of(prompts: Vec<Arc<AgentMessage>>) -> Self {
+        Self {
+            prompts,
+            system_prompt: None,
+            prompted: false,
+            cancel: None,
+        }
+    }
+}
+
+/// Leaves the session idle when the run is over, also when it panics.
+struct Ends {
+    session: Arc<AgentSession>,
+    run: u64,
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let mut state = self.session.state.lock();
+        if state.run.as_ref().is_some_and(|run| run.id == self.run) {
+            state.run = None;
+        }
+        // Whoever heard of the end may have begun another run already.
+        if state.run.is_none() {
+            self.session.busy.send_replace(false);
+        }
+    }
+}
+
+impl State {
+    /// The error of the last answer, if asking again may help.
+    fn passing_failure(&self, config: &RunConfig) -> Option<String> {
+        let failed = self.context.last()?.as_assistant()?;
+        let error = failed.error_message.clone().unwrap_or_default();
+        let passes = self.retry.enabled
+            && failed.stop_reason == StopReason::Error
+            && classify::is_retryable(&error)
+            && !classify::is_context_overflow(failed, config.model.context_window);
+        passes.then_some(error)
+    }
+
+    fn ended_well(&self) -> bool {
+        let last = self
+            .context
+            .last()
+            .and_then(|message| message.as_assistant());
+        last.is_some_and(|answer| {
+            !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
+        })
+    }
+}
+
+/// The session as a run sees it.
+struct Hooks<'a> {
+    session: &'a AgentSession,
+    config: &'a RunConfig,
+}
+
+#[async_trait]
+impl RunHooks for Hooks<'_> {
+    /// Extensions first, then the file, then the mode.
+    async fn emit(&self, event: Event) {
+        let session = self.session;
+        let (turn, event_name) = {
+            let mut state = session.state.lock();
+            match &event {
+                Event::AgentStart => state.turn = 0,
+                Event::TurnEnd { .. } => state.turn += 1,
+                _ => {}
+            }
+            let ended = matches!(event, Event::TurnEnd { .. });
+            (state.turn - u64::from(ended), event.name())
+        };
+        session
+            .extensions
+            .notify(
+                event_name,
+                || ForExtensions::new(&event, turn),
+                &session.run_cancel(),
+            )
+            .await;
+        if let Event::MessageEnd { message } = &event {
+            let stored = session.state.lock().say_anyway(message.clone());
+            if let Err(error) = stored {
+                session.report("<session>", "append", error).await;
+            }
+        }
+        let recovered = match &event {
+            Event::MessageEnd { message } => message.as_assistant().and_then(|message| {
+                let fine = !matches!(message.stop_reason, StopReason::Error | StopReason::Aborted);
+                let mut state = session.state.lock();
+                (fine && state.attempt > 0).then(|| std::mem::take(&mut state.attempt))
+            }),
+            _ => None,
+        };
+        let mut left = false;
+        if let Event::AgentEnd { .. } = &event {
+            let mut state = session.state.lock();
+            // A client that hears of the end may go on at once.
+            if state.passing_failure(self.config).is_none() {
+                state.run = None;
+                // Queued while the run was on its way out: nobody has seen it.
+                left = state.ended_well() && !state.queues.is_empty();
+            }
+        }
+        session.tell(event).await;
+        if left {
+            let prompts = session.state.lock().queues.take(Delivery::FollowUp);
+            // An error means that a run has begun meanwhile, which sees the rest.
+            let _ = session.start_run(NewRun::of(prompts)).map(drop);
+        }
+        if let Some(attempt) = recovered {
+            session
+                .tell(Event::AutoRetryEnd {
+                    success: true,
+                    attempt,
+                    final_error: None,
+                })
+                .await;
+        }
+    }
+
+    async fn transform_context(
+        &self,
+        messages: Vec<Arc<AgentMessage>>,
+        cancel: &CancellationToken,
+    ) -> Vec<Arc<AgentMessage>> {
+        let extensions = &self.session.extensions;
+        if !extensions.has_handlers("context") {
+            return messages;
+        }
+        let event = object(json!({ "messages": messages }));
+        let emission = extensions.emit("context", event, cancel).await;
+        let changed = emission.event.get("messages").cloned().unwrap_or_default();
+        match serde_json::from_value(changed) {
+            Ok(messages) => messages,
+            Err(error) => {
+                let error = format!("the messages that the handlers left cannot be used: {error}");
+                self.session.report("<runtime>", "context", error).await;
+                messages
+            }
+        }
+    }
+
+    async fn stream_options(&self) -> Result<StreamOptions, String> {
+        let session = self.session;
+        let cancel = session.run_cancel();
+        let credentials = tokio::select! {
+            found = session.models.credentials(&self.config.model) => found,
+            () = cancel.cancelled() => return Err("Request was aborted.".into()),
+        };
+        let credentials = credentials.map_err(|error| error.to_string())?;
+        let (thinking, id) = {
+            let state = session.state.lock();
+            (state.thinking, state.session.id().to_string())
+        };
+        let hooked = session.extensions.has_handlers("before_provider_request")
+            || session.extensions.has_handlers("after_provider_response");
+        Ok(StreamOptions {
+            api_key: credentials.api_key,
+            headers: credentials.headers,
+            reasoning: Some(thinking),
+            thinking_budgets: session.settings.values().thinking_budgets.clone(),
+            session_id: Some(id),
+            hooks: hooked.then(|| Arc::new(ProviderHooks(session.arc())) as _),
+            ..StreamOptions::default()
+        })
+    }
+
+    async fn before_tool_call(
+        &self,
+        call: &ToolCall,
+        args: &mut Value,
+        cancel: &CancellationToken,
+    ) -> Result<(), String> {
+        let extensions = &self.session.extensions;
+        if !extensions.has_handlers("tool_call") {
+            return Ok(());
+        }
+        let event = object(json!({
+            "toolName": call.name,
+            "toolCallId": call.id,
+            "input": args,
+        }));
+        let mut emission = extensions.emit("tool_call", event, cancel).await;
+        if let Some(reason) = emission.blocked {
+            return Err(reason);
+        }
+        if emission.says("block") {
+            let reason = emission
+                .answer
+                .as_ref()
+                .and_then(|answer| answer.get("reason"));
+            let reason = reason
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty());
+            return Err(reason.unwrap_or("Tool execution was blocked").to_string());
+        }
+        if let Some(input) = emission.event.remove("input") {
+            *args = input;
+        }
+        Ok(())
+    }
+
+    async fn after_tool_call(
+        &self,
+        call: &ToolCall,
+        args: &Value,
+        outcome: &mut Outcome,
+        cancel: &CancellationToken,
+    ) {
+        let extensions = &self.session.extensions;
+        if !extensions.has_handlers("tool_result") {
+            return;
+        }
+        let event = object(json!({
+            "toolName": call.name,
+            "toolCallId": call.id,
+            "input": args,
+            "content": outcome.output.content,
+            "details": outcome.output.details,
+            "isError": outcome.is_error,
+        }));
+        let mut emission = extensions.emit("tool_result", event, cancel).await;
+        let content = emission.event.remove("content").unwrap_or_default();
+        match serde_json::from_value(content) {
+            Ok(content) => outcome.output.content = content,
+            Err(error) => {
+                let error = format!("the content that the handlers left cannot be used: {error}");
+                self.session.report("<runtime>", "tool_result", error).await;
+            }
+        }
+        outcome.output.details = emission
+            .event
+            .remove("details")
+            .filter(|details| !details.is_null());
+        if let Some(Value::Bool(is_error)) = emission.event.get("isError") {
+            outcome.is_error = *is_error;
+        }
+    }
+
+    async fn take_steering(&self) -> Vec<Arc<AgentMessage>> {
+        self.take(Delivery::Steer).await
+    }
+
+    async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>> {
+        self.take(Delivery::FollowUp).await
+    }
+}
+
+impl Hooks<'_> {
+    async fn take(&self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
+        let taken = self.session.state.lock().queues.take(delivery);
+        if !taken.is_empty() {
+            self.session.queue_changed().await;
+        }
+        taken
+    }
+}
+
+/// `before_provider_request` and `after_provider_response`.
+struct ProviderHooks(Arc<AgentSession>);
+
+#[async_trait]
+impl StreamHooks for ProviderHooks {
+    async fn payload(&self, _model: &Model, payload: Value) -> Value {
+        let cancel = self.0.run_cancel();
+        let event = object(json!({ "payload": payload }));
+        let name = "before_provider_request";
+        let mut emission = self.0.extensions.emit(name, event, &cancel).await;
+        emission.event.remove("payload").unwrap_or_default()
+    }
+
+    async fn response(&self, _model: &Model, status: u16, headers: &IndexMap<String, String>) {
+        let cancel = self.0.run_cancel();
+        let event = object(json!({ "status": status, "headers": headers }));
+        let name = "after_provider_response";
+        self.0.extensions.emit(name, event, &cancel).await;
+    }
+}
+
+impl AgentSession {
+    pub(super) fn run_cancel(&self) -> CancellationToken {
+        let run = self.state.lock().run.clone();
+        run.map(|run| run.cancel).unwrap_or_default()
+    }
+}
+
+/// What extensions are told: the wire format, and the number and time of a turn.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ForExtensions<'a> {
+    Plain(&'a Event),
+    Turn(WithTurn<'a>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WithTurn<'a> {
+    #[serde(flatten)]
+    event: &'a Event,
+    turn_index: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<i64>,
+}
+
+impl<'a> ForExtensions<'a> {
+    fn new(event: &'a Event, turn: u64) -> Self {
+        let timestamp = match event {
+            Event::TurnStart => Some(now()),
+            Event::TurnEnd { .. } => None,
+            _ => return Self::Plain(event),
+        };
+        Self::Turn(WithTurn {
+            event,
+            turn_index: turn,
+            timestamp,
+        })
+    }
+}
+
+pub(super) fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

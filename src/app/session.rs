@@ -1,0 +1,272 @@
+//! The session's handle: what modes hold, and what it is made of.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::config::AppConfig;
+use super::prompt::PromptRequest;
+use super::state::State;
+use super::texts::Texts;
+use crate::agent::AgentMessage;
+use crate::agent::event::{Event, ExtensionError, UiAnswer};
+use crate::agent::queue::{Delivery, QueueMode};
+use crate::ai::registry::ModelRegistry;
+use crate::extensions::{Extensions, LoadReport};
+use crate::resources::settings::{Settings, SettingsError};
+use crate::session::Warning;
+
+/// What an aborted run may take when the program ends.
+const LAST_WORK: Duration = Duration::from_secs(5);
+
+/// The mode, as the session sees it.
+#[async_trait]
+pub trait EventSink: Send + Sync {
+    /// Takes events in order and loses none: it makes the session wait instead.
+    async fn send(&self, event: Arc<Event>);
+}
+
+/// Everything one conversation needs. Cheap to share; lives until the last mode
+/// lets go of it.
+pub struct AgentSession {
+    pub(super) this: Weak<Self>,
+    pub(super) config: AppConfig,
+    pub(super) settings: Arc<Settings>,
+    pub(super) models: Arc<ModelRegistry>,
+    pub(super) extensions: Arc<Extensions>,
+    pub(super) state: Mutex<State>,
+    pub(super) mode: Arc<dyn EventSink>,
+    /// Cancelled by an abort outside any run: ends the wait for handlers.
+    pub(super) waiting: Mutex<CancellationToken>,
+    /// Shell commands of the user; cancelled when the session ends.
+    pub(super) commands: CancellationToken,
+    /// Whether the agent is at work.
+    pub(super) busy: watch::Sender<bool>,
+    /// An extension asked for the end of the program.
+    pub(super) leave: watch::Sender<bool>,
+    /// The program's threads; extensions call from their own.
+    pub(super) handle: tokio::runtime::Handle,
+    /// One replacement of the session, or reload, at a time.
+    pub(super) replacing: tokio::sync::Mutex<()>,
+    /// What extensions say in the user's place, in order. They may say it from
+    /// where nothing can be awaited.
+    pub(super) said: mpsc::UnboundedSender<PromptRequest>,
+    pub(super) texts: Mutex<Texts>,
+    /// Found while starting; the mode shows it.
+    pub(super) notes: Mutex<Vec<String>>,
+    pub(super) loaded: Mutex<LoadReport>,
+}
+
+impl AgentSession {
+    pub(super) fn arc(&self) -> Arc<Self> {
+        self.this
+            .upgrade()
+            .expect("a method of a session runs while somebody holds the session")
+    }
+
+    /// Waits when the mode is slow.
+    pub(super) async fn tell(&self, event: Event) {
+        self.mode.send(Arc::new(event)).await;
+    }
+
+    pub(super) async fn report(&self, path: &str, event: &str, error: impl ToString) {
+        let error = error.to_string();
+        tracing::warn!(path, event, "{error}");
+        self.tell(Event::ExtensionError(ExtensionError {
+            extension_path: path.to_string(),
+            event: event.to_string(),
+            error,
+        }))
+        .await;
+    }
+
+    /// Warnings of the start, once.
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notes.lock())
+    }
+
+    pub(super) fn note_warnings(&self, warnings: Vec<Warning>) {
+        let mut notes = self.notes.lock();
+        notes.extend(warnings.iter().map(ToString::to_string));
+    }
+
+    /// What the last load of the extensions brought.
+    pub fn load_report(&self) -> LoadReport {
+        self.loaded.lock().clone()
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn models(&self) -> &ModelRegistry {
+        &self.models
+    }
+
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.state.lock().run.is_some()
+    }
+
+    /// Returns when the agent has nothing to do.
+    pub async fn wait_idle(&self) {
+        let mut busy = self.busy.subscribe();
+        // An error means that the session is gone.
+        let _ = busy.wait_for(|busy| !busy).await;
+    }
+
+    /// Returns when an extension has asked for the end of the program and the
+    /// agent is idle.
+    pub async fn asked_to_leave(&self) {
+        let mut leave = self.leave.subscribe();
+        // An error means that the session is gone.
+        let _ = leave.wait_for(|leave| *leave).await;
+        self.wait_idle().await;
+    }
+
+    /// Stops the run, the wait for a retry, and whatever waits for extensions.
+    /// Returns at once; see [`Self::wait_idle`].
+    pub fn abort(&self) {
+        std::mem::take(&mut *self.waiting.lock()).cancel();
+        self.abort_run();
+    }
+
+    /// The run alone: whoever asks for it may be what an abort would end.
+    pub(super) fn abort_run(&self) {
+        let run = self.state.lock().run.clone();
+        if let Some(run) = run {
+            run.cancel.cancel();
+            let extensions = self.extensions.clone();
+            self.handle
+                .spawn(async move { extensions.abort_run(run.id).await });
+        }
+    }
+
+    /// Ends the wait for a retry, and with it the run; one that is at work goes on.
+    pub fn abort_retry(&self) {
+        if let Some(wait) = &self.state.lock().retry_wait {
+            wait.cancel();
+        }
+    }
+
+    /// The answer to an `extension_ui_request`; one that nobody waits for is
+    /// ignored.
+    pub fn answer_ui(&self, id: &str, answer: UiAnswer) {
+        self.extensions.answer(id, answer);
+    }
+
+    /// The first line of the session file.
+    pub fn header(&self) -> Box<serde_json::value::RawValue> {
+        let raw = self.state.lock().session.header().raw.to_string();
+        serde_json::value::RawValue::from_string(raw).expect("a header was parsed from its line")
+    }
+
+    pub fn messages(&self) -> Vec<Arc<AgentMessage>> {
+        self.state.lock().context.clone()
+    }
+
+    /// The last answer's text, trimmed; answers that were aborted before they
+    /// said anything do not count.
+    pub fn last_assistant_text(&self) -> Option<String> {
+        let state = self.state.lock();
+        let texts = state.context.iter().rev().filter_map(|message| {
+            let message = message.as_assistant()?;
+            let text = message.texts().collect::<String>();
+            let text = text.trim().to_string();
+            (!text.is_empty()).then_some(text)
+        });
+        texts.into_iter().next()
+    }
+
+    pub fn last_message(&self) -> Option<Arc<AgentMessage>> {
+        self.state.lock().context.last().cloned()
+    }
+
+    /// Queues a message for the run that is going on, or the next one.
+    pub(super) async fn enqueue(&self, delivery: Delivery, message: AgentMessage) {
+        self.state.lock().queues.push(delivery, Arc::new(message));
+        self.queue_changed().await;
+    }
+
+    pub(super) async fn queue_changed(&self) {
+        let (steering, follow_up) = self.state.lock().queues.texts();
+        self.tell(Event::QueueUpdate {
+            steering,
+            follow_up,
+        })
+        .await;
+    }
+
+    /// Empties both queues; returns the texts of what was in them.
+    pub async fn clear_queue(&self) -> (Vec<String>, Vec<String>) {
+        let texts = {
+            let mut state = self.state.lock();
+            let texts = state.queues.texts();
+            state.queues.clear();
+            texts
+        };
+        self.queue_changed().await;
+        texts
+    }
+
+    pub fn set_queue_mode(&self, delivery: Delivery, mode: QueueMode) {
+        let saved = match delivery {
+            Delivery::Steer => {
+                self.state.lock().queues.steering_mode = mode;
+                self.settings.set_steering_mode(mode)
+            }
+            Delivery::FollowUp => {
+                self.state.lock().queues.follow_up_mode = mode;
+                self.settings.set_follow_up_mode(mode)
+            }
+        };
+        self.saved(saved);
+    }
+
+    pub fn set_auto_retry(&self, enabled: bool) {
+        self.state.lock().retry.enabled = enabled;
+        self.saved(self.settings.set_retry_enabled(enabled));
+    }
+
+    /// A setting that cannot be stored still holds for this session.
+    pub(super) fn saved(&self, result: Result<(), SettingsError>) {
+        if let Err(error) = result {
+            tracing::warn!("{error}");
+            self.notes.lock().push(error.to_string());
+        }
+    }
+
+    pub fn set_session_name(&self, name: &str) -> Result<(), String> {
+        if name.trim().is_empty() {
+            return Err("Session name cannot be empty".into());
+        }
+        let appended = self.state.lock().session.append_session_info(name);
+        appended.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// Ends the session in order: the agent stops, extensions get
+    /// `session_shutdown` within its deadline, what they hold ends.
+    ///
+    /// Ends in bounded time, whatever extensions, tools and the mode's reader do.
+    pub async fn shutdown(&self) {
+        self.extensions.close_dialogs();
+        self.abort();
+        self.commands.cancel();
+        // A tool that does not let go must not keep the program from ending.
+        let _ = tokio::time::timeout(LAST_WORK, self.wait_idle()).await;
+        let rest = async {
+            self.flush_bash().await;
+            self.extensions.shut_down().await;
+        };
+        let limit = self.settings.values().extension_timeouts.shutdown * 2 + LAST_WORK;
+        let _ = tokio::time::timeout(limit, rest).await;
+        self.extensions.stop();
+    }
+}

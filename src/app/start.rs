@@ -1,0 +1,307 @@
+//! Starting a session: files are read, extensions loaded, a model chosen. V8 is
+//! not touched if there are no extensions.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::actions::say_in_turn;
+use super::config::{AppConfig, SessionTarget};
+use super::prompt::PromptRequest;
+use super::session::{AgentSession, EventSink};
+use super::state::State;
+use super::texts::Added;
+use crate::agent::event::Event;
+use crate::agent::queue::Queues;
+use crate::agent::retry::RetryPolicy;
+use crate::ai::model::ThinkingLevel;
+use crate::ai::registry::ModelRegistry;
+use crate::ai::select::SelectError;
+use crate::extensions::actions::Actions;
+use crate::extensions::registry::FlagKind;
+use crate::extensions::{Extensions, ExtensionsConfig, Limits};
+use crate::resources::extension_paths::{self, ExtensionPath, ResourceSources};
+use crate::resources::paths::expand_tilde;
+use crate::resources::settings::Settings;
+use crate::session::{NewSession, Session, SessionError, Warning, default_session_dir, find_by_id};
+
+/// Why there is no session; the sentence is for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("No session found matching '{0}'")]
+    NoSuchSession(String),
+    #[error(
+        "Session id '{prefix}' belongs to another folder ({cwd}). Go there, or copy it here: \
+         pi --fork {prefix}"
+    )]
+    ElsewhereSession { prefix: String, cwd: String },
+    #[error("Stored session working directory does not exist: {0}")]
+    MissingCwd(PathBuf),
+    #[error("cannot work in {path}: {source}")]
+    Chdir {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error(transparent)]
+    Model(#[from] SelectError),
+    #[error("--api-key needs a model to go with: add --model")]
+    KeyWithoutModel,
+    #[error("{0}")]
+    Flags(String),
+}
+
+impl AgentSession {
+    /// Nothing reaches the mode before [`Self::open`], except what extensions
+    /// report while they load.
+    pub async fn start(
+        config: AppConfig,
+        mode: Arc<dyn EventSink>,
+    ) -> Result<Arc<Self>, StartError> {
+        let settings = Settings::load(&config.paths);
+        let (session, warnings) = open_session(&config, &settings)?;
+        let cwd = session.cwd().to_path_buf();
+        // Extensions and their children look at the process's folder.
+        std::env::set_current_dir(&cwd).map_err(|source| StartError::Chdir {
+            path: cwd.clone(),
+            source,
+        })?;
+        let settings = match cwd == config.paths.cwd {
+            true => settings,
+            false => Settings::load(&config.paths.with_cwd(&cwd)),
+        };
+        let models = Arc::new(ModelRegistry::load(&config.paths.agent_dir));
+        let values = settings.values();
+        let timeouts = values.extension_timeouts;
+        let extensions = Extensions::new(ExtensionsConfig {
+            limits: Limits {
+                handler: timeouts.handler,
+                load: timeouts.load,
+                spin: timeouts.spin,
+                shutdown: timeouts.shutdown,
+            },
+            max_heap: usize::try_from(values.extension_heap_mb.get())
+                .unwrap_or(usize::MAX >> 20)
+                .saturating_mul(1 << 20),
+            cache_dir: Some(config.paths.agent_dir.join("cache").join("js")),
+            console: config.console.clone(),
+        });
+        let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        let complaints = settings.take_warnings();
+        notes.extend(complaints.iter().map(|warning| warning.describe("startup")));
+        let retry = values.retry;
+        let mut queues = Queues::default();
+        queues.steering_mode = values.steering_mode;
+        queues.follow_up_mode = values.follow_up_mode;
+        let state = State {
+            session,
+            context: Vec::new(),
+            model: None,
+            thinking: ThinkingLevel::Off,
+            scope: Vec::new(),
+            queues,
+            active_tools: Vec::new(),
+            next_turn: Vec::new(),
+            deferred_bash: Vec::new(),
+            system_prompt: String::new(),
+            run: None,
+            replacing: false,
+            retry_wait: None,
+            runs: 0,
+            retry: RetryPolicy {
+                enabled: retry.enabled,
+                max_retries: retry.max_retries,
+                base_delay: Duration::from_millis(retry.base_delay_ms),
+            },
+            attempt: 0,
+            turn: 0,
+            bash: None,
+            auto_compaction: values.compaction.enabled,
+        };
+        let (said, saying) = unspoken();
+        let session = Arc::new_cyclic(|this| Self {
+            this: this.clone(),
+            config,
+            settings,
+            models,
+            extensions,
+            state: Mutex::new(state),
+            mode,
+            leave: watch::Sender::new(false),
+            waiting: Mutex::default(),
+            commands: CancellationToken::new(),
+            busy: watch::Sender::new(false),
+            handle: tokio::runtime::Handle::current(),
+            replacing: tokio::sync::Mutex::default(),
+            said,
+            texts: Mutex::default(),
+            notes: Mutex::new(notes),
+            loaded: Mutex::default(),
+        });
+        tokio::spawn(say_in_turn(Arc::downgrade(&session), saying));
+        session.load_texts(&cwd, &Added::default());
+        session.load_extensions(&cwd).await?;
+        session.choose_model()?;
+        session.use_api_key()?;
+        session.state.lock().active_tools = session.default_tools();
+        session.rebuild_system_prompt();
+        let actions: Arc<dyn Actions> = session.clone();
+        session.extensions.bind(Arc::downgrade(&actions));
+        Ok(session)
+    }
+
+    /// The mode is there: extensions that failed are shown, the others greeted.
+    pub async fn open(&self) {
+        for error in self.extensions.take_early_errors() {
+            self.tell(Event::ExtensionError(error)).await;
+        }
+        let report = self.load_report();
+        self.report_failures(&report).await;
+        self.greet("startup", None).await;
+    }
+
+    async fn load_extensions(&self, cwd: &Path) -> Result<(), StartError> {
+        let (paths, problems) = find_extensions(&self.config, &self.settings, cwd);
+        self.notes.lock().extend(problems);
+        let report = self.extensions.load(paths).await;
+        *self.loaded.lock() = report;
+        self.apply_flags()
+    }
+
+    /// `--api-key` is for the model's provider, and is not stored.
+    fn use_api_key(&self) -> Result<(), StartError> {
+        let Some(key) = &self.config.model.api_key else {
+            return Ok(());
+        };
+        let model = self.model().ok_or(StartError::KeyWithoutModel)?;
+        self.models.set_runtime_key(&model.provider, key);
+        Ok(())
+    }
+
+    /// Options that are not ours must be those of an extension.
+    fn apply_flags(&self) -> Result<(), StartError> {
+        let known = self.extensions.flags();
+        let mut unknown = Vec::new();
+        for (name, value) in &self.config.flags {
+            let Some(flag) = known.iter().find(|flag| flag.name == *name) else {
+                unknown.push(format!("--{name}"));
+                continue;
+            };
+            let value = match (flag.kind, value) {
+                (FlagKind::Boolean, _) => Value::Bool(true),
+                (FlagKind::String, Some(value)) => Value::String(value.clone()),
+                (FlagKind::String, None) => {
+                    let text = format!("Extension flag \"--{name}\" requires a value");
+                    return Err(StartError::Flags(text));
+                }
+            };
+            self.extensions.set_flag(name, value);
+        }
+        match unknown.as_slice() {
+            [] => Ok(()),
+            [one] => Err(StartError::Flags(format!("Unknown option: {one}"))),
+            many => Err(StartError::Flags(format!(
+                "Unknown options: {}",
+                many.join(", ")
+            ))),
+        }
+    }
+}
+
+/// As long as what extensions have to say: they are slower than the session, and
+/// cannot be made to wait.
+#[expect(clippy::disallowed_methods, reason = "the sender stands in JavaScript")]
+fn unspoken() -> (
+    mpsc::UnboundedSender<PromptRequest>,
+    mpsc::UnboundedReceiver<PromptRequest>,
+) {
+    mpsc::unbounded_channel()
+}
+
+/// The modules to load, and what was odd about the list.
+pub(super) fn find_extensions(
+    config: &AppConfig,
+    settings: &Settings,
+    cwd: &Path,
+) -> (Vec<ExtensionPath>, Vec<String>) {
+    let paths = config.paths.with_cwd(cwd);
+    let found = extension_paths::find_extensions(&ResourceSources {
+        paths: &paths,
+        settings,
+        cli_extensions: &config.extensions,
+        discover: config.discover_extensions,
+    });
+    let problems = found.diagnostics.iter().map(ToString::to_string);
+    (found.paths, problems.collect())
+}
+
+/// Where new sessions of `cwd` go.
+pub(super) fn session_dir(config: &AppConfig, settings: &Settings, cwd: &Path) -> PathBuf {
+    if let Some(dir) = &config.session_dir {
+        return config.paths.cwd.join(dir);
+    }
+    match &settings.values().session_dir {
+        Some(dir) => cwd.join(expand_tilde(dir, &config.paths.home)),
+        None => default_session_dir(&config.paths.agent_dir, cwd),
+    }
+}
+
+fn open_session(
+    config: &AppConfig,
+    settings: &Settings,
+) -> Result<(Session, Vec<Warning>), StartError> {
+    let cwd = &config.paths.cwd;
+    let dir = session_dir(config, settings, cwd);
+    let (session, warnings) = match &config.session {
+        SessionTarget::InMemory => (Session::in_memory(cwd), Vec::new()),
+        SessionTarget::New => (
+            Session::create(&dir, cwd, NewSession::default()),
+            Vec::new(),
+        ),
+        SessionTarget::Recent => Session::continue_recent(&dir, cwd)?,
+        SessionTarget::Named(name) => Session::open(&find(config, &dir, name)?, cwd)?,
+        SessionTarget::ForkOf(name) => Session::fork_file(&find(config, &dir, name)?, &dir, cwd)?,
+    };
+    if !session.cwd().is_dir() {
+        return Err(StartError::MissingCwd(session.cwd().to_path_buf()));
+    }
+    Ok((session, warnings))
+}
+
+/// A path, or the beginning of an id: of this folder's sessions, then of all.
+fn find(config: &AppConfig, dir: &Path, name: &str) -> Result<PathBuf, StartError> {
+    let is_path = name.contains(['/', '\\']) || name.ends_with(".jsonl");
+    if is_path {
+        return Ok(config
+            .paths
+            .cwd
+            .join(expand_tilde(name, &config.paths.home)));
+    }
+    if let [found, ..] = find_by_id(dir, name)?.as_slice() {
+        return Ok(found.path.clone());
+    }
+    for dir in crate::session::session_dirs(&config.paths.sessions())? {
+        if let [found, ..] = find_by_id(&dir, name)?.as_slice() {
+            if matches!(config.session, SessionTarget::ForkOf(_)) {
+                return Ok(found.path.clone());
+            }
+            return Err(StartError::ElsewhereSession {
+                prefix: name.to_string(),
+                cwd: found
+                    .header
+                    .cwd
+                    .as_deref()
+                    .unwrap_or(&dir)
+                    .display()
+                    .to_string(),
+            });
+        }
+    }
+    Err(StartError::NoSuchSession(name.to_string()))
+}

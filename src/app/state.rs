@@ -1,0 +1,89 @@
+//! What a session is at the moment. Behind one lock that is never held while
+//! anything is awaited.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::AgentMessage;
+use crate::agent::queue::Queues;
+use crate::agent::retry::RetryPolicy;
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::ai::select::ScopedModel;
+use crate::session::{Session, SessionError};
+
+pub(super) struct State {
+    pub session: Session,
+    /// What the model would be told: derived from the session, kept beside it so
+    /// that it need not be built anew for every prompt.
+    pub context: Vec<Arc<AgentMessage>>,
+    pub model: Option<Arc<Model>>,
+    pub thinking: ThinkingLevel,
+    /// The models to cycle through; empty for all.
+    pub scope: Vec<ScopedModel>,
+    pub queues: Queues,
+    pub active_tools: Vec<String>,
+    /// Wait for the next prompt (`deliverAs: "nextTurn"`).
+    pub next_turn: Vec<Arc<AgentMessage>>,
+    /// Shell commands run while the agent was busy; they join the conversation
+    /// before the next prompt.
+    pub deferred_bash: Vec<Arc<AgentMessage>>,
+    pub system_prompt: String,
+    pub run: Option<Run>,
+    /// Another session, or another set of extensions, is being put in place: no
+    /// run may begin.
+    pub replacing: bool,
+    /// The wait before a failed answer is asked for again.
+    pub retry_wait: Option<CancellationToken>,
+    pub runs: u64,
+    pub retry: RetryPolicy,
+    /// Failed attempts of the request that is going on.
+    pub attempt: u32,
+    /// Turns since the run began.
+    pub turn: u64,
+    pub bash: Option<CancellationToken>,
+    pub auto_compaction: bool,
+}
+
+/// The agent at work.
+#[derive(Clone)]
+pub(super) struct Run {
+    pub id: u64,
+    pub cancel: CancellationToken,
+}
+
+impl State {
+    /// Appends to the session file and to what the model is told. The file comes
+    /// first: nobody hears of what is not stored.
+    pub fn say(&mut self, message: Arc<AgentMessage>) -> Result<(), SessionError> {
+        match &*message {
+            AgentMessage::Custom(custom) => self.session.append_custom_message(
+                &custom.custom_type,
+                &custom.content,
+                custom.display,
+                custom.details.as_ref(),
+            ),
+            message => self.session.append_message(message),
+        }?;
+        self.context.push(message);
+        Ok(())
+    }
+
+    /// [`Self::say`]; what cannot be stored is in the conversation all the same, and
+    /// the user has to be told.
+    pub fn say_anyway(&mut self, message: Arc<AgentMessage>) -> Result<(), SessionError> {
+        self.say(message.clone())
+            .inspect_err(|_| self.context.push(message))
+    }
+
+    /// The first entries of a new session: with what it is held.
+    pub fn begin(&mut self) -> Result<(), SessionError> {
+        if let Some(model) = &self.model {
+            self.session
+                .append_model_change(&model.provider, &model.id)?;
+        }
+        self.session
+            .append_thinking_level_change(self.thinking.as_str())?;
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! What a session says of itself: the answers of `get_state` and
+//! `get_session_stats`.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::AgentSession;
+use crate::agent::AgentMessage;
+use crate::agent::queue::QueueMode;
+use crate::ai::message::{StopReason, js_number};
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::extensions::actions::ContextUsage;
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionState {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Arc<Model>>,
+    pub thinking_level: ThinkingLevel,
+    pub is_streaming: bool,
+    pub is_compacting: bool,
+    pub steering_mode: QueueMode,
+    pub follow_up_mode: QueueMode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_file: Option<String>,
+    pub session_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_name: Option<String>,
+    pub auto_compaction_enabled: bool,
+    pub message_count: usize,
+    pub pending_message_count: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionStats {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_file: Option<String>,
+    pub session_id: String,
+    pub user_messages: usize,
+    pub assistant_messages: usize,
+    pub tool_calls: usize,
+    pub tool_results: usize,
+    pub total_messages: usize,
+    pub tokens: TokenTotals,
+    /// US dollars.
+    #[serde(serialize_with = "js_number")]
+    pub cost: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_usage: Option<ContextUsage>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenTotals {
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+    pub total: u64,
+}
+
+impl AgentSession {
+    pub fn state(&self) -> SessionState {
+        let state = self.state.lock();
+        let (steering, follow_up) = state.queues.texts();
+        SessionState {
+            model: state.model.clone(),
+            thinking_level: state.thinking,
+            is_streaming: state.run.is_some(),
+            is_compacting: false,
+            steering_mode: state.queues.steering_mode,
+            follow_up_mode: state.queues.follow_up_mode,
+            session_file: state.session.path().map(|path| path.display().to_string()),
+            session_id: state.session.id().to_string(),
+            session_name: state.session.name().map(str::to_string),
+            auto_compaction_enabled: state.auto_compaction,
+            message_count: state.context.len(),
+            pending_message_count: steering.len() + follow_up.len(),
+        }
+    }
+
+    /// Counted over what the model would be told, not over the whole file.
+    pub fn stats(&self) -> SessionStats {
+        let context_usage = self.usage();
+        let state = self.state.lock();
+        let mut stats = SessionStats {
+            session_file: state.session.path().map(|path| path.display().to_string()),
+            session_id: state.session.id().to_string(),
+            user_messages: 0,
+            assistant_messages: 0,
+            tool_calls: 0,
+            tool_results: 0,
+            total_messages: state.context.len(),
+            tokens: TokenTotals::default(),
+            cost: 0.0,
+            context_usage,
+        };
+        for message in &state.context {
+            match &**message {
+                AgentMessage::User(_) => stats.user_messages += 1,
+                AgentMessage::ToolResult(_) => stats.tool_results += 1,
+                AgentMessage::Assistant(message) => {
+                    stats.assistant_messages += 1;
+                    stats.tool_calls += message.tool_calls().count();
+                    let usage = &message.usage;
+                    stats.tokens.input += usage.input;
+                    stats.tokens.output += usage.output;
+                    stats.tokens.cache_read += usage.cache_read;
+                    stats.tokens.cache_write += usage.cache_write;
+                    stats.cost += usage.cost.total;
+                }
+                _ => {}
+            }
+        }
+        let tokens = &mut stats.tokens;
+        tokens.total = tokens.input + tokens.output + tokens.cache_read + tokens.cache_write;
+        stats
+    }
+
+    /// The last answer's own count, and an estimate of what came after it: a
+    /// token is four characters (behaviour.md §6.5).
+    pub(super) fn usage(&self) -> Option<ContextUsage> {
+        let state = self.state.lock();
+        let context_window = state.model.as_ref()?.context_window;
+        if context_window == 0 {
+            return None;
+        }
+        let counted = state.context.iter().rposition(|message| {
+            message.as_assistant().is_some_and(|answer| {
+                !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
+            })
+        });
+        let base = counted.and_then(|index| state.context[index].as_assistant());
+        let base = base.map_or(0, |answer| match answer.usage.total_tokens {
+            0 => {
+                let usage = &answer.usage;
+                usage.input + usage.output + usage.cache_read + usage.cache_write
+            }
+            total => total,
+        });
+        let rest = &state.context[counted.map_or(0, |index| index + 1)..];
+        let tokens = base + rest.iter().map(|message| estimate(message)).sum::<u64>();
+        Some(ContextUsage {
+            tokens: Some(tokens),
+            context_window,
+            percent: Some(tokens as f64 / context_window as f64 * 100.0),
+        })
+    }
+}
+
+/// Characters of what the model is told, by four.
+fn estimate(message: &AgentMessage) -> u64 {
+    use crate::ai::message::{AssistantBlock, ContentBlock, UserContent};
+    let blocks = |blocks: &[ContentBlock]| -> usize {
+        let chars = blocks.iter().map(|block| match block {
+            ContentBlock::Text(text) => text.text.chars().count(),
+            ContentBlock::Image(_) => 4800,
+        });
+        chars.sum()
+    };
+    let content = |content: &UserContent| match content {
+        UserContent::Text(text) => text.chars().count(),
+        UserContent::Blocks(parts) => blocks(parts),
+    };
+    let chars = match message {
+        // The original counts no pictures of users; ours are as big as any.
+        AgentMessage::User(user) => content(&user.content),
+        AgentMessage::Custom(custom) => content(&custom.content),
+        AgentMessage::ToolResult(result) => blocks(&result.content),
+        AgentMessage::Assistant(answer) => answer
+            .content
+            .iter()
+            .map(|block| match block {
+                AssistantBlock::Text(text) => text.text.chars().count(),
+                AssistantBlock::Thinking(thinking) => thinking.thinking.chars().count(),
+                AssistantBlock::ToolCall(call) => {
+                    call.name.chars().count() + call.arguments.to_string().chars().count()
+                }
+            })
+            .sum(),
+        AgentMessage::BashExecution(bash) => {
+            bash.command.chars().count() + bash.output.chars().count()
+        }
+        AgentMessage::BranchSummary(branch) => branch.summary.chars().count(),
+        AgentMessage::CompactionSummary(compaction) => compaction.summary.chars().count(),
+    };
+    (chars as u64).div_ceil(4)
+}

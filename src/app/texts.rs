@@ -1,0 +1,107 @@
+//! Skills and prompt templates: texts that a prompt may call by name, and that
+//! the system prompt tells of.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::AgentSession;
+use super::config::AppConfig;
+use crate::resources::prompt_templates::{
+    PromptTemplate, expand_prompt_template, load_prompt_templates,
+};
+use crate::resources::resource_paths::ResourceSources;
+use crate::resources::settings::Settings;
+use crate::resources::skills::{Skill, expand_skill_command, load_skills, skills_block};
+
+#[derive(Default)]
+pub(super) struct Texts {
+    skills: Vec<Skill>,
+    templates: Vec<PromptTemplate>,
+}
+
+/// Paths that `resources_discover` handlers named; relative ones count from the
+/// session's folder.
+#[derive(Default)]
+pub(super) struct Added {
+    pub skills: Vec<String>,
+    pub prompts: Vec<String>,
+}
+
+impl Texts {
+    /// What the user has and what extensions add to it, and what was odd about it.
+    pub fn load(
+        config: &AppConfig,
+        settings: &Settings,
+        cwd: &Path,
+        added: &Added,
+    ) -> (Self, Vec<String>) {
+        let paths = config.paths.with_cwd(cwd);
+        let sources = ResourceSources {
+            paths: &paths,
+            settings,
+            cli_extensions: &config.extensions,
+            discover: true,
+        };
+        let (skills, mut problems) = load_skills(&sources, &added.skills);
+        let (templates, more) = load_prompt_templates(&sources, &added.prompts);
+        problems.extend(more);
+        let problems = problems.iter().map(ToString::to_string).collect();
+        (Self { skills, templates }, problems)
+    }
+
+    pub fn prompt_block(&self) -> Option<String> {
+        skills_block(&self.skills)
+    }
+
+    /// After the commands of extensions in `get_commands`.
+    pub fn commands(&self) -> impl Iterator<Item = Value> {
+        let templates = self.templates.iter().map(|template| {
+            json!({
+                "name": template.name,
+                "description": template.description,
+                "source": "prompt",
+                "sourceInfo": template.source_info,
+            })
+        });
+        let skills = self.skills.iter().map(|skill| {
+            json!({
+                "name": format!("skill:{}", skill.name),
+                "description": skill.description,
+                "source": "skill",
+                "sourceInfo": skill.source_info,
+            })
+        });
+        templates.chain(skills)
+    }
+}
+
+impl AgentSession {
+    pub(super) fn load_texts(&self, cwd: &Path, added: &Added) {
+        let (texts, problems) = Texts::load(&self.config, &self.settings, cwd, added);
+        *self.texts.lock() = texts;
+        self.notes.lock().extend(problems);
+    }
+
+    /// The text with a skill or a template in the place of its name.
+    pub(super) async fn expand(&self, text: String) -> String {
+        if !text.starts_with('/') {
+            return text;
+        }
+        let (skill, template) = {
+            let texts = self.texts.lock();
+            (
+                expand_skill_command(&text, &texts.skills),
+                expand_prompt_template(&text, &texts.templates),
+            )
+        };
+        match skill {
+            Ok(Some(expanded)) => expanded,
+            Ok(None) => template.unwrap_or(text),
+            Err(problem) => {
+                self.report("<runtime>", "skill_expansion", problem).await;
+                text
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+use super::*;
+
+fn parse_all(words: &[&str]) -> Result<Arguments, Vec<ArgumentError>> {
+    parse(words.iter().map(OsString::from))
+}
+
+fn good(words: &[&str]) -> Arguments {
+    parse_all(words).unwrap_or_else(|errors| panic!("{words:?}: {errors:?}"))
+}
+
+fn bad(words: &[&str]) -> Vec<String> {
+    let errors = parse_all(words).expect_err("the words are wrong");
+    errors.iter().map(ToString::to_string).collect()
+}
+
+fn nothing() -> Arguments {
+    good(&[])
+}
+
+fn strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_string()).collect()
+}
+
+fn flag(name: &str, value: Option<&str>) -> (String, Option<String>) {
+    (name.to_string(), value.map(str::to_string))
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Options::command().debug_assert();
+    // Everything is found by the name that clap is given.
+    for arg in Options::command().get_arguments() {
+        assert!(arg.get_long().is_some(), "{arg:?}");
+    }
+}
+
+#[test]
+fn names_of_one_option_mean_the_same() {
+    for (short, long) in [
+        ("-p", "--print"),
+        ("-c", "--continue"),
+        ("-h", "--help"),
+        ("-v", "--version"),
+        ("-ne", "--no-extensions"),
+        ("-nc", "--no-context-files"),
+    ] {
+        assert_eq!(good(&[short]), good(&[long]));
+        assert_ne!(good(&[short]), nothing(), "{short}");
+    }
+}
+
+#[test]
+fn values_follow_or_are_attached() {
+    let expected = Arguments {
+        options: Options {
+            mode: Some(OutputMode::Json),
+            provider: Some("p".into()),
+            model: Some("m=1:high".into()),
+            thinking: Some("low".into()),
+            models: Some("a,b".into()),
+            api_key: Some("k".into()),
+            session: Some("s".into()),
+            fork: Some("f".into()),
+            session_dir: Some("d".into()),
+            tools: Some("read".into()),
+            system_prompt: Some(String::new()),
+            append_system_prompt: strings(&["one", "", "two"]),
+            extension: strings(&["a.ts", "b.ts"]),
+            ..nothing().options
+        },
+        ..nothing()
+    };
+    let pairs = [
+        ("--mode", "json"),
+        ("--provider", "p"),
+        ("--model", "m=1:high"),
+        ("--thinking", "low"),
+        ("--models", "a,b"),
+        ("--api-key", "k"),
+        ("--session", "s"),
+        ("--fork", "f"),
+        ("--session-dir", "d"),
+        ("--tools", "read"),
+        ("--system-prompt", ""),
+        ("--append-system-prompt", "one"),
+        ("--append-system-prompt", ""),
+        ("--append-system-prompt", "two"),
+        ("--extension", "a.ts"),
+        ("--extension", "b.ts"),
+    ];
+    let apart: Vec<&str> = pairs
+        .iter()
+        .flat_map(|(name, value)| [*name, *value])
+        .collect();
+    assert_eq!(good(&apart), expected);
+    let attached: Vec<String> = pairs
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let attached: Vec<&str> = attached.iter().map(String::as_str).collect();
+    assert_eq!(good(&attached), expected);
+    assert_eq!(good(&["-e", "a.ts"]).options.extension, strings(&["a.ts"]));
+}
+
+#[test]
+fn a_value_may_look_like_an_option_or_a_file() {
+    let options = good(&["--system-prompt", "-p", "--append-system-prompt", "@x"]).options;
+    assert!(!options.print);
+    assert_eq!(options.system_prompt.as_deref(), Some("-p"));
+    assert_eq!(options.append_system_prompt, strings(&["@x"]));
+}
+
+#[test]
+fn of_repeated_values_the_last_counts() {
+    let options = good(&["--model", "a", "-p", "--model=b", "-p"]).options;
+    assert_eq!(options.model.as_deref(), Some("b"));
+    assert!(options.print);
+}
+
+#[test]
+fn files_and_messages_are_told_apart() {
+    let expected = Arguments {
+        files: strings(&["a.md", "", "@b"]),
+        messages: strings(&["one", "", "two words"]),
+        ..nothing()
+    };
+    assert_eq!(
+        good(&["@a.md", "one", "@", "", "@@b", "two words"]),
+        expected
+    );
+}
+
+#[test]
+fn after_two_dashes_everything_is_a_message() {
+    let expected = Arguments {
+        messages: strings(&["one", "install", "-p", "@a", "--", "--x=y"]),
+        ..nothing()
+    };
+    assert_eq!(
+        good(&["one", "--", "install", "-p", "@a", "--", "--x=y"]),
+        expected
+    );
+}
+
+#[test]
+fn list_models_takes_a_pattern_if_there_is_one() {
+    let listed = |words: &[&str]| good(words).options.list_models;
+    assert_eq!(listed(&[]), None);
+    assert_eq!(listed(&["--list-models"]).as_deref(), Some(""));
+    assert_eq!(listed(&["--list-models", "opus"]).as_deref(), Some("opus"));
+    assert_eq!(listed(&["--list-models=opus"]).as_deref(), Some("opus"));
+    let with_option = good(&["--list-models", "-p"]);
+    assert_eq!(with_option.options.list_models.as_deref(), Some(""));
+    assert!(with_option.options.print);
+    assert_eq!(good(&["--list-models", "@a"]).files, strings(&["a"]));
+}
+
+#[test]
+fn what_nobody_knows_is_for_the_extensions() {
+    let expected = Arguments {
+        flags: vec![
+            flag("plan", None),
+            flag("level", Some("3=4")),
+            flag("name", Some("value")),
+            flag("empty", Some("")),
+            flag("last", None),
+        ],
+        files: strings(&["a"]),
+        messages: strings(&["message"]),
+        options: Options {
+            print: true,
+            ..nothing().options
+        },
+    };
+    assert_eq!(
+        good(&[
+            "--plan",
+            "-p",
+            "--level=3=4",
+            "message",
+            "--name",
+            "value",
+            "--empty=",
+            "--last",
+            "@a"
+        ]),
+        expected
+    );
+}
+
+#[test]
+fn errors_name_the_word() {
+    let cases: [(&[&str], &[&str]); 9] = [
+        (&["-x"], &["Unknown option: -x"]),
+        (&["-pc"], &["Unknown option: -pc"]),
+        (&["-"], &["Unknown option: -"]),
+        (&["--model"], &["--model needs a value (see pi --help)"]),
+        (&["-e"], &["-e needs a value (see pi --help)"]),
+        (
+            &["-r", "-z"],
+            &[
+                "-r is not there yet in this version of pi",
+                "Unknown option: -z",
+            ],
+        ),
+        (
+            &["--export=x.jsonl"],
+            &["--export is not there yet in this version of pi"],
+        ),
+        (
+            &["--mode", "tui"],
+            &[
+                "invalid value 'tui' for '--mode <text|json|rpc>'\n  [possible values: text, json, rpc]",
+            ],
+        ),
+        (
+            &["--print=yes"],
+            &["unexpected value 'yes' for '--print' found; no more were expected"],
+        ),
+    ];
+    for (words, expected) in cases {
+        assert_eq!(bad(words), expected, "{words:?}");
+    }
+}
+
+#[test]
+fn commands_of_packages_are_named_only_in_front() {
+    assert_eq!(
+        bad(&["install", "npm:x"]),
+        [
+            "pi install: packages are not there yet in this version of pi. \
+          If it is the beginning of a message, write: pi -- install ..."
+        ]
+    );
+    assert_eq!(
+        good(&["please", "install"]).messages,
+        strings(&["please", "install"])
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn words_that_are_no_unicode_are_refused() {
+    use std::os::unix::ffi::OsStringExt;
+    let word = OsString::from_vec(b"@caf\xe9".to_vec());
+    assert_eq!(
+        parse([word].into_iter()),
+        Err(vec![ArgumentError::NotUnicode("@caf\u{fffd}".into())])
+    );
+}

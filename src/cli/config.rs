@@ -1,0 +1,347 @@
+//! From what the command line says to what a session is started with.
+
+use std::path::PathBuf;
+
+use super::args::{Arguments, Options};
+use super::{CliError, Mode};
+use crate::ai::catalogue;
+use crate::ai::model::ThinkingLevel;
+use crate::ai::registry::ModelRegistry;
+use crate::ai::select::SelectError;
+use crate::app::{AppConfig, ModelChoice, SessionTarget, ToolChoice};
+use crate::resources::paths::{Paths, expand_tilde};
+use crate::resources::prompt_files::PromptFlags;
+use crate::resources::resource_paths::is_local_source;
+use crate::tools::{self, ToolOptions};
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--fork cannot be combined with {0}")]
+pub struct ForkConflict(String);
+
+/// What is odd but no reason to stop goes to `warnings`.
+pub fn build(
+    arguments: &Arguments,
+    paths: Paths,
+    mode: Mode,
+    warnings: &mut Vec<String>,
+) -> Result<AppConfig, CliError> {
+    let options = &arguments.options;
+    Ok(AppConfig {
+        mode: mode.name(),
+        has_ui: mode.has_ui(),
+        session: session_target(options)?,
+        session_dir: session_dir(options, &paths),
+        model: ModelChoice {
+            provider: given(&options.provider).map(str::to_string),
+            model: model(options, &paths)?,
+            thinking: thinking(options, warnings),
+            scope: options.models.as_deref().map_or_else(Vec::new, list),
+            api_key: given(&options.api_key).map(str::to_string),
+        },
+        tools: tool_choice(options, &paths, warnings),
+        prompt: PromptFlags {
+            system: options.system_prompt.clone(),
+            append: options.append_system_prompt.clone(),
+        },
+        no_context_files: options.no_context_files,
+        extensions: extensions(options, &paths),
+        discover_extensions: !options.no_extensions,
+        flags: arguments.flags.clone(),
+        console: mode.console(),
+        paths,
+    })
+}
+
+/// An empty value, as of a variable that is not set, is none.
+fn given(option: &Option<String>) -> Option<&str> {
+    option.as_deref().filter(|text| !text.is_empty())
+}
+
+fn session_target(options: &Options) -> Result<SessionTarget, ForkConflict> {
+    let session = given(&options.session);
+    if let Some(fork) = given(&options.fork) {
+        let others = [
+            (session.is_some(), "--session"),
+            (options.continue_, "--continue"),
+            (options.no_session, "--no-session"),
+        ];
+        let given = others.into_iter().filter(|(given, _)| *given);
+        let names: Vec<&str> = given.map(|(_, name)| name).collect();
+        return match names.as_slice() {
+            [] => Ok(SessionTarget::ForkOf(fork.to_string())),
+            names => Err(ForkConflict(names.join(", "))),
+        };
+    }
+    Ok(match session {
+        _ if options.no_session => SessionTarget::InMemory,
+        Some(session) => SessionTarget::Named(session.to_string()),
+        None if options.continue_ => SessionTarget::Recent,
+        None => SessionTarget::New,
+    })
+}
+
+fn session_dir(options: &Options, paths: &Paths) -> Option<PathBuf> {
+    let dir = given(&options.session_dir)?;
+    Some(expand_tilde(dir, &paths.home))
+}
+
+/// A provider alone means its default model. (The TypeScript pi ignores it then,
+/// and asks another provider.)
+fn model(options: &Options, paths: &Paths) -> Result<Option<String>, SelectError> {
+    let model = given(&options.model);
+    let (Some(name), None) = (given(&options.provider), model) else {
+        return Ok(model.map(str::to_string));
+    };
+    let registry = ModelRegistry::load(&paths.agent_dir);
+    let unknown = || SelectError::UnknownProvider(name.to_string());
+    let provider = registry
+        .providers()
+        .into_iter()
+        .find(|id| id.eq_ignore_ascii_case(name))
+        .ok_or_else(unknown)?;
+    let models = registry.models_of(&provider);
+    let usual = catalogue::provider(&provider).map(|provider| provider.default_model);
+    let model = models
+        .iter()
+        .find(|model| Some(model.id.as_str()) == usual)
+        .or(models.first())
+        .ok_or_else(|| SelectError::NotFound(format!("{provider}/*")))?;
+    Ok(Some(model.id.clone()))
+}
+
+fn thinking(options: &Options, warnings: &mut Vec<String>) -> Option<ThinkingLevel> {
+    let text = options.thinking.as_deref()?;
+    let level = ThinkingLevel::parse(text);
+    if level.is_none() {
+        let names = ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ");
+        warnings.push(format!(
+            "Invalid thinking level \"{text}\". Valid values: {names}"
+        ));
+    }
+    level
+}
+
+fn tool_choice(options: &Options, paths: &Paths, warnings: &mut Vec<String>) -> ToolChoice {
+    let only = options.tools.as_deref().map(|names| {
+        let there = tools::builtin(paths.cwd.clone(), ToolOptions::default());
+        let mut names = list(names);
+        names.retain(|name| {
+            let known = tools::NAMES.contains(&name.as_str());
+            if !known {
+                let valid = tools::NAMES.join(", ");
+                warnings.push(format!("Unknown tool \"{name}\". Valid tools: {valid}"));
+            } else if !there.iter().any(|tool| tool.spec().name == *name) {
+                warnings.push(format!(
+                    "The tool \"{name}\" is not there yet in this version of pi"
+                ));
+            }
+            known
+        });
+        names
+    });
+    ToolChoice {
+        only,
+        none: options.no_tools,
+    }
+}
+
+/// A session may work elsewhere: what is a path is one from here.
+fn extensions(options: &Options, paths: &Paths) -> Vec<String> {
+    let absolute = |source: &String| match is_local_source(source) {
+        true => paths.resolve(source, &paths.cwd).display().to_string(),
+        false => source.clone(),
+    };
+    options.extension.iter().map(absolute).collect()
+}
+
+fn list(text: &str) -> Vec<String> {
+    let parts = text.split(',').map(str::trim);
+    parts
+        .filter(|part| !part.is_empty())
+        .map(str::to_string)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::path::Path;
+
+    use super::super::args;
+    use super::*;
+
+    struct Built {
+        config: AppConfig,
+        warnings: Vec<String>,
+    }
+
+    fn try_build(agent_dir: &Path, words: &[&str]) -> Result<Built, CliError> {
+        let arguments = args::parse(words.iter().map(OsString::from)).unwrap();
+        let paths = Paths {
+            home: "/home/u".into(),
+            agent_dir: agent_dir.to_owned(),
+            cwd: "/work".into(),
+        };
+        let mut warnings = Vec::new();
+        let config = build(&arguments, paths, Mode::Print, &mut warnings)?;
+        Ok(Built { config, warnings })
+    }
+
+    fn good(words: &[&str]) -> Built {
+        try_build(Path::new("/nonexistent"), words).unwrap()
+    }
+
+    fn bad(words: &[&str]) -> String {
+        match try_build(Path::new("/nonexistent"), words) {
+            Ok(_) => panic!("{words:?} is wrong"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn one_session_is_meant() {
+        let target = |words: &[&str]| good(words).config.session;
+        assert_eq!(target(&[]), SessionTarget::New);
+        assert_eq!(target(&["-c"]), SessionTarget::Recent);
+        assert_eq!(
+            target(&["-c", "--session", "ab"]),
+            SessionTarget::Named("ab".into())
+        );
+        assert_eq!(
+            target(&["-c", "--session", "ab", "--no-session"]),
+            SessionTarget::InMemory
+        );
+        assert_eq!(
+            target(&["--fork", "ab"]),
+            SessionTarget::ForkOf("ab".into())
+        );
+        assert_eq!(
+            bad(&["--fork", "a", "-c", "--no-session", "--session", "b"]),
+            "--fork cannot be combined with --session, --continue, --no-session"
+        );
+    }
+
+    #[test]
+    fn an_empty_value_is_none() {
+        let config = good(&[
+            "--session",
+            "",
+            "--fork=",
+            "--session-dir",
+            "",
+            "--provider",
+            "",
+            "--model",
+            "",
+            "--api-key",
+            "",
+        ])
+        .config;
+        assert_eq!(config.session, SessionTarget::New);
+        assert_eq!(config.session_dir, None);
+        let model = config.model;
+        assert_eq!(
+            (model.provider, model.model, model.api_key),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn a_provider_alone_means_its_default_model() {
+        let model = |words: &[&str]| good(words).config.model.model;
+        assert_eq!(model(&["--provider", "demo"]).as_deref(), Some("demo"));
+        assert_eq!(
+            model(&["--provider", "OpenAI"]).as_deref(),
+            catalogue::provider("openai").map(|openai| openai.default_model)
+        );
+        assert_eq!(
+            model(&["--provider", "nobody", "--model", "m"]).as_deref(),
+            Some("m")
+        );
+        assert_eq!(model(&[]), None);
+        assert_eq!(
+            bad(&["--provider", "nobody"]),
+            "Unknown provider \"nobody\". Use --list-models to see available providers/models."
+        );
+    }
+
+    #[test]
+    fn a_provider_of_the_user_means_its_first_model() {
+        let dir = tempfile::tempdir().unwrap();
+        let models = r#"{"providers": {"mine": {"baseUrl": "http://127.0.0.1:1/v1",
+            "api": "openai-completions", "apiKey": "k",
+            "models": [{"id": "first"}, {"id": "second"}]}}}"#;
+        std::fs::write(dir.path().join("models.json"), models).unwrap();
+        let built = try_build(dir.path(), &["--provider", "mine"]).unwrap();
+        assert_eq!(built.config.model.model.as_deref(), Some("first"));
+    }
+
+    #[test]
+    fn a_wrong_thinking_level_is_only_a_warning() {
+        let built = good(&["--thinking", "high"]);
+        assert_eq!(built.config.model.thinking, Some(ThinkingLevel::High));
+        assert_eq!(built.warnings, Vec::<String>::new());
+        let built = good(&["--thinking", "hard"]);
+        assert_eq!(built.config.model.thinking, None);
+        assert_eq!(
+            built.warnings,
+            [
+                "Invalid thinking level \"hard\". Valid values: off, minimal, low, medium, high, xhigh"
+            ]
+        );
+    }
+
+    #[test]
+    fn tools_that_nobody_knows_are_named() {
+        let built = good(&["--tools", "read, bsh,bash"]);
+        let only = Some(vec!["read".to_string(), "bash".to_string()]);
+        assert_eq!(built.config.tools, ToolChoice { only, none: false });
+        assert_eq!(
+            built.warnings,
+            ["Unknown tool \"bsh\". Valid tools: read, bash, edit, write, grep, find, ls"]
+        );
+        let none = ToolChoice {
+            only: None,
+            none: true,
+        };
+        assert_eq!(good(&["--no-tools"]).config.tools, none);
+    }
+
+    #[test]
+    fn paths_count_from_here_or_home() {
+        let config = good(&["-e", "./x/../a.ts", "-e", "~/b.ts", "-e", "npm:c"]).config;
+        assert_eq!(config.extensions, ["/work/a.ts", "/home/u/b.ts", "npm:c"]);
+        let config = good(&["--session-dir", "~/s"]).config;
+        assert_eq!(config.session_dir.as_deref(), Some(Path::new("/home/u/s")));
+    }
+
+    #[test]
+    fn the_rest_is_handed_on() {
+        let config = good(&[
+            "--models",
+            "a/*, b:high,",
+            "--api-key",
+            "k",
+            "--system-prompt",
+            "s",
+            "--append-system-prompt",
+            "t",
+            "-nc",
+            "-ne",
+            "--plan",
+            "-p",
+        ])
+        .config;
+        assert_eq!(config.model.scope, ["a/*", "b:high"]);
+        assert_eq!(config.model.api_key.as_deref(), Some("k"));
+        let prompt = PromptFlags {
+            system: Some("s".into()),
+            append: vec!["t".into()],
+        };
+        assert_eq!(config.prompt, prompt);
+        assert!(config.no_context_files);
+        assert!(!config.discover_extensions);
+        assert_eq!(config.flags, [("plan".to_string(), None)]);
+        assert_eq!((config.mode, config.has_ui), ("print", false));
+    }
+}

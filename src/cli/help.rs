@@ -1,0 +1,142 @@
+//! `--help`: our options, and those of the extensions that would be loaded here.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use clap::CommandFactory;
+
+use super::args::{Arguments, Options};
+use super::config;
+use super::{CliError, Mode, output, paths, runtime, warn};
+use crate::agent::event::Event;
+use crate::app::{AgentSession, AppConfig, EventSink, ModelChoice, SessionTarget, StartError};
+use crate::extensions::registry::{FlagKind, FlagRegistration};
+use crate::resources::extension_paths::{ResourceSources, find_extensions};
+use crate::resources::settings::Settings;
+
+const MORE: &str = "\
+Examples:
+  pi --provider demo -p \"list the files here\"   try pi, without a key or a network
+  pi                                            a conversation
+  pi -p \"what does this project do?\"            one answer
+  pi @notes.md @photo.png \"compare these\"       with files
+  git diff | pi -p \"review this\"                with what a command says
+  pi -c \"and now?\"                              go on with the last session
+  pi --model sonnet:high \"why does it hang?\"    a model, and how hard it thinks
+  pi --tools read -p \"look for bugs in src\"     without changing anything
+  pi -e ./gate.ts                               with an extension
+  pi -- --help is a nice option                 after -- there are no options
+
+Environment:
+  ANTHROPIC_API_KEY, OPENAI_API_KEY, ...        keys of the providers
+  PI_CODING_AGENT_DIR                           settings, sessions, extensions (~/.pi/agent)
+  PI_LOG                                        what is logged, such as pi=debug
+                                                (to logs/pi.log in that folder)
+";
+
+pub fn run(arguments: &Arguments) -> Result<(), CliError> {
+    let mut more = MORE.to_string();
+    match extension_flags(arguments) {
+        Ok(flags) if flags.is_empty() => {}
+        Ok(flags) => more = format!("{}\n{more}", section(&flags)),
+        // Whoever asks for help gets what there is.
+        Err(error) => warn(&error.to_string()),
+    }
+    let help = Options::command().after_help(more).render_help();
+    output(&match io::stdout().is_terminal() {
+        true => help.ansi().to_string(),
+        false => help.to_string(),
+    })
+}
+
+/// Loads the extensions, if there are any, because only they know.
+fn extension_flags(arguments: &Arguments) -> Result<Vec<FlagRegistration>, CliError> {
+    let config = AppConfig {
+        session: SessionTarget::InMemory,
+        model: ModelChoice::default(),
+        flags: Vec::new(),
+        ..config::build(arguments, paths()?, Mode::Print, &mut Vec::new())?
+    };
+    let settings = Settings::load(&config.paths);
+    let found = find_extensions(&ResourceSources {
+        paths: &config.paths,
+        settings: &settings,
+        cli_extensions: &config.extensions,
+        discover: config.discover_extensions,
+    });
+    if found.paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    js_runtime::init();
+    let runtime = runtime()?;
+    let flags = runtime.block_on(load(config));
+    runtime.shutdown_background();
+    Ok(flags?)
+}
+
+async fn load(config: AppConfig) -> Result<Vec<FlagRegistration>, StartError> {
+    let session = AgentSession::start(config, Arc::new(Nobody)).await?;
+    for (path, error) in session.load_report().failed {
+        warn(&format!("{path}: {error}"));
+    }
+    let flags = session.extensions().flags();
+    session.shutdown().await;
+    Ok(flags)
+}
+
+/// Hears what the session does: nothing, it is never opened.
+struct Nobody;
+
+#[async_trait]
+impl EventSink for Nobody {
+    async fn send(&self, _: Arc<Event>) {}
+}
+
+fn section(flags: &[FlagRegistration]) -> String {
+    let mut text = "Options of extensions:\n".to_string();
+    for flag in flags {
+        let value = match flag.kind {
+            FlagKind::String => " <VALUE>",
+            FlagKind::Boolean => "",
+        };
+        let name = format!("--{}{value}", flag.name);
+        let description = flag.description.as_deref().unwrap_or_default();
+        text += format!("  {name:<34}{description}").trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_is_explained() {
+        for arg in Options::command().get_arguments() {
+            assert!(arg.get_help().is_some(), "{arg:?}");
+        }
+    }
+
+    #[test]
+    fn options_of_extensions_are_listed() {
+        let flag = |name: &str, kind, description: Option<&str>| FlagRegistration {
+            extension: 0,
+            name: name.into(),
+            description: description.map(str::to_string),
+            kind,
+            default: None,
+        };
+        let flags = [
+            flag("plan", FlagKind::Boolean, Some("Plan first")),
+            flag("level", FlagKind::String, None),
+        ];
+        assert_eq!(
+            section(&flags),
+            "Options of extensions:\n  \
+             --plan                            Plan first\n  \
+             --level <VALUE>\n"
+        );
+    }
+}

@@ -1,0 +1,305 @@
+//! The command line: what is asked for, which mode does it, and the exit code,
+//! which is decided here and nowhere else: 0 done, 1 failed, 128 + n ended by
+//! signal n.
+
+mod args;
+mod config;
+mod help;
+pub mod input;
+mod list_models;
+mod log;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use args::{ArgumentError, Arguments, Options, OutputMode};
+use config::ForkConflict;
+use input::{Files, FirstPrompt, InputError};
+use js_runtime::Console;
+
+use crate::ai::select::SelectError;
+use crate::app::{AppConfig, SessionTarget, StartError};
+use crate::extensions::ConsoleSink;
+use crate::modes;
+use crate::resources::paths::Paths;
+use crate::resources::settings::Settings;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Threads besides the main one, V8's and those that wait for files.
+const WORKERS: usize = 2;
+/// How long stdin may stay open until the user is told that it is waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\nError: "))]
+    Arguments(Vec<ArgumentError>),
+    #[error(transparent)]
+    Fork(#[from] ForkConflict),
+    #[error("@file arguments are not supported in RPC mode")]
+    FilesInRpc,
+    #[error("the current folder cannot be used: {0}")]
+    Cwd(io::Error),
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error(transparent)]
+    Model(#[from] SelectError),
+    #[error(transparent)]
+    Session(#[from] StartError),
+    #[error("stdout: {0}")]
+    Stdout(io::Error),
+    #[error("no threads can be started: {0}")]
+    Threads(io::Error),
+}
+
+/// What was asked for.
+#[derive(Debug, PartialEq, Eq)]
+enum Task {
+    Version,
+    Help,
+    ListModels(String),
+    Session(Mode),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Print,
+    Json,
+    Rpc,
+    Line,
+}
+
+pub fn main() -> ExitCode {
+    let code = run().unwrap_or_else(|error| {
+        complain(&format!("Error: {error}"));
+        1
+    });
+    ExitCode::from(code)
+}
+
+fn run() -> Result<u8, CliError> {
+    let words = std::env::args_os().skip(1);
+    let arguments = args::parse(words).map_err(CliError::Arguments)?;
+    tell_children(arguments.options.offline);
+    let terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    match task(&arguments.options, terminal) {
+        Task::Version => output(&format!("{VERSION}\n"))?,
+        Task::Help => help::run(&arguments)?,
+        Task::ListModels(pattern) => list_models::run(&paths()?.agent_dir, &pattern)?,
+        Task::Session(mode) => return session(mode, arguments),
+    }
+    Ok(0)
+}
+
+/// What runs inside pi, extensions included, can tell that it does.
+#[expect(clippy::disallowed_methods, reason = "the only thread there is yet")]
+fn tell_children(offline: bool) {
+    // SAFETY: no other thread runs that could be reading the environment.
+    unsafe {
+        std::env::set_var("PI_CODING_AGENT", "true");
+        if offline {
+            std::env::set_var("PI_OFFLINE", "1");
+            std::env::set_var("PI_SKIP_VERSION_CHECK", "1");
+        }
+    }
+}
+
+fn task(options: &Options, terminal: bool) -> Task {
+    if options.version {
+        return Task::Version;
+    }
+    if options.help {
+        return Task::Help;
+    }
+    if let Some(pattern) = &options.list_models {
+        return Task::ListModels(pattern.clone());
+    }
+    Task::Session(match options.mode {
+        Some(OutputMode::Rpc) => Mode::Rpc,
+        Some(OutputMode::Json) => Mode::Json,
+        _ if options.print || !terminal => Mode::Print,
+        Some(OutputMode::Text) | None => Mode::Line,
+    })
+}
+
+fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
+    if mode == Mode::Rpc && !arguments.files.is_empty() {
+        return Err(CliError::FilesInRpc);
+    }
+    let paths = paths()?;
+    let mut warnings = Vec::new();
+    let asked = std::env::var("PI_LOG").ok();
+    if let Err(problem) = log::start(&paths.agent_dir, asked, arguments.options.verbose) {
+        warnings.push(problem.to_string());
+    }
+    tracing::info!(version = VERSION, mode = mode.name(), cwd = %paths.cwd.display(), "pi starts");
+    let config = config::build(&arguments, paths, mode, &mut warnings)?;
+    if mode == Mode::Rpc && !arguments.messages.is_empty() {
+        warnings.push("messages on the command line are not used in RPC mode".into());
+    }
+    for warning in &warnings {
+        warn(warning);
+    }
+    let prompts = match mode {
+        Mode::Rpc => Vec::new(),
+        _ => prompts(arguments, &config.paths)?,
+    };
+    let new = config.session == SessionTarget::New;
+    if prompts.is_empty() && matches!(mode, Mode::Print | Mode::Json) && new {
+        warn("nothing was asked: give a message, or pipe one in (see pi --help)");
+    }
+    // On the main thread, before those that may start V8's: the first extension may
+    // come late, with a reload.
+    js_runtime::init();
+    let runtime = runtime()?;
+    let code = runtime.block_on(mode.run(config, prompts));
+    tracing::info!(code, "pi ends");
+    // Whatever still waits, such as a read of stdin, ends with the process.
+    runtime.shutdown_background();
+    Ok(code)
+}
+
+impl Mode {
+    async fn run(self, config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
+        match self {
+            Self::Print => modes::print::run(config, prompts).await,
+            Self::Json => modes::json::run(config, prompts).await,
+            Self::Rpc => modes::rpc::run(config).await,
+            Self::Line => modes::line::run(config, prompts).await,
+        }
+    }
+
+    /// As extensions know it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Print => "print",
+            Self::Json => "json",
+            Self::Rpc => "rpc",
+            Self::Line => "interactive",
+        }
+    }
+
+    /// Whether there is somebody who can be asked.
+    fn has_ui(self) -> bool {
+        match self {
+            Self::Rpc | Self::Line => true,
+            Self::Print | Self::Json => false,
+        }
+    }
+
+    /// Where extensions' output goes: never to stdout.
+    fn console(self) -> ConsoleSink {
+        match self {
+            Self::Line => log::console(),
+            Self::Print | Self::Json | Self::Rpc => {
+                Arc::new(|_: Console, line: &str| complain(line))
+            }
+        }
+    }
+}
+
+fn prompts(arguments: Arguments, paths: &Paths) -> Result<Vec<FirstPrompt>, CliError> {
+    let stdin = io::stdin();
+    let piped = match stdin.is_terminal() {
+        true => None,
+        false => input::read_piped(stdin, PATIENCE, || {
+            complain("Waiting for the end of stdin. (If nothing is piped in: pi ... < /dev/null)");
+        })?,
+    };
+    // The settings are read for pictures only.
+    let resize_images =
+        arguments.files.is_empty() || Settings::load(paths).values().images.auto_resize;
+    let files = Files {
+        names: &arguments.files,
+        cwd: &paths.cwd,
+        resize_images,
+    };
+    Ok(input::assemble(piped, &files, arguments.messages)?)
+}
+
+fn paths() -> Result<Paths, CliError> {
+    let cwd: PathBuf = std::env::current_dir().map_err(CliError::Cwd)?;
+    Ok(Paths::from_env(&cwd))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()
+        .map_err(CliError::Threads)
+}
+
+/// To stdout. A reader that has gone away wants no more.
+fn output(text: &str) -> Result<(), CliError> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes());
+    match written.and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Stdout(error)),
+        _ => Ok(()),
+    }
+}
+
+fn warn(text: &str) {
+    complain(&format!("Warning: {text}"));
+}
+
+/// To stderr; with nobody there to read it, there is nobody to tell.
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    fn task_of(words: &[&str], terminal: bool) -> Task {
+        let arguments = args::parse(words.iter().map(OsString::from)).unwrap();
+        task(&arguments.options, terminal)
+    }
+
+    #[test]
+    fn the_mode_is_asked_for_or_follows_from_the_terminal() {
+        let mode = |words: &[&str], terminal| match task_of(words, terminal) {
+            Task::Session(mode) => mode,
+            other => panic!("{other:?}"),
+        };
+        for (words, at_terminal, without) in [
+            (&[][..], Mode::Line, Mode::Print),
+            (&["hello"], Mode::Line, Mode::Print),
+            (&["-p"], Mode::Print, Mode::Print),
+            (&["--mode", "text"], Mode::Line, Mode::Print),
+            (&["--mode", "json"], Mode::Json, Mode::Json),
+            (&["--mode", "json", "-p"], Mode::Json, Mode::Json),
+            (&["--mode", "rpc", "-p"], Mode::Rpc, Mode::Rpc),
+        ] {
+            assert_eq!(mode(words, true), at_terminal, "{words:?}");
+            assert_eq!(mode(words, false), without, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_only_shows_something_comes_first() {
+        assert_eq!(task_of(&["-h", "-v", "--list-models"], true), Task::Version);
+        assert_eq!(task_of(&["--list-models", "x", "-h"], true), Task::Help);
+        assert_eq!(
+            task_of(&["--mode", "rpc", "--list-models", "x"], true),
+            Task::ListModels("x".into())
+        );
+    }
+
+    #[test]
+    fn every_wrong_argument_is_an_error_of_its_own() {
+        let words = ["-x", "-y"].map(OsString::from);
+        let error = CliError::Arguments(args::parse(words.into_iter()).unwrap_err());
+        assert_eq!(
+            error.to_string(),
+            "Unknown option: -x\nError: Unknown option: -y"
+        );
+    }
+}

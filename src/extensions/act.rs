@@ -1,0 +1,162 @@
+//! What extensions ask of the session by name, put to its [`Actions`].
+
+use js_runtime::HostError;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::actions::{ActionError, Actions, CustomMessageInput, DeliverAs, SendOptions};
+use super::host::{Answer, parse, to_value};
+use crate::ai::message::UserContent;
+use crate::ai::model::ThinkingLevel;
+
+/// The arguments of every other method; each reads what it needs.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Args {
+    message: Option<CustomMessageInput>,
+    content: Option<UserContent>,
+    options: Option<SendOptions>,
+    custom_type: Option<String>,
+    data: Option<Value>,
+    name: Option<String>,
+    names: Option<Vec<String>>,
+    entry_id: Option<String>,
+    label: Option<String>,
+    level: Option<String>,
+    provider: Option<String>,
+    id: Option<String>,
+    path: Option<String>,
+    position: Option<String>,
+    parent_session: Option<String>,
+}
+
+/// What is there at once.
+pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
+    if let Some(question) = method.strip_prefix("models.") {
+        return actions
+            .models(question, &parse(method, args)?)
+            .map_err(|error| HostError::new(error.0));
+    }
+    let given: Option<Args> = parse(method, args)?;
+    let given = given.unwrap_or_default();
+    let need = |member: Option<String>, name: &str| member.ok_or_else(|| missing(method, name));
+    let done = |result: Result<(), ActionError>| {
+        result
+            .map(|()| Value::Null)
+            .map_err(|error| HostError::new(error.0))
+    };
+    let answer = match method {
+        "ctx.hasUI" => json!(actions.has_ui()),
+        "ctx.mode" => json!(actions.mode()),
+        "ctx.cwd" => json!(actions.cwd()),
+        "ctx.model" => to_value(actions.model())?,
+        "ctx.isIdle" => json!(actions.is_idle()),
+        "ctx.hasPendingMessages" => json!(actions.has_pending_messages()),
+        "ctx.abort" => {
+            actions.abort();
+            Value::Null
+        }
+        "ctx.shutdown" => {
+            actions.shutdown();
+            Value::Null
+        }
+        "ctx.getContextUsage" => to_value(actions.context_usage())?,
+        "ctx.getSystemPrompt" => json!(actions.system_prompt()),
+        "pi.sendMessage" => {
+            let message = given.message.ok_or_else(|| missing(method, "message"))?;
+            return done(actions.send_message(message, given.options.unwrap_or_default()));
+        }
+        "pi.sendUserMessage" => {
+            let content = given.content.ok_or_else(|| missing(method, "content"))?;
+            let deliver_as: Option<DeliverAs> = given.options.and_then(|o| o.deliver_as);
+            return done(actions.send_user_message(content, deliver_as));
+        }
+        "pi.appendEntry" => {
+            let custom_type = need(given.custom_type, "customType")?;
+            return done(actions.append_entry(&custom_type, given.data));
+        }
+        "pi.setSessionName" => {
+            return done(actions.set_session_name(&need(given.name, "name")?));
+        }
+        "pi.getSessionName" => json!(actions.session_name()),
+        "pi.setLabel" => {
+            let entry = need(given.entry_id, "entryId")?;
+            return done(actions.set_label(&entry, given.label.as_deref()));
+        }
+        "pi.getActiveTools" => json!(actions.active_tools()),
+        "pi.setActiveTools" => {
+            actions.set_active_tools(given.names.ok_or_else(|| missing(method, "names"))?);
+            Value::Null
+        }
+        "pi.getAllTools" => actions.all_tools(),
+        "pi.getCommands" => actions.commands(),
+        "pi.getThinkingLevel" => json!(actions.thinking_level()),
+        "pi.setThinkingLevel" => {
+            let level = need(given.level, "level")?;
+            let level = ThinkingLevel::parse(&level).ok_or_else(|| {
+                HostError::new(format!(
+                    "\"{level}\" is no thinking level: use off, minimal, low, medium, high or xhigh"
+                ))
+            })?;
+            actions.set_thinking_level(level);
+            Value::Null
+        }
+        _ => return Err(unsupported(method)),
+    };
+    Ok(answer)
+}
+
+/// What takes time.
+pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> Answer {
+    let given: Option<Args> = parse(method, args)?;
+    let given = given.unwrap_or_default();
+    let need = |member: Option<String>, name: &str| member.ok_or_else(|| missing(method, name));
+    let answer = match method {
+        "ctx.waitForIdle" => {
+            actions.wait_for_idle().await;
+            Ok(Value::Null)
+        }
+        "ctx.newSession" => match actions.new_session(given.parent_session).await {
+            Ok(cancelled) => return to_value(cancelled),
+            Err(error) => Err(error),
+        },
+        "ctx.switchSession" => match actions.switch_session(need(given.path, "path")?).await {
+            Ok(cancelled) => return to_value(cancelled),
+            Err(error) => Err(error),
+        },
+        "ctx.fork" => {
+            let entry = need(given.entry_id, "entryId")?;
+            match actions.fork(entry, given.position).await {
+                Ok(cancelled) => return to_value(cancelled),
+                Err(error) => Err(error),
+            }
+        }
+        "ctx.reload" => actions.reload().await.map(|()| Value::Null),
+        "pi.setModel" => {
+            let (provider, id) = (need(given.provider, "provider")?, need(given.id, "id")?);
+            actions
+                .set_model(&provider, &id)
+                .await
+                .map(|set| json!(set))
+        }
+        "models.credentials" | "models.apiKey" => {
+            let provider = need(given.provider, "provider")?;
+            actions.credentials(&provider, given.id.as_deref()).await
+        }
+        _ => return Err(unsupported(method)),
+    };
+    answer.map_err(|error| HostError::new(error.0))
+}
+
+fn unsupported(method: &str) -> HostError {
+    HostError::new(format!(
+        "{method}() is not supported by this version of pi yet"
+    ))
+}
+
+fn missing(method: &str, member: &str) -> HostError {
+    HostError {
+        class: "TypeError",
+        message: format!("{method}: {member} is missing"),
+    }
+}

@@ -1,0 +1,142 @@
+//! What a session offers to its extensions. The app room implements it; nothing
+//! here may wait for JavaScript, because JavaScript may be waiting for it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::agent::event::Event;
+use crate::agent::queue::Delivery;
+use crate::ai::message::UserContent;
+use crate::ai::model::{Model, ThinkingLevel};
+
+/// An error whose text is for the author of the extension.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ActionError(pub String);
+
+impl ActionError {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+pub type ActionResult<T> = Result<T, ActionError>;
+
+/// `pi.sendMessage`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CustomMessageInput {
+    pub custom_type: String,
+    pub content: UserContent,
+    #[serde(default)]
+    pub display: bool,
+    #[serde(default)]
+    pub details: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DeliverAs {
+    Steer,
+    FollowUp,
+    NextTurn,
+}
+
+impl DeliverAs {
+    /// `None` for `nextTurn`, which is no queue.
+    pub fn delivery(self) -> Option<Delivery> {
+        match self {
+            Self::Steer => Some(Delivery::Steer),
+            Self::FollowUp => Some(Delivery::FollowUp),
+            Self::NextTurn => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SendOptions {
+    pub trigger_turn: bool,
+    pub deliver_as: Option<DeliverAs>,
+}
+
+/// How full the model's context is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextUsage {
+    /// `None` right after a compaction, until the model answered again.
+    pub tokens: Option<u64>,
+    pub context_window: u64,
+    pub percent: Option<f64>,
+}
+
+/// Whether an extension vetoed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Cancelled {
+    pub cancelled: bool,
+}
+
+#[async_trait]
+pub trait Actions: Send + Sync {
+    /// Hands an event to the mode; waits when the mode is slow.
+    async fn emit(&self, event: Event);
+
+    /// Whether there is a user to ask.
+    fn has_ui(&self) -> bool;
+    /// `interactive`, `rpc`, `json` or `print`.
+    fn mode(&self) -> &'static str;
+    fn cwd(&self) -> String;
+    fn model(&self) -> Option<Arc<Model>>;
+    fn is_idle(&self) -> bool;
+    fn has_pending_messages(&self) -> bool;
+    /// The number of the run that is going on.
+    fn run(&self) -> Option<u64>;
+    fn abort(&self);
+    /// Ends the program when the session is idle.
+    fn shutdown(&self);
+    fn context_usage(&self) -> Option<ContextUsage>;
+    fn system_prompt(&self) -> String;
+
+    fn send_message(&self, message: CustomMessageInput, options: SendOptions) -> ActionResult<()>;
+    fn send_user_message(
+        &self,
+        content: UserContent,
+        deliver_as: Option<DeliverAs>,
+    ) -> ActionResult<()>;
+    fn append_entry(&self, custom_type: &str, data: Option<Value>) -> ActionResult<()>;
+    fn set_session_name(&self, name: &str) -> ActionResult<()>;
+    fn session_name(&self) -> Option<String>;
+    fn set_label(&self, entry: &str, label: Option<&str>) -> ActionResult<()>;
+
+    fn active_tools(&self) -> Vec<String>;
+    fn set_active_tools(&self, names: Vec<String>);
+    /// As `pi.getAllTools` returns it.
+    fn all_tools(&self) -> Value;
+    /// As `pi.getCommands` returns it.
+    fn commands(&self) -> Value;
+    /// Tools were registered after the start: offers them to the model.
+    fn tools_changed(&self);
+    fn thinking_level(&self) -> ThinkingLevel;
+    fn set_thinking_level(&self, level: ThinkingLevel);
+
+    /// The session's entries from index `since` on (from 0 if `id` is not this
+    /// session's), and what surrounds them: JSON of `Since` in
+    /// `js/bridge/session.ts`.
+    fn session_since(&self, id: &str, since: usize) -> String;
+    /// JSON of the messages, model and thinking level that the model would see.
+    fn session_context(&self) -> String;
+
+    /// A question about models: `models.find`, `models.all`, …
+    fn models(&self, question: &str, args: &Value) -> ActionResult<Value>;
+    async fn credentials(&self, provider: &str, id: Option<&str>) -> ActionResult<Value>;
+    async fn set_model(&self, provider: &str, id: &str) -> ActionResult<bool>;
+
+    async fn wait_for_idle(&self);
+    async fn new_session(&self, parent: Option<String>) -> ActionResult<Cancelled>;
+    async fn switch_session(&self, path: String) -> ActionResult<Cancelled>;
+    async fn fork(&self, entry: String, position: Option<String>) -> ActionResult<Cancelled>;
+    async fn reload(&self) -> ActionResult<()>;
+}

@@ -1,0 +1,108 @@
+//! How long an extension may take. Time in which it waits for the user does not
+//! count.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::registry::ExtensionId;
+
+/// The shortest pause before the clock is looked at again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// From the settings `extensionTimeouts`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub handler: Duration,
+    pub load: Duration,
+    /// The longest uninterrupted run of JavaScript, whatever it is for.
+    pub spin: Duration,
+    pub shutdown: Duration,
+}
+
+/// Which extensions wait for the user, and for how long they have.
+#[derive(Default)]
+pub struct Waits(Mutex<HashMap<ExtensionId, Wait>>);
+
+#[derive(Default)]
+struct Wait {
+    open: u32,
+    since: Option<Instant>,
+    total: Duration,
+}
+
+impl Waits {
+    /// The extension waits until the guard is dropped.
+    pub fn begin(&self, extension: ExtensionId) -> WaitGuard<'_> {
+        let mut waits = self.0.lock();
+        let wait = waits.entry(extension).or_default();
+        if wait.open == 0 {
+            wait.since = Some(Instant::now());
+        }
+        wait.open += 1;
+        WaitGuard {
+            waits: self,
+            extension,
+        }
+    }
+
+    /// All the time it has waited so far.
+    pub fn total(&self, extension: ExtensionId) -> Duration {
+        self.0
+            .lock()
+            .get(&extension)
+            .map_or(Duration::ZERO, |wait| {
+                wait.total + wait.since.map_or(Duration::ZERO, |since| since.elapsed())
+            })
+    }
+
+    /// Ends when `limit` has gone by without the time in which `extension` waited.
+    pub async fn expire(&self, extension: ExtensionId, limit: Duration) {
+        let start = Instant::now();
+        let before = self.total(extension);
+        loop {
+            let waited = self.total(extension).saturating_sub(before);
+            let used = start.elapsed().saturating_sub(waited);
+            if used >= limit {
+                return;
+            }
+            tokio::time::sleep((limit - used).max(PAUSE)).await;
+        }
+    }
+}
+
+pub struct WaitGuard<'a> {
+    waits: &'a Waits,
+    extension: ExtensionId,
+}
+
+impl Drop for WaitGuard<'_> {
+    fn drop(&mut self) {
+        let mut waits = self.waits.0.lock();
+        if let Some(wait) = waits.get_mut(&self.extension) {
+            wait.open -= 1;
+            if wait.open == 0
+                && let Some(since) = wait.since.take()
+            {
+                wait.total += since.elapsed();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn waiting_for_the_user_does_not_count() {
+        let waits = Waits::default();
+        let limit = Duration::from_millis(40);
+        let guard = waits.begin(7);
+        let expired = tokio::time::timeout(limit * 4, waits.expire(7, limit)).await;
+        assert!(expired.is_err());
+        drop(guard);
+        waits.expire(7, limit).await;
+    }
+}

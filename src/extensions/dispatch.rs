@@ -1,0 +1,355 @@
+//! Asking the handlers of an event, one after the other, and merging what they
+//! answer by the rule of the event's row in the table.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::events::{self, EventKind, Limit, Merge, OnError};
+use super::generation::{CallFailure, Generation};
+use super::registry::{ExtensionId, FunctionId};
+use crate::agent::event::ExtensionError;
+
+/// What each handler of [`Merge::Ignore`] is given that is called after the wait
+/// for them was given up: one that does not wait itself comes to its end in it.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// What came of asking.
+#[derive(Debug, Default)]
+pub struct Emission {
+    /// The event as the last handler left it.
+    pub event: Map<String, Value>,
+    /// The answer that won, where one wins.
+    pub answer: Option<Map<String, Value>>,
+    /// What was gathered: member, extension, value.
+    pub collected: Vec<(&'static str, ExtensionId, Value)>,
+    /// A handler failed, and that blocks; why.
+    pub blocked: Option<String>,
+    /// The wait for the handlers was given up.
+    pub aborted: bool,
+    /// A handler ended the round.
+    pub stopped: bool,
+    /// What went wrong, for the user.
+    pub errors: Vec<ExtensionError>,
+}
+
+impl Emission {
+    /// Whether the answer that won says so (`cancel`, `block`).
+    pub fn says(&self, member: &str) -> bool {
+        self.answer
+            .as_ref()
+            .is_some_and(|answer| truthy(answer.get(member)))
+    }
+}
+
+#[derive(Serialize)]
+struct Dispatch<'a> {
+    extension: ExtensionId,
+    handler: FunctionId,
+    event: &'a Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mutable: Option<&'a str>,
+    run: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    result: Value,
+    #[serde(default)]
+    mutated: Option<Value>,
+}
+
+impl Generation {
+    /// Asks all handlers of `name`. `event` has all members but `type`. Returns
+    /// at once when `cancel` fires; handlers that were not asked by then are not
+    /// asked at all, unless the event is one that happens to them all
+    /// ([`Merge::Ignore`]): then they are told, and hardly waited for.
+    pub async fn emit(
+        &self,
+        name: &'static str,
+        event: Map<String, Value>,
+        run: Option<u64>,
+        cancel: &CancellationToken,
+    ) -> Emission {
+        let mut emission = Emission {
+            event,
+            ..Emission::default()
+        };
+        let Some((_, kind)) = events::find(name) else {
+            debug_assert!(false, "no row for {name}");
+            return emission;
+        };
+        let handlers = self.host.registry.lock().handlers(name);
+        if handlers.is_empty() {
+            return emission;
+        }
+        emission.event.shift_insert(0, "type".into(), name.into());
+        tokio::select! {
+            () = self.drained(kind) => {}
+            () = cancel.cancelled() => {
+                self.cut_short(kind, &mut emission);
+            }
+        }
+        for (extension, handler) in handlers {
+            let told_all = matches!(kind.merge, Merge::Ignore);
+            if emission.aborted && !told_all {
+                break;
+            }
+            let dispatch = Dispatch {
+                extension,
+                handler,
+                event: &emission.event,
+                mutable: kind.mutable,
+                run,
+            };
+            let asked = self.call_within(
+                extension,
+                self.limit(kind.limit),
+                || format!("The {name} handler"),
+                "dispatch",
+                &dispatch,
+            );
+            let given_up = async {
+                if emission.aborted {
+                    tokio::time::sleep(MOMENT).await;
+                } else {
+                    cancel.cancelled().await;
+                }
+            };
+            // Also the handlers that nobody waits for are called first.
+            let answer = tokio::select! {
+                biased;
+                answer = asked => answer,
+                () = given_up => {
+                    self.cut_short(kind, &mut emission);
+                    continue;
+                }
+            };
+            match answer.and_then(parse) {
+                Ok(None) => {}
+                Ok(Some(answer)) => {
+                    if merge(kind, &mut emission, extension, answer) {
+                        emission.stopped = true;
+                        break;
+                    }
+                }
+                Err(failure) => {
+                    // A stop is told of by whoever loads the others again.
+                    if !matches!(failure, CallFailure::Stopped(_)) {
+                        emission.errors.push(ExtensionError {
+                            extension_path: self.host.registry.lock().path(extension),
+                            event: name.into(),
+                            error: failure.describe(),
+                        });
+                    }
+                    if kind.on_error == OnError::Block {
+                        emission.blocked = Some(failure.plain());
+                        break;
+                    }
+                    if matches!(failure, CallFailure::Stopped(_) | CallFailure::Gone) {
+                        break;
+                    }
+                }
+            }
+        }
+        emission
+    }
+
+    fn cut_short(&self, kind: &EventKind, emission: &mut Emission) {
+        emission.aborted = true;
+        if kind.on_error == OnError::Block {
+            emission.blocked = Some(CallFailure::Cancelled.to_string());
+        }
+    }
+
+    /// What happened before is told before. When everything ends, only within the
+    /// deadline of the end.
+    async fn drained(&self, kind: &EventKind) {
+        let drained = self.notifications.drain();
+        match kind.limit {
+            Limit::Handler => drained.await,
+            Limit::Shutdown => {
+                // An error means that handlers of earlier events hang.
+                let _ = tokio::time::timeout(self.limits.shutdown, drained).await;
+            }
+        }
+    }
+
+    fn limit(&self, limit: Limit) -> Duration {
+        match limit {
+            Limit::Handler => self.limits.handler,
+            Limit::Shutdown => self.limits.shutdown,
+        }
+    }
+}
+
+fn parse(json: Option<String>) -> Result<Option<Answer>, CallFailure> {
+    json.map(|json| serde_json::from_str(&json))
+        .transpose()
+        .map_err(|error| CallFailure::Thrown {
+            message: format!("The handler's answer cannot be read: {error}"),
+            stack: String::new(),
+        })
+}
+
+/// Returns whether the round is over.
+fn merge(
+    kind: &EventKind,
+    emission: &mut Emission,
+    extension: ExtensionId,
+    answer: Answer,
+) -> bool {
+    if let (Some(member), Some(value)) = (kind.mutable, answer.mutated) {
+        emission.event.insert(member.into(), value);
+    }
+    if let Merge::Replace(member) = kind.merge {
+        if !answer.result.is_null() {
+            emission.event.insert(member.into(), answer.result);
+        }
+        return false;
+    }
+    let Value::Object(result) = answer.result else {
+        return false;
+    };
+    match &kind.merge {
+        Merge::Queue | Merge::Ignore | Merge::Replace(_) => false,
+        Merge::First => {
+            emission.answer = Some(result);
+            true
+        }
+        Merge::Last { stop } => {
+            let over = truthy(result.get(*stop));
+            emission.answer = Some(result);
+            over
+        }
+        Merge::Chain {
+            members,
+            collect,
+            only_if,
+            stop,
+        } => {
+            let says = |(member, value): (&str, &str)| result.get(member) == Some(&value.into());
+            let members = match only_if {
+                Some(condition) if !says(*condition) => &[][..],
+                _ => *members,
+            };
+            for member in members {
+                if let Some(value) = result.get(*member).filter(|value| !value.is_null()) {
+                    emission.event.insert((*member).into(), value.clone());
+                }
+            }
+            for member in *collect {
+                if let Some(value) = result.get(*member).filter(|value| !value.is_null()) {
+                    emission.collected.push((*member, extension, value.clone()));
+                }
+            }
+            stop.is_some_and(says)
+        }
+    }
+}
+
+/// As JavaScript sees it.
+fn truthy(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null | Value::Bool(false)) => false,
+        Some(Value::Number(number)) => number.as_f64() != Some(0.0),
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn merged(name: &str, event: Value, results: &[Value]) -> Emission {
+        let (_, kind) = events::find(name).unwrap();
+        let Value::Object(event) = event else {
+            panic!("an object")
+        };
+        let mut emission = Emission {
+            event,
+            ..Emission::default()
+        };
+        for (index, result) in results.iter().enumerate() {
+            let answer = Answer {
+                result: result.clone(),
+                mutated: None,
+            };
+            if merge(kind, &mut emission, index as u32, answer) {
+                emission.stopped = true;
+                break;
+            }
+        }
+        emission
+    }
+
+    #[test]
+    fn a_block_ends_the_round() {
+        let emission = merged(
+            "tool_call",
+            json!({}),
+            &[
+                json!({"block": true, "reason": "no"}),
+                json!({"block": false}),
+            ],
+        );
+        assert!(emission.stopped && emission.says("block"));
+    }
+
+    #[test]
+    fn transformed_input_reaches_the_next_handler() {
+        let emission = merged(
+            "input",
+            json!({"text": "a"}),
+            &[
+                json!({"action": "transform", "text": "b"}),
+                json!({"action": "continue"}),
+            ],
+        );
+        assert_eq!(emission.event["text"], "b");
+        assert!(!emission.stopped);
+    }
+
+    #[test]
+    fn input_is_changed_only_by_a_transform() {
+        let emission = merged(
+            "input",
+            json!({"text": "a"}),
+            &[json!({"action": "continue", "text": "b"})],
+        );
+        assert_eq!(emission.event["text"], "a");
+    }
+
+    #[test]
+    fn messages_of_before_agent_start_are_gathered_in_order() {
+        let emission = merged(
+            "before_agent_start",
+            json!({"systemPrompt": "p"}),
+            &[
+                json!({"message": 1, "systemPrompt": "p+"}),
+                json!({"message": 2}),
+            ],
+        );
+        assert_eq!(emission.event["systemPrompt"], "p+");
+        assert_eq!(
+            emission.collected,
+            [("message", 0, json!(1)), ("message", 1, json!(2))]
+        );
+    }
+
+    #[test]
+    fn a_payload_is_replaced_whole() {
+        let emission = merged(
+            "before_provider_request",
+            json!({"payload": {"a": 1}}),
+            &[Value::Null, json!({"b": 2})],
+        );
+        assert_eq!(emission.event["payload"], json!({"b": 2}));
+    }
+}

@@ -1,0 +1,180 @@
+//! Every event that `pi.on` takes, as data: who waits for it, how answers are
+//! merged, and what an exception does (behaviour.md §3.7).
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct EventKind {
+    pub name: &'static str,
+    pub merge: Merge,
+    /// The member that a handler may change in place; the change reaches the
+    /// handlers after it, and us.
+    pub mutable: Option<&'static str>,
+    pub on_error: OnError,
+    pub limit: Limit,
+}
+
+/// What becomes of the answers of the handlers, which run in order.
+#[derive(Debug)]
+pub enum Merge {
+    /// Nobody waits: the event goes into a queue that is drained before any
+    /// event whose answer counts.
+    Queue,
+    /// All are awaited, answers are ignored.
+    Ignore,
+    /// The first answer wins, the handlers after it are not asked.
+    First,
+    /// The last answer wins; one whose member `stop` is true ends the round.
+    Last { stop: &'static str },
+    /// Members of an answer take the place of the event's, for the handlers
+    /// after it too; members of `collect` are gathered instead.
+    Chain {
+        members: &'static [&'static str],
+        collect: &'static [&'static str],
+        /// Member and value without which `members` are left alone.
+        only_if: Option<(&'static str, &'static str)>,
+        /// Member and value that end the round.
+        stop: Option<(&'static str, &'static str)>,
+    },
+    /// The whole answer takes the place of this member.
+    Replace(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnError {
+    /// An `extension_error`; the next handler runs.
+    Report,
+    /// What was asked about must not happen.
+    Block,
+}
+
+/// Which of the settings' `extensionTimeouts` holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    Handler,
+    Shutdown,
+}
+
+const fn row(name: &'static str, merge: Merge) -> EventKind {
+    EventKind {
+        name,
+        merge,
+        mutable: None,
+        on_error: OnError::Report,
+        limit: Limit::Handler,
+    }
+}
+
+const fn chain(members: &'static [&'static str]) -> Merge {
+    Merge::Chain {
+        members,
+        collect: &[],
+        only_if: None,
+        stop: None,
+    }
+}
+
+const CANCEL: Merge = Merge::Last { stop: "cancel" };
+
+pub static EVENTS: [EventKind; 28] = [
+    row(
+        "resources_discover",
+        Merge::Chain {
+            members: &[],
+            collect: &["skillPaths", "promptPaths", "themePaths"],
+            only_if: None,
+            stop: None,
+        },
+    ),
+    row("session_start", Merge::Ignore),
+    row("session_before_switch", CANCEL),
+    row("session_before_fork", CANCEL),
+    row("session_before_compact", CANCEL),
+    row("session_compact", Merge::Ignore),
+    row("session_before_tree", CANCEL),
+    row("session_tree", Merge::Ignore),
+    EventKind {
+        limit: Limit::Shutdown,
+        ..row("session_shutdown", Merge::Ignore)
+    },
+    EventKind {
+        mutable: Some("messages"),
+        ..row("context", chain(&["messages"]))
+    },
+    EventKind {
+        mutable: Some("payload"),
+        ..row("before_provider_request", Merge::Replace("payload"))
+    },
+    row("after_provider_response", Merge::Ignore),
+    row(
+        "before_agent_start",
+        Merge::Chain {
+            members: &["systemPrompt"],
+            collect: &["message"],
+            only_if: None,
+            stop: None,
+        },
+    ),
+    row("agent_start", Merge::Queue),
+    row("agent_end", Merge::Queue),
+    row("turn_start", Merge::Queue),
+    row("turn_end", Merge::Queue),
+    row("message_start", Merge::Queue),
+    row("message_update", Merge::Queue),
+    row("message_end", Merge::Queue),
+    row("tool_execution_start", Merge::Queue),
+    row("tool_execution_update", Merge::Queue),
+    row("tool_execution_end", Merge::Queue),
+    row("model_select", Merge::Queue),
+    EventKind {
+        mutable: Some("input"),
+        on_error: OnError::Block,
+        ..row("tool_call", Merge::Last { stop: "block" })
+    },
+    row("tool_result", chain(&["content", "details", "isError"])),
+    row("user_bash", Merge::First),
+    row(
+        "input",
+        Merge::Chain {
+            members: &["text", "images"],
+            collect: &[],
+            only_if: Some(("action", "transform")),
+            stop: Some(("action", "handled")),
+        },
+    ),
+];
+
+/// Names that were events once, and what took their place.
+const FORMER: [(&str, &str); 2] = [
+    ("session_switch", "session_start (its `reason` says why)"),
+    ("session_fork", "session_start (its `reason` is \"fork\")"),
+];
+
+pub fn find(name: &str) -> Option<(usize, &'static EventKind)> {
+    EVENTS
+        .iter()
+        .enumerate()
+        .find(|(_, kind)| kind.name == name)
+}
+
+/// Why `name` is not an event.
+pub fn unknown(name: &str) -> String {
+    if let Some((_, successor)) = FORMER.iter().find(|(former, _)| *former == name) {
+        return format!("The event \"{name}\" is no more: use {successor}");
+    }
+    let names: Vec<&str> = EVENTS.iter().map(|kind| kind.name).collect();
+    format!(
+        "There is no event \"{name}\". The events are: {}",
+        names.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_are_told_what_exists() {
+        assert!(unknown("tool_cal").contains("tool_call,"));
+        assert!(unknown("session_switch").contains("session_start"));
+    }
+}

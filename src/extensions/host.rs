@@ -1,0 +1,519 @@
+//! What JavaScript asks of the program, by name: registrations are kept here,
+//! everything else goes to the session's [`Actions`].
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use js_runtime::{Console, Fault, Host, HostError, Stop};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+
+use super::act::{act, act_async};
+use super::actions::Actions;
+use super::deadline::Waits;
+use super::exec::{Execs, milliseconds};
+use super::generation::stop_text;
+use super::model_streams::ModelStreams;
+use super::registry::{
+    CommandRegistration, ExtensionId, FlagRegistration, Registry, ToolRegistration,
+};
+use super::services::{self, FileMutations};
+use super::ui::UiBroker;
+use crate::agent::event::{ExtensionError, UiAnswer, UiMethod};
+use crate::tools::tool::{ToolOutput, UpdateSink};
+
+/// One per generation of extensions.
+pub struct BridgeHost {
+    pub registry: Mutex<Registry>,
+    pub waits: Waits,
+    /// Where partial results of running tools go.
+    pub updates: Mutex<HashMap<u64, UpdateSink>>,
+    pub flags: Arc<Mutex<HashMap<String, Value>>>,
+    ui: Arc<UiBroker>,
+    execs: Execs,
+    mutations: FileMutations,
+    streams: ModelStreams,
+    tokens: AtomicU64,
+    actions: OnceLock<Weak<dyn Actions>>,
+    /// A newer generation took over.
+    stale: AtomicBool,
+    /// It has been told to end; when it does, nothing is to be mended.
+    leaving: AtomicBool,
+    /// Whose code ran last, and what for.
+    current: Mutex<Culprit>,
+    /// How long the extension of the queued handler that runs had waited for the
+    /// user when it began.
+    waited_before: Mutex<Duration>,
+    reports: Reports,
+    console: ConsoleSink,
+    generation: u32,
+}
+
+/// Where extensions' console output goes; the mode decides.
+pub type ConsoleSink = Arc<dyn Fn(Console, &str) + Send + Sync>;
+
+/// What generations tell their manager.
+#[derive(Clone)]
+pub struct Reports {
+    /// Those for which there is no room are dropped.
+    pub errors: mpsc::Sender<ExtensionError>,
+    pub stops: Arc<Stops>,
+}
+
+/// None is ever dropped: there is at most one of each generation.
+#[derive(Default)]
+pub struct Stops {
+    waiting: Mutex<Vec<Stopped>>,
+    news: Notify,
+}
+
+impl Stops {
+    fn push(&self, stopped: Stopped) {
+        self.waiting.lock().push(stopped);
+        self.news.notify_one();
+    }
+
+    /// Waits until there are some.
+    pub async fn take(&self) -> Vec<Stopped> {
+        self.news.notified().await;
+        std::mem::take(&mut self.waiting.lock())
+    }
+}
+
+/// The isolate is gone; `culprit` ran last in it.
+pub struct Stopped {
+    pub generation: u32,
+    pub culprit: Culprit,
+    pub reason: Stop,
+}
+
+/// Whose code it was.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Culprit {
+    pub extension: ExtensionId,
+    /// The event, tool or command that it was called for.
+    pub what: String,
+}
+
+/// The arguments of `enter`.
+#[derive(Deserialize)]
+struct Enter {
+    #[serde(flatten)]
+    culprit: Culprit,
+    /// Of an event that waits in the queue.
+    #[serde(default)]
+    queued: bool,
+}
+
+pub(super) type Answer = Result<Value, HostError>;
+
+impl BridgeHost {
+    pub fn new(
+        generation: u32,
+        registry: Registry,
+        ui: Arc<UiBroker>,
+        flags: Arc<Mutex<HashMap<String, Value>>>,
+        reports: Reports,
+        console: ConsoleSink,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            registry: Mutex::new(registry),
+            waits: Waits::default(),
+            updates: Mutex::default(),
+            flags,
+            ui,
+            execs: Execs::default(),
+            mutations: FileMutations::default(),
+            streams: ModelStreams::new(tokio::runtime::Handle::current()),
+            tokens: AtomicU64::new(1),
+            actions: OnceLock::new(),
+            stale: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
+            current: Mutex::default(),
+            waited_before: Mutex::default(),
+            reports,
+            console,
+            generation,
+        })
+    }
+
+    /// From here on action methods work.
+    pub fn bind(&self, actions: Weak<dyn Actions>) {
+        // A generation is bound once, by whoever installs it.
+        let _ = self.actions.set(actions);
+    }
+
+    pub fn retire(&self) {
+        self.stale.store(true, Ordering::Relaxed);
+    }
+
+    /// Before `session_shutdown`.
+    pub fn leave(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// How long `extension` has waited for the user since the queued handler that
+    /// runs now began.
+    pub fn waited_in_queued(&self, extension: ExtensionId) -> Duration {
+        let before = *self.waited_before.lock();
+        self.waits.total(extension).saturating_sub(before)
+    }
+
+    pub fn current(&self) -> Culprit {
+        self.current.lock().clone()
+    }
+
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    pub fn report(&self, extension: ExtensionId, event: &str, error: impl Into<String>) {
+        let error = ExtensionError {
+            extension_path: self.registry.lock().path(extension),
+            event: event.to_string(),
+            error: error.into(),
+        };
+        // Never waits: JavaScript may be standing still meanwhile.
+        if let Err(error) = self.reports.errors.try_send(error) {
+            tracing::warn!("an extension's report was dropped: {error}");
+        }
+    }
+
+    fn stopped(&self, reason: Stop) {
+        let culprit = self.current();
+        if self.leaving.load(Ordering::Relaxed) {
+            let error = format!("The extension was stopped ({})", stop_text(reason));
+            self.report(culprit.extension, &culprit.what, error);
+            return;
+        }
+        self.reports.stops.push(Stopped {
+            generation: self.generation,
+            culprit,
+            reason,
+        });
+    }
+
+    fn actions(&self) -> Result<Arc<dyn Actions>, HostError> {
+        if self.stale.load(Ordering::Relaxed) {
+            return Err(HostError::new(
+                "This extension instance is stale: it was replaced by a reload or a session \
+                 switch. Use the `pi` and `ctx` that the new instance gets",
+            ));
+        }
+        self.actions.get().and_then(Weak::upgrade).ok_or_else(|| {
+            HostError::new(
+                "Extension runtime not initialized. Action methods cannot be called during \
+                 extension loading.",
+            )
+        })
+    }
+
+    fn register(&self, method: &str, args: &str) -> Option<Answer> {
+        let mut registry = self.registry.lock();
+        let answer = match method {
+            "pi.on" => parse::<On>(method, args).and_then(|on| {
+                registry
+                    .add_handler(on.extension, &on.event, on.id)
+                    .map_err(HostError::new)
+            }),
+            "pi.registerTool" => parse::<ToolRegistration>(method, args).and_then(|tool| {
+                check_tool(&tool)?;
+                let (extension, name) = (tool.extension, tool.name.clone());
+                if let Err(conflict) = registry.add_tool(tool) {
+                    drop(registry);
+                    self.report(extension, "load", conflict);
+                    return Ok(());
+                }
+                drop(registry);
+                tracing::debug!(name, "tool registered");
+                // Before the session is bound it asks for the tools itself.
+                if let Ok(actions) = self.actions() {
+                    actions.tools_changed();
+                }
+                Ok(())
+            }),
+            "pi.registerCommand" => parse::<CommandRegistration>(method, args)
+                .map(|command| registry.add_command(command)),
+            "pi.registerFlag" => {
+                parse::<FlagRegistration>(method, args).map(|flag| registry.add_flag(flag))
+            }
+            // Hosted by the full-screen terminal; other modes have no use for them.
+            "pi.registerShortcut" | "pi.registerMessageRenderer" => Ok(()),
+            "pi.registerProvider" | "pi.unregisterProvider" => Err(HostError::new(format!(
+                "{method} is not supported yet: describe the provider in models.json \
+                 (~/.pi/agent/models.json) instead"
+            ))),
+            _ => return None,
+        };
+        Some(answer.map(|()| Value::Null))
+    }
+
+    fn flag(&self, args: &str) -> Answer {
+        let flag: Name = parse("pi.getFlag", args)?;
+        let registry = self.registry.lock();
+        let own = registry
+            .flags()
+            .iter()
+            .find(|known| known.extension == flag.extension && known.name == flag.name);
+        let Some(own) = own else {
+            return Ok(Value::Null);
+        };
+        let given = self.flags.lock().get(&flag.name).cloned();
+        Ok(given.or_else(|| own.default.clone()).unwrap_or(Value::Null))
+    }
+
+    fn answer(&self, method: &str, args: &str) -> Answer {
+        match method {
+            "enter" => {
+                let enter: Enter = parse(method, args)?;
+                if enter.queued {
+                    *self.waited_before.lock() = self.waits.total(enter.culprit.extension);
+                }
+                *self.current.lock() = enter.culprit;
+                return Ok(Value::Null);
+            }
+            "report" => {
+                let report: ReportArgs = parse(method, args)?;
+                self.report(report.extension, &report.event, report.error);
+                return Ok(Value::Null);
+            }
+            "pi.getFlag" => return self.flag(args),
+            "pi.execKill" => {
+                self.execs.kill(parse::<Token>(method, args)?.token);
+                return Ok(Value::Null);
+            }
+            "ui.cancel" => {
+                self.ui
+                    .cancel(self.ui_token(parse::<Token>(method, args)?.token));
+                return Ok(Value::Null);
+            }
+            "tool.update" => {
+                let update: Update = parse(method, args)?;
+                let sink = self.updates.lock().get(&update.token).cloned();
+                if let Some(sink) = sink {
+                    sink(update.output);
+                }
+                return Ok(Value::Null);
+            }
+            _ => {}
+        }
+        if method == "ai.stream.abort" {
+            return self.streams.abort(method, args);
+        }
+        if method == "file_mutation.release" {
+            return self.mutations.release(method, args);
+        }
+        if let Some(answer) = self
+            .register(method, args)
+            .or_else(|| services::serve(method, args))
+        {
+            return answer;
+        }
+        let actions = self.actions()?;
+        act(&*actions, method, args)
+    }
+
+    /// Unique among generations.
+    fn ui_token(&self, token: u64) -> u64 {
+        u64::from(self.generation) << 32 | token
+    }
+
+    async fn wait(self: Arc<Self>, method: &str, args: &str) -> Answer {
+        if method == "pi.exec" {
+            let cwd = match self.actions.get().and_then(Weak::upgrade) {
+                Some(actions) => actions.cwd(),
+                None => ".".to_string(),
+            };
+            return to_value(self.execs.run(parse(method, args)?, cwd).await);
+        }
+        match method {
+            "ai.stream.open" => {
+                let id = self.tokens.fetch_add(1, Ordering::Relaxed);
+                return self.streams.open(method, args, id);
+            }
+            "ai.stream.next" => return self.streams.next(method, args).await,
+            _ => {}
+        }
+        if method == "file_mutation.acquire" {
+            let token = self.tokens.fetch_add(1, Ordering::Relaxed);
+            return self.mutations.acquire(method, args, token).await;
+        }
+        let actions = self.actions()?;
+        match method {
+            "ui.ask" => {
+                let ask: Ask = parse(method, args)?;
+                let method = ui_method(args)?;
+                let timeout = ask.timeout.and_then(milliseconds);
+                let _waiting = self.waits.begin(ask.extension);
+                let token = Some(self.ui_token(ask.token));
+                Ok(match self.ui.ask(&*actions, method, token, timeout).await {
+                    UiAnswer::Value(value) => json!({ "value": value }),
+                    UiAnswer::Confirmed(confirmed) => json!({ "confirmed": confirmed }),
+                    UiAnswer::Cancelled => json!({ "cancelled": true }),
+                })
+            }
+            "ui.tell" => {
+                let method = ui_method(args)?;
+                if actions.has_ui() {
+                    let request = crate::agent::event::UiRequest {
+                        id: uuid::Uuid::new_v4().to_string(),
+                        method,
+                    };
+                    actions
+                        .emit(crate::agent::event::Event::ExtensionUiRequest(request))
+                        .await;
+                }
+                Ok(Value::Null)
+            }
+            _ => {
+                let extension = parse::<Owner>(method, args).map(|owner| owner.extension);
+                // Waiting for the agent or the user is not the extension's time.
+                let _waiting = extension.ok().map(|id| self.waits.begin(id));
+                act_async(&*actions, method, args).await
+            }
+        }
+    }
+}
+
+impl Host for BridgeHost {
+    fn call_sync(&self, method: &str, args: &str) -> Result<String, HostError> {
+        match method {
+            // Already JSON, and possibly long.
+            "session.since" => {
+                let since: Since = parse(method, args)?;
+                Ok(self.actions()?.session_since(&since.id, since.since))
+            }
+            "session.context" => Ok(self.actions()?.session_context()),
+            _ => self.answer(method, args).map(|value| text(&value)),
+        }
+    }
+
+    fn call(
+        self: Arc<Self>,
+        method: String,
+        args: String,
+    ) -> BoxFuture<'static, Result<String, HostError>> {
+        Box::pin(async move { self.wait(&method, &args).await.map(|value| text(&value)) })
+    }
+
+    fn console(&self, console: Console, line: &str) {
+        (self.console)(console, line);
+    }
+
+    fn fault(&self, fault: Fault) {
+        match fault {
+            Fault::Uncaught { message } => {
+                self.report(self.current().extension, "uncaught", message)
+            }
+            Fault::Exit { code } => self.report(
+                self.current().extension,
+                "process.exit",
+                format!(
+                    "called process.exit({code}): extensions cannot end pi; use ctx.shutdown()"
+                ),
+            ),
+            Fault::Stopped(Stop::Asked) => {}
+            Fault::Stopped(reason) => self.stopped(reason),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct On {
+    extension: ExtensionId,
+    event: String,
+    id: u64,
+}
+
+#[derive(Deserialize)]
+struct Owner {
+    extension: ExtensionId,
+}
+
+#[derive(Deserialize)]
+struct Name {
+    extension: ExtensionId,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    token: u64,
+}
+
+#[derive(Deserialize)]
+struct ReportArgs {
+    extension: ExtensionId,
+    event: String,
+    error: String,
+}
+
+#[derive(Deserialize)]
+struct Update {
+    token: u64,
+    output: ToolOutput,
+}
+
+#[derive(Deserialize)]
+struct Since {
+    id: String,
+    since: usize,
+}
+
+#[derive(Deserialize)]
+struct UiName {
+    method: String,
+}
+
+#[derive(Deserialize)]
+struct Ask {
+    extension: ExtensionId,
+    token: u64,
+    #[serde(default)]
+    timeout: Option<f64>,
+}
+
+/// The arguments of `ui.ask` and `ui.tell` are the members of the request.
+fn ui_method(args: &str) -> Result<UiMethod, HostError> {
+    let named: UiName = parse("ctx.ui", args)?;
+    parse(&format!("ctx.ui.{}", named.method), args)
+}
+
+fn check_tool(tool: &ToolRegistration) -> Result<(), HostError> {
+    if tool.name.is_empty() {
+        return Err(HostError::new("pi.registerTool: the tool has no name"));
+    }
+    if !tool.parameters.is_object() {
+        return Err(HostError::new(format!(
+            "pi.registerTool: parameters of \"{}\" must be a JSON schema, such as \
+             Type.Object({{}}) from @sinclair/typebox",
+            tool.name
+        )));
+    }
+    Ok(())
+}
+
+pub(super) fn parse<T: DeserializeOwned>(method: &str, args: &str) -> Result<T, HostError> {
+    serde_json::from_str(args).map_err(|error| HostError {
+        class: "TypeError",
+        message: format!("{method}: {error}"),
+    })
+}
+
+pub(super) fn to_value(value: impl serde::Serialize) -> Answer {
+    serde_json::to_value(value).map_err(|error| HostError::new(error.to_string()))
+}
+
+/// `undefined` is an empty text.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        value => value.to_string(),
+    }
+}

@@ -1,0 +1,24 @@
+//! The Rust half of the bridge: what extensions registered, which of them hears
+//! of what, how their answers are merged, and how long they may take. Knows
+//! nothing of V8.
+
+mod act;
+pub mod actions;
+mod deadline;
+mod dispatch;
+pub mod events;
+mod exec;
+mod generation;
+mod host;
+mod manager;
+mod model_streams;
+mod notifications;
+pub mod registry;
+mod services;
+mod tool;
+pub mod ui;
+
+pub use deadline::Limits;
+pub use dispatch::Emission;
+pub use host::ConsoleSink;
+pub use manager::{Extensions, ExtensionsConfig, LoadReport};

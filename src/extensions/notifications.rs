@@ -1,0 +1,196 @@
+//! Events whose answers do not count: an ordered, bounded queue. Nobody waits
+//! for a handler; whoever is faster than the handlers waits for room.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::generation::{CallFailure, Generation};
+use super::registry::{ExtensionId, FunctionId};
+
+/// Events that wait. A stream that runs ahead of its handlers by more than this
+/// is slowed down to their pace.
+const CAPACITY: usize = 1024;
+/// Events that cross at once.
+const BATCH: usize = 64;
+
+pub struct Notifications {
+    queue: mpsc::Sender<Item>,
+}
+
+enum Item {
+    Event {
+        event: Box<RawValue>,
+        targets: Vec<(ExtensionId, FunctionId)>,
+        run: Option<u64>,
+    },
+    Drained(oneshot::Sender<()>),
+}
+
+#[derive(Serialize)]
+struct Batch {
+    events: Vec<Notification>,
+    run: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Notification {
+    event: Box<RawValue>,
+    targets: Vec<(ExtensionId, FunctionId)>,
+}
+
+/// The handler that the queue stands still for.
+#[derive(Deserialize)]
+struct Current {
+    extension: ExtensionId,
+    event: String,
+    /// Which call of a handler it is.
+    call: u64,
+    /// Milliseconds.
+    elapsed: f64,
+}
+
+impl Notifications {
+    pub fn start(generation: Weak<Generation>) -> Self {
+        let (queue, items) = mpsc::channel(CAPACITY);
+        tokio::spawn(pump(generation, items));
+        Self { queue }
+    }
+
+    /// Where there is no room, the event is dropped when `cancel` fires.
+    pub async fn push(
+        &self,
+        event: Box<RawValue>,
+        targets: Vec<(ExtensionId, FunctionId)>,
+        run: Option<u64>,
+        cancel: &CancellationToken,
+    ) {
+        let item = Item::Event {
+            event,
+            targets,
+            run,
+        };
+        tokio::select! {
+            biased;
+            // An error means that the generation is gone, and its handlers with it.
+            _ = self.queue.send(item) => {}
+            () = cancel.cancelled() => tracing::debug!("extensions do not hear of an event"),
+        }
+    }
+
+    /// Returns when everything that was pushed before has been handled.
+    pub async fn drain(&self) {
+        let (done, drained) = oneshot::channel();
+        if self.queue.send(Item::Drained(done)).await.is_ok() {
+            let _ = drained.await;
+        }
+    }
+}
+
+async fn pump(generation: Weak<Generation>, mut items: mpsc::Receiver<Item>) {
+    let mut waiting = Vec::with_capacity(BATCH);
+    while items.recv_many(&mut waiting, BATCH).await > 0 {
+        let Some(generation) = generation.upgrade() else {
+            return;
+        };
+        let mut batch = Batch {
+            events: Vec::new(),
+            run: None,
+        };
+        for item in waiting.drain(..) {
+            match item {
+                Item::Event {
+                    event,
+                    targets,
+                    run,
+                } => {
+                    if batch.run != run {
+                        let events = std::mem::take(&mut batch.events);
+                        deliver(&generation, &Batch { events, ..batch }).await;
+                        batch.run = run;
+                    }
+                    batch.events.push(Notification { event, targets });
+                }
+                Item::Drained(done) => {
+                    let events = std::mem::take(&mut batch.events);
+                    deliver(&generation, &Batch { events, ..batch }).await;
+                    // Nobody may be waiting any more.
+                    let _ = done.send(());
+                }
+            }
+        }
+        deliver(&generation, &batch).await;
+    }
+}
+
+async fn deliver(generation: &Generation, batch: &Batch) {
+    if batch.events.is_empty() {
+        return;
+    }
+    let limit = generation.limits.handler;
+    let call = generation.call("notify", batch);
+    tokio::pin!(call);
+    let mut patience = limit;
+    loop {
+        tokio::select! {
+            answer = &mut call => {
+                if let Err(failure @ CallFailure::Thrown { .. }) = answer {
+                    let current = generation.host.current();
+                    generation
+                        .host
+                        .report(current.extension, &current.what, failure.describe());
+                }
+                return;
+            }
+            () = tokio::time::sleep(patience) => {
+                match overdue(generation, limit).await {
+                    Some(left) => patience = left,
+                    None => return,
+                }
+            }
+        }
+    }
+}
+
+/// Leaves the current handler behind if it has had its time; returns how long to
+/// wait before asking again, `None` when the isolate had to be stopped.
+async fn overdue(generation: &Generation, limit: Duration) -> Option<Duration> {
+    let asked = tokio::time::timeout(limit, generation.call("currentHandler", &())).await;
+    let current = match asked {
+        Ok(Ok(Some(json))) => serde_json::from_str::<Current>(&json).ok(),
+        Ok(Ok(None)) => None,
+        Ok(Err(_)) => return None,
+        Err(_) => {
+            generation.stop_if_stuck(Duration::ZERO);
+            return None;
+        }
+    };
+    // Between two handlers there is nobody to blame.
+    let Some(current) = current else {
+        return Some(limit);
+    };
+    let elapsed = Duration::from_secs_f64((current.elapsed / 1000.0).max(0.0));
+    let waited = generation.host.waited_in_queued(current.extension);
+    let used = elapsed.saturating_sub(waited);
+    if used < limit {
+        return Some((limit - used).max(Duration::from_millis(10)));
+    }
+    // An error means that the isolate is gone, and the handler with it.
+    let left = generation.call("abandon", &current.call).await;
+    if matches!(left.as_ref().map(Option::as_deref), Ok(Some("true"))) {
+        generation.host.report(
+            current.extension,
+            &current.event,
+            format!(
+                "The handler did not settle within {} s (settings: extensionTimeouts.handler) and \
+                 was left behind; it is not called again before it has settled",
+                limit.as_secs_f64()
+            ),
+        );
+    }
+    Some(limit)
+}

@@ -1,0 +1,259 @@
+//! What the extensions of one generation registered, in the order in which they
+//! did; conflicts are settled here (behaviour.md §3.8).
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::events::{self, EVENTS};
+use crate::resources::source_info::SourceInfo;
+
+/// The position of an extension in its generation's load order.
+pub type ExtensionId = u32;
+
+/// The number under which JavaScript keeps a function.
+pub type FunctionId = u64;
+
+#[derive(Clone, Debug)]
+pub struct ExtensionInfo {
+    pub path: String,
+    pub source: SourceInfo,
+    /// Why it is not there.
+    pub error: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolRegistration {
+    pub extension: ExtensionId,
+    pub id: FunctionId,
+    pub name: String,
+    #[serde(default)]
+    pub label: Option<String>,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub parameters: Value,
+    #[serde(default)]
+    pub prompt_snippet: Option<String>,
+    #[serde(default)]
+    pub prompt_guidelines: Vec<String>,
+    #[serde(default)]
+    pub execution_mode: Option<crate::tools::tool::ExecutionMode>,
+    #[serde(default)]
+    pub prepares: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandRegistration {
+    pub extension: ExtensionId,
+    pub id: FunctionId,
+    pub name: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub completes: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FlagRegistration {
+    pub extension: ExtensionId,
+    pub name: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    pub kind: FlagKind,
+    #[serde(default)]
+    pub default: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FlagKind {
+    Boolean,
+    String,
+}
+
+/// A command as it is invoked.
+#[derive(Clone, Debug)]
+pub struct InvokableCommand {
+    /// Without the slash; `name:2` where several extensions use the name.
+    pub name: String,
+    pub command: CommandRegistration,
+}
+
+#[derive(Default)]
+pub struct Registry {
+    pub extensions: Vec<ExtensionInfo>,
+    handlers: [Vec<(ExtensionId, FunctionId)>; EVENTS.len()],
+    tools: Vec<ToolRegistration>,
+    commands: Vec<CommandRegistration>,
+    flags: Vec<FlagRegistration>,
+}
+
+impl Registry {
+    pub fn new(extensions: Vec<ExtensionInfo>) -> Self {
+        Self {
+            extensions,
+            ..Self::default()
+        }
+    }
+
+    pub fn path(&self, id: ExtensionId) -> String {
+        self.extensions
+            .get(id as usize)
+            .map_or_else(|| "<runtime>".to_string(), |info| info.path.clone())
+    }
+
+    pub fn add_handler(
+        &mut self,
+        extension: ExtensionId,
+        event: &str,
+        id: FunctionId,
+    ) -> Result<(), String> {
+        let (index, _) = events::find(event).ok_or_else(|| events::unknown(event))?;
+        self.handlers[index].push((extension, id));
+        Ok(())
+    }
+
+    /// In load order, then in the order of registration: extensions may also
+    /// subscribe late.
+    pub fn handlers(&self, event: &str) -> Vec<(ExtensionId, FunctionId)> {
+        let Some((index, _)) = events::find(event) else {
+            return Vec::new();
+        };
+        let mut handlers = self.handlers[index].clone();
+        handlers.sort_by_key(|(extension, _)| *extension);
+        handlers
+    }
+
+    pub fn has_handlers(&self, event: &str) -> bool {
+        events::find(event).is_some_and(|(index, _)| !self.handlers[index].is_empty())
+    }
+
+    /// The same extension may register a name again; among extensions the first
+    /// loaded wins. `Err` names the winner.
+    pub fn add_tool(&mut self, tool: ToolRegistration) -> Result<(), String> {
+        match self.tools.iter_mut().find(|known| known.name == tool.name) {
+            Some(known) if known.extension == tool.extension => *known = tool,
+            Some(known) => {
+                let winner = known.extension;
+                return Err(format!(
+                    "Tool \"{}\" conflicts with {}, which was loaded first and keeps the name",
+                    tool.name,
+                    self.path(winner)
+                ));
+            }
+            None => self.tools.push(tool),
+        }
+        Ok(())
+    }
+
+    pub fn tools(&self) -> &[ToolRegistration] {
+        &self.tools
+    }
+
+    pub fn add_command(&mut self, command: CommandRegistration) {
+        let same = |known: &&mut CommandRegistration| {
+            known.name == command.name && known.extension == command.extension
+        };
+        match self.commands.iter_mut().find(same) {
+            Some(known) => *known = command,
+            None => self.commands.push(command),
+        }
+    }
+
+    /// Names that several extensions use are numbered, all of them, in load
+    /// order.
+    pub fn commands(&self) -> Vec<InvokableCommand> {
+        let mut commands = self.commands.clone();
+        commands.sort_by_key(|command| command.extension);
+        let mut uses: HashMap<&str, usize> = HashMap::new();
+        for command in &commands {
+            *uses.entry(&command.name).or_default() += 1;
+        }
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        commands
+            .iter()
+            .map(|command| {
+                let number = seen.entry(&command.name).or_default();
+                *number += 1;
+                let name = match uses[command.name.as_str()] {
+                    1 => command.name.clone(),
+                    _ => format!("{}:{number}", command.name),
+                };
+                InvokableCommand {
+                    name,
+                    command: command.clone(),
+                }
+            })
+            .collect()
+    }
+
+    pub fn add_flag(&mut self, flag: FlagRegistration) {
+        self.flags.push(flag);
+    }
+
+    pub fn flags(&self) -> &[FlagRegistration] {
+        &self.flags
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn command(extension: ExtensionId, name: &str) -> CommandRegistration {
+        serde_json::from_value(json!({ "extension": extension, "id": extension, "name": name }))
+            .unwrap()
+    }
+
+    #[test]
+    fn commands_of_the_same_name_are_all_numbered() {
+        let mut registry = Registry::default();
+        for (extension, name) in [(1, "deploy"), (0, "deploy"), (0, "test")] {
+            registry.add_command(command(extension, name));
+        }
+        let names: Vec<(String, ExtensionId)> = registry
+            .commands()
+            .into_iter()
+            .map(|command| (command.name, command.command.extension))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("deploy:1".to_string(), 0),
+                ("test".to_string(), 0),
+                ("deploy:2".to_string(), 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn the_first_extension_keeps_a_tool_name() {
+        let tool = |extension: u32, description: &str| -> ToolRegistration {
+            serde_json::from_value(json!({
+                "extension": extension, "id": 1, "name": "x", "description": description
+            }))
+            .unwrap()
+        };
+        let mut registry = Registry::default();
+        registry.add_tool(tool(0, "a")).unwrap();
+        registry.add_tool(tool(1, "b")).unwrap_err();
+        registry.add_tool(tool(0, "c")).unwrap();
+        assert_eq!(registry.tools().len(), 1);
+        assert_eq!(registry.tools()[0].description, "c");
+    }
+
+    #[test]
+    fn unknown_events_are_refused() {
+        let error = Registry::default()
+            .add_handler(0, "tool_cal", 1)
+            .unwrap_err();
+        assert!(error.contains("tool_call"), "{error}");
+    }
+}

@@ -1,0 +1,131 @@
+//! A tool that an extension registered, as the agent sees it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::generation::{CallFailure, Generation};
+use super::registry::ToolRegistration;
+use crate::ai::stream::ToolSpec;
+use crate::tools::tool::{ExecutionMode, Tool, ToolError, ToolInvocation, ToolOutput};
+
+/// How long a tool that was aborted may take to say something.
+const ABORT_GRACE: Duration = Duration::from_secs(2);
+
+pub struct ExtensionTool {
+    generation: Arc<Generation>,
+    registration: ToolRegistration,
+    spec: ToolSpec,
+}
+
+impl ExtensionTool {
+    pub fn new(generation: Arc<Generation>, registration: ToolRegistration) -> Self {
+        let spec = ToolSpec {
+            name: registration.name.clone(),
+            description: registration.description.clone(),
+            parameters: registration.parameters.clone(),
+        };
+        Self {
+            generation,
+            registration,
+            spec,
+        }
+    }
+
+    fn error(&self, failure: &CallFailure) -> ToolError {
+        if let CallFailure::Thrown { stack, .. } = failure {
+            tracing::debug!(tool = self.spec.name, "{stack}");
+        }
+        ToolError::new(failure.plain())
+    }
+
+    fn output(&self, json: Option<String>) -> Result<ToolOutput, ToolError> {
+        serde_json::from_str(json.as_deref().unwrap_or("null")).map_err(|error| {
+            ToolError::new(format!(
+                "The tool \"{}\" returned something that is no tool result ({error})",
+                self.spec.name
+            ))
+        })
+    }
+}
+
+#[async_trait]
+impl Tool for ExtensionTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn label(&self) -> &str {
+        self.registration
+            .label
+            .as_deref()
+            .unwrap_or(&self.spec.name)
+    }
+
+    fn prompt_snippet(&self) -> Option<&str> {
+        self.registration.prompt_snippet.as_deref()
+    }
+
+    fn prompt_guidelines(&self) -> &[String] {
+        &self.registration.prompt_guidelines
+    }
+
+    fn execution_mode(&self) -> ExecutionMode {
+        self.registration.execution_mode.unwrap_or_default()
+    }
+
+    async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
+        if !self.registration.prepares {
+            return Ok(args);
+        }
+        let extension = self.registration.extension;
+        let answer = self
+            .generation
+            .call_within(
+                extension,
+                self.generation.limits.handler,
+                || format!("prepareArguments of {}", self.spec.name),
+                "prepareArguments",
+                &json!({ "extension": extension, "tool": self.registration.id, "args": args }),
+            )
+            .await
+            .map_err(|failure| self.error(&failure))?;
+        serde_json::from_str(answer.as_deref().unwrap_or("null"))
+            .map_err(|error| ToolError::new(error.to_string()))
+    }
+
+    async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
+        let token = self.generation.token();
+        let updates = &self.generation.host.updates;
+        updates.lock().insert(token, call.updates);
+        let args = json!({
+            "extension": self.registration.extension,
+            "tool": self.registration.id,
+            "token": token,
+            "callId": call.id,
+            "params": call.args,
+        });
+        let running = self.generation.call("executeTool", &args);
+        tokio::pin!(running);
+        let answer = tokio::select! {
+            answer = &mut running => answer,
+            () = call.cancel.cancelled() => {
+                let abort = async {
+                    // An error means that the tool is gone already.
+                    let _ = self.generation.call("abortTool", &token).await;
+                    running.await
+                };
+                tokio::time::timeout(ABORT_GRACE, abort)
+                    .await
+                    .unwrap_or(Err(CallFailure::Cancelled))
+            }
+        };
+        updates.lock().remove(&token);
+        match answer {
+            Ok(json) => self.output(json),
+            Err(failure) => Err(self.error(&failure)),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Questions of extensions that wait for the user. An answer that comes too late
+//! or for nothing is ignored.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use super::actions::Actions;
+use crate::agent::event::{Event, UiAnswer, UiMethod, UiRequest};
+
+#[derive(Default)]
+pub struct UiBroker {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    pending: HashMap<String, Pending>,
+    /// Nobody is asked any more.
+    closed: bool,
+}
+
+struct Pending {
+    /// The extension's own number for the question.
+    token: Option<u64>,
+    answer: oneshot::Sender<UiAnswer>,
+}
+
+impl UiBroker {
+    /// Asks and waits; without a user the answer is `Cancelled`.
+    pub async fn ask(
+        &self,
+        actions: &dyn Actions,
+        method: UiMethod,
+        token: Option<u64>,
+        timeout: Option<Duration>,
+    ) -> UiAnswer {
+        if !actions.has_ui() {
+            return UiAnswer::Cancelled;
+        }
+        let id = uuid::Uuid::new_v4().to_string();
+        let (answer, mut answered) = oneshot::channel();
+        {
+            let mut state = self.state.lock();
+            if state.closed {
+                return UiAnswer::Cancelled;
+            }
+            state.pending.insert(id.clone(), Pending { token, answer });
+        }
+        let _forget = Forget {
+            broker: self,
+            id: &id,
+        };
+        let request = UiRequest {
+            id: id.clone(),
+            method,
+        };
+        let asked = async {
+            // A mode that does not take the question must not hold up whoever
+            // does not want to know any more.
+            tokio::select! {
+                biased;
+                answer = &mut answered => return answer,
+                () = actions.emit(Event::ExtensionUiRequest(request)) => {}
+            }
+            answered.await
+        };
+        let answer = match timeout {
+            None => asked.await.ok(),
+            Some(timeout) => tokio::time::timeout(timeout, asked)
+                .await
+                .ok()
+                .and_then(Result::ok),
+        };
+        answer.unwrap_or(UiAnswer::Cancelled)
+    }
+
+    /// The user's answer. Returns whether anybody was waiting for it.
+    pub fn answer(&self, id: &str, answer: UiAnswer) -> bool {
+        let Some(pending) = self.state.lock().pending.remove(id) else {
+            return false;
+        };
+        pending.answer.send(answer).is_ok()
+    }
+
+    /// The extension does not want to know any more.
+    pub fn cancel(&self, token: u64) {
+        self.state
+            .lock()
+            .pending
+            .retain(|_, pending| pending.token != Some(token));
+    }
+
+    /// Nobody is there any more: what waits for an answer, and whatever is asked
+    /// from now on, is cancelled.
+    pub fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.pending.clear();
+    }
+}
+
+/// Also when the extension that asked is dropped.
+struct Forget<'a> {
+    broker: &'a UiBroker,
+    id: &'a str,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.broker.state.lock().pending.remove(self.id);
+    }
+}

@@ -1,0 +1,26 @@
+//! pi: a coding agent that its users script in TypeScript.
+//!
+//! The folders are the architecture (docs/architecture.md): each room uses only
+//! those below it.
+//!
+//! | room | what lives there |
+//! |---|---|
+//! | [`cli`] | arguments, choice of mode, exit codes |
+//! | [`modes`] | print, JSON, RPC and line mode: clients of one session |
+//! | [`app`] | `AgentSession`, which ties everything below together |
+//! | [`extensions`] | the Rust half of the bridge to JavaScript |
+//! | [`agent`] | the loop, events, queues, retry |
+//! | [`session`] | the session file and its tree |
+//! | [`tools`] | read, write, edit, bash |
+//! | [`resources`] | what users keep in `~/.pi/agent` and `.pi` |
+//! | [`ai`] | models and the wire APIs they are reached by |
+
+pub mod agent;
+pub mod ai;
+pub mod app;
+pub mod cli;
+pub mod extensions;
+pub mod modes;
+pub mod resources;
+pub mod session;
+pub mod tools;

@@ -1,0 +1,370 @@
+//! The commands of this mode, beside those of extensions.
+
+use std::sync::Arc;
+
+use super::text::{counted, error_line, extension_name, one_line};
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::app::{AgentSession, SessionStats};
+use crate::extensions::LoadReport;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    Reload,
+    New,
+    Model(String),
+    Session,
+    Thinking(String),
+    Name(String),
+    Help,
+    Quit,
+}
+
+/// Name, arguments, what it does.
+pub const COMMANDS: [(&str, &str, &str); 8] = [
+    ("help", "", "shows this"),
+    ("model", "[pattern]", "lists the models, or chooses one"),
+    (
+        "thinking",
+        "[level]",
+        "shows or sets how hard the model thinks",
+    ),
+    (
+        "session",
+        "",
+        "shows the session's file, messages, tokens and cost",
+    ),
+    ("name", "[text]", "shows or sets the session's name"),
+    ("new", "", "begins a new session"),
+    ("reload", "", "loads settings, models and extensions anew"),
+    ("quit", "", "ends pi"),
+];
+
+/// What a command has to say; `Err` is an error.
+pub type Answer = Result<String, String>;
+
+/// `None` for everything that is not one of ours.
+pub fn parse(line: &str) -> Option<Command> {
+    let line = line.trim_end().strip_prefix('/')?;
+    let (name, args) = line.split_once(' ').unwrap_or((line, ""));
+    let args = args.trim().to_string();
+    Some(match name {
+        "help" => Command::Help,
+        "model" => Command::Model(args),
+        "thinking" => Command::Thinking(args),
+        "session" => Command::Session,
+        "name" => Command::Name(args),
+        "new" => Command::New,
+        "reload" => Command::Reload,
+        "quit" => Command::Quit,
+        _ => return None,
+    })
+}
+
+pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
+    match command {
+        Command::Reload => session.reload().await.map(|report| reloaded(&report)),
+        Command::New => Ok(match session.new_session(None).await? {
+            true => header(session),
+            false => "An extension wants to stay in this session.".to_string(),
+        }),
+        Command::Model(pattern) if pattern.is_empty() => Ok(list_models(session)),
+        Command::Model(pattern) => set_model(session, &pattern).await,
+        Command::Session => Ok(describe(session)),
+        Command::Thinking(level) => set_thinking(session, &level),
+        Command::Name(name) if name.is_empty() => Ok(match session.state().session_name {
+            Some(name) => format!("Session name: {}", one_line(&name)),
+            None => "The session has no name; /name <text> gives it one.".to_string(),
+        }),
+        Command::Name(name) => {
+            session.set_session_name(&name)?;
+            Ok(format!("Session name: {}", one_line(&name)))
+        }
+        Command::Help => Ok(help(session)),
+        Command::Quit => Ok(String::new()),
+    }
+}
+
+/// `pi 0.1.0, demo/demo, session 0199, 2 extensions`
+pub fn header(session: &AgentSession) -> String {
+    let state = session.state();
+    let model = match &state.model {
+        Some(model) => model.reference(),
+        None => "no model".to_string(),
+    };
+    let short: String = state.session_id.chars().take(8).collect();
+    let name = match &state.session_name {
+        Some(name) => format!(" \"{}\"", one_line(name)),
+        None => String::new(),
+    };
+    let before = match state.message_count {
+        0 => String::new(),
+        count => format!(" ({})", counted(count, "message", "messages")),
+    };
+    let extensions = session.load_report().loaded.len();
+    format!(
+        "pi {}, {model}, session {short}{name}{before}, {}. /help lists the commands.",
+        env!("CARGO_PKG_VERSION"),
+        counted(extensions, "extension", "extensions")
+    )
+}
+
+/// One line: what is there, what is not, and why.
+fn reloaded(report: &LoadReport) -> String {
+    let names: Vec<String> = report
+        .loaded
+        .iter()
+        .map(|path| extension_name(path))
+        .collect();
+    let failed: Vec<String> = report
+        .failed
+        .iter()
+        .map(|(path, error)| {
+            let error = error_line(error);
+            // The error names the file if it knows the line.
+            match error.contains(path.as_str()) {
+                true => format!("{} ({error})", extension_name(path)),
+                false => format!("{path} ({error})"),
+            }
+        })
+        .collect();
+    let mut line = match (report.kept_old, names.is_empty()) {
+        (true, _) => "Not reloaded: the extensions from before stay.".to_string(),
+        (false, true) => "Reloaded: 0 extensions.".to_string(),
+        (false, false) => format!(
+            "Reloaded: {}: {}.",
+            counted(names.len(), "extension", "extensions"),
+            names.join(", ")
+        ),
+    };
+    if !failed.is_empty() {
+        line += &format!(" Failed: {}", failed.join("; "));
+    }
+    line
+}
+
+/// Also the one in use, which may be the demo's, and that one.
+pub(super) fn usable_models(session: &AgentSession) -> Vec<Arc<Model>> {
+    let mut models = session.models().available();
+    let demo = session.models().find("demo", "demo");
+    for model in session.model().into_iter().chain(demo) {
+        if !models
+            .iter()
+            .any(|known| known.reference() == model.reference())
+        {
+            models.push(model);
+        }
+    }
+    models
+}
+
+fn list_models(session: &AgentSession) -> String {
+    let models = usable_models(session);
+    let current = session.model().map(|model| model.reference());
+    let line = |model: &Arc<Model>| {
+        let reference = model.reference();
+        match current.as_ref() == Some(&reference) {
+            true => format!("  {reference} (in use)"),
+            false => format!("  {reference}"),
+        }
+    };
+    let mut lines: Vec<String> = models.iter().map(line).collect();
+    lines.push("/model <pattern> chooses one.".to_string());
+    lines.join("\n")
+}
+
+async fn set_model(session: &AgentSession, pattern: &str) -> Answer {
+    let found = find_models(usable_models(session), pattern);
+    match found.as_slice() {
+        [] => Err(format!(
+            "no model matches \"{}\"; /model lists those that can be used",
+            one_line(pattern)
+        )),
+        [model] => {
+            let model = session.set_model(&model.provider, &model.id).await?;
+            Ok(format!("Model: {}", model.reference()))
+        }
+        many => {
+            let names: Vec<String> = many.iter().map(|model| model.reference()).collect();
+            Ok(format!(
+                "{} models match; say more of the name:\n  {}",
+                many.len(),
+                names.join("\n  ")
+            ))
+        }
+    }
+}
+
+/// The one of that very name, or all that hold the text.
+fn find_models(models: Vec<Arc<Model>>, pattern: &str) -> Vec<Arc<Model>> {
+    let wanted = pattern.to_lowercase();
+    let named: Vec<Arc<Model>> = models
+        .iter()
+        .filter(|model| {
+            model.reference().to_lowercase() == wanted || model.id.to_lowercase() == wanted
+        })
+        .cloned()
+        .collect();
+    if let [_] = named.as_slice() {
+        return named;
+    }
+    let holds = |model: &Arc<Model>| {
+        let name = format!("{} {}", model.reference(), model.name).to_lowercase();
+        name.contains(&wanted)
+    };
+    models.into_iter().filter(holds).collect()
+}
+
+fn set_thinking(session: &AgentSession, level: &str) -> Answer {
+    let levels = match session.model() {
+        Some(model) => model.thinking_levels(),
+        None => &ThinkingLevel::ALL,
+    };
+    let names: Vec<&str> = levels.iter().map(|level| level.as_str()).collect();
+    if level.is_empty() {
+        return Ok(format!(
+            "Thinking: {} (of {})",
+            session.thinking_level().as_str(),
+            names.join(", ")
+        ));
+    }
+    let parsed = ThinkingLevel::parse(&level.to_lowercase()).ok_or_else(|| {
+        format!(
+            "there is no level \"{}\": {}",
+            one_line(level),
+            names.join(", ")
+        )
+    })?;
+    session.set_thinking_level(parsed);
+    let now = session.thinking_level();
+    Ok(match now == parsed {
+        true => format!("Thinking: {}", now.as_str()),
+        false => format!(
+            "Thinking: {} (the model does not offer {})",
+            now.as_str(),
+            parsed.as_str()
+        ),
+    })
+}
+
+fn describe(session: &AgentSession) -> String {
+    let state = session.state();
+    let stats = session.stats();
+    let file = match &stats.session_file {
+        Some(file) => file.clone(),
+        None => "none, it is in memory only".to_string(),
+    };
+    let mut lines = vec![format!("File: {file}"), format!("Id: {}", stats.session_id)];
+    if let Some(name) = &state.session_name {
+        lines.push(format!("Name: {}", one_line(name)));
+    }
+    if let Some(model) = &state.model {
+        let thinking = state.thinking_level.as_str();
+        lines.push(format!("Model: {}, thinking {thinking}", model.reference()));
+    }
+    lines.extend(usage(&stats));
+    lines.join("\n")
+}
+
+fn usage(stats: &SessionStats) -> Vec<String> {
+    let tokens = &stats.tokens;
+    let mut lines = vec![
+        format!(
+            "Messages: {} ({} from you, {}, {})",
+            stats.total_messages,
+            stats.user_messages,
+            counted(stats.assistant_messages, "answer", "answers"),
+            counted(stats.tool_calls, "tool call", "tool calls"),
+        ),
+        format!(
+            "Tokens: {} in, {} out, {} read from cache, {} written to cache, {} in all",
+            tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.total
+        ),
+        format!("Cost: ${:.4}", stats.cost),
+    ];
+    if let Some(usage) = &stats.context_usage {
+        let filled = match (usage.tokens, usage.percent) {
+            (Some(tokens), Some(percent)) => format!(
+                "{tokens} of {} tokens, {percent:.1} %",
+                usage.context_window
+            ),
+            _ => format!("not known yet, of {} tokens", usage.context_window),
+        };
+        lines.push(format!("Context: {filled}"));
+    }
+    lines
+}
+
+fn help(session: &AgentSession) -> String {
+    let mut lines: Vec<String> = COMMANDS
+        .iter()
+        .map(|(name, args, what)| {
+            let call = format!("/{name} {args}");
+            format!("{:<20} {what}", call.trim_end())
+        })
+        .collect();
+    for (command, info) in session.extensions().commands() {
+        let from = extension_name(&info.path);
+        let what = command.command.description.as_deref().map(one_line);
+        let what = what.unwrap_or_default();
+        let call = format!("/{}", one_line(&command.name));
+        lines.push(format!("{call:<20} {what} [{from}]"));
+    }
+    lines.extend(
+        [
+            "!command             runs a shell command and tells the model of it; !!command does not tell",
+            "Tab completes commands, Alt-Enter begins another line, Up goes back in history.",
+            "While the agent works, type a message and Enter: it reads it after this turn.",
+            "Escape or Ctrl-C aborts; Ctrl-D, or Ctrl-C twice, quits.",
+        ]
+        .map(str::to_string),
+    );
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_are_known_and_others_are_left() {
+        let cases = [
+            ("/model  opus ", Some(Command::Model("opus".into()))),
+            ("/model", Some(Command::Model(String::new()))),
+            ("/name my session", Some(Command::Name("my session".into()))),
+            ("/quit", Some(Command::Quit)),
+            ("/models", None),
+            ("/hello world", None),
+            ("model", None),
+            (" /quit", None),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(parse(line), expected, "{line}");
+        }
+        for (name, _, _) in COMMANDS {
+            assert!(parse(&format!("/{name}")).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_reload_is_one_line() {
+        let report = LoadReport {
+            loaded: vec!["/x/a.ts".into(), "/x/todo/index.ts".into()],
+            failed: vec![],
+            kept_old: false,
+        };
+        assert_eq!(reloaded(&report), "Reloaded: 2 extensions: a.ts, todo.");
+        let report = LoadReport {
+            loaded: vec![],
+            failed: vec![
+                ("/x/b.ts".into(), "Expected ';'\n at /x/b.ts:3:5".into()),
+                ("/x/c.ts".into(), "did not finish".into()),
+            ],
+            kept_old: true,
+        };
+        assert_eq!(
+            reloaded(&report),
+            "Not reloaded: the extensions from before stay. Failed: b.ts (Expected ';' at \
+             /x/b.ts:3:5); /x/c.ts (did not finish)"
+        );
+    }
+}

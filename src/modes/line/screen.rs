@@ -1,0 +1,423 @@
+//! What is printed for each event: plain text that only ever goes on, so that a
+//! dumb terminal shows it and a screen reader can follow it. Prints nothing
+//! itself.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use super::ambient::Ambient;
+use super::style::Style;
+use super::text::{Cleaner, clean, counted, error_line, extension_name, one_line};
+use super::tool_line;
+use crate::agent::AgentMessage;
+use crate::agent::event::{Event, ExtensionError, UiMethod};
+use crate::ai::message::{AssistantMessage, StopReason};
+use crate::ai::stream::AssistantEvent;
+use crate::tools::tool::ToolOutput;
+
+pub struct Screen {
+    pub style: Style,
+    pub ambient: Ambient,
+    /// Extensions that fail to load are told of by whoever loads them.
+    pub quiet_loads: bool,
+    pub hide_thinking: bool,
+    /// The cursor is at the beginning of a line.
+    fresh: bool,
+    cleaner: Cleaner,
+    /// Blocks of the answer that came in pieces.
+    streamed: HashSet<usize>,
+    tools: HashMap<String, Tool>,
+    /// The tool whose line waits for its outcome.
+    waiting: Option<String>,
+    /// What the user typed at the prompt, and so sees already.
+    typed: VecDeque<String>,
+    /// Why the last answer failed; told when it is known that it is not retried.
+    failure: Option<String>,
+    /// Messages that wait for the agent.
+    queued: usize,
+}
+
+struct Tool {
+    line: String,
+    started: Instant,
+}
+
+impl Screen {
+    pub fn new(style: Style) -> Self {
+        Self {
+            style,
+            ambient: Ambient::default(),
+            quiet_loads: false,
+            hide_thinking: false,
+            fresh: true,
+            cleaner: Cleaner::default(),
+            streamed: HashSet::new(),
+            tools: HashMap::new(),
+            waiting: None,
+            typed: VecDeque::new(),
+            failure: None,
+            queued: 0,
+        }
+    }
+
+    /// A prompt stands at the beginning of the line.
+    pub fn prompted(&mut self) {
+        self.fresh = false;
+    }
+
+    /// The user ended a line.
+    pub fn entered(&mut self) {
+        self.fresh = true;
+        self.waiting = None;
+    }
+
+    /// This prompt need not be shown when its message begins.
+    pub fn typed(&mut self, text: &str) {
+        self.typed.push_back(text.to_string());
+    }
+
+    /// On lines of their own.
+    pub fn lines(&mut self, text: &str) -> String {
+        let start = self.start_line();
+        self.fresh = true;
+        format!("{start}{}\n", text.trim_end_matches('\n'))
+    }
+
+    pub fn note(&mut self, text: &str) -> String {
+        let note = self.style.yellow(&format!("Note: {}", one_line(text)));
+        self.lines(&note)
+    }
+
+    pub fn error(&mut self, text: &str) -> String {
+        let error = self.style.red(&format!("Error: {}", clean(text)));
+        self.lines(&error)
+    }
+
+    /// The agent has nothing more to do: what is left to say.
+    pub fn settle(&mut self) -> String {
+        let mut text = self.end_line();
+        self.typed.clear();
+        if let Some(failure) = self.failure.take() {
+            text += &self.error(&failure);
+        }
+        for line in self.ambient.changes() {
+            let line = self.style.dim(&line);
+            text += &self.lines(&line);
+        }
+        text
+    }
+
+    pub fn show(&mut self, event: &Event, now: Instant) -> String {
+        match event {
+            Event::MessageStart { message } => self.message_start(message),
+            Event::MessageUpdate(update) => self.answer_step(&update.event),
+            Event::MessageEnd { message } => match &**message {
+                AgentMessage::Assistant(answer) => self.answer_end(answer),
+                _ => String::new(),
+            },
+            Event::ToolExecutionStart {
+                tool_call_id,
+                tool_name,
+                args,
+            } => {
+                let line = tool_line::call(self.style, tool_name, args);
+                self.tool_start(tool_call_id, line, now)
+            }
+            Event::ToolExecutionEnd {
+                tool_call_id,
+                tool_name,
+                result,
+                is_error,
+            } => self.tool_end(tool_call_id, tool_name, result, *is_error, now),
+            Event::AutoRetryStart {
+                attempt,
+                max_attempts,
+                delay_ms,
+                error_message,
+            } => {
+                self.failure = None;
+                let wait = Duration::from_millis(*delay_ms).as_secs_f64();
+                let line = format!(
+                    "Retrying ({attempt}/{max_attempts}) in {wait:.1} s: {}",
+                    one_line(error_message)
+                );
+                let line = self.style.yellow(&line);
+                self.lines(&line)
+            }
+            Event::AutoRetryEnd {
+                success: false,
+                attempt,
+                final_error: Some(error),
+            } => {
+                self.failure = None;
+                let retries = counted(*attempt as usize, "retry", "retries");
+                self.error(&format!("gave up after {retries}: {}", one_line(error)))
+            }
+            Event::QueueUpdate {
+                steering,
+                follow_up,
+            } => self.queue(steering, follow_up),
+            Event::ExtensionError(error) => self.extension_error(error),
+            Event::ExtensionUiRequest(request) => self.extension_says(&request.method),
+            Event::AgentStart
+            | Event::AgentEnd { .. }
+            | Event::TurnStart
+            | Event::TurnEnd { .. }
+            | Event::ToolExecutionUpdate { .. }
+            | Event::AutoRetryEnd { .. } => String::new(),
+        }
+    }
+
+    fn message_start(&mut self, message: &AgentMessage) -> String {
+        match message {
+            AgentMessage::User(user) => {
+                let text = user.content.text();
+                if self.typed.front() == Some(&text) {
+                    self.typed.pop_front();
+                    return String::new();
+                }
+                let text = format!("> {}", clean(&text).replace('\n', "\n  "));
+                let text = self.style.bold(&text);
+                self.lines(&text)
+            }
+            AgentMessage::Custom(custom) if custom.display => {
+                let kind = format!("[{}]", one_line(&custom.custom_type));
+                let text = format!(
+                    "{} {}",
+                    self.style.bold(&kind),
+                    clean(&custom.content.text())
+                );
+                self.lines(&text)
+            }
+            AgentMessage::Assistant(_) => {
+                self.cleaner = Cleaner::default();
+                self.streamed.clear();
+                self.failure = None;
+                String::new()
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn answer_step(&mut self, step: &AssistantEvent) -> String {
+        match step {
+            AssistantEvent::ThinkingStart { .. } if !self.thinks_aloud() => {
+                let line = self.style.dim("(thinking)");
+                self.lines(&line)
+            }
+            AssistantEvent::ThinkingDelta { delta, .. } if self.thinks_aloud() => {
+                let start = self.start_line_of_block(step);
+                let text = self.cleaner.push(delta);
+                self.fresh = ends_line(&text, self.fresh);
+                start + self.style.dim(&text).as_str()
+            }
+            AssistantEvent::TextDelta {
+                content_index,
+                delta,
+            } => {
+                let start = self.start_line_of_block(step);
+                self.streamed.insert(*content_index);
+                let text = self.cleaner.push(delta);
+                self.fresh = ends_line(&text, self.fresh);
+                start + text.as_str()
+            }
+            AssistantEvent::TextEnd {
+                content_index,
+                content,
+            } => match self.streamed.insert(*content_index) {
+                true if !content.is_empty() => self.lines(&clean(content)),
+                _ => self.end_line(),
+            },
+            AssistantEvent::ThinkingEnd { .. } => self.end_line(),
+            _ => String::new(),
+        }
+    }
+
+    fn answer_end(&mut self, answer: &AssistantMessage) -> String {
+        let mut text = self.end_line();
+        // From whoever answers in one piece.
+        if self.streamed.is_empty() {
+            for said in answer.texts().filter(|said| !said.is_empty()) {
+                text += &self.lines(&clean(said));
+            }
+        }
+        match answer.stop_reason {
+            StopReason::Aborted => {
+                let line = self.style.yellow("Aborted.");
+                text += &self.lines(&line);
+            }
+            StopReason::Error => {
+                let error = answer.error_message.clone();
+                self.failure = Some(error.unwrap_or_else(|| "the model's answer failed".into()));
+            }
+            StopReason::Length => {
+                text += &self.note("the answer reached the model's limit and was cut off");
+            }
+            StopReason::Stop | StopReason::ToolUse => {}
+        }
+        text
+    }
+
+    /// Dim text is for colours only: without them it could not be told from the
+    /// answer.
+    fn thinks_aloud(&self) -> bool {
+        self.style.colours && !self.hide_thinking
+    }
+
+    fn tool_start(&mut self, id: &str, line: String, now: Instant) -> String {
+        let text = match self.waiting {
+            // Of those that run beside each other the first one's line stays open.
+            Some(_) => String::new(),
+            None => {
+                let start = self.start_line();
+                self.waiting = Some(id.to_string());
+                self.fresh = false;
+                format!("{start}{line} ... ")
+            }
+        };
+        let tool = Tool { line, started: now };
+        self.tools.insert(id.to_string(), tool);
+        text
+    }
+
+    fn tool_end(
+        &mut self,
+        id: &str,
+        name: &str,
+        result: &ToolOutput,
+        is_error: bool,
+        now: Instant,
+    ) -> String {
+        let tool = self.tools.remove(id);
+        let started = tool.as_ref().map_or(now, |tool| tool.started);
+        let took = now.saturating_duration_since(started);
+        let outcome = tool_line::outcome(self.style, result, is_error, took);
+        if self.waiting.as_deref() == Some(id) {
+            self.waiting = None;
+            self.fresh = true;
+            return format!("{outcome}\n");
+        }
+        let line = match tool {
+            Some(tool) => tool.line,
+            None => tool_line::call(self.style, name, &serde_json::Value::Null),
+        };
+        self.lines(&format!("{line} ... {outcome}"))
+    }
+
+    fn queue(&mut self, steering: &[String], follow_up: &[String]) -> String {
+        let queued = steering.len() + follow_up.len();
+        let before = std::mem::replace(&mut self.queued, queued);
+        if queued <= before {
+            return String::new();
+        }
+        let line = match steering.is_empty() {
+            false => "(queued: the agent reads it after this turn)",
+            true => "(queued: the agent reads it when it is done)",
+        };
+        let line = self.style.dim(line);
+        self.lines(&line)
+    }
+
+    fn extension_error(&mut self, error: &ExtensionError) -> String {
+        if self.quiet_loads && error.event == "load" {
+            return String::new();
+        }
+        let name = match error.extension_path.as_str() {
+            "<session>" => {
+                return self.error(&format!("{}: {}", error.event, one_line(&error.error)));
+            }
+            path => extension_name(path),
+        };
+        let line = format!(
+            "Extension error: {name}, {}: {}",
+            one_line(&error.event),
+            error_line(&error.error)
+        );
+        let line = self.style.red(&line);
+        self.lines(&line)
+    }
+
+    fn extension_says(&mut self, method: &UiMethod) -> String {
+        match method {
+            UiMethod::Notify {
+                message,
+                notify_type,
+            } => {
+                let message = clean(message);
+                let line = match notify_type.as_deref() {
+                    Some("error") => self.style.red(&format!("Error: {message}")),
+                    Some("warning") => self.style.yellow(&format!("Warning: {message}")),
+                    _ => message,
+                };
+                self.lines(&line)
+            }
+            UiMethod::SetStatus {
+                status_key,
+                status_text,
+            } => {
+                self.ambient.set_status(status_key, status_text.as_deref());
+                String::new()
+            }
+            UiMethod::SetWidget {
+                widget_key,
+                widget_lines,
+                ..
+            } => {
+                self.ambient.set_widget(widget_key, widget_lines.as_deref());
+                String::new()
+            }
+            UiMethod::SetTitle { title } => self.title(title),
+            // The client's business.
+            UiMethod::Select { .. }
+            | UiMethod::Confirm { .. }
+            | UiMethod::Input { .. }
+            | UiMethod::Editor { .. }
+            | UiMethod::SetEditorText { .. } => String::new(),
+        }
+    }
+
+    /// The window's title.
+    pub fn title(&self, title: &str) -> String {
+        match self.style.dumb {
+            true => String::new(),
+            false => format!("\x1b]0;{}\x07", one_line(title)),
+        }
+    }
+
+    /// Begins a new line if a tool's line, or anything but this block, is open.
+    fn start_line_of_block(&mut self, step: &AssistantEvent) -> String {
+        let goes_on = match step {
+            AssistantEvent::TextDelta { content_index, .. } => {
+                self.streamed.contains(content_index)
+            }
+            _ => true,
+        };
+        match goes_on && self.waiting.is_none() {
+            true => String::new(),
+            false => self.start_line(),
+        }
+    }
+
+    /// The beginning of a line, for what is not printed from here.
+    pub fn start_line(&mut self) -> String {
+        self.waiting = None;
+        self.end_line()
+    }
+
+    fn end_line(&mut self) -> String {
+        match std::mem::replace(&mut self.fresh, true) {
+            true => String::new(),
+            false => "\n".to_string(),
+        }
+    }
+}
+
+fn ends_line(text: &str, before: bool) -> bool {
+    match text.is_empty() {
+        true => before,
+        false => text.ends_with('\n'),
+    }
+}
+
+#[cfg(test)]
+mod tests;

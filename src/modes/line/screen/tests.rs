@@ -1,0 +1,346 @@
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::*;
+use crate::agent::event::{MessageUpdate, UiRequest};
+use crate::ai::message::{AssistantBlock, ImageContent, TextContent, Usage, UserMessage};
+use crate::session::message::CustomMessage;
+
+const PLAIN: Style = Style {
+    colours: false,
+    dumb: true,
+};
+const COLOURS: Style = Style {
+    colours: true,
+    dumb: false,
+};
+
+struct Show {
+    screen: Screen,
+    now: Instant,
+    said: String,
+}
+
+impl Show {
+    fn new(style: Style) -> Self {
+        Self {
+            screen: Screen::new(style),
+            now: Instant::now(),
+            said: String::new(),
+        }
+    }
+
+    fn event(mut self, event: Event) -> Self {
+        self.said += &self.screen.show(&event, self.now);
+        self
+    }
+
+    fn after(mut self, millis: u64) -> Self {
+        self.now += Duration::from_millis(millis);
+        self
+    }
+
+    fn user(self, text: &str) -> Self {
+        let message = AgentMessage::User(UserMessage::new(text, Vec::<ImageContent>::new()));
+        self.event(Event::MessageStart {
+            message: Arc::new(message),
+        })
+    }
+
+    fn step(self, event: AssistantEvent) -> Self {
+        let message = Arc::new(answer("", StopReason::Stop, None));
+        self.event(Event::MessageUpdate(MessageUpdate { message, event }))
+    }
+
+    fn text(self, content_index: usize, deltas: &[&str]) -> Self {
+        let show = deltas.iter().fold(self, |show, delta| {
+            show.step(AssistantEvent::TextDelta {
+                content_index,
+                delta: (*delta).to_string(),
+            })
+        });
+        show.step(AssistantEvent::TextEnd {
+            content_index,
+            content: deltas.concat(),
+        })
+    }
+
+    fn answer_start(self) -> Self {
+        let message = AgentMessage::Assistant(answer("", StopReason::Stop, None));
+        self.event(Event::MessageStart {
+            message: Arc::new(message),
+        })
+    }
+
+    fn answer_end(self, text: &str, reason: StopReason, error: Option<&str>) -> Self {
+        let message = AgentMessage::Assistant(answer(text, reason, error));
+        self.event(Event::MessageEnd {
+            message: Arc::new(message),
+        })
+    }
+
+    fn tool_start(self, id: &str, command: &str) -> Self {
+        self.event(Event::ToolExecutionStart {
+            tool_call_id: id.into(),
+            tool_name: "bash".into(),
+            args: json!({ "command": command }),
+        })
+    }
+
+    fn tool_end(self, id: &str, text: &str, is_error: bool) -> Self {
+        self.event(Event::ToolExecutionEnd {
+            tool_call_id: id.into(),
+            tool_name: "bash".into(),
+            result: ToolOutput::text(text),
+            is_error,
+        })
+    }
+
+    fn ui(self, method: UiMethod) -> Self {
+        self.event(Event::ExtensionUiRequest(UiRequest {
+            id: "1".into(),
+            method,
+        }))
+    }
+
+    fn settle(mut self) -> String {
+        self.said += &self.screen.settle();
+        self.said
+    }
+}
+
+fn answer(text: &str, stop_reason: StopReason, error: Option<&str>) -> AssistantMessage {
+    AssistantMessage {
+        content: vec![AssistantBlock::Text(TextContent {
+            text: text.into(),
+            text_signature: None,
+        })],
+        api: "a".into(),
+        provider: "p".into(),
+        model: "m".into(),
+        response_id: None,
+        usage: Usage::default(),
+        stop_reason,
+        error_message: error.map(str::to_string),
+        timestamp: 0,
+    }
+}
+
+#[test]
+fn an_answer_is_text_that_goes_on() {
+    let said = Show::new(PLAIN)
+        .answer_start()
+        .text(0, &["Hel", "lo.\x1b[3", "1m\r\n", "Bye"])
+        .text(1, &["Again."])
+        .answer_end("Hello.\nBye", StopReason::Stop, None)
+        .settle();
+    assert_eq!(said, "Hello.\nBye\nAgain.\n");
+}
+
+#[test]
+fn an_answer_in_one_piece_is_shown_too() {
+    let at_the_end = Show::new(PLAIN)
+        .answer_start()
+        .answer_end("All at once.", StopReason::Stop, None)
+        .settle();
+    assert_eq!(at_the_end, "All at once.\n");
+    let as_a_block = Show::new(PLAIN)
+        .answer_start()
+        .step(AssistantEvent::TextEnd {
+            content_index: 0,
+            content: "All at once.".into(),
+        })
+        .answer_end("All at once.", StopReason::Stop, None)
+        .settle();
+    assert_eq!(as_a_block, "All at once.\n");
+}
+
+#[test]
+fn thinking_is_dim_or_one_line() {
+    let think = |style| {
+        Show::new(style)
+            .answer_start()
+            .step(AssistantEvent::ThinkingStart { content_index: 0 })
+            .step(AssistantEvent::ThinkingDelta {
+                content_index: 0,
+                delta: "hm".into(),
+            })
+            .step(AssistantEvent::ThinkingEnd {
+                content_index: 0,
+                content: "hm".into(),
+            })
+            .text(1, &["Yes."])
+            .settle()
+    };
+    assert_eq!(think(COLOURS), "\x1b[2mhm\x1b[0m\nYes.\n");
+    assert_eq!(think(PLAIN), "(thinking)\nYes.\n");
+}
+
+#[test]
+fn a_tool_call_is_one_line() {
+    let said = Show::new(PLAIN)
+        .answer_start()
+        .text(0, &["Let me see."])
+        .tool_start("1", "ls")
+        .after(300)
+        .tool_end("1", "a\nb", false)
+        .tool_start("2", "false")
+        .tool_end("2", "(no output)\n\nCommand exited with code 1", true)
+        .settle();
+    assert_eq!(
+        said,
+        "Let me see.\n\
+         * bash: ls ... ok (0.3 s)\n\
+         * bash: false ... error: Command exited with code 1 (0.0 s)\n"
+    );
+}
+
+#[test]
+fn calls_beside_each_other_get_a_line_each() {
+    let in_order = Show::new(PLAIN)
+        .tool_start("1", "a")
+        .tool_start("2", "b")
+        .tool_end("1", "", false)
+        .tool_end("2", "", false)
+        .settle();
+    assert_eq!(
+        in_order,
+        "* bash: a ... ok (0.0 s)\n* bash: b ... ok (0.0 s)\n"
+    );
+    let the_other_way = Show::new(PLAIN)
+        .tool_start("1", "a")
+        .tool_start("2", "b")
+        .tool_end("2", "", false)
+        .tool_end("1", "", false)
+        .settle();
+    assert_eq!(
+        the_other_way,
+        "* bash: a ... \n* bash: b ... ok (0.0 s)\n* bash: a ... ok (0.0 s)\n"
+    );
+}
+
+#[test]
+fn what_the_user_typed_is_not_repeated() {
+    let mut show = Show::new(PLAIN);
+    show.screen.typed("hello");
+    let said = show.user("hello").user("from\nan extension").settle();
+    assert_eq!(said, "> from\n  an extension\n");
+}
+
+#[test]
+fn a_failure_that_is_retried_is_told_once() {
+    let retried = Show::new(PLAIN)
+        .answer_start()
+        .answer_end("", StopReason::Error, Some("529 overloaded"))
+        .event(Event::AutoRetryStart {
+            attempt: 1,
+            max_attempts: 3,
+            delay_ms: 2000,
+            error_message: "529 overloaded".into(),
+        })
+        .answer_start()
+        .text(0, &["Here."])
+        .settle();
+    assert_eq!(retried, "Retrying (1/3) in 2.0 s: 529 overloaded\nHere.\n");
+    let fatal = Show::new(PLAIN)
+        .answer_start()
+        .text(0, &["He"])
+        .answer_end("He", StopReason::Error, Some("400 the dog ate it"))
+        .settle();
+    assert_eq!(fatal, "He\nError: 400 the dog ate it\n");
+    let given_up = Show::new(PLAIN)
+        .answer_start()
+        .answer_end("", StopReason::Error, Some("529 overloaded"))
+        .event(Event::AutoRetryEnd {
+            success: false,
+            attempt: 3,
+            final_error: Some("529 overloaded".into()),
+        })
+        .settle();
+    assert_eq!(given_up, "Error: gave up after 3 retries: 529 overloaded\n");
+}
+
+#[test]
+fn a_message_that_waits_is_said_to() {
+    let queue = |steering: &[&str], follow_up: &[&str]| Event::QueueUpdate {
+        steering: steering.iter().map(ToString::to_string).collect(),
+        follow_up: follow_up.iter().map(ToString::to_string).collect(),
+    };
+    let said = Show::new(PLAIN)
+        .event(queue(&["a"], &[]))
+        .event(queue(&[], &[]))
+        .event(queue(&[], &["b"]))
+        .settle();
+    assert_eq!(
+        said,
+        "(queued: the agent reads it after this turn)\n\
+         (queued: the agent reads it when it is done)\n"
+    );
+}
+
+#[test]
+fn an_abort_is_said() {
+    let said = Show::new(PLAIN)
+        .answer_start()
+        .text(0, &["He"])
+        .answer_end("He", StopReason::Aborted, Some("Request was aborted"))
+        .settle();
+    assert_eq!(said, "He\nAborted.\n");
+}
+
+#[test]
+fn an_extension_s_error_names_it_and_the_event() {
+    let error = |event: &str| {
+        Event::ExtensionError(ExtensionError {
+            extension_path: "/home/u/.pi/agent/extensions/gate/index.ts".into(),
+            event: event.into(),
+            error: "boom\n  at gate.ts:3:5".into(),
+        })
+    };
+    let said = Show::new(PLAIN).event(error("tool_call")).settle();
+    assert_eq!(
+        said,
+        "Extension error: gate, tool_call: boom at gate.ts:3:5\n"
+    );
+    let mut quiet = Show::new(PLAIN);
+    quiet.screen.quiet_loads = true;
+    assert_eq!(quiet.event(error("load")).settle(), "");
+}
+
+#[test]
+fn what_extensions_tell() {
+    let notify = |kind: Option<&str>| UiMethod::Notify {
+        message: "\x1b[1mSaved\x1b[0m".into(),
+        notify_type: kind.map(str::to_string),
+    };
+    let said = Show::new(PLAIN)
+        .ui(notify(None))
+        .ui(notify(Some("warning")))
+        .ui(UiMethod::SetStatus {
+            status_key: "k".into(),
+            status_text: Some("2 todos".into()),
+        })
+        .ui(UiMethod::SetTitle { title: "t".into() })
+        .settle();
+    assert_eq!(said, "Saved\nWarning: Saved\n[2 todos]\n");
+    let title = Show::new(COLOURS).ui(UiMethod::SetTitle {
+        title: "a\x07b".into(),
+    });
+    assert_eq!(title.said, "\x1b]0;ab\x07");
+}
+
+#[test]
+fn messages_of_extensions_are_shown_if_they_are_to_be() {
+    let custom = |display| Event::MessageStart {
+        message: Arc::new(AgentMessage::Custom(CustomMessage {
+            custom_type: "todo".into(),
+            content: crate::ai::message::UserContent::Text("buy milk".into()),
+            display,
+            details: None,
+            timestamp: 0,
+        })),
+    };
+    let said = Show::new(PLAIN).event(custom(true)).event(custom(false));
+    assert_eq!(said.settle(), "[todo] buy milk\n");
+}

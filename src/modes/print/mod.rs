@@ -1,0 +1,123 @@
+//! `pi -p`: prompts in, the last answer's text out.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::signals;
+use crate::agent::AgentMessage;
+use crate::agent::event::{Event, UiMethod};
+use crate::ai::message::StopReason;
+use crate::app::{
+    AgentSession, AppConfig, Behavior, EventSink, PromptError, PromptRequest, Source,
+};
+use crate::cli::input::FirstPrompt;
+
+/// Shows what extensions say and do wrong on stderr; the rest is not printed.
+struct Quiet;
+
+#[async_trait]
+impl EventSink for Quiet {
+    async fn send(&self, event: Arc<Event>) {
+        match &*event {
+            Event::ExtensionError(error) => {
+                eprintln!(
+                    "Extension error ({}): {}",
+                    error.extension_path, error.error
+                );
+            }
+            Event::ExtensionUiRequest(request) => {
+                if let UiMethod::Notify { message, .. } = &request.method {
+                    eprintln!("{message}");
+                }
+            }
+            Event::AutoRetryStart {
+                attempt,
+                max_attempts,
+                error_message,
+                ..
+            } => eprintln!("Retrying ({attempt}/{max_attempts}): {error_message}"),
+            _ => {}
+        }
+    }
+}
+
+/// Returns the exit code.
+pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
+    // The answer goes to stdout, and nothing else does.
+    let out = match js_runtime::take_standard_streams() {
+        Ok(streams) => streams.output,
+        Err(error) => {
+            eprintln!("Error: {error}");
+            return 1;
+        }
+    };
+    let session = match AgentSession::start(config, Arc::new(Quiet)).await {
+        Ok(session) => session,
+        Err(error) => {
+            eprintln!("Error: {error}");
+            return 1;
+        }
+    };
+    let code = tokio::select! {
+        code = converse(&session, out, prompts) => code,
+        code = signals::ended() => code,
+    };
+    session.shutdown().await;
+    code
+}
+
+async fn converse(session: &AgentSession, out: File, prompts: Vec<FirstPrompt>) -> u8 {
+    for note in session.take_notes() {
+        eprintln!("Warning: {note}");
+    }
+    session.open().await;
+    for prompt in prompts {
+        if let Err(error) = say(session, prompt).await {
+            eprintln!("{error}");
+            return 1;
+        }
+    }
+    print_last(session, out)
+}
+
+/// Says it and waits until the agent has nothing more to do.
+pub(super) async fn say(session: &AgentSession, prompt: FirstPrompt) -> Result<(), PromptError> {
+    let request = PromptRequest {
+        text: prompt.text,
+        images: prompt.images,
+        source: Source::Interactive,
+        while_busy: Behavior::Refuse,
+        commands: true,
+    };
+    drop(session.prompt(request).await?);
+    session.wait_idle().await;
+    Ok(())
+}
+
+fn print_last(session: &AgentSession, mut out: File) -> u8 {
+    let Some(last) = session.last_message() else {
+        return 0;
+    };
+    let AgentMessage::Assistant(answer) = &*last else {
+        return 0;
+    };
+    if matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
+        let reason = match answer.stop_reason {
+            StopReason::Aborted => "aborted",
+            _ => "error",
+        };
+        let text = answer.error_message.clone();
+        eprintln!("{}", text.unwrap_or_else(|| format!("Request {reason}")));
+        return 1;
+    }
+    for text in answer.texts() {
+        // A reader that has gone away wants no more.
+        if writeln!(out, "{text}").is_err() {
+            return 1;
+        }
+    }
+    0
+}

@@ -1,0 +1,168 @@
+//! Replacing or extending the system prompt: `--system-prompt` and
+//! `--append-system-prompt`, else `SYSTEM.md` and `APPEND_SYSTEM.md`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::diagnostic::Diagnostic;
+use super::paths::Paths;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PromptTexts {
+    /// Instead of the prompt's own beginning.
+    pub custom: Option<String>,
+    pub append: Option<String>,
+}
+
+/// What the flags say: a text, or the path of a file with the text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PromptFlags {
+    /// An empty text keeps `SYSTEM.md` out without putting anything in its place.
+    pub system: Option<String>,
+    pub append: Vec<String>,
+}
+
+pub fn load_prompt_texts(paths: &Paths, flags: &PromptFlags) -> (PromptTexts, Vec<Diagnostic>) {
+    let mut problems = Vec::new();
+    let mut loader = Loader {
+        paths,
+        problems: &mut problems,
+    };
+    let custom = match &flags.system {
+        Some(flag) => loader.flag(flag),
+        None => loader.file("SYSTEM.md"),
+    };
+    let append = match flags.append.as_slice() {
+        [] => loader.file("APPEND_SYSTEM.md"),
+        given => {
+            let texts: Vec<_> = given.iter().filter_map(|flag| loader.flag(flag)).collect();
+            Some(texts.join("\n\n"))
+        }
+    };
+    let not_empty = |text: &String| !text.is_empty();
+    let texts = PromptTexts {
+        custom: custom.filter(not_empty),
+        append: append.filter(not_empty),
+    };
+    (texts, problems)
+}
+
+struct Loader<'a> {
+    paths: &'a Paths,
+    problems: &'a mut Vec<Diagnostic>,
+}
+
+impl Loader<'_> {
+    /// The project's file, or the user's.
+    fn file(&mut self, name: &str) -> Option<String> {
+        let places = [self.paths.project_dir(), self.paths.agent_dir.clone()];
+        let mut files = places.iter().map(|dir| dir.join(name));
+        let path: PathBuf = files.find(|path| path.exists())?;
+        self.read(&path)
+    }
+
+    fn flag(&mut self, flag: &str) -> Option<String> {
+        if flag.is_empty() {
+            return None;
+        }
+        let path = self.paths.cwd.join(flag);
+        let from_file = if path.exists() {
+            self.read(&path)
+        } else {
+            None
+        };
+        Some(from_file.unwrap_or_else(|| flag.to_owned()))
+    }
+
+    fn read(&mut self, path: &Path) -> Option<String> {
+        match fs::read(path) {
+            Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(error) => {
+                self.problems.push(Diagnostic::unreadable(path, &error));
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixture {
+        dir: tempfile::TempDir,
+        paths: Paths,
+    }
+
+    impl Fixture {
+        fn new(files: &[(&str, &str)]) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let paths = Paths {
+                home: dir.path().to_owned(),
+                agent_dir: dir.path().join("agent"),
+                cwd: dir.path().join("p"),
+            };
+            for (name, text) in files {
+                let path = dir.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            Self { dir, paths }
+        }
+
+        fn load(&self, system: Option<&str>, append: &[&str]) -> (Option<String>, Option<String>) {
+            let flags = PromptFlags {
+                system: system.map(str::to_owned),
+                append: append.iter().map(|text| (*text).to_owned()).collect(),
+            };
+            let (texts, problems) = load_prompt_texts(&self.paths, &flags);
+            assert_eq!(problems, []);
+            (texts.custom, texts.append)
+        }
+    }
+
+    fn both(custom: &str, append: &str) -> (Option<String>, Option<String>) {
+        (Some(custom.to_owned()), Some(append.to_owned()))
+    }
+
+    #[test]
+    fn the_project_goes_before_the_agent_folder() {
+        let fixture = Fixture::new(&[
+            ("agent/SYSTEM.md", "user"),
+            ("agent/APPEND_SYSTEM.md", "user append"),
+            ("p/.pi/SYSTEM.md", "project"),
+        ]);
+        assert_eq!(fixture.load(None, &[]), both("project", "user append"));
+    }
+
+    #[test]
+    fn a_flag_goes_before_files_and_may_name_one() {
+        let fixture = Fixture::new(&[("p/.pi/SYSTEM.md", "project"), ("p/x.txt", "from x")]);
+        let absolute = fixture.dir.path().join("p/x.txt");
+        let absolute = absolute.to_str().unwrap();
+        assert_eq!(
+            fixture.load(Some("x.txt"), &["one", absolute]),
+            both("from x", "one\n\nfrom x")
+        );
+        assert_eq!(fixture.load(Some(""), &[""]), (None, None));
+    }
+
+    #[test]
+    fn a_flag_longer_than_any_path_is_a_text() {
+        let fixture = Fixture::new(&[]);
+        let long = "word ".repeat(2000);
+        assert_eq!(fixture.load(Some(&long), &[]), (Some(long.clone()), None));
+    }
+
+    #[test]
+    fn a_flag_that_names_a_folder_is_reported_and_taken_as_text() {
+        let fixture = Fixture::new(&[("p/src/a", "")]);
+        let flags = PromptFlags {
+            system: Some("src".into()),
+            append: vec![],
+        };
+        let (texts, problems) = load_prompt_texts(&fixture.paths, &flags);
+        assert_eq!(texts.custom.as_deref(), Some("src"));
+        assert_eq!(problems[0].path, fixture.paths.cwd.join("src"));
+    }
+}

@@ -1,0 +1,196 @@
+//! Which files of a folder are resources, by kind.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::listing::{IgnoreRules, list};
+use crate::resources::diagnostic::Diagnostic;
+use crate::resources::paths::{ResourceKind, normalize};
+
+/// Who laid out a folder of skills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SkillLayout {
+    /// `*.md` at the top are skills, too.
+    Pi,
+    /// `.agents/skills`: only folders with a `SKILL.md`.
+    Agents,
+}
+
+/// What a path that a user or a manifest names brings: itself when it is a file,
+/// the resources in it when it is a folder.
+pub(crate) fn collect_path(
+    path: &Path,
+    kind: ResourceKind,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<PathBuf> {
+    if path.is_dir() {
+        collect_dir(path, kind, problems)
+    } else {
+        vec![path.to_owned()]
+    }
+}
+
+/// The resources in a folder of that kind, as packages and settings name them.
+pub(crate) fn collect_dir(
+    dir: &Path,
+    kind: ResourceKind,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<PathBuf> {
+    match kind {
+        ResourceKind::Extensions => extensions(dir, problems),
+        ResourceKind::Skills => skills(dir, SkillLayout::Pi, problems),
+        ResourceKind::Prompts => files_below(dir, "md", problems),
+        ResourceKind::Themes => files_below(dir, "json", problems),
+    }
+}
+
+/// Files directly in `dir`: how a root's own `prompts` and `themes` are read.
+pub(crate) fn files_in(
+    dir: &Path,
+    extension: &str,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<PathBuf> {
+    let rules = IgnoreRules::default().descend(dir);
+    let entries = list(dir, &rules, problems).into_iter();
+    let files = entries.filter(|entry| entry.is_file_with(extension));
+    files.map(|entry| entry.path).collect()
+}
+
+/// A folder that is an extension is one; else its files and those of its
+/// folders that are extensions.
+fn extensions(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
+    if let Some(entries) = extension_entries(dir, problems) {
+        return entries;
+    }
+    let rules = IgnoreRules::default().descend(dir);
+    let mut found = Vec::new();
+    for entry in list(dir, &rules, problems) {
+        if entry.is_dir {
+            found.extend(extension_entries(&entry.path, problems).unwrap_or_default());
+        } else if entry.is_file_with("ts") || entry.is_file_with("js") {
+            found.push(entry.path);
+        }
+    }
+    found
+}
+
+/// The modules of a folder that is an extension: those its manifest names, or
+/// its index.
+fn extension_entries(dir: &Path, problems: &mut Vec<Diagnostic>) -> Option<Vec<PathBuf>> {
+    let manifest = Manifest::read(dir, problems).unwrap_or_default();
+    let named = manifest.entries(ResourceKind::Extensions).unwrap_or(&[]);
+    let paths = named.iter().map(|entry| normalize(&dir.join(entry)));
+    let existing: Vec<_> = paths.filter(|path| path.exists()).collect();
+    if !existing.is_empty() {
+        return Some(existing);
+    }
+    let mut indexes = ["index.ts", "index.js"].iter().map(|name| dir.join(name));
+    indexes.find(|path| path.exists()).map(|path| vec![path])
+}
+
+pub(crate) fn skills(
+    dir: &Path,
+    layout: SkillLayout,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<PathBuf> {
+    let mut walk = Walk::new(problems);
+    walk.skills(dir, &IgnoreRules::default(), layout == SkillLayout::Pi);
+    walk.found
+}
+
+fn files_below(dir: &Path, extension: &str, problems: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
+    let mut walk = Walk::new(problems);
+    walk.files(dir, &IgnoreRules::default(), extension);
+    walk.found
+}
+
+/// A descent that follows links, but not in circles.
+struct Walk<'a> {
+    found: Vec<PathBuf>,
+    entered: HashSet<PathBuf>,
+    problems: &'a mut Vec<Diagnostic>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(problems: &'a mut Vec<Diagnostic>) -> Self {
+        Self {
+            found: Vec::new(),
+            entered: HashSet::new(),
+            problems,
+        }
+    }
+
+    fn enter(&mut self, dir: &Path) -> bool {
+        fs::canonicalize(dir).is_ok_and(|real| self.entered.insert(real))
+    }
+
+    fn files(&mut self, dir: &Path, rules: &IgnoreRules, extension: &str) {
+        if !self.enter(dir) {
+            return;
+        }
+        let rules = rules.descend(dir);
+        for entry in list(dir, &rules, self.problems) {
+            if entry.is_dir {
+                self.files(&entry.path, &rules, extension);
+            } else if entry.is_file_with(extension) {
+                self.found.push(entry.path);
+            }
+        }
+    }
+
+    fn skills(&mut self, dir: &Path, rules: &IgnoreRules, files_too: bool) {
+        if !self.enter(dir) {
+            return;
+        }
+        let rules = rules.descend(dir);
+        let skill = dir.join("SKILL.md");
+        if skill.is_file() && !rules.ignore(&skill, false) {
+            self.found.push(skill);
+            return;
+        }
+        for entry in list(dir, &rules, self.problems) {
+            if entry.is_dir {
+                self.skills(&entry.path, &rules, false);
+            } else if files_too && entry.is_file_with("md") {
+                self.found.push(entry.path);
+            }
+        }
+    }
+}
+
+/// The `pi` object of a `package.json`.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Manifest {
+    lists: [Option<Vec<String>>; ResourceKind::ALL.len()],
+}
+
+impl Manifest {
+    /// `None` without a `package.json` that has a `pi` object.
+    pub(crate) fn read(dir: &Path, problems: &mut Vec<Diagnostic>) -> Option<Self> {
+        let path = dir.join("package.json");
+        let text = fs::read_to_string(&path).ok()?;
+        let package: Value = match serde_json::from_str(&text) {
+            Ok(package) => package,
+            Err(error) => {
+                let message = format!("{} is ignored: {error}", path.display());
+                problems.push(Diagnostic::warning(&path, message));
+                return None;
+            }
+        };
+        let pi = package.get("pi")?.as_object()?;
+        let lists = ResourceKind::ALL.map(|kind| {
+            let list = pi.get(kind.name())?.as_array()?;
+            let entries = list.iter().filter_map(Value::as_str);
+            Some(entries.map(str::to_owned).collect())
+        });
+        Some(Self { lists })
+    }
+
+    pub(crate) fn entries(&self, kind: ResourceKind) -> Option<&[String]> {
+        let index = ResourceKind::ALL.iter().position(|other| *other == kind)?;
+        self.lists[index].as_deref()
+    }
+}

@@ -1,0 +1,85 @@
+//! What discovery sees of a folder: entries sorted by their bytes, links
+//! followed, without dot entries, `node_modules` and what ignore files exclude.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::resources::diagnostic::Diagnostic;
+
+const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
+
+pub(crate) struct Entry {
+    pub(crate) path: PathBuf,
+    pub(crate) is_dir: bool,
+}
+
+impl Entry {
+    pub(crate) fn is_file_with(&self, extension: &str) -> bool {
+        !self.is_dir
+            && self
+                .path
+                .extension()
+                .is_some_and(|found| found == extension)
+    }
+}
+
+/// The ignore files of a folder and of those it was reached through; the
+/// innermost that has an opinion counts.
+#[derive(Default)]
+pub(crate) struct IgnoreRules(Vec<Gitignore>);
+
+impl IgnoreRules {
+    /// These rules and those of `dir`.
+    pub(crate) fn descend(&self, dir: &Path) -> Self {
+        let mut rules = self.0.clone();
+        let mut builder = GitignoreBuilder::new(dir);
+        for name in IGNORE_FILES {
+            let Ok(text) = fs::read_to_string(dir.join(name)) else {
+                continue;
+            };
+            for line in text.lines() {
+                // A line that is no pattern excludes nothing, as in git.
+                let _ = builder.add_line(None, line);
+            }
+        }
+        rules.extend(builder.build().ok().filter(|rules| !rules.is_empty()));
+        Self(rules)
+    }
+
+    pub(crate) fn ignore(&self, path: &Path, is_dir: bool) -> bool {
+        let opinions = self.0.iter().rev().map(|rules| rules.matched(path, is_dir));
+        let mut decided = opinions.skip_while(|opinion| opinion.is_none());
+        decided.next().is_some_and(|opinion| opinion.is_ignore())
+    }
+}
+
+/// The entries of `dir`; none when it does not exist, a diagnostic when it
+/// cannot be read.
+pub(crate) fn list(dir: &Path, rules: &IgnoreRules, problems: &mut Vec<Diagnostic>) -> Vec<Entry> {
+    let read = fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let mut found = match read {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
+        Err(error) => {
+            problems.push(Diagnostic::unreadable(dir, &error));
+            return Vec::new();
+        }
+    };
+    found.sort_by_key(fs::DirEntry::file_name);
+    let entries = found.into_iter().filter_map(|entry| {
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(b".") || name == "node_modules" {
+            return None;
+        }
+        let path = entry.path();
+        // A dangling link leads nowhere; a pipe would block whoever reads it.
+        let kind = fs::metadata(&path).ok()?.file_type();
+        let is_dir = kind.is_dir();
+        let wanted = (is_dir || kind.is_file()) && !rules.ignore(&path, is_dir);
+        wanted.then_some(Entry { path, is_dir })
+    });
+    entries.collect()
+}

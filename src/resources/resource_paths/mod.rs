@@ -1,0 +1,377 @@
+//! Where resources are and in which order they count: first what was given for
+//! this run, then the settings and the folder of the project, those of the user,
+//! then packages. One rule for extensions, skills, prompts and themes.
+
+pub(crate) mod collect;
+mod listing;
+mod package;
+mod patterns;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use package::is_local_source;
+
+use self::collect::{SkillLayout, collect_dir, collect_path, files_in, skills};
+use self::package::Package;
+use self::patterns::{Patterns, is_pattern};
+use super::diagnostic::Diagnostic;
+use super::paths::{Paths, ResourceKind};
+use super::settings::{PackageFilter, Settings, SettingsScope};
+use super::source_info::{Origin, SourceInfo, SourceScope};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourcePath {
+    pub path: PathBuf,
+    pub source_info: SourceInfo,
+}
+
+/// In the order in which they count: of two with the same name the first wins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundResources {
+    pub paths: Vec<ResourcePath>,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// What to look through.
+#[derive(Clone, Copy)]
+pub struct ResourceSources<'a> {
+    pub paths: &'a Paths,
+    pub settings: &'a Settings,
+    /// The values of `-e`: files, folders of packages.
+    pub cli_extensions: &'a [String],
+    /// Off for `--no-extensions` and its like: only the command line counts.
+    pub discover: bool,
+}
+
+impl ResourceSources<'_> {
+    pub fn find(&self, kind: ResourceKind) -> FoundResources {
+        let mut finder = Finder {
+            sources: self,
+            kind,
+            found: Found::default(),
+            problems: Vec::new(),
+        };
+        // A file that several of these bring is what the first says, and enabled
+        // as it says; the order of the result is another one.
+        finder.packages();
+        finder.settings_entries(SettingsScope::Project);
+        finder.settings_entries(SettingsScope::Global);
+        finder.own_folder(SettingsScope::Project);
+        finder.own_folder(SettingsScope::Global);
+        let mut configured = std::mem::take(&mut finder.found);
+        configured.list.sort_by_key(Candidate::rank);
+        if !self.discover {
+            // Looked at only to know what the command line names.
+            finder.problems.clear();
+        }
+        finder.command_line();
+        let mut paths = Vec::new();
+        let mut seen = HashSet::new();
+        for mut candidate in finder.found.list {
+            // Named on the command line, but known: it keeps where it is from.
+            if let Some(known) = configured.get(&candidate.resource.path) {
+                candidate = known.clone();
+            }
+            if seen.insert(real(&candidate.resource.path)) {
+                paths.push(candidate.resource);
+            }
+        }
+        if self.discover {
+            let enabled = configured.list.into_iter().filter(|c| c.enabled);
+            let new = enabled.filter(|c| seen.insert(real(&c.resource.path)));
+            paths.extend(new.map(|c| c.resource));
+        }
+        FoundResources {
+            paths,
+            diagnostics: finder.problems,
+        }
+    }
+}
+
+impl ResourceSources<'_> {
+    /// These and, last, what a flag such as `--skill` names; a flag counts even
+    /// when discovery is off.
+    pub fn find_and(&self, kind: ResourceKind, named: &[String]) -> FoundResources {
+        let FoundResources {
+            mut paths,
+            mut diagnostics,
+        } = self.find(kind);
+        let mut seen: HashSet<_> = paths.iter().map(|found| real(&found.path)).collect();
+        for name in named {
+            let path = self.paths.resolve(name, &self.paths.cwd);
+            let files = match kind {
+                _ if !path.exists() => {
+                    let message =
+                        format!("{} path does not exist: {}", kind.label(), path.display());
+                    diagnostics.push(Diagnostic::error(&path, message));
+                    continue;
+                }
+                ResourceKind::Prompts if path.is_dir() => files_in(&path, "md", &mut diagnostics),
+                ResourceKind::Themes if path.is_dir() => files_in(&path, "json", &mut diagnostics),
+                _ => collect_path(&path, kind, &mut diagnostics),
+            };
+            for path in files {
+                if seen.insert(real(&path)) {
+                    let mut origin = origin("local", SettingsScope::Project);
+                    origin.scope = SourceScope::Temporary;
+                    let dir = path.parent().map(Path::to_string_lossy);
+                    origin.base_dir = dir.map(|dir| dir.into_owned());
+                    let source_info = origin.with_path(&path);
+                    paths.push(ResourcePath { path, source_info });
+                }
+            }
+        }
+        FoundResources { paths, diagnostics }
+    }
+}
+
+#[derive(Clone)]
+struct Candidate {
+    resource: ResourcePath,
+    enabled: bool,
+}
+
+impl Candidate {
+    fn rank(&self) -> u8 {
+        let info = &self.resource.source_info;
+        match (info.origin, info.scope, info.source.as_str()) {
+            (Origin::Package, _, _) => 4,
+            (_, SourceScope::Project, "local") => 0,
+            (_, SourceScope::Project, _) => 1,
+            (_, _, "local") => 2,
+            _ => 3,
+        }
+    }
+}
+
+/// Each file once, by the path that it really has: what comes first decides
+/// where it is from and whether it is enabled.
+#[derive(Default)]
+struct Found {
+    list: Vec<Candidate>,
+    seen: HashSet<PathBuf>,
+}
+
+impl Found {
+    fn add(&mut self, path: PathBuf, origin: &SourceInfo, enabled: bool) {
+        if self.seen.insert(real(&path)) {
+            let source_info = origin.with_path(&path);
+            let resource = ResourcePath { path, source_info };
+            self.list.push(Candidate { resource, enabled });
+        }
+    }
+
+    fn get(&self, path: &Path) -> Option<&Candidate> {
+        self.list
+            .iter()
+            .find(|candidate| candidate.resource.path == path)
+    }
+}
+
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+struct Finder<'a> {
+    sources: &'a ResourceSources<'a>,
+    kind: ResourceKind,
+    found: Found,
+    problems: Vec<Diagnostic>,
+}
+
+impl Finder<'_> {
+    /// What the settings of one root name.
+    fn settings_entries(&mut self, scope: SettingsScope) {
+        let base = &self.base(scope);
+        let values = self.sources.settings.values_of(scope);
+        let entries = values.resources(self.kind).iter();
+        let (globs, plain): (Vec<_>, Vec<_>) = entries.partition(|entry| is_pattern(entry));
+        let (patterns, complaints) = Patterns::parse(globs.into_iter().map(String::as_str));
+        self.complain(base, complaints);
+        for entry in plain {
+            let path = self.sources.paths.resolve(entry, base);
+            if !path.exists() {
+                let list = self.kind.name();
+                let message = format!(
+                    "\"{entry}\" in the setting \"{list}\" does not exist: {}",
+                    path.display()
+                );
+                self.problems.push(Diagnostic::warning(&path, message));
+                continue;
+            }
+            for file in collect_path(&path, self.kind, &mut self.problems) {
+                let enabled = patterns.allow(&file, base);
+                self.found.add(file, &origin("local", scope), enabled);
+            }
+        }
+    }
+
+    /// What lies in the folder of one root and its settings do not disable.
+    fn own_folder(&mut self, scope: SettingsScope) {
+        let base = self.base(scope);
+        let values = self.sources.settings.values_of(scope);
+        // Those that are no pattern were reported with the settings' entries.
+        let (overrides, _) = Patterns::parse_overrides(values.resources(self.kind));
+        let mut origin = origin("auto", scope);
+        origin.base_dir = Some(base.to_string_lossy().into_owned());
+        for path in self.own_files(scope, &base) {
+            let enabled = overrides.allow(&path, &base);
+            self.found.add(path, &origin, enabled);
+        }
+    }
+
+    /// What lies in the folder of this kind under a root.
+    fn own_files(&mut self, scope: SettingsScope, base: &Path) -> Vec<PathBuf> {
+        let dir = base.join(self.kind.name());
+        let problems = &mut self.problems;
+        match self.kind {
+            ResourceKind::Extensions => collect_dir(&dir, self.kind, problems),
+            ResourceKind::Prompts => files_in(&dir, "md", problems),
+            ResourceKind::Themes => files_in(&dir, "json", problems),
+            ResourceKind::Skills => {
+                let mut found = skills(&dir, SkillLayout::Pi, problems);
+                for dir in self.shared_skill_dirs(scope) {
+                    found.extend(skills(&dir, SkillLayout::Agents, &mut self.problems));
+                }
+                found
+            }
+        }
+    }
+
+    /// `.agents/skills`, which other agents read, too: in the home folder, and
+    /// from the working folder up to the root of its repository.
+    fn shared_skill_dirs(&self, scope: SettingsScope) -> Vec<PathBuf> {
+        let Paths { home, cwd, .. } = self.sources.paths;
+        let below = |dir: &Path| dir.join(".agents").join("skills");
+        match scope {
+            SettingsScope::Global => vec![below(home)],
+            SettingsScope::Project => {
+                let repository = cwd.ancestors().find(|dir| dir.join(".git").exists());
+                let last = repository.unwrap_or(Path::new("/"));
+                let dirs = cwd.ancestors().take_while(|dir| dir.starts_with(last));
+                dirs.filter(|dir| dir != home).map(below).collect()
+            }
+        }
+    }
+
+    fn packages(&mut self) {
+        let mut known = HashSet::new();
+        for scope in [SettingsScope::Project, SettingsScope::Global] {
+            let base = self.base(scope);
+            for entry in &self.sources.settings.values_of(scope).packages {
+                let source = entry.source.as_str();
+                let root =
+                    is_local_source(source).then(|| self.sources.paths.resolve(source, &base));
+                // The project's entry stands for the user's.
+                if !known.insert(root.clone().unwrap_or_else(|| source.into())) {
+                    continue;
+                }
+                let mut origin = origin(source, scope);
+                origin.origin = Origin::Package;
+                match root {
+                    Some(root) if root.exists() => {
+                        self.package(&root, entry.filter.as_ref(), origin)
+                    }
+                    Some(root) => self.report(Diagnostic::warning(
+                        &root,
+                        format!(
+                            "The package \"{source}\" does not exist: {}",
+                            root.display()
+                        ),
+                    )),
+                    None => self.report(Diagnostic::warning(Path::new(source), remote(source))),
+                }
+            }
+        }
+    }
+
+    fn package(&mut self, root: &Path, filter: Option<&PackageFilter>, mut origin: SourceInfo) {
+        let is_extension = self.kind == ResourceKind::Extensions;
+        if !root.is_dir() {
+            if is_extension {
+                let dir = root.parent().unwrap_or(root);
+                origin.base_dir = Some(dir.to_string_lossy().into_owned());
+                self.found.add(root.to_owned(), &origin, true);
+            }
+            return;
+        }
+        origin.base_dir = Some(root.to_string_lossy().into_owned());
+        let package = Package { root, filter };
+        if is_extension && !package.is_laid_out(&mut self.problems) {
+            self.found.add(root.to_owned(), &origin, true);
+            return;
+        }
+        for (file, enabled) in package.resources(self.kind, &mut self.problems) {
+            self.found.add(file, &origin, enabled);
+        }
+    }
+
+    fn command_line(&mut self) {
+        let Paths { cwd, .. } = self.sources.paths;
+        for source in self.sources.cli_extensions {
+            if !is_local_source(source) {
+                self.report(Diagnostic::error(Path::new(source), remote(source)));
+                continue;
+            }
+            let root = self.sources.paths.resolve(source, cwd);
+            if !root.exists() {
+                let message = format!("Extension path does not exist: {}", root.display());
+                self.report(Diagnostic::error(&root, message));
+                continue;
+            }
+            let before = self.found.list.len();
+            let cli = SourceInfo {
+                scope: SourceScope::Temporary,
+                ..origin("cli", SettingsScope::Project)
+            };
+            self.package(&root, None, cli);
+            for candidate in &mut self.found.list[before..] {
+                candidate.resource.source_info.base_dir = None;
+            }
+        }
+    }
+
+    fn base(&self, scope: SettingsScope) -> PathBuf {
+        match scope {
+            SettingsScope::Global => self.sources.paths.agent_dir.clone(),
+            SettingsScope::Project => self.sources.paths.project_dir(),
+        }
+    }
+
+    /// Says what is wrong with a source once, not once for each kind.
+    fn report(&mut self, diagnostic: Diagnostic) {
+        if self.kind == ResourceKind::Extensions {
+            self.problems.push(diagnostic);
+        }
+    }
+
+    fn complain(&mut self, base: &Path, complaints: Vec<String>) {
+        let complaints = complaints.into_iter();
+        let problems = complaints.map(|message| Diagnostic::warning(base, message));
+        self.problems.extend(problems);
+    }
+}
+
+fn origin(source: &str, scope: SettingsScope) -> SourceInfo {
+    SourceInfo {
+        path: String::new(),
+        source: source.to_owned(),
+        scope: match scope {
+            SettingsScope::Global => SourceScope::User,
+            SettingsScope::Project => SourceScope::Project,
+        },
+        origin: Origin::TopLevel,
+        base_dir: None,
+    }
+}
+
+fn remote(source: &str) -> String {
+    format!(
+        "The package \"{source}\" is not loaded: pi loads packages from local folders only. \
+         Install it into a folder and name that instead"
+    )
+}

@@ -1,0 +1,167 @@
+//! One settings file: reading, old forms, and writing that neither loses what
+//! others wrote meanwhile nor touches what it cannot read.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::Change;
+use crate::ai::file_lock::FileLock;
+
+pub(super) type Object = Map<String, Value>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    #[error("{}: could not be read: {source}", .path.display())]
+    Read { path: PathBuf, source: io::Error },
+    /// The message of `source` ends with line and column.
+    #[error("{}: {source}. Until it is valid JSON again, it is neither read nor written", .path.display())]
+    Parse {
+        path: PathBuf,
+        source: serde_json::Error,
+    },
+    #[error("{}: expected an object at the top. Until it holds one, it is neither read nor written", .path.display())]
+    NotAnObject { path: PathBuf },
+    #[error("{}: could not be written: {source}", .path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("{}: could not be locked: {source}", .path.display())]
+    Lock { path: PathBuf, source: io::Error },
+}
+
+/// What the file says, in today's form; empty when there is none.
+pub(super) fn load(path: &Path) -> Result<Object, SettingsError> {
+    match read(path) {
+        // The TypeScript pi writes in place: what does not parse may be half
+        // written, which the lock tells.
+        Err(SettingsError::Parse { .. }) if path.exists() => {
+            let _lock = FileLock::acquire(path).ok();
+            read(path)
+        }
+        read => read,
+    }
+    .map(|(object, _)| object)
+}
+
+/// Makes the changes in the file as it is now, which may be newer than what was
+/// read before.
+pub(super) fn write(path: &Path, changes: &[Change<'_>]) -> Result<(), SettingsError> {
+    let failed = |source| SettingsError::Write {
+        path: path.to_owned(),
+        source,
+    };
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir).map_err(failed)?;
+    }
+    let _lock = FileLock::acquire(path).map_err(|source| SettingsError::Lock {
+        path: path.to_owned(),
+        source,
+    })?;
+    let (mut object, ends_with_newline) = read(path)?;
+    for change in changes {
+        change.apply(&mut object);
+    }
+    let mut text = serde_json::to_string_pretty(&object).map_err(|e| failed(e.into()))?;
+    if ends_with_newline {
+        text.push('\n');
+    }
+    replace(path, &text).map_err(failed)
+}
+
+/// The object, and whether the text ended with a newline.
+fn read(path: &Path) -> Result<(Object, bool), SettingsError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Default::default()),
+        Err(source) => {
+            let path = path.to_owned();
+            return Err(SettingsError::Read { path, source });
+        }
+    };
+    let json = text.trim_start_matches('\u{feff}');
+    if json.trim().is_empty() {
+        return Ok(Default::default());
+    }
+    match serde_json::from_str(json) {
+        Ok(Value::Object(mut object)) => {
+            migrate(&mut object);
+            Ok((object, json.ends_with('\n')))
+        }
+        Ok(_) => Err(SettingsError::NotAnObject {
+            path: path.to_owned(),
+        }),
+        Err(source) => Err(SettingsError::Parse {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// Writes beside the file and renames, so that a reader sees the old or the new
+/// text. A symbolic link (dotfiles) stays one; the mode stays what it was.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let dir = target.parent().unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".settings-").suffix(".tmp");
+    let mode = fs::metadata(&target).map(|meta| meta.permissions());
+    if let Some(permissions) = mode.as_ref().ok().cloned().or_else(new_file_mode) {
+        builder.permissions(permissions);
+    }
+    let mut file = builder.tempfile_in(dir)?;
+    file.write_all(text.as_bytes())?;
+    if let Ok(permissions) = mode {
+        // Once more, since creating a file applies the umask.
+        file.as_file().set_permissions(permissions)?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(&target).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// What a new file gets before the umask: readable, as if it had been made by an
+/// editor. A temporary file's own mode would hide it from everybody else.
+#[cfg(unix)]
+fn new_file_mode() -> Option<Permissions> {
+    use std::os::unix::fs::PermissionsExt;
+    Some(Permissions::from_mode(0o666))
+}
+
+#[cfg(not(unix))]
+fn new_file_mode() -> Option<Permissions> {
+    None
+}
+
+/// Forms of earlier versions, to today's.
+fn migrate(settings: &mut Object) {
+    if !settings.contains_key("steeringMode")
+        && let Some(mode) = settings.shift_remove("queueMode")
+    {
+        settings.insert("steeringMode".to_owned(), mode);
+    }
+    if !settings.contains_key("transport")
+        && let Some(Value::Bool(websockets)) = settings.get("websockets")
+    {
+        let transport = if *websockets { "websocket" } else { "sse" };
+        settings.shift_remove("websockets");
+        settings.insert("transport".to_owned(), transport.into());
+    }
+    if let Some(Value::Object(skills)) = settings.get("skills") {
+        let enabled = skills.get("enableSkillCommands").cloned();
+        let directories = skills.get("customDirectories").cloned();
+        match directories {
+            Some(Value::Array(list)) if !list.is_empty() => {
+                settings.insert("skills".to_owned(), Value::Array(list));
+            }
+            _ => {
+                settings.shift_remove("skills");
+            }
+        }
+        if let Some(enabled) = enabled
+            && !settings.contains_key("enableSkillCommands")
+        {
+            settings.insert("enableSkillCommands".to_owned(), enabled);
+        }
+    }
+}

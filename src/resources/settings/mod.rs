@@ -1,0 +1,312 @@
+//! `settings.json`, global and of the project: typed values over objects that
+//! keep what we do not know. The project's value wins; objects are merged one
+//! level deep.
+
+mod file;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use serde_json::{Map, Value};
+
+pub use file::SettingsError;
+pub use values::{
+    BranchSummarySettings, CompactionSettings, ExtensionTimeouts, HeapMb, ImageSettings,
+    PackageEntry, PackageFilter, QueueMode, RetrySettings, SettingsValues, Transport,
+};
+
+use super::paths::Paths;
+use crate::ai::model::ThinkingLevel;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingsScope {
+    Global,
+    Project,
+}
+
+impl SettingsScope {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::Project => "project",
+        }
+    }
+}
+
+/// Something in a settings file that is not in effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingsWarning {
+    pub scope: SettingsScope,
+    pub message: String,
+}
+
+impl SettingsWarning {
+    /// As it is shown; `context` says what was being done, as in `startup`.
+    pub fn describe(&self, context: &str) -> String {
+        let scope = self.scope.as_str();
+        format!("({context}, {scope} settings) {}", self.message)
+    }
+}
+
+/// A new value for a key, or for a key of an object; `None` removes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change<'a> {
+    pub key: &'a str,
+    pub nested: Option<&'a str>,
+    pub value: Option<Value>,
+}
+
+impl<'a> Change<'a> {
+    pub fn set(key: &'a str, value: impl Into<Value>) -> Self {
+        Self {
+            key,
+            nested: None,
+            value: Some(value.into()),
+        }
+    }
+
+    pub fn set_in(key: &'a str, nested: &'a str, value: impl Into<Value>) -> Self {
+        Self {
+            nested: Some(nested),
+            ..Self::set(key, value)
+        }
+    }
+
+    fn apply(&self, object: &mut Map<String, Value>) {
+        let Some(nested) = self.nested else {
+            return put(object, self.key, &self.value);
+        };
+        let slot = object.entry(self.key).or_insert(Value::Null);
+        if !slot.is_object() {
+            *slot = Value::Object(Map::new());
+        }
+        if let Value::Object(inner) = slot {
+            put(inner, nested, &self.value);
+        }
+    }
+}
+
+fn put(object: &mut Map<String, Value>, key: &str, value: &Option<Value>) {
+    match value {
+        Some(value) => {
+            object.insert(key.to_owned(), value.clone());
+        }
+        None => {
+            object.shift_remove(key);
+        }
+    }
+}
+
+/// Shared by everything that reads or changes settings.
+#[derive(Debug)]
+pub struct Settings {
+    /// `None` when they live in memory only.
+    files: Option<Files>,
+    state: RwLock<State>,
+    warnings: Mutex<Vec<SettingsWarning>>,
+}
+
+#[derive(Debug)]
+struct Files {
+    global: PathBuf,
+    project: PathBuf,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    global: Layer,
+    project: Layer,
+    merged: Arc<SettingsValues>,
+}
+
+#[derive(Debug, Default)]
+struct Layer {
+    raw: Map<String, Value>,
+    /// The keys of `raw` that are in effect.
+    valid: Map<String, Value>,
+    values: Arc<SettingsValues>,
+}
+
+impl Settings {
+    pub fn load(paths: &Paths) -> Arc<Self> {
+        let settings = Self {
+            files: Some(Files {
+                global: paths.global_settings(),
+                project: paths.project_settings(),
+            }),
+            state: RwLock::default(),
+            warnings: Mutex::default(),
+        };
+        settings.reload();
+        Arc::new(settings)
+    }
+
+    /// For embedders and tests: nothing is read or written.
+    pub fn in_memory(global: Map<String, Value>) -> Arc<Self> {
+        let settings = Self {
+            files: None,
+            state: RwLock::default(),
+            warnings: Mutex::default(),
+        };
+        settings.replace(SettingsScope::Global, global);
+        Arc::new(settings)
+    }
+
+    /// Reads both files again. One that cannot be read leaves the values that it
+    /// had before in effect.
+    pub fn reload(&self) {
+        let Some(files) = &self.files else { return };
+        for (scope, path) in [
+            (SettingsScope::Global, &files.global),
+            (SettingsScope::Project, &files.project),
+        ] {
+            match file::load(path) {
+                Ok(object) => self.replace(scope, object),
+                Err(error) => self.warn(scope, error.to_string()),
+            }
+        }
+    }
+
+    /// What is in effect now.
+    pub fn values(&self) -> Arc<SettingsValues> {
+        self.state.read().merged.clone()
+    }
+
+    /// What one file alone says.
+    pub fn values_of(&self, scope: SettingsScope) -> Arc<SettingsValues> {
+        self.state.read().layer(scope).values.clone()
+    }
+
+    /// One file's object, unknown keys included.
+    pub fn raw(&self, scope: SettingsScope) -> Map<String, Value> {
+        self.state.read().layer(scope).raw.clone()
+    }
+
+    /// Warnings since the last call, so that each is shown once.
+    pub fn take_warnings(&self) -> Vec<SettingsWarning> {
+        std::mem::take(&mut *self.warnings.lock())
+    }
+
+    /// The changes are in effect at once, also when the file cannot be written.
+    /// Waits for the file's lock: at most a fifth of a second.
+    pub fn change(
+        &self,
+        scope: SettingsScope,
+        changes: &[Change<'_>],
+    ) -> Result<(), SettingsError> {
+        let mut state = self.state.write();
+        let mut object = state.layer(scope).raw.clone();
+        for change in changes {
+            change.apply(&mut object);
+        }
+        state.replace(scope, object);
+        drop(state);
+        match (&self.files, scope) {
+            (None, _) => Ok(()),
+            (Some(files), SettingsScope::Global) => file::write(&files.global, changes),
+            (Some(files), SettingsScope::Project) => file::write(&files.project, changes),
+        }
+    }
+
+    pub fn set_default_model(&self, provider: &str, model: &str) -> Result<(), SettingsError> {
+        self.change_global(&[
+            Change::set("defaultProvider", provider),
+            Change::set("defaultModel", model),
+        ])
+    }
+
+    pub fn set_default_thinking_level(&self, level: ThinkingLevel) -> Result<(), SettingsError> {
+        self.change_global(&[Change::set("defaultThinkingLevel", level.as_str())])
+    }
+
+    pub fn set_steering_mode(&self, mode: QueueMode) -> Result<(), SettingsError> {
+        self.change_global(&[Change::set("steeringMode", mode.as_str())])
+    }
+
+    pub fn set_follow_up_mode(&self, mode: QueueMode) -> Result<(), SettingsError> {
+        self.change_global(&[Change::set("followUpMode", mode.as_str())])
+    }
+
+    pub fn set_compaction_enabled(&self, enabled: bool) -> Result<(), SettingsError> {
+        self.change_global(&[Change::set_in("compaction", "enabled", enabled)])
+    }
+
+    pub fn set_retry_enabled(&self, enabled: bool) -> Result<(), SettingsError> {
+        self.change_global(&[Change::set_in("retry", "enabled", enabled)])
+    }
+
+    fn change_global(&self, changes: &[Change<'_>]) -> Result<(), SettingsError> {
+        self.change(SettingsScope::Global, changes)
+    }
+
+    fn replace(&self, scope: SettingsScope, raw: Map<String, Value>) {
+        let complaints = self.state.write().replace(scope, raw);
+        for complaint in complaints {
+            self.warn(scope, self.named(scope, &complaint));
+        }
+    }
+
+    /// A complaint with the file it is about.
+    fn named(&self, scope: SettingsScope, complaint: &str) -> String {
+        let path: Option<&Path> = self.files.as_ref().map(|files| match scope {
+            SettingsScope::Global => files.global.as_path(),
+            SettingsScope::Project => files.project.as_path(),
+        });
+        match path {
+            Some(path) => format!("{}: {complaint}", path.display()),
+            None => complaint.to_owned(),
+        }
+    }
+
+    fn warn(&self, scope: SettingsScope, message: String) {
+        self.warnings
+            .lock()
+            .push(SettingsWarning { scope, message });
+    }
+}
+
+impl State {
+    /// Answers with what is wrong with the new object.
+    fn replace(&mut self, scope: SettingsScope, raw: Map<String, Value>) -> Vec<String> {
+        let (valid, complaints) = values::valid_part(&raw);
+        *self.layer_mut(scope) = Layer {
+            values: Arc::new(SettingsValues::read(&valid)),
+            valid,
+            raw,
+        };
+        let merged = merge(&self.global.valid, &self.project.valid);
+        self.merged = Arc::new(SettingsValues::read(&merged));
+        complaints
+    }
+
+    fn layer(&self, scope: SettingsScope) -> &Layer {
+        match scope {
+            SettingsScope::Global => &self.global,
+            SettingsScope::Project => &self.project,
+        }
+    }
+
+    fn layer_mut(&mut self, scope: SettingsScope) -> &mut Layer {
+        match scope {
+            SettingsScope::Global => &mut self.global,
+            SettingsScope::Project => &mut self.project,
+        }
+    }
+}
+
+fn merge(base: &Map<String, Value>, over: &Map<String, Value>) -> Map<String, Value> {
+    let mut merged = base.clone();
+    for (key, value) in over {
+        match (merged.get_mut(key), value) {
+            (Some(Value::Object(inner)), Value::Object(value)) => inner.extend(value.clone()),
+            _ => {
+                merged.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    merged
+}

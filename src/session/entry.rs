@@ -1,0 +1,391 @@
+//! One line of a session file. Reading it takes only what the tree needs; a
+//! message is parsed when somebody asks for it, so that long sessions open fast.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::error::SessionError;
+use super::message::{AgentMessage, BranchSummaryMessage, CompactionSummaryMessage, CustomMessage};
+use super::paths;
+use crate::ai::message::UserContent;
+
+#[derive(Debug)]
+pub struct Entry {
+    pub id: String,
+    pub parent_id: Option<String>,
+    /// ISO 8601.
+    pub timestamp: String,
+    pub kind: EntryKind,
+    /// The exact line, without its line end.
+    pub raw: Arc<str>,
+    message: OnceLock<Arc<AgentMessage>>,
+}
+
+/// What can be known of an entry without parsing all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    Message {
+        role: String,
+    },
+    ThinkingLevelChange {
+        level: String,
+    },
+    ModelChange {
+        provider: String,
+        model_id: String,
+    },
+    Compaction {
+        first_kept_entry_id: String,
+    },
+    BranchSummary,
+    Custom {
+        custom_type: String,
+    },
+    CustomMessage {
+        custom_type: String,
+    },
+    Label {
+        target_id: String,
+        label: Option<String>,
+    },
+    SessionInfo {
+        name: Option<String>,
+    },
+    /// A type that we do not know, or one that lacks what makes it useful. It
+    /// keeps its place in the tree.
+    Other {
+        type_name: String,
+    },
+}
+
+/// All members that any entry type keeps in the tree.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    parent_id: Option<String>,
+    #[serde(borrow, default)]
+    timestamp: Cow<'a, str>,
+    message: Option<MessageHead>,
+    thinking_level: Option<String>,
+    provider: Option<String>,
+    model_id: Option<String>,
+    first_kept_entry_id: Option<String>,
+    custom_type: Option<String>,
+    target_id: Option<String>,
+    label: Option<String>,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct MessageHead {
+    role: String,
+}
+
+/// For lines whose other members are not what their type says.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BareLine {
+    r#type: String,
+    id: String,
+    #[serde(default)]
+    parent_id: Option<String>,
+    #[serde(default)]
+    timestamp: String,
+}
+
+impl Entry {
+    pub(super) fn parse(raw: &str) -> Result<Self, serde_json::Error> {
+        if let Ok(line) = serde_json::from_str::<Line<'_>>(raw) {
+            let (id, timestamp) = (line.id.to_string(), line.timestamp.to_string());
+            let parent_id = line.parent_id.clone();
+            return Ok(Self::new(id, parent_id, timestamp, line.into_kind(), raw));
+        }
+        let line: BareLine = serde_json::from_str(raw)?;
+        let kind = EntryKind::Other {
+            type_name: line.r#type,
+        };
+        Ok(Self::new(
+            line.id,
+            line.parent_id,
+            line.timestamp,
+            kind,
+            raw,
+        ))
+    }
+
+    fn new(
+        id: String,
+        parent_id: Option<String>,
+        timestamp: String,
+        kind: EntryKind,
+        raw: &str,
+    ) -> Self {
+        Self {
+            id,
+            parent_id,
+            timestamp,
+            kind,
+            raw: raw.into(),
+            message: OnceLock::new(),
+        }
+    }
+
+    /// The same entry with the message that was just serialized into it.
+    pub(super) fn with_message(self, message: AgentMessage) -> Self {
+        Self {
+            message: Arc::new(message).into(),
+            ..self
+        }
+    }
+
+    /// The value of `type`.
+    pub fn type_name(&self) -> &str {
+        match &self.kind {
+            EntryKind::Message { .. } => "message",
+            EntryKind::ThinkingLevelChange { .. } => "thinking_level_change",
+            EntryKind::ModelChange { .. } => "model_change",
+            EntryKind::Compaction { .. } => "compaction",
+            EntryKind::BranchSummary => "branch_summary",
+            EntryKind::Custom { .. } => "custom",
+            EntryKind::CustomMessage { .. } => "custom_message",
+            EntryKind::Label { .. } => "label",
+            EntryKind::SessionInfo { .. } => "session_info",
+            EntryKind::Other { type_name } => type_name,
+        }
+    }
+
+    /// What the entry says in the conversation; `None` for entries that say
+    /// nothing there. Parsed once.
+    pub fn message(&self) -> Result<Option<Arc<AgentMessage>>, SessionError> {
+        if let Some(message) = self.message.get() {
+            return Ok(Some(Arc::clone(message)));
+        }
+        let parsed = self
+            .parse_message()
+            .map_err(|source| SessionError::BadMessage {
+                id: self.id.clone(),
+                source,
+            })?;
+        Ok(parsed.map(|message| Arc::clone(self.message.get_or_init(|| Arc::new(message)))))
+    }
+
+    /// Whether a session that has this is worth a file. Every start of the agent
+    /// appends a model and a thinking level; a session that got no further
+    /// would only clutter the list.
+    pub(super) fn starts_file(&self) -> bool {
+        !matches!(
+            self.kind,
+            EntryKind::ThinkingLevelChange { .. } | EntryKind::ModelChange { .. }
+        )
+    }
+
+    /// Milliseconds since the epoch; 0 if the entry has no readable time.
+    pub fn millis(&self) -> i64 {
+        paths::millis(&self.timestamp)
+    }
+
+    fn parse_message(&self) -> Result<Option<AgentMessage>, serde_json::Error> {
+        let message = match self.kind {
+            EntryKind::Message { .. } => {
+                let body: MessageBody = serde_json::from_str(&self.raw)?;
+                body.message
+            }
+            EntryKind::CustomMessage { .. } => {
+                let body: CustomBody = serde_json::from_str(&self.raw)?;
+                AgentMessage::Custom(CustomMessage {
+                    custom_type: body.custom_type,
+                    content: body.content,
+                    display: body.display,
+                    details: body.details,
+                    timestamp: self.millis(),
+                })
+            }
+            EntryKind::BranchSummary => {
+                let body: BranchBody = serde_json::from_str(&self.raw)?;
+                if body.summary.is_empty() {
+                    return Ok(None);
+                }
+                AgentMessage::BranchSummary(BranchSummaryMessage {
+                    summary: body.summary,
+                    from_id: body.from_id,
+                    timestamp: self.millis(),
+                })
+            }
+            EntryKind::Compaction { .. } => {
+                let body: CompactionBody = serde_json::from_str(&self.raw)?;
+                AgentMessage::CompactionSummary(CompactionSummaryMessage {
+                    summary: body.summary,
+                    tokens_before: body.tokens_before,
+                    timestamp: self.millis(),
+                })
+            }
+            EntryKind::ThinkingLevelChange { .. }
+            | EntryKind::ModelChange { .. }
+            | EntryKind::Custom { .. }
+            | EntryKind::Label { .. }
+            | EntryKind::SessionInfo { .. }
+            | EntryKind::Other { .. } => return Ok(None),
+        };
+        Ok(Some(message))
+    }
+}
+
+#[derive(Deserialize)]
+struct MessageBody {
+    message: AgentMessage,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CustomBody {
+    custom_type: String,
+    content: UserContent,
+    #[serde(default)]
+    display: bool,
+    details: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BranchBody {
+    summary: String,
+    #[serde(default)]
+    from_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CompactionBody {
+    summary: String,
+    #[serde(default)]
+    tokens_before: u64,
+}
+
+impl Line<'_> {
+    fn into_kind(self) -> EntryKind {
+        self.known_kind().unwrap_or_else(|| EntryKind::Other {
+            type_name: self.r#type.into_owned(),
+        })
+    }
+
+    fn known_kind(&self) -> Option<EntryKind> {
+        Some(match &*self.r#type {
+            "message" => EntryKind::Message {
+                role: self.message.as_ref()?.role.clone(),
+            },
+            "thinking_level_change" => EntryKind::ThinkingLevelChange {
+                level: self.thinking_level.clone()?,
+            },
+            "model_change" => EntryKind::ModelChange {
+                provider: self.provider.clone()?,
+                model_id: self.model_id.clone()?,
+            },
+            // Without it everything before the compaction is dropped from the
+            // context; that is what the original does, too.
+            "compaction" => EntryKind::Compaction {
+                first_kept_entry_id: self.first_kept_entry_id.clone().unwrap_or_default(),
+            },
+            "branch_summary" => EntryKind::BranchSummary,
+            "custom" => EntryKind::Custom {
+                custom_type: self.custom_type.clone()?,
+            },
+            "custom_message" => EntryKind::CustomMessage {
+                custom_type: self.custom_type.clone()?,
+            },
+            "label" => EntryKind::Label {
+                target_id: self.target_id.clone()?,
+                label: self.label.clone().filter(|label| !label.is_empty()),
+            },
+            "session_info" => EntryKind::SessionInfo {
+                name: self.name.clone(),
+            },
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_type_keeps_its_line_and_its_place() {
+        let raw =
+            r#"{ "type":"mood", "weather":{"a":[1e2]}, "id":"b", "parentId":"a", "timestamp":"T"}"#;
+        let entry = Entry::parse(raw).unwrap();
+        assert_eq!(&*entry.raw, raw);
+        assert_eq!(entry.parent_id.as_deref(), Some("a"));
+        assert_eq!(
+            entry.kind,
+            EntryKind::Other {
+                type_name: "mood".into()
+            }
+        );
+        assert_eq!(entry.message().unwrap(), None);
+    }
+
+    #[test]
+    fn a_known_type_with_members_of_the_wrong_kind_keeps_its_place() {
+        for raw in [
+            r#"{"type":"label","id":"b","parentId":"a","timestamp":"T","targetId":7}"#,
+            r#"{"type":"label","id":"b","parentId":"a","timestamp":"T"}"#,
+        ] {
+            let entry = Entry::parse(raw).unwrap();
+            assert_eq!(entry.parent_id.as_deref(), Some("a"));
+            assert_eq!(
+                entry.kind,
+                EntryKind::Other {
+                    type_name: "label".into()
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn an_empty_label_is_none() {
+        let raw =
+            r#"{"type":"label","id":"b","parentId":"a","timestamp":"T","targetId":"a","label":""}"#;
+        let kind = EntryKind::Label {
+            target_id: "a".into(),
+            label: None,
+        };
+        assert_eq!(Entry::parse(raw).unwrap().kind, kind);
+    }
+
+    #[test]
+    fn a_message_that_cannot_be_read_is_an_error_that_names_its_entry() {
+        let raw = r#"{"type":"message","id":"b","parentId":null,"timestamp":"T","message":{"role":"user","content":7,"timestamp":0}}"#;
+        let entry = Entry::parse(raw).unwrap();
+        assert_eq!(
+            entry.kind,
+            EntryKind::Message {
+                role: "user".into()
+            }
+        );
+        let sentence = entry.message().unwrap_err().to_string();
+        assert!(
+            sentence.starts_with("entry b holds a message that cannot be read ("),
+            "{sentence}"
+        );
+    }
+
+    #[test]
+    fn a_line_without_an_id_is_no_entry() {
+        for raw in [
+            "[]",
+            "7",
+            "{}",
+            r#"{"type":"label"}"#,
+            r#"{"type":"label","id":7}"#,
+        ] {
+            assert!(Entry::parse(raw).is_err(), "{raw}");
+        }
+    }
+}

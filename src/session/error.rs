@@ -1,0 +1,111 @@
+//! What can go wrong with a session, and what was found odd but survived.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Every sentence names the file and says what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    #[error(
+        "{path} is open in another pi, and a session has one writer at a time. \
+         Close it there, or continue in a copy: pi --fork {path}"
+    )]
+    Locked { path: PathBuf },
+    #[error(
+        "{path} is not a session file: its first line is not a session header. \
+         It was left as it is; choose another file, or move this one away"
+    )]
+    NotASession { path: PathBuf },
+    #[error(
+        "{path} was written by another program after this session chose it. \
+         Open it with pi --session {path}, or start a new session"
+    )]
+    Occupied { path: PathBuf },
+    #[error(
+        "{path} was deleted or replaced while the session was open, so nothing more can be \
+         stored there. Start a new session, or fork this one to keep its conversation"
+    )]
+    Vanished { path: PathBuf },
+    #[error("could not {action} {path}: {source}")]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("entry {id} is not in this session; list the entries to see the ids it has")]
+    UnknownEntry { id: String },
+    #[error("entry {id} holds a message that cannot be read ({source}); it was left as it is")]
+    BadMessage {
+        id: String,
+        source: serde_json::Error,
+    },
+    #[error(
+        "a {role} is not stored as a message: append it as an entry of its own \
+         (compaction or branch summary)"
+    )]
+    NotAMessage { role: &'static str },
+}
+
+impl SessionError {
+    pub(super) fn io<'a>(
+        action: &'static str,
+        path: &'a Path,
+    ) -> impl FnOnce(io::Error) -> Self + 'a {
+        move |source| Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// Found while opening; the session works, the user should know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Warning {
+    #[error(
+        "{path}: the last line was cut off in the middle of a write (by a crash or a full disk). \
+         Its {bytes} bytes were moved to {aside}; everything before it is here"
+    )]
+    TornTail {
+        path: PathBuf,
+        aside: PathBuf,
+        bytes: usize,
+    },
+    #[error("{path}: the last line lacked its line end and got it; nothing was lost")]
+    MissingNewline { path: PathBuf },
+    #[error(
+        "{path}: {count} line(s) cannot be read and were skipped, the first is line {line}: \
+         {reason}. They stay in the file"
+    )]
+    Malformed {
+        path: PathBuf,
+        count: usize,
+        line: usize,
+        reason: String,
+    },
+    #[error(
+        "{path}: {count} entries hang on an entry that is missing, the first is {id}. \
+         What came before them is not part of the conversation"
+    )]
+    Orphans {
+        path: PathBuf,
+        count: usize,
+        id: String,
+    },
+    #[error("{path}: some bytes are not UTF-8 and are shown as \u{fffd}; the file keeps them")]
+    InvalidUtf8 { path: PathBuf },
+    #[error("{path}: brought from session version {from} to {to}", to = super::CURRENT_VERSION)]
+    Migrated { path: PathBuf, from: u64 },
+    #[error(
+        "{path}: written by a newer pi (session version {version}); what this one does not know \
+         is kept and not shown"
+    )]
+    NewerVersion { path: PathBuf, version: u64 },
+    #[error(
+        "{path}: this file system has no locks ({reason}). \
+         Do not open the session in two programs at once"
+    )]
+    NoLock { path: PathBuf, reason: String },
+    #[error("the message of entry {id} cannot be read and was left out: {reason}")]
+    SkippedMessage { id: String, reason: String },
+}

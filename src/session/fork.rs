@@ -1,0 +1,116 @@
+//! Sessions that begin as a copy: of a path of another (fork, clone) or of a
+//! whole file (`--fork`). The original's file is only read.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::backing::Backing;
+use super::entry::{Entry, EntryKind};
+use super::error::{SessionError, Warning};
+use super::handle::{NewSession, Session, absolute};
+use super::load::load;
+use super::patch::with_parent;
+use super::record::{Place, Record};
+use super::storage::{Disk, Storage};
+use super::tree::Tree;
+
+impl Session {
+    /// A new session in `dir` with the entries from the root to `leaf`; `None`
+    /// makes an empty one. Labels of copied entries come along. A session in
+    /// memory gets a copy in memory.
+    pub fn fork_to(&self, leaf: Option<&str>, dir: &Path) -> Result<Self, SessionError> {
+        if let Some(id) = leaf {
+            self.tree.known(id)?;
+        }
+        let mut fork = match &self.backing {
+            Backing::Memory => Self::in_memory(&self.cwd),
+            Backing::Unwritten { storage, .. } => {
+                Self::create_on(Arc::clone(storage), dir, &self.cwd, NewSession::default())
+            }
+            Backing::File(file) => {
+                let parent_session = Some(file.path().to_owned());
+                let new = NewSession {
+                    id: None,
+                    parent_session,
+                };
+                Self::create_on(file.storage(), dir, &self.cwd, new)
+            }
+        };
+        fork.tree = self.copy_path(leaf);
+        fork.write_if_worth()?;
+        Ok(fork)
+    }
+
+    /// A new session in `dir`, held in `cwd`, with all entries of the file
+    /// `source`, which may be open in another pi.
+    pub fn fork_file(
+        source: &Path,
+        dir: &Path,
+        cwd: &Path,
+    ) -> Result<(Self, Vec<Warning>), SessionError> {
+        let source = absolute(source);
+        let bytes = fs::read(&source).map_err(SessionError::io("read", &source))?;
+        let mut warnings = Vec::new();
+        // A torn tail may be a record that the other pi is writing just now.
+        let loaded = load(&source, &bytes, &mut warnings)?;
+        let Some((_, tree)) = loaded.session else {
+            return Err(SessionError::NotASession { path: source });
+        };
+        // The source was not brought to this version, only the copy is.
+        warnings.retain(|warning| !matches!(warning, Warning::Migrated { .. }));
+        let new = NewSession {
+            id: None,
+            parent_session: Some(source),
+        };
+        let storage: Arc<dyn Storage> = Arc::new(Disk);
+        let mut fork = Self::create_on(storage, dir, cwd, new);
+        fork.tree = tree;
+        fork.write_if_worth()?;
+        Ok((fork, warnings))
+    }
+
+    fn write_if_worth(&mut self) -> Result<(), SessionError> {
+        let entries = self.tree.entries();
+        if !entries.iter().any(|entry| entry.starts_file()) {
+            return Ok(());
+        }
+        self.backing
+            .write(&self.header, entries.iter().map(|entry| &**entry))
+    }
+
+    /// Label entries are left out, and those that hang on one are hung on what
+    /// it hung on (the original leaves them without a parent). What labels say
+    /// in the end is said again after the path.
+    fn copy_path(&self, leaf: Option<&str>) -> Tree {
+        let mut copy = Tree::default();
+        for entry in self.tree.path_to(leaf) {
+            if matches!(entry.kind, EntryKind::Label { .. }) {
+                continue;
+            }
+            let parent = copy.leaf();
+            let line = if entry.parent_id.as_deref() == parent {
+                entry.raw.to_string()
+            } else {
+                with_parent(&entry.raw, parent)
+            };
+            copy.insert(Entry::parse(&line).expect("the line of an entry is an entry"));
+        }
+        for (target_id, label) in self.tree.labels() {
+            if copy.get(target_id).is_none() {
+                continue;
+            }
+            let record = Record::Label {
+                target_id,
+                label: Some(&label.text),
+            };
+            let line = record.to_line(Place {
+                id: &copy.new_id(),
+                parent_id: copy.leaf(),
+                timestamp: &label.timestamp,
+            });
+            copy.insert(Entry::parse(&line).expect("a line that was just written is an entry"));
+        }
+        copy
+    }
+}

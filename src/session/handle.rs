@@ -1,0 +1,359 @@
+//! A session: what the rest of the program reads, appends to and moves about in.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chrono::Utc;
+use serde_json::Value;
+
+use super::backing::Backing;
+use super::context::{self, SessionContext};
+use super::entry::Entry;
+use super::error::{SessionError, Warning};
+use super::header::Header;
+use super::list;
+use super::load::{Tail, load};
+use super::message::AgentMessage;
+use super::paths;
+use super::record::{Place, Record};
+use super::storage::{Disk, Storage};
+use super::store::SessionFile;
+use super::tree::{Tree, TreeNode};
+use crate::ai::message::UserContent;
+
+/// What a new session may be told. The default is a fresh id and no parent.
+#[derive(Clone, Debug, Default)]
+pub struct NewSession {
+    pub id: Option<String>,
+    /// The file of the session that this one continues or was forked from.
+    pub parent_session: Option<PathBuf>,
+}
+
+/// The one writer of its file, for as long as it lives.
+pub struct Session {
+    pub(super) header: Header,
+    pub(super) cwd: PathBuf,
+    pub(super) backing: Backing,
+    pub(super) tree: Tree,
+}
+
+impl Session {
+    /// A session that gets its file in `dir` when something is said in it.
+    pub fn create(dir: &Path, cwd: &Path, new: NewSession) -> Self {
+        Self::create_on(Arc::new(Disk), dir, cwd, new)
+    }
+
+    pub fn create_on(storage: Arc<dyn Storage>, dir: &Path, cwd: &Path, new: NewSession) -> Self {
+        let header = Header::new(new.id, cwd, new.parent_session.as_deref());
+        let path = absolute(&dir.join(header.file_name()));
+        Self {
+            header,
+            cwd: cwd.to_owned(),
+            backing: Backing::Unwritten {
+                storage,
+                path,
+                file: None,
+            },
+            tree: Tree::default(),
+        }
+    }
+
+    /// A session that is never stored.
+    pub fn in_memory(cwd: &Path) -> Self {
+        Self {
+            header: Header::new(None, cwd, None),
+            cwd: cwd.to_owned(),
+            backing: Backing::Memory,
+            tree: Tree::default(),
+        }
+    }
+
+    /// Opens a file, repairing what a crash left. A file that does not exist or
+    /// is empty becomes a new session, at that path, held in `cwd`.
+    pub fn open(path: &Path, cwd: &Path) -> Result<(Self, Vec<Warning>), SessionError> {
+        Self::open_on(Arc::new(Disk), path, cwd)
+    }
+
+    pub fn open_on(
+        storage: Arc<dyn Storage>,
+        path: &Path,
+        cwd: &Path,
+    ) -> Result<(Self, Vec<Warning>), SessionError> {
+        let path = absolute(path);
+        let mut warnings = Vec::new();
+        let Some(mut file) = SessionFile::open(&storage, &path, &mut warnings)? else {
+            return Ok((Self::unwritten(storage, path, None, cwd), warnings));
+        };
+        let bytes = file.read()?;
+        let loaded = load(&path, &bytes, &mut warnings)?;
+        if let Tail::Torn(start) = loaded.tail {
+            let tail = &bytes[start..];
+            let aside = file.move_aside(start, tail)?;
+            let bytes = tail.len();
+            warnings.insert(
+                0,
+                Warning::TornTail {
+                    path: path.clone(),
+                    aside,
+                    bytes,
+                },
+            );
+        }
+        let Some((header, tree)) = loaded.session else {
+            return Ok((Self::unwritten(storage, path, Some(file), cwd), warnings));
+        };
+        if let Some(migrated) = loaded.migrated {
+            file.replace(migrated.as_bytes())?;
+        } else if loaded.tail == Tail::Record {
+            file.append("\n")?;
+            warnings.insert(0, Warning::MissingNewline { path });
+        }
+        let cwd = header.cwd.clone().unwrap_or_else(|| cwd.to_owned());
+        let backing = Backing::File(file);
+        Ok((
+            Self {
+                header,
+                cwd,
+                backing,
+                tree,
+            },
+            warnings,
+        ))
+    }
+
+    fn unwritten(
+        storage: Arc<dyn Storage>,
+        path: PathBuf,
+        file: Option<SessionFile>,
+        cwd: &Path,
+    ) -> Self {
+        Self {
+            header: Header::new(None, cwd, None),
+            cwd: cwd.to_owned(),
+            backing: Backing::Unwritten {
+                storage,
+                path,
+                file,
+            },
+            tree: Tree::default(),
+        }
+    }
+
+    /// The session of `dir` that was written to last; a new one if there is none.
+    pub fn continue_recent(dir: &Path, cwd: &Path) -> Result<(Self, Vec<Warning>), SessionError> {
+        match list::most_recent(dir)? {
+            Some(path) => Self::open(&path, cwd),
+            None => Ok((Self::create(dir, cwd, NewSession::default()), Vec::new())),
+        }
+    }
+
+    /// When this returns `Ok`, the message survives SIGKILL.
+    pub fn append_message(&mut self, message: &AgentMessage) -> Result<Arc<Entry>, SessionError> {
+        match message {
+            AgentMessage::BranchSummary(_) | AgentMessage::CompactionSummary(_) => {
+                return Err(SessionError::NotAMessage {
+                    role: message.role(),
+                });
+            }
+            _ => {}
+        }
+        let entry = self.new_entry(Record::Message { message });
+        self.store(entry.with_message(message.clone()))
+    }
+
+    pub fn append_model_change(
+        &mut self,
+        provider: &str,
+        model_id: &str,
+    ) -> Result<Arc<Entry>, SessionError> {
+        self.append(Record::ModelChange { provider, model_id })
+    }
+
+    pub fn append_thinking_level_change(
+        &mut self,
+        thinking_level: &str,
+    ) -> Result<Arc<Entry>, SessionError> {
+        self.append(Record::ThinkingLevelChange { thinking_level })
+    }
+
+    /// `from_hook`: an extension wrote the summary.
+    pub fn append_compaction(
+        &mut self,
+        summary: &str,
+        first_kept_entry_id: &str,
+        tokens_before: u64,
+        details: Option<&Value>,
+        from_hook: Option<bool>,
+    ) -> Result<Arc<Entry>, SessionError> {
+        self.append(Record::Compaction {
+            summary,
+            first_kept_entry_id,
+            tokens_before,
+            details,
+            from_hook,
+        })
+    }
+
+    /// Moves the leaf to `from` and appends there what was said on the branch
+    /// that was left. On an error the leaf stays where it was.
+    pub fn branch_with_summary(
+        &mut self,
+        from: Option<&str>,
+        summary: &str,
+        details: Option<&Value>,
+        from_hook: Option<bool>,
+    ) -> Result<Arc<Entry>, SessionError> {
+        let old = self.tree.leaf().map(str::to_owned);
+        self.tree.set_leaf(from)?;
+        let from_id = from.unwrap_or("root");
+        let appended = self.append(Record::BranchSummary {
+            from_id,
+            summary,
+            details,
+            from_hook,
+        });
+        if appended.is_err() {
+            self.tree.set_leaf(old.as_deref())?;
+        }
+        appended
+    }
+
+    /// Data of an extension; no model hears of it.
+    pub fn append_custom(
+        &mut self,
+        custom_type: &str,
+        data: Option<&Value>,
+    ) -> Result<Arc<Entry>, SessionError> {
+        self.append(Record::Custom { custom_type, data })
+    }
+
+    /// A message of an extension.
+    pub fn append_custom_message(
+        &mut self,
+        custom_type: &str,
+        content: &UserContent,
+        display: bool,
+        details: Option<&Value>,
+    ) -> Result<Arc<Entry>, SessionError> {
+        self.append(Record::CustomMessage {
+            custom_type,
+            content,
+            display,
+            details,
+        })
+    }
+
+    /// Names the session; a blank name takes its name away.
+    pub fn append_session_info(&mut self, name: &str) -> Result<Arc<Entry>, SessionError> {
+        self.append(Record::SessionInfo { name: name.trim() })
+    }
+
+    /// `None` or an empty label clears. A label is an entry: it becomes the leaf.
+    pub fn append_label(
+        &mut self,
+        target_id: &str,
+        label: Option<&str>,
+    ) -> Result<Arc<Entry>, SessionError> {
+        self.tree.known(target_id)?;
+        let label = label.filter(|label| !label.is_empty());
+        self.append(Record::Label { target_id, label })
+    }
+
+    fn append(&mut self, record: Record<'_>) -> Result<Arc<Entry>, SessionError> {
+        let entry = self.new_entry(record);
+        self.store(entry)
+    }
+
+    fn new_entry(&self, record: Record<'_>) -> Entry {
+        let line = record.to_line(Place {
+            id: &self.tree.new_id(),
+            parent_id: self.tree.leaf(),
+            timestamp: &paths::iso(Utc::now()),
+        });
+        Entry::parse(&line).expect("a line that was just written has a type and an id")
+    }
+
+    /// The file first: memory never holds what the file does not.
+    fn store(&mut self, entry: Entry) -> Result<Arc<Entry>, SessionError> {
+        self.backing
+            .append(&self.header, self.tree.entries(), &entry)?;
+        Ok(self.tree.insert(entry))
+    }
+
+    /// In file order and only ever growing: who has seen `n` asks for `[n..]`.
+    pub fn entries(&self) -> &[Arc<Entry>] {
+        self.tree.entries()
+    }
+
+    pub fn entry(&self, id: &str) -> Option<&Arc<Entry>> {
+        self.tree.get(id)
+    }
+
+    /// Where the next entry goes; `None` before the first.
+    pub fn leaf_id(&self) -> Option<&str> {
+        self.tree.leaf()
+    }
+
+    /// Moves to another entry, or before the first. Only in memory: after opening
+    /// a file, the leaf is its last entry.
+    pub fn set_leaf(&mut self, leaf: Option<&str>) -> Result<(), SessionError> {
+        self.tree.set_leaf(leaf)
+    }
+
+    /// The entries from the root to `from`, or to the leaf.
+    pub fn branch(&self, from: Option<&str>) -> Vec<Arc<Entry>> {
+        self.tree.path_to(from.or(self.tree.leaf()))
+    }
+
+    /// Every entry with its relatives, in file order.
+    pub fn tree(&self) -> Vec<TreeNode> {
+        self.tree.nodes()
+    }
+
+    /// What a model is told at the leaf.
+    pub fn build_context(&self) -> SessionContext {
+        context::build(&self.tree.path_to(self.tree.leaf()))
+    }
+
+    pub fn name(&self) -> Option<&str> {
+        self.tree.name()
+    }
+
+    pub fn label(&self, id: &str) -> Option<&str> {
+        self.tree.labels().get(id).map(|label| label.text.as_str())
+    }
+
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    pub fn id(&self) -> &str {
+        &self.header.id
+    }
+
+    /// Where the session is, or will be; `None` in memory.
+    pub fn path(&self) -> Option<&Path> {
+        self.backing.path()
+    }
+
+    /// Whether there is a file.
+    pub fn is_stored(&self) -> bool {
+        matches!(self.backing, Backing::File(_))
+    }
+
+    /// The header's, unless it was overridden.
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// For a session whose folder is gone. The file keeps what it says.
+    pub fn override_cwd(&mut self, cwd: &Path) {
+        self.cwd = cwd.to_owned();
+    }
+}
+
+/// As good as it gets without asking the disk; a relative path stays relative
+/// if the process has no working directory.
+pub(super) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

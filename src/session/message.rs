@@ -1,0 +1,152 @@
+//! The messages of a session: those that go to a model, and those that only the
+//! agent knows and that become user messages on their way there.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ai::message::{
+    AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent, UserMessage,
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "camelCase")]
+pub enum AgentMessage {
+    User(UserMessage),
+    Assistant(AssistantMessage),
+    ToolResult(ToolResultMessage),
+    BashExecution(BashExecutionMessage),
+    Custom(CustomMessage),
+    BranchSummary(BranchSummaryMessage),
+    CompactionSummary(CompactionSummaryMessage),
+}
+
+/// A shell command that the user, not the model, ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BashExecutionMessage {
+    pub command: String,
+    pub output: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    pub cancelled: bool,
+    pub truncated: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_output_path: Option<String>,
+    pub timestamp: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclude_from_context: Option<bool>,
+}
+
+/// A message that an extension put into the conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CustomMessage {
+    pub custom_type: String,
+    pub content: UserContent,
+    /// Whether the user sees it.
+    pub display: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    pub timestamp: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BranchSummaryMessage {
+    pub summary: String,
+    pub from_id: String,
+    pub timestamp: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompactionSummaryMessage {
+    pub summary: String,
+    pub tokens_before: u64,
+    pub timestamp: i64,
+}
+
+impl AgentMessage {
+    pub fn role(&self) -> &'static str {
+        match self {
+            Self::User(_) => "user",
+            Self::Assistant(_) => "assistant",
+            Self::ToolResult(_) => "toolResult",
+            Self::BashExecution(_) => "bashExecution",
+            Self::Custom(_) => "custom",
+            Self::BranchSummary(_) => "branchSummary",
+            Self::CompactionSummary(_) => "compactionSummary",
+        }
+    }
+
+    pub fn as_assistant(&self) -> Option<&AssistantMessage> {
+        match self {
+            Self::Assistant(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// What a model is told; `None` where it is told nothing.
+    pub fn to_llm(&self) -> Option<Message> {
+        let user = |text: String, timestamp| {
+            Some(Message::User(UserMessage {
+                content: UserContent::Blocks(vec![ContentBlock::text(text)]),
+                timestamp,
+            }))
+        };
+        match self {
+            Self::User(message) => Some(Message::User(message.clone())),
+            Self::Assistant(message) => Some(Message::Assistant(message.clone())),
+            Self::ToolResult(message) => Some(Message::ToolResult(message.clone())),
+            Self::Custom(custom) => Some(Message::User(UserMessage {
+                content: match &custom.content {
+                    UserContent::Text(text) => {
+                        UserContent::Blocks(vec![ContentBlock::text(text.clone())])
+                    }
+                    blocks => blocks.clone(),
+                },
+                timestamp: custom.timestamp,
+            })),
+            Self::BashExecution(bash) if bash.exclude_from_context == Some(true) => None,
+            Self::BashExecution(bash) => user(bash.to_text(), bash.timestamp),
+            Self::BranchSummary(branch) => user(
+                format!(
+                    "The following is a summary of a branch that this conversation came back \
+                     from:\n\n<summary>\n{}\n</summary>",
+                    branch.summary
+                ),
+                branch.timestamp,
+            ),
+            Self::CompactionSummary(compaction) => user(
+                format!(
+                    "The conversation history before this point was compacted into the following \
+                     summary:\n\n<summary>\n{}\n</summary>",
+                    compaction.summary
+                ),
+                compaction.timestamp,
+            ),
+        }
+    }
+}
+
+impl BashExecutionMessage {
+    fn to_text(&self) -> String {
+        let mut text = format!("Ran `{}`\n", self.command);
+        if self.output.is_empty() {
+            text.push_str("(no output)");
+        } else {
+            text.push_str(&format!("```\n{}\n```", self.output));
+        }
+        if self.cancelled {
+            text.push_str("\n\n(command cancelled)");
+        } else if let Some(code) = self.exit_code.filter(|code| *code != 0) {
+            text.push_str(&format!("\n\nCommand exited with code {code}"));
+        }
+        if self.truncated
+            && let Some(path) = &self.full_output_path
+        {
+            text.push_str(&format!("\n\n[Output truncated. Full output: {path}]"));
+        }
+        text
+    }
+}

@@ -1,0 +1,60 @@
+//! Changes single members of a JSON line and leaves the others byte for byte:
+//! a session file passes through programs that know more members than we do.
+
+use indexmap::IndexMap;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+pub(super) type Object = IndexMap<String, Box<RawValue>>;
+
+pub(super) enum Line {
+    Object(Object),
+    Unreadable(String),
+}
+
+impl Line {
+    pub(super) fn new(line: &str) -> Self {
+        match serde_json::from_str(line) {
+            Ok(object) => Self::Object(object),
+            Err(_) => Self::Unreadable(line.to_owned()),
+        }
+    }
+
+    pub(super) fn into_string(self) -> String {
+        match self {
+            Self::Object(object) => raw(&object).get().to_owned(),
+            Self::Unreadable(line) => line,
+        }
+    }
+}
+
+pub(super) fn string(object: &Object, member: &str) -> Option<String> {
+    serde_json::from_str(object.get(member)?.get()).ok()
+}
+
+pub(super) fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).expect("strings, numbers and JSON are JSON")
+}
+
+/// `line` with another parent; all else stays as it is.
+pub(super) fn with_parent(line: &str, parent: Option<&str>) -> String {
+    let mut line = Line::new(line);
+    if let Line::Object(object) = &mut line {
+        object.insert("parentId".into(), raw(&parent));
+    }
+    line.into_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_parent_changes_nothing_else() {
+        let line = r#"{"type":"mood","n":1.0,"id":"b","parentId":"a","x":{ "y":1 }}"#;
+        assert_eq!(
+            with_parent(line, None),
+            r#"{"type":"mood","n":1.0,"id":"b","parentId":null,"x":{ "y":1 }}"#
+        );
+    }
+}

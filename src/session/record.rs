@@ -1,0 +1,223 @@
+//! How an entry is written: member names and their order as in the original's
+//! files, so that a file does not show which program appended to it.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::message::AgentMessage;
+use crate::ai::message::UserContent;
+
+/// An entry without its place in the tree.
+#[derive(Clone, Copy, Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+pub(super) enum Record<'a> {
+    Message {
+        message: &'a AgentMessage,
+    },
+    ThinkingLevelChange {
+        thinking_level: &'a str,
+    },
+    ModelChange {
+        provider: &'a str,
+        model_id: &'a str,
+    },
+    Compaction {
+        summary: &'a str,
+        first_kept_entry_id: &'a str,
+        tokens_before: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        details: Option<&'a Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from_hook: Option<bool>,
+    },
+    BranchSummary {
+        from_id: &'a str,
+        summary: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        details: Option<&'a Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from_hook: Option<bool>,
+    },
+    Custom {
+        custom_type: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<&'a Value>,
+    },
+    CustomMessage {
+        custom_type: &'a str,
+        content: &'a UserContent,
+        display: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        details: Option<&'a Value>,
+    },
+    Label {
+        target_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        label: Option<&'a str>,
+    },
+    SessionInfo {
+        name: &'a str,
+    },
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Place<'a> {
+    pub(super) id: &'a str,
+    pub(super) parent_id: Option<&'a str>,
+    pub(super) timestamp: &'a str,
+}
+
+#[derive(Serialize)]
+struct PlaceFirst<'a> {
+    r#type: &'static str,
+    #[serde(flatten)]
+    place: Place<'a>,
+    #[serde(flatten)]
+    record: Record<'a>,
+}
+
+#[derive(Serialize)]
+struct PlaceLast<'a> {
+    r#type: &'static str,
+    #[serde(flatten)]
+    record: Record<'a>,
+    #[serde(flatten)]
+    place: Place<'a>,
+}
+
+impl Record<'_> {
+    fn type_name(&self) -> &'static str {
+        match self {
+            Self::Message { .. } => "message",
+            Self::ThinkingLevelChange { .. } => "thinking_level_change",
+            Self::ModelChange { .. } => "model_change",
+            Self::Compaction { .. } => "compaction",
+            Self::BranchSummary { .. } => "branch_summary",
+            Self::Custom { .. } => "custom",
+            Self::CustomMessage { .. } => "custom_message",
+            Self::Label { .. } => "label",
+            Self::SessionInfo { .. } => "session_info",
+        }
+    }
+
+    /// The line, without its line end.
+    pub(super) fn to_line(self, place: Place<'_>) -> String {
+        let r#type = self.type_name();
+        let line = match self {
+            Self::Custom { .. } | Self::CustomMessage { .. } => serde_json::to_string(&PlaceLast {
+                r#type,
+                record: self,
+                place,
+            }),
+            _ => serde_json::to_string(&PlaceFirst {
+                r#type,
+                place,
+                record: self,
+            }),
+        };
+        line.expect("all keys are strings, and nothing in here fails to serialize")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Each as `JSON.stringify` wrote it in the original.
+    #[test]
+    fn members_stand_in_the_order_of_the_original() {
+        let place = Place {
+            id: "0000000b",
+            parent_id: Some("0000000a"),
+            timestamp: "T",
+        };
+        let data = json!({ "z": 1, "a": [null, 1.5] });
+        let lines = [
+            (
+                Record::ThinkingLevelChange {
+                    thinking_level: "high",
+                },
+                r#"{"type":"thinking_level_change","id":"0000000b","parentId":"0000000a","timestamp":"T","thinkingLevel":"high"}"#,
+            ),
+            (
+                Record::ModelChange {
+                    provider: "p",
+                    model_id: "m",
+                },
+                r#"{"type":"model_change","id":"0000000b","parentId":"0000000a","timestamp":"T","provider":"p","modelId":"m"}"#,
+            ),
+            (
+                Record::Compaction {
+                    summary: "s",
+                    first_kept_entry_id: "f",
+                    tokens_before: 7,
+                    details: Some(&data),
+                    from_hook: Some(true),
+                },
+                r#"{"type":"compaction","id":"0000000b","parentId":"0000000a","timestamp":"T","summary":"s","firstKeptEntryId":"f","tokensBefore":7,"details":{"z":1,"a":[null,1.5]},"fromHook":true}"#,
+            ),
+            (
+                Record::BranchSummary {
+                    from_id: "root",
+                    summary: "s",
+                    details: None,
+                    from_hook: None,
+                },
+                r#"{"type":"branch_summary","id":"0000000b","parentId":"0000000a","timestamp":"T","fromId":"root","summary":"s"}"#,
+            ),
+            (
+                Record::Custom {
+                    custom_type: "c",
+                    data: Some(&data),
+                },
+                r#"{"type":"custom","customType":"c","data":{"z":1,"a":[null,1.5]},"id":"0000000b","parentId":"0000000a","timestamp":"T"}"#,
+            ),
+            (
+                Record::CustomMessage {
+                    custom_type: "c",
+                    content: &UserContent::Text("hi\n\u{2028}\u{7}".into()),
+                    display: true,
+                    details: None,
+                },
+                "{\"type\":\"custom_message\",\"customType\":\"c\",\"content\":\"hi\\n\u{2028}\\u0007\",\"display\":true,\"id\":\"0000000b\",\"parentId\":\"0000000a\",\"timestamp\":\"T\"}",
+            ),
+            (
+                Record::Label {
+                    target_id: "t",
+                    label: Some("l"),
+                },
+                r#"{"type":"label","id":"0000000b","parentId":"0000000a","timestamp":"T","targetId":"t","label":"l"}"#,
+            ),
+            (
+                Record::Label {
+                    target_id: "t",
+                    label: None,
+                },
+                r#"{"type":"label","id":"0000000b","parentId":"0000000a","timestamp":"T","targetId":"t"}"#,
+            ),
+            (
+                Record::SessionInfo { name: "n" },
+                r#"{"type":"session_info","id":"0000000b","parentId":"0000000a","timestamp":"T","name":"n"}"#,
+            ),
+        ];
+        for (record, line) in lines {
+            assert_eq!(record.to_line(place), line);
+        }
+    }
+
+    #[test]
+    fn a_first_entry_has_a_null_parent() {
+        let place = Place {
+            id: "a",
+            parent_id: None,
+            timestamp: "T",
+        };
+        assert_eq!(
+            Record::SessionInfo { name: "" }.to_line(place),
+            r#"{"type":"session_info","id":"a","parentId":null,"timestamp":"T","name":""}"#
+        );
+    }
+}

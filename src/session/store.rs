@@ -1,0 +1,234 @@
+//! The session file while this process is its one writer: locked, appended to
+//! record by record, never left with half a record that the next could fuse with.
+
+use std::fs::TryLockError;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chrono::Utc;
+use uuid::Uuid;
+
+use super::error::{SessionError, Warning};
+use super::paths;
+use super::storage::{Storage, StoredFile};
+
+pub(super) struct SessionFile {
+    storage: Arc<dyn Storage>,
+    path: PathBuf,
+    file: Box<dyn StoredFile>,
+    /// Where our last record ended.
+    end: u64,
+}
+
+impl SessionFile {
+    /// Opens and locks; `None` if there is no such file.
+    pub(super) fn open(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Option<Self>, SessionError> {
+        loop {
+            let file = match storage.open(path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(SessionError::io("open", path)(error)),
+            };
+            let opened = Self::lock(storage, path, file, warnings)?;
+            // A migration puts a new file in the place of the old one. Who opened
+            // the old one just before holds a lock that protects nothing.
+            if opened
+                .file
+                .is_at(path)
+                .map_err(SessionError::io("look up", path))?
+            {
+                return Ok(Some(opened));
+            }
+        }
+    }
+
+    /// Makes and locks a file that must not hold anything yet.
+    pub(super) fn create(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self, SessionError> {
+        let occupied = || SessionError::Occupied {
+            path: path.to_owned(),
+        };
+        let created = match storage.create(path) {
+            Ok(file) => Self::lock(storage, path, file, warnings)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Self::open(storage, path, warnings)?.ok_or_else(occupied)?
+            }
+            Err(error) => return Err(SessionError::io("create", path)(error)),
+        };
+        // Another pi may have come between our creating the file and locking it.
+        match created
+            .file
+            .size()
+            .map_err(SessionError::io("look up", path))?
+        {
+            0 => Ok(created),
+            _ => Err(occupied()),
+        }
+    }
+
+    fn lock(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        file: Box<dyn StoredFile>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self, SessionError> {
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(SessionError::Locked {
+                    path: path.to_owned(),
+                });
+            }
+            // Some network file systems have no locks, each with another error
+            // for it. Working there unprotected is better than not at all.
+            Err(TryLockError::Error(error)) => warnings.push(Warning::NoLock {
+                path: path.to_owned(),
+                reason: error.to_string(),
+            }),
+        }
+        Ok(Self {
+            storage: Arc::clone(storage),
+            path: path.to_owned(),
+            file,
+            end: 0,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn storage(&self) -> Arc<dyn Storage> {
+        Arc::clone(&self.storage)
+    }
+
+    pub(super) fn read(&mut self) -> Result<Vec<u8>, SessionError> {
+        let content = self
+            .file
+            .read()
+            .map_err(SessionError::io("read", &self.path))?;
+        self.end = content.len() as u64;
+        Ok(content)
+    }
+
+    /// Adds whole lines. When this returns `Ok` they survive SIGKILL; when it
+    /// returns an error the file is as before, or its next record starts on a
+    /// line of its own.
+    pub(super) fn append(&mut self, lines: &str) -> Result<(), SessionError> {
+        let at = self.file.is_at(&self.path);
+        if !at.map_err(SessionError::io("look up", &self.path))? {
+            return Err(SessionError::Vanished {
+                path: self.path.clone(),
+            });
+        }
+        let start = self
+            .file
+            .size()
+            .map_err(SessionError::io("look up", &self.path))?;
+        // Somebody without our lock (the original takes none) or our own failed
+        // write moved the end. An empty line too many disturbs no reader, half a
+        // line in front of ours would cost both.
+        let separated;
+        let record = if start == self.end {
+            lines
+        } else {
+            separated = format!("\n{lines}");
+            &separated
+        };
+        match write(&mut *self.file, record.as_bytes()) {
+            Ok(()) => {
+                self.end = start + record.len() as u64;
+                Ok(())
+            }
+            Err((written, error)) => {
+                // Only what we added is taken back, and if that fails too, `end`
+                // no longer fits and the next record starts a new line.
+                if self.file.size().is_ok_and(|size| size == start + written) {
+                    let _ = self.file.truncate(start);
+                }
+                Err(SessionError::io("append to", &self.path)(error))
+            }
+        }
+    }
+
+    /// Cuts the file at `start`, after `tail`, which is what stands there, is
+    /// safe in a file of its own.
+    pub(super) fn move_aside(
+        &mut self,
+        start: usize,
+        tail: &[u8],
+    ) -> Result<PathBuf, SessionError> {
+        let time = paths::iso(Utc::now()).replace([':', '.'], "-");
+        let aside = self.sibling(&format!("torn-{time}"));
+        self.write_sibling(&aside, tail)?;
+        self.file
+            .truncate(start as u64)
+            .map_err(SessionError::io("cut the torn last line off", &self.path))?;
+        self.end = start as u64;
+        Ok(aside)
+    }
+
+    /// Puts new content in the place of the old, in one step, keeping the lock.
+    pub(super) fn replace(&mut self, content: &[u8]) -> Result<(), SessionError> {
+        let next = self.sibling(&format!("new-{}", Uuid::new_v4()));
+        let file = self.write_sibling(&next, content)?;
+        // Locked before anybody can find it.
+        let mut warnings = Vec::new();
+        let locked = Self::lock(&self.storage, &self.path, file, &mut warnings)?;
+        if let Err(error) = self.storage.rename(&next, &self.path) {
+            let _ = self.storage.remove(&next);
+            return Err(SessionError::io("replace", &self.path)(error));
+        }
+        *self = Self {
+            end: content.len() as u64,
+            ..locked
+        };
+        Ok(())
+    }
+
+    /// A whole file or none.
+    fn write_sibling(
+        &self,
+        path: &Path,
+        content: &[u8],
+    ) -> Result<Box<dyn StoredFile>, SessionError> {
+        let created = self.storage.create(path);
+        let mut file = created.map_err(SessionError::io("create", path))?;
+        let written = write(&mut *file, content).map_err(|(_, error)| error);
+        if let Err(error) = written.and_then(|()| file.sync()) {
+            let _ = self.storage.remove(path);
+            return Err(SessionError::io("write", path)(error));
+        }
+        Ok(file)
+    }
+
+    /// `<file>.<suffix>`: no reader of sessions takes it for one.
+    fn sibling(&self, suffix: &str) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(format!(".{suffix}"));
+        PathBuf::from(name)
+    }
+}
+
+/// One `write` call, unless the system takes only a part of it: then the rest is
+/// tried, because only that tells why. An error comes with how much was taken.
+fn write(file: &mut dyn StoredFile, bytes: &[u8]) -> Result<(), (u64, io::Error)> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.append(&bytes[written..]) {
+            Ok(0) => return Err((written as u64, io::ErrorKind::WriteZero.into())),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err((written as u64, error)),
+        }
+    }
+    Ok(())
+}

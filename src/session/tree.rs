@@ -1,0 +1,181 @@
+//! The entries of a session in memory: file order, the tree over it, and what
+//! labels and names say at the end. Derived from the file, never the truth.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use uuid::Uuid;
+
+use super::entry::{Entry, EntryKind};
+use super::error::SessionError;
+
+#[derive(Default)]
+pub(super) struct Tree {
+    entries: Vec<Arc<Entry>>,
+    by_id: HashMap<String, usize>,
+    labels: IndexMap<String, Label>,
+    name: Option<String>,
+    leaf: Option<String>,
+}
+
+pub(super) struct Label {
+    pub(super) text: String,
+    pub(super) timestamp: String,
+}
+
+/// One entry among its relatives, who are given by their index in the list.
+/// A list, because a conversation is one long branch: nested values of that
+/// depth cannot be walked, or even dropped, by recursion.
+#[derive(Clone, Debug)]
+pub struct TreeNode {
+    pub entry: Arc<Entry>,
+    /// `None` for roots, and for entries whose parent is missing.
+    pub parent: Option<usize>,
+    /// Oldest first.
+    pub children: Vec<usize>,
+    pub label: Option<String>,
+    pub label_timestamp: Option<String>,
+}
+
+/// 8 hex digits that are not taken.
+pub(super) fn fresh_id(taken: impl Fn(&str) -> bool) -> String {
+    loop {
+        let mut id = Uuid::new_v4().simple().to_string();
+        id.truncate(8);
+        if !taken(&id) {
+            return id;
+        }
+    }
+}
+
+impl Tree {
+    /// Adds an entry, which becomes the leaf.
+    pub(super) fn insert(&mut self, entry: Entry) -> Arc<Entry> {
+        match &entry.kind {
+            EntryKind::Label {
+                target_id,
+                label: Some(text),
+            } => {
+                let label = Label {
+                    text: text.clone(),
+                    timestamp: entry.timestamp.clone(),
+                };
+                self.labels.insert(target_id.clone(), label);
+            }
+            EntryKind::Label {
+                target_id,
+                label: None,
+            } => {
+                self.labels.shift_remove(target_id);
+            }
+            EntryKind::SessionInfo { name } => {
+                let name = name
+                    .as_deref()
+                    .map(str::trim)
+                    .filter(|name| !name.is_empty());
+                self.name = name.map(str::to_owned);
+            }
+            _ => {}
+        }
+        let entry = Arc::new(entry);
+        self.leaf = Some(entry.id.clone());
+        self.by_id.insert(entry.id.clone(), self.entries.len());
+        self.entries.push(Arc::clone(&entry));
+        entry
+    }
+
+    pub(super) fn entries(&self) -> &[Arc<Entry>] {
+        &self.entries
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<&Arc<Entry>> {
+        self.by_id.get(id).map(|index| &self.entries[*index])
+    }
+
+    pub(super) fn leaf(&self) -> Option<&str> {
+        self.leaf.as_deref()
+    }
+
+    /// `None` is the place before the first entry.
+    pub(super) fn set_leaf(&mut self, leaf: Option<&str>) -> Result<(), SessionError> {
+        if let Some(id) = leaf {
+            self.known(id)?;
+        }
+        self.leaf = leaf.map(str::to_owned);
+        Ok(())
+    }
+
+    pub(super) fn known(&self, id: &str) -> Result<&Arc<Entry>, SessionError> {
+        self.get(id)
+            .ok_or_else(|| SessionError::UnknownEntry { id: id.to_owned() })
+    }
+
+    pub(super) fn labels(&self) -> &IndexMap<String, Label> {
+        &self.labels
+    }
+
+    pub(super) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    pub(super) fn new_id(&self) -> String {
+        fresh_id(|id| self.by_id.contains_key(id))
+    }
+
+    /// From the root to `from`; as far as it goes if an ancestor is missing.
+    pub(super) fn path_to(&self, from: Option<&str>) -> Vec<Arc<Entry>> {
+        let mut path = Vec::new();
+        // A damaged file may hold a circle.
+        let mut seen = vec![false; self.entries.len()];
+        let mut next = from.and_then(|id| self.by_id.get(id).copied());
+        while let Some(index) = next.filter(|index| !seen[*index]) {
+            seen[index] = true;
+            path.push(Arc::clone(&self.entries[index]));
+            next = self.parent_of(index);
+        }
+        path.reverse();
+        path
+    }
+
+    fn parent_of(&self, index: usize) -> Option<usize> {
+        let parent = self.entries[index].parent_id.as_deref()?;
+        self.by_id.get(parent).copied()
+    }
+
+    /// Entries whose parent is named and missing.
+    pub(super) fn orphans(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        let lost = |entry: &&Arc<Entry>| {
+            let parent = entry.parent_id.as_deref();
+            parent.is_some_and(|parent| !self.by_id.contains_key(parent))
+        };
+        self.entries.iter().filter(lost)
+    }
+
+    /// In file order, so that indexes are those of [`Tree::entries`].
+    pub(super) fn nodes(&self) -> Vec<TreeNode> {
+        let mut nodes: Vec<TreeNode> = (0..self.entries.len()).map(|i| self.node(i)).collect();
+        for index in 0..nodes.len() {
+            if let Some(parent) = nodes[index].parent {
+                nodes[parent].children.push(index);
+            }
+        }
+        for node in &mut nodes {
+            node.children
+                .sort_by_key(|child| self.entries[*child].millis());
+        }
+        nodes
+    }
+
+    fn node(&self, index: usize) -> TreeNode {
+        let entry = Arc::clone(&self.entries[index]);
+        let label = self.labels.get(&entry.id);
+        TreeNode {
+            parent: self.parent_of(index).filter(|parent| *parent != index),
+            children: Vec::new(),
+            label: label.map(|label| label.text.clone()),
+            label_timestamp: label.map(|label| label.timestamp.clone()),
+            entry,
+        }
+    }
+}

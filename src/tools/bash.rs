@@ -1,0 +1,202 @@
+//! The `bash` tool: the model runs a shell command.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::arguments;
+use super::output::CommandOutput;
+use super::process::{Ended, ProcessEvent};
+use super::shell::ShellOptions;
+use super::shell_command::{lost, start};
+use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
+use super::truncate::{MAX_BYTES, MAX_LINES, TruncatedBy, Truncation, format_size};
+use crate::ai::message::ContentBlock;
+use crate::ai::stream::ToolSpec;
+
+/// Fast enough for eyes; a command that floods must not flood every reader.
+const UPDATE_INTERVAL: Duration = Duration::from_millis(50);
+
+pub struct BashTool {
+    spec: ToolSpec,
+    cwd: PathBuf,
+    shell: ShellOptions,
+}
+
+#[derive(Deserialize)]
+struct Args {
+    command: String,
+    timeout: Option<f64>,
+}
+
+impl BashTool {
+    pub fn new(cwd: PathBuf, shell: ShellOptions) -> Self {
+        let spec = ToolSpec {
+            name: "bash".to_owned(),
+            description: format!(
+                "Run a bash command in the current working directory and get its stdout and \
+                 stderr. Long output is cut to its last {MAX_LINES} lines or {}KB, whichever limit \
+                 is reached first; the full output is then kept in a temporary file. A timeout in \
+                 seconds can be given.",
+                MAX_BYTES / 1024
+            ),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "command": {
+                        "type": "string",
+                        "description": "The bash command to run",
+                    },
+                    "timeout": {
+                        "type": "number",
+                        "description": "Seconds after which the command is killed (optional; \
+                                        there is no timeout by default)",
+                    },
+                },
+                "required": ["command"],
+            }),
+        };
+        Self { spec, cwd, shell }
+    }
+}
+
+#[async_trait]
+impl Tool for BashTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn prompt_snippet(&self) -> Option<&str> {
+        Some("Run bash commands (ls, grep, find and so on)")
+    }
+
+    async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
+        let args: Args = arguments::parse("bash", call.args)?;
+        (call.updates)(ToolOutput::default());
+        let time_limit = args
+            .timeout
+            .filter(|seconds| *seconds > 0.0)
+            // What does not fit is longer than anybody waits.
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+
+        let mut output = CommandOutput::default();
+        let ended = if call.cancel.is_cancelled() {
+            Ended::Aborted
+        } else {
+            let mut process = start(
+                &args.command,
+                &self.cwd,
+                &self.shell,
+                time_limit,
+                call.cancel,
+            )?;
+            let mut last_update: Option<Instant> = None;
+            let mut update_due: Option<Instant> = None;
+            loop {
+                let due = update_due;
+                tokio::select! {
+                    event = process.next() => match event.map_err(lost)? {
+                        ProcessEvent::Output(bytes) => {
+                            output.push(bytes).await;
+                            update_due = Some(match last_update {
+                                Some(last) => last + UPDATE_INTERVAL,
+                                None => Instant::now(),
+                            });
+                        }
+                        ProcessEvent::Ended(how) => break how,
+                    },
+                    () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)),
+                        if due.is_some() => {}
+                }
+                if update_due.is_some_and(|due| due <= Instant::now()) {
+                    (call.updates)(partial(&output));
+                    last_update = Some(Instant::now());
+                    update_due = None;
+                }
+            }
+        };
+        let shown = output.finish().await;
+        let text = with_notice(&shown, &output);
+        let after = |text: String, line: String| match text.is_empty() {
+            true => ToolError(line),
+            false => ToolError(format!("{text}\n\n{line}")),
+        };
+        match ended {
+            Ended::Aborted => Err(after(text, "Command aborted".to_owned())),
+            Ended::TimedOut => Err(after(
+                text,
+                format!(
+                    "Command timed out after {} seconds",
+                    arguments::number(args.timeout.unwrap_or_default())
+                ),
+            )),
+            Ended::Exited(code) => {
+                let text = match text.is_empty() {
+                    true => "(no output)".to_owned(),
+                    false => text,
+                };
+                if code != 0 {
+                    return Err(after(text, format!("Command exited with code {code}")));
+                }
+                Ok(ToolOutput {
+                    content: vec![ContentBlock::text(text)],
+                    details: shown.truncated.then(|| details(&shown, &output)),
+                })
+            }
+        }
+    }
+}
+
+fn partial(output: &CommandOutput) -> ToolOutput {
+    let shown = output.shown();
+    ToolOutput {
+        details: Some(details(&shown, output)),
+        content: vec![ContentBlock::text(shown.content)],
+    }
+}
+
+fn details(shown: &Truncation, output: &CommandOutput) -> Value {
+    let mut details = Map::new();
+    if shown.truncated {
+        details.insert("truncation".to_owned(), json!(shown));
+    }
+    if let Some(path) = output.log_path() {
+        // Not `json!(path)`, which panics for a name that is not Unicode.
+        let path = path.display().to_string();
+        details.insert("fullOutputPath".to_owned(), path.into());
+    }
+    Value::Object(details)
+}
+
+/// The end of the output, and where the rest is.
+fn with_notice(shown: &Truncation, output: &CommandOutput) -> String {
+    if !shown.truncated {
+        return shown.content.clone();
+    }
+    let last = shown.total_lines;
+    let first = last + 1 - shown.output_lines;
+    let range = if shown.last_line_partial {
+        format!(
+            "Showing last {} of line {last} (line is {})",
+            format_size(shown.output_bytes as u64),
+            format_size(output.last_line_bytes() as u64)
+        )
+    } else if shown.truncated_by == Some(TruncatedBy::Lines) {
+        format!("Showing lines {first}-{last} of {last}")
+    } else {
+        let limit = format_size(MAX_BYTES as u64);
+        format!("Showing lines {first}-{last} of {last} ({limit} limit)")
+    };
+    format!(
+        "{}\n\n[{range}. Full output: {}]",
+        shown.content,
+        output.log_place()
+    )
+}
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -1,0 +1,121 @@
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::*;
+use crate::tools::testing::{invocation, run};
+
+fn tool() -> BashTool {
+    BashTool::new("/".into(), ShellOptions::default())
+}
+
+async fn bash(args: Value) -> Result<ToolOutput, String> {
+    run(&tool(), args).await.map_err(|error| error.0)
+}
+
+#[tokio::test]
+async fn output_or_its_absence() {
+    let cases = [
+        ("echo hi", "hi\n"),
+        ("true", "(no output)"),
+        ("echo out; echo err >&2", "out\nerr\n"),
+        (r"printf '\033[31mred\r\n\377'", "\u{1b}[31mred\r\n\u{fffd}"),
+        ("cat; pwd", "/\n"),
+    ];
+    for (command, expected) in cases {
+        let result = bash(json!({"command": command, "timeout": null})).await;
+        assert_eq!(result, Ok(ToolOutput::text(expected)));
+    }
+}
+
+#[tokio::test]
+async fn failures_keep_the_output() {
+    let cases = [
+        ("exit 3", "(no output)\n\nCommand exited with code 3"),
+        ("echo a; exit 1", "a\n\n\nCommand exited with code 1"),
+        (
+            "echo a; sleep 60",
+            "a\n\n\nCommand timed out after 0.3 seconds",
+        ),
+        ("sleep 60", "Command timed out after 0.3 seconds"),
+        // The original calls this a success.
+        (
+            "kill -KILL $$",
+            "(no output)\n\nCommand exited with code 137",
+        ),
+    ];
+    for (command, expected) in cases {
+        let result = bash(json!({"command": command, "timeout": 0.3})).await;
+        assert_eq!(result, Err(expected.to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn long_output_is_cut_and_saved() {
+    let output = bash(json!({"command": "seq 1 3000"})).await.unwrap();
+    let details = output.details.unwrap();
+    let path = details["fullOutputPath"].as_str().unwrap();
+    let whole = std::fs::read_to_string(path).unwrap();
+    std::fs::remove_file(path).unwrap();
+    let expected: String = (1..=3000).map(|line| format!("{line}\n")).collect();
+    assert_eq!(whole, expected);
+    let text = crate::ai::message::join_text(&output.content);
+    assert!(text.starts_with("1002\n1003\n"), "{text}");
+    assert!(text.ends_with(&format!(
+        "3000\n\n\n[Showing lines 1002-3001 of 3001. Full output: {path}]"
+    )));
+    assert_eq!(details["truncation"]["totalLines"], 3001);
+}
+
+#[tokio::test]
+async fn an_abort_stops_it_and_keeps_the_output() {
+    let updates = Arc::new(Mutex::new(Vec::new()));
+    let mut call = invocation(json!({"command": "echo started; sleep 60"}));
+    let cancel = call.cancel.clone();
+    let seen = updates.clone();
+    call.updates = Arc::new(move |update: ToolOutput| {
+        if !update.content.is_empty() {
+            cancel.cancel();
+        }
+        seen.lock().push(update);
+    });
+    assert_eq!(
+        tool().execute(call).await,
+        Err(ToolError::new("started\n\n\nCommand aborted"))
+    );
+    let expected = [
+        ToolOutput::default(),
+        ToolOutput {
+            content: vec![ContentBlock::text("started\n")],
+            details: Some(json!({})),
+        },
+    ];
+    assert_eq!(*updates.lock(), expected);
+}
+
+#[tokio::test]
+async fn the_last_update_is_not_withheld() {
+    let last = Arc::new(Mutex::new(String::new()));
+    let mut call = invocation(json!({"command": "echo a; echo b; echo c; sleep 60"}));
+    let (cancel, seen) = (call.cancel.clone(), last.clone());
+    call.updates = Arc::new(move |update: ToolOutput| {
+        let text = crate::ai::message::join_text(&update.content);
+        if text.ends_with("c\n") {
+            cancel.cancel();
+        }
+        *seen.lock() = text;
+    });
+    assert!(tool().execute(call).await.is_err());
+    assert_eq!(*last.lock(), "a\nb\nc\n");
+}
+
+#[tokio::test]
+async fn a_missing_folder_is_said() {
+    let tool = BashTool::new("/no/such/place".into(), ShellOptions::default());
+    assert_eq!(
+        run(&tool, json!({"command": "true"})).await,
+        Err(ToolError::new(
+            "Working directory does not exist: /no/such/place\nCannot execute bash commands."
+        ))
+    );
+}

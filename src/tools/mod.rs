@@ -1,0 +1,108 @@
+//! The built-in tools, and what a tool is. Knows nothing of who calls them.
+
+pub mod bash;
+pub mod diff;
+pub mod edit;
+pub mod image;
+pub mod mutation_queue;
+pub mod paths;
+pub mod process;
+pub mod read;
+pub mod replace;
+pub mod shell;
+pub mod shell_command;
+pub mod tool;
+pub mod truncate;
+pub mod validate;
+pub mod write;
+
+mod arguments;
+mod coerce;
+mod lossy;
+mod os_error;
+mod output;
+#[cfg(test)]
+mod testing;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use shell::ShellOptions;
+use tool::{Tool, ToolError};
+
+/// Every name that is reserved for a built-in tool.
+pub const NAMES: [&str; 7] = ["read", "bash", "edit", "write", "grep", "find", "ls"];
+/// Those that a model gets unless somebody says otherwise.
+pub const DEFAULT_ACTIVE: [&str; 4] = ["read", "bash", "edit", "write"];
+
+#[derive(Clone, Debug)]
+pub struct ToolOptions {
+    /// `shellPath` of the settings.
+    pub shell_path: Option<PathBuf>,
+    /// `shellCommandPrefix` of the settings.
+    pub command_prefix: Option<String>,
+    /// `images.autoResize` of the settings.
+    pub auto_resize_images: bool,
+    /// `<agentDir>/bin`, which commands find first.
+    pub agent_bin_dir: Option<PathBuf>,
+    /// Named in messages about the settings.
+    pub settings_path: Option<PathBuf>,
+}
+
+impl Default for ToolOptions {
+    fn default() -> Self {
+        Self {
+            shell_path: None,
+            command_prefix: None,
+            auto_resize_images: true,
+            agent_bin_dir: None,
+            settings_path: None,
+        }
+    }
+}
+
+impl ToolOptions {
+    /// Also for [`shell_command::run_user_command`].
+    pub fn shell(&self) -> ShellOptions {
+        ShellOptions {
+            path: self.shell_path.clone(),
+            command_prefix: self.command_prefix.clone(),
+            bin_dir: self.agent_bin_dir.clone(),
+            settings_path: self.settings_path.clone(),
+        }
+    }
+}
+
+/// `read`, `bash`, `edit` and `write`, working in `cwd`.
+pub fn builtin(cwd: PathBuf, options: ToolOptions) -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(read::ReadTool::new(cwd.clone(), options.auto_resize_images)),
+        Arc::new(bash::BashTool::new(cwd.clone(), options.shell())),
+        Arc::new(edit::EditTool::new(cwd.clone())),
+        Arc::new(write::WriteTool::new(cwd)),
+    ]
+}
+
+/// File work, off the threads that must never wait.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(ToolError::new(format!(
+            "The tool broke off unexpectedly (a bug in pi): {error}"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_tools_are_there_in_order() {
+        let tools = builtin("/".into(), ToolOptions::default());
+        let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+        assert_eq!(names, DEFAULT_ACTIVE);
+    }
+}

@@ -1,0 +1,394 @@
+//! Runs a command in a process group of its own, so that the whole of what it
+//! started can be killed, and so that a daemon it leaves behind holds up nobody.
+
+use std::collections::HashSet;
+use std::io::{self, PipeReader};
+use std::process::{ExitStatus, Stdio};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use futures::FutureExt;
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How long after the end of a process its output may still arrive: background
+/// children inherit the pipe and can keep it open for ever.
+const GRACE: Duration = Duration::from_millis(100);
+const READ_BYTES: usize = 64 * 1024;
+
+/// Groups to kill when pi itself is told to end.
+static LIVE: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
+
+/// Kills every running command with all its children. For SIGTERM and SIGHUP,
+/// which do not reach process groups other than pi's own.
+pub fn kill_all() {
+    for pid in LIVE.lock().drain() {
+        kill_group(pid);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// With the code that a shell would report: 128 and the signal for a
+    /// process that was killed.
+    Exited(i32),
+    TimedOut,
+    Aborted,
+}
+
+#[derive(Debug)]
+pub(crate) enum ProcessEvent<'a> {
+    /// Of stdout and stderr, in the order in which they were written.
+    Output(&'a [u8]),
+    Ended(Ended),
+}
+
+/// A running command. Dropping it kills the group.
+pub(crate) struct GroupProcess {
+    child: Child,
+    group: GroupGuard,
+    output: Option<Box<dyn AsyncRead + Send + Unpin>>,
+    buffer: Box<[u8]>,
+    cancel: CancellationToken,
+    time_limit: Option<Instant>,
+    /// Why we killed it.
+    killed: Option<Ended>,
+    exited: Option<(ExitStatus, Instant)>,
+    /// What may have been written before the end, and not read in the grace.
+    left_to_drain: usize,
+}
+
+impl GroupProcess {
+    /// Must be called inside a tokio runtime.
+    pub(crate) fn spawn(
+        mut command: Command,
+        time_limit: Option<Duration>,
+        cancel: CancellationToken,
+    ) -> io::Result<Self> {
+        // One pipe for both streams is what keeps their order.
+        let (reader, writer) = io::pipe()?;
+        command
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone()?)
+            .stderr(writer);
+        lead_group(&mut command);
+        let child = command.spawn()?;
+        // Holds the write ends, which would keep the pipe open.
+        drop(command);
+        let group = GroupGuard::new(child.id());
+        Ok(Self {
+            child,
+            group,
+            output: Some(async_reader(reader)?),
+            buffer: vec![0; READ_BYTES].into(),
+            cancel,
+            // Too far away to be expressed is never.
+            time_limit: time_limit.and_then(|limit| Instant::now().checked_add(limit)),
+            killed: None,
+            exited: None,
+            left_to_drain: READ_BYTES,
+        })
+    }
+
+    /// Cancel safe. Not to be called again after [`ProcessEvent::Ended`].
+    pub(crate) async fn next(&mut self) -> io::Result<ProcessEvent<'_>> {
+        let read = loop {
+            if let Some((status, at)) = self.exited {
+                let Some(output) = &mut self.output else {
+                    return Ok(ProcessEvent::Ended(self.end(status)));
+                };
+                let read = output.read(&mut self.buffer);
+                let read = if at.elapsed() < GRACE {
+                    tokio::time::timeout_at(at + GRACE, read).await.ok()
+                } else {
+                    read.now_or_never()
+                };
+                match read {
+                    Some(Ok(read)) if read > 0 && self.left_to_drain > 0 => {
+                        if at.elapsed() >= GRACE {
+                            self.left_to_drain = self.left_to_drain.saturating_sub(read);
+                        }
+                        break read;
+                    }
+                    // All is read, or the grace is over.
+                    Some(Ok(_)) | None => self.output = None,
+                    Some(Err(error)) => return Err(error),
+                }
+                continue;
+            }
+            let time_limit = self.time_limit;
+            let output = &mut self.output;
+            let buffer = &mut self.buffer;
+            tokio::select! {
+                biased;
+                () = self.cancel.cancelled(), if self.killed.is_none() => {
+                    self.kill(Ended::Aborted);
+                }
+                () = sleep_until(time_limit), if self.killed.is_none() => {
+                    self.kill(Ended::TimedOut);
+                }
+                status = self.child.wait() => {
+                    self.exited = Some((status?, Instant::now()));
+                }
+                read = read_some(output, buffer) => match read? {
+                    0 => self.output = None,
+                    read => break read,
+                },
+            }
+        };
+        Ok(ProcessEvent::Output(&self.buffer[..read]))
+    }
+
+    fn kill(&mut self, why: Ended) {
+        self.killed = Some(why);
+        self.group.kill();
+        // In case it could not become the leader of a group.
+        let already_dead = self.child.start_kill();
+        tracing::debug!(?why, ?already_dead, "killed a command");
+    }
+
+    fn end(&mut self, status: ExitStatus) -> Ended {
+        self.group.release();
+        if self.cancel.is_cancelled() {
+            Ended::Aborted
+        } else {
+            self.killed.unwrap_or(Ended::Exited(exit_code(status)))
+        }
+    }
+}
+
+async fn sleep_until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn read_some(
+    output: &mut Option<Box<dyn AsyncRead + Send + Unpin>>,
+    buffer: &mut [u8],
+) -> io::Result<usize> {
+    match output {
+        Some(output) => output.read(buffer).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Registered while it lives; kills what is left when it is dropped early.
+struct GroupGuard {
+    pid: Option<u32>,
+}
+
+impl GroupGuard {
+    fn new(pid: Option<u32>) -> Self {
+        LIVE.lock().extend(pid);
+        Self { pid }
+    }
+
+    fn kill(&self) {
+        if let Some(pid) = self.pid {
+            kill_group(pid);
+        }
+    }
+
+    /// Lets background children live on.
+    fn release(&mut self) {
+        if let Some(pid) = self.pid.take() {
+            LIVE.lock().remove(&pid);
+        }
+    }
+}
+
+impl Drop for GroupGuard {
+    fn drop(&mut self) {
+        self.kill();
+        self.release();
+    }
+}
+
+#[cfg(unix)]
+fn kill_group(pid: u32) {
+    use nix::sys::signal::{Signal, killpg};
+    let Ok(pid) = i32::try_from(pid) else {
+        return;
+    };
+    if let Err(error) = killpg(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL) {
+        tracing::debug!(pid, %error, "no process group to kill");
+    }
+}
+
+#[cfg(not(unix))]
+fn kill_group(pid: u32) {
+    let killer = std::process::Command::new("taskkill")
+        .args(["/F", "/T", "/PID", &pid.to_string()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if let Err(error) = killer {
+        tracing::debug!(pid, %error, "cannot run taskkill");
+    }
+}
+
+/// A session of its own, not only a group: a command must not be able to read
+/// from the terminal that pi draws on.
+#[cfg(unix)]
+fn lead_group(command: &mut Command) {
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed;
+    // `setsid` is one, and making an error from errno allocates nothing.
+    unsafe {
+        command.pre_exec(|| match nix::unistd::setsid() {
+            Ok(_) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        });
+    }
+}
+
+#[cfg(not(unix))]
+fn lead_group(_command: &mut Command) {}
+
+#[cfg(unix)]
+fn async_reader(reader: PipeReader) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
+    let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(reader.into())?;
+    Ok(Box::new(reader))
+}
+
+#[cfg(not(unix))]
+fn async_reader(reader: PipeReader) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
+    let handle: std::os::windows::io::OwnedHandle = reader.into();
+    Ok(Box::new(tokio::fs::File::from_std(handle.into())))
+}
+
+#[cfg(unix)]
+fn exit_code(status: ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    let killed = status.signal().map(|signal| 128 + signal);
+    status.code().or(killed).unwrap_or(1)
+}
+
+#[cfg(not(unix))]
+fn exit_code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or(1)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit: Option<Duration>, cancel: &CancellationToken) -> GroupProcess {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        GroupProcess::spawn(command, limit, cancel.clone()).unwrap()
+    }
+
+    async fn finish(process: &mut GroupProcess) -> (String, Ended) {
+        let mut text = Vec::new();
+        loop {
+            match process.next().await.unwrap() {
+                ProcessEvent::Output(bytes) => text.extend_from_slice(bytes),
+                ProcessEvent::Ended(ended) => return (String::from_utf8(text).unwrap(), ended),
+            }
+        }
+    }
+
+    /// Zombies count as gone: nobody in a container may be there to reap them.
+    fn runs(pid: &str) -> bool {
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").starts_with(" Z"))
+    }
+
+    async fn until_gone(pid: &str) {
+        while runs(pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn both_streams_in_the_order_written() {
+        let cancel = CancellationToken::new();
+        let script = "for i in 1 2 3; do echo o$i; echo e$i >&2; done; exit 7";
+        let (text, ended) = finish(&mut shell(script, None, &cancel)).await;
+        assert_eq!(text, "o1\ne1\no2\ne2\no3\ne3\n");
+        assert_eq!(ended, Ended::Exited(7));
+    }
+
+    #[tokio::test]
+    async fn a_signal_is_reported_as_shells_do() {
+        let cancel = CancellationToken::new();
+        let (_, ended) = finish(&mut shell("kill -SEGV $$", None, &cancel)).await;
+        assert_eq!(ended, Ended::Exited(139));
+    }
+
+    #[tokio::test]
+    async fn a_daemon_does_not_block_and_lives_on() {
+        let cancel = CancellationToken::new();
+        let (text, ended) = finish(&mut shell("sleep 60 & echo $!", None, &cancel)).await;
+        assert_eq!(ended, Ended::Exited(0));
+        let pid = text.trim();
+        assert!(runs(pid));
+        let pid = nix::unistd::Pid::from_raw(pid.parse().unwrap());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+    }
+
+    #[tokio::test]
+    async fn abort_kills_the_grandchildren_too() {
+        let cancel = CancellationToken::new();
+        let mut process = shell(
+            "sh -c 'sleep 60 & echo $!; wait'; echo after",
+            None,
+            &cancel,
+        );
+        let ProcessEvent::Output(bytes) = process.next().await.unwrap() else {
+            panic!("ended early");
+        };
+        let pid = String::from_utf8(bytes.to_vec()).unwrap().trim().to_owned();
+        assert!(runs(&pid));
+        cancel.cancel();
+        assert_eq!(finish(&mut process).await, (String::new(), Ended::Aborted));
+        until_gone(&pid).await;
+    }
+
+    #[tokio::test]
+    async fn a_time_limit_kills() {
+        let cancel = CancellationToken::new();
+        let limit = Some(Duration::from_millis(100));
+        let (text, ended) = finish(&mut shell("echo hi; sleep 60", limit, &cancel)).await;
+        assert_eq!((text.as_str(), ended), ("hi\n", Ended::TimedOut));
+    }
+
+    #[tokio::test]
+    async fn dropping_kills_and_ending_pi_kills() {
+        let cancel = CancellationToken::new();
+        for by_drop in [true, false] {
+            let mut process = shell("echo $$; sleep 60", None, &cancel);
+            let ProcessEvent::Output(bytes) = process.next().await.unwrap() else {
+                panic!("ended early");
+            };
+            let pid = String::from_utf8(bytes.to_vec()).unwrap().trim().to_owned();
+            assert!(LIVE.lock().contains(&pid.parse().unwrap()));
+            if by_drop {
+                drop(process);
+            } else {
+                // `kill_all` would also end the commands of other tests.
+                kill_group(pid.parse().unwrap());
+                assert_eq!(finish(&mut process).await.1, Ended::Exited(137));
+            }
+            until_gone(&pid).await;
+            assert!(!LIVE.lock().contains(&pid.parse().unwrap()));
+        }
+    }
+
+    /// In pi's own session it could open the terminal that pi draws on.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_command_leads_a_session_of_its_own_and_has_no_input() {
+        let cancel = CancellationToken::new();
+        let script = "cut -d' ' -f6 /proc/$$/stat; echo $$; cat";
+        let (text, ended) = finish(&mut shell(script, None, &cancel)).await;
+        let numbers: Vec<&str> = text.lines().collect();
+        assert_eq!((numbers.len(), ended), (2, Ended::Exited(0)));
+        assert_eq!(numbers[0], numbers[1]);
+    }
+}

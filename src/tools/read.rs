@@ -1,0 +1,301 @@
+//! The `read` tool: text by lines, pictures as attachments.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::image::{self, ImageType};
+use super::lossy::LossyDecoder;
+use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
+use super::truncate::{HeadScanner, Limits, MAX_BYTES, MAX_LINES, TruncatedBy, format_size};
+use super::{arguments, blocking, os_error, paths};
+use crate::ai::message::ContentBlock;
+use crate::ai::stream::ToolSpec;
+
+const READ_BYTES: usize = 256 * 1024;
+/// Larger pictures are not even opened.
+const MAX_IMAGE_BYTES: u64 = 256 * 1024 * 1024;
+
+pub struct ReadTool {
+    spec: ToolSpec,
+    guidelines: Vec<String>,
+    cwd: PathBuf,
+    resize_images: bool,
+}
+
+#[derive(Deserialize)]
+struct Args {
+    path: String,
+    offset: Option<f64>,
+    limit: Option<f64>,
+}
+
+impl ReadTool {
+    pub fn new(cwd: PathBuf, resize_images: bool) -> Self {
+        let spec = ToolSpec {
+            name: "read".to_owned(),
+            description: format!(
+                "Read a file. Text files and images (jpg, png, gif, webp) are supported; images \
+                 come as attachments. Text is cut to {MAX_LINES} lines or {}KB, whichever limit is \
+                 reached first. For large files use offset and limit; to see a whole file, go on \
+                 with offset until its end.",
+                MAX_BYTES / 1024
+            ),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "path": {
+                        "type": "string",
+                        "description": "The file to read (relative or absolute path)",
+                    },
+                    "offset": {
+                        "type": "number",
+                        "description": "The line to start at (the first line is 1)",
+                    },
+                    "limit": {
+                        "type": "number",
+                        "description": "How many lines to read at most",
+                    },
+                },
+                "required": ["path"],
+            }),
+        };
+        let guidelines = vec!["Look at files with read rather than with cat or sed.".to_owned()];
+        Self {
+            spec,
+            guidelines,
+            cwd,
+            resize_images,
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for ReadTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn prompt_snippet(&self) -> Option<&str> {
+        Some("Read files")
+    }
+
+    fn prompt_guidelines(&self) -> &[String] {
+        &self.guidelines
+    }
+
+    /// `null` is how some models leave a number out; validation would make it a
+    /// limit of 0 lines.
+    async fn prepare_arguments(&self, mut args: Value) -> Result<Value, ToolError> {
+        if let Value::Object(fields) = &mut args {
+            fields
+                .retain(|name, value| !(value.is_null() && (name == "offset" || name == "limit")));
+        }
+        Ok(args)
+    }
+
+    async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
+        let args: Args = arguments::parse("read", call.args)?;
+        let (cwd, resize, cancel) = (self.cwd.clone(), self.resize_images, call.cancel.clone());
+        let work = blocking(move || {
+            let path = paths::resolve_for_reading(&args.path, &cwd);
+            let mut file = open(&path, &args.path)?;
+            match sniff(&mut file)? {
+                Some(kind) => picture(file, kind, resize, &cancel),
+                None => text(file, &args, &cancel),
+            }
+        });
+        tokio::select! {
+            biased;
+            () = call.cancel.cancelled() => Err(ToolError::aborted()),
+            result = work => result,
+        }
+    }
+}
+
+fn open(path: &Path, shown: &str) -> Result<File, ToolError> {
+    let failed = |error| os_error::describe(&error, "access", Some(path));
+    let kind = std::fs::metadata(path).map_err(failed)?.file_type();
+    if kind.is_dir() {
+        return Err(ToolError::new(
+            "EISDIR: illegal operation on a directory, read",
+        ));
+    }
+    if !kind.is_file() {
+        // A pipe or a device may never end, or never begin.
+        return Err(ToolError::new(format!(
+            "{shown} is not a regular file. Use bash to read from it, with a timeout."
+        )));
+    }
+    File::open(path).map_err(failed)
+}
+
+fn failed_read(error: std::io::Error) -> ToolError {
+    os_error::describe(&error, "read", None)
+}
+
+fn sniff(file: &mut File) -> Result<Option<ImageType>, ToolError> {
+    let mut start = Vec::with_capacity(image::SNIFF_BYTES);
+    file.by_ref()
+        .take(image::SNIFF_BYTES as u64)
+        .read_to_end(&mut start)
+        .map_err(failed_read)?;
+    file.rewind().map_err(failed_read)?;
+    Ok(image::detect(&start))
+}
+
+fn picture(
+    mut file: File,
+    kind: ImageType,
+    resize: bool,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let size = file.metadata().map_err(failed_read)?.len();
+    let mut note = format!("Read image file [{}]", kind.mime());
+    let mut image = None;
+    if size <= MAX_IMAGE_BYTES {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed_read)?;
+        if cancel.is_cancelled() {
+            return Err(ToolError::aborted());
+        }
+        if resize {
+            if let Some(fitted) = image::fit(&bytes, kind) {
+                note = format!("Read image file [{}]", fitted.image.mime_type);
+                if let Some(scale) = fitted.note {
+                    note = format!("{note}\n{scale}");
+                }
+                image = Some(fitted.image);
+            }
+        } else {
+            image = Some(image::encode(&bytes, kind));
+        }
+    }
+    let content = match image {
+        Some(image) => vec![ContentBlock::text(note), ContentBlock::Image(image)],
+        None => vec![ContentBlock::text(format!("{note}\n{}", image::OMITTED))],
+    };
+    Ok(ToolOutput {
+        content,
+        details: None,
+    })
+}
+
+/// Reads through the whole file, because the answer says how many lines there
+/// are, but keeps only what it shows.
+fn text(mut file: File, args: &Args, cancel: &CancellationToken) -> Result<ToolOutput, ToolError> {
+    let skip = match args.offset {
+        Some(offset) if offset >= 1.0 => offset as usize - 1,
+        _ => 0,
+    };
+    let wanted = args.limit.map(|limit| limit.max(0.0) as usize);
+    let mut window = Window::new(skip, wanted);
+    let mut decoder = LossyDecoder::default();
+    let mut buffer = vec![0; READ_BYTES];
+    let mut piece = String::new();
+    loop {
+        if cancel.is_cancelled() {
+            return Err(ToolError::aborted());
+        }
+        let read = file.read(&mut buffer).map_err(failed_read)?;
+        piece.clear();
+        if read == 0 {
+            decoder.finish(&mut piece);
+            window.push(&piece);
+            break;
+        }
+        decoder.push(&buffer[..read], &mut piece);
+        window.push(&piece);
+    }
+
+    let total = window.newlines + 1;
+    if skip >= total {
+        return Err(ToolError::new(format!(
+            "Offset {} is beyond end of file ({total} lines total)",
+            arguments::number(args.offset.unwrap_or_default())
+        )));
+    }
+    let first_line_bytes = window.scanner.first_line_bytes();
+    let record = window.scanner.finish();
+    let first = skip + 1;
+    let limit = format_size(MAX_BYTES as u64);
+    let text = if record.first_line_exceeds_limit {
+        format!(
+            "[Line {first} is {}, exceeds {limit} limit. Use bash: sed -n '{first}p' {} | head -c \
+             {MAX_BYTES}]",
+            format_size(first_line_bytes as u64),
+            args.path
+        )
+    } else if record.truncated {
+        let last = skip + record.output_lines;
+        let why = match record.truncated_by {
+            Some(TruncatedBy::Bytes) => format!(" ({limit} limit)"),
+            _ => String::new(),
+        };
+        format!(
+            "{}\n\n[Showing lines {first}-{last} of {total}{why}. Use offset={} to continue.]",
+            record.content,
+            last + 1
+        )
+    } else {
+        let end = wanted.map_or(total, |lines| total.min(skip.saturating_add(lines)));
+        if end < total {
+            format!(
+                "{}\n\n[{} more lines in file. Use offset={} to continue.]",
+                record.content,
+                total - end,
+                end + 1
+            )
+        } else {
+            record.content.clone()
+        }
+    };
+    Ok(ToolOutput {
+        content: vec![ContentBlock::text(text)],
+        details: record.truncated.then(|| json!({"truncation": record})),
+    })
+}
+
+/// The lines asked for, of a text that passes by.
+struct Window {
+    newlines: usize,
+    skip: usize,
+    /// The line after the last one wanted.
+    end: usize,
+    scanner: HeadScanner,
+}
+
+impl Window {
+    fn new(skip: usize, lines: Option<usize>) -> Self {
+        Self {
+            newlines: 0,
+            skip,
+            end: lines.map_or(usize::MAX, |lines| skip.saturating_add(lines)),
+            scanner: HeadScanner::new(Limits::default()),
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        for piece in text.split_inclusive('\n') {
+            let ends = piece.ends_with('\n');
+            if (self.skip..self.end).contains(&self.newlines) {
+                // The newline between the last line and what follows belongs to
+                // neither.
+                if ends && self.newlines + 1 == self.end {
+                    self.scanner.push(&piece[..piece.len() - 1]);
+                } else {
+                    self.scanner.push(piece);
+                }
+            }
+            self.newlines += usize::from(ends);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

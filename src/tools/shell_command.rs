@@ -1,0 +1,265 @@
+//! Runs one shell command for whoever wants it run: the model through the
+//! `bash` tool, or the user with `!` and over RPC, whose output is made fit for
+//! a screen.
+
+use std::path::Path;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use regex::Regex;
+use serde::Serialize;
+use tokio::process::Command;
+use tokio_util::sync::CancellationToken;
+
+use super::lossy::LossyDecoder;
+use super::output::CommandOutput;
+use super::process::{Ended, GroupProcess, ProcessEvent};
+use super::shell::ShellOptions;
+use super::tool::ToolError;
+
+/// What RPC's `bash` answers, and what is stored of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UserCommandResult {
+    pub output: String,
+    /// Not there when the command was cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    pub cancelled: bool,
+    pub truncated: bool,
+    /// The whole output, when it was long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full_output_path: Option<String>,
+}
+
+/// Runs a command of the user's. `on_output` gets the cleaned text as it comes.
+pub async fn run_user_command(
+    command: &str,
+    cwd: &Path,
+    options: &ShellOptions,
+    cancel: CancellationToken,
+    on_output: &(dyn Fn(&str) + Send + Sync),
+) -> Result<UserCommandResult, ToolError> {
+    let mut output = CommandOutput::default();
+    let mut cleaner = Cleaner::default();
+    let mut ended = Ended::Aborted;
+    if !cancel.is_cancelled() {
+        let mut process = start(command, cwd, options, None, cancel)?;
+        loop {
+            match process.next().await.map_err(lost)? {
+                ProcessEvent::Output(bytes) => {
+                    let text = cleaner.push(bytes);
+                    if !text.is_empty() {
+                        on_output(&text);
+                        output.push(text.as_bytes()).await;
+                    }
+                }
+                ProcessEvent::Ended(how) => {
+                    ended = how;
+                    break;
+                }
+            }
+        }
+    }
+    let rest = cleaner.finish();
+    if !rest.is_empty() {
+        on_output(&rest);
+        output.push(rest.as_bytes()).await;
+    }
+    let shown = output.finish().await;
+    Ok(UserCommandResult {
+        output: shown.content,
+        exit_code: match ended {
+            Ended::Exited(code) => Some(code),
+            Ended::TimedOut | Ended::Aborted => None,
+        },
+        cancelled: ended == Ended::Aborted,
+        truncated: shown.truncated,
+        full_output_path: output.log_path().map(|path| path.display().to_string()),
+    })
+}
+
+pub(crate) fn start(
+    command: &str,
+    cwd: &Path,
+    options: &ShellOptions,
+    time_limit: Option<Duration>,
+    cancel: CancellationToken,
+) -> Result<GroupProcess, ToolError> {
+    let shell = options.program()?;
+    if !cwd.is_dir() {
+        return Err(ToolError::new(format!(
+            "Working directory does not exist: {}\nCannot execute bash commands.",
+            cwd.display()
+        )));
+    }
+    let mut process = Command::new(&shell);
+    process
+        .arg("-c")
+        .arg(options.script(command))
+        .current_dir(cwd);
+    if let Some(path) = options.search_path() {
+        process.env("PATH", path);
+    }
+    GroupProcess::spawn(process, time_limit, cancel).map_err(|error| {
+        ToolError::new(format!(
+            "Cannot run the command with the shell {}: {error}",
+            shell.display()
+        ))
+    })
+}
+
+pub(crate) fn lost(error: std::io::Error) -> ToolError {
+    ToolError::new(format!("Lost contact with the command: {error}"))
+}
+
+/// Makes text of bytes, without escape sequences, carriage returns and signs
+/// that would disturb a terminal.
+#[derive(Default)]
+struct Cleaner {
+    decoder: LossyDecoder,
+    /// What looks like the start of an escape sequence.
+    pending: String,
+}
+
+impl Cleaner {
+    /// A sequence that is longer than this is none.
+    const MAX_PENDING: usize = 1024;
+
+    fn push(&mut self, bytes: &[u8]) -> String {
+        let mut text = std::mem::take(&mut self.pending);
+        self.decoder.push(bytes, &mut text);
+        let mut text = ANSI.replace_all(&text, "").into_owned();
+        if let Some(start) = text.find(['\u{1b}', '\u{9b}', '\u{9d}'])
+            && text.len() - start <= Self::MAX_PENDING
+        {
+            self.pending = text.split_off(start);
+        }
+        clean(&text)
+    }
+
+    fn finish(&mut self) -> String {
+        let mut text = std::mem::take(&mut self.pending);
+        self.decoder.finish(&mut text);
+        clean(&text)
+    }
+}
+
+/// The palette of the Linux console, which has no terminator; then ECMA-48:
+/// control strings such as a window title, up to their terminator; control
+/// sequences; short escapes.
+static ANSI: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"\x1b\](?:P[0-9A-Fa-f]{7}|R)(?:\x07|\x1b\\|\u{9c})?",
+        r"|(?:\x1b\]|\u{9d})[^\x07\x18\x1a\x1b\u{80}-\u{9f}]*(?:\x07|\x1b\\|\u{9c})",
+        r"|(?:\x1b[PX^_k]|[\u{90}\u{98}\u{9e}\u{9f}])[^\x18\x1a\x1b\u{80}-\u{9f}]*(?:\x1b\\|\u{9c})",
+        r"|(?:\x1b\[|\u{9b})[0-?]*[ -/]*[@-~]",
+        r"|\x1b(?:[ -/]+[0-~]|[0-9A-PR-TZcf-oq-uy=><~|}])",
+    ))
+    .expect("a constant pattern")
+});
+
+fn clean(text: &str) -> String {
+    ANSI.replace_all(text, "")
+        .chars()
+        .filter(|sign| match sign {
+            '\t' | '\n' => true,
+            '\0'..='\u{1f}' | '\u{fff9}'..='\u{fffb}' => false,
+            _ => true,
+        })
+        .collect()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+
+    async fn run(command: &str) -> UserCommandResult {
+        let options = ShellOptions::default();
+        let cancel = CancellationToken::new();
+        run_user_command(command, Path::new("/"), &options, cancel, &|_| {})
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn output_is_fit_for_a_screen() {
+        let command = r"printf '\033[1;31mred\033[0m\r\n\033]0;title\007a\tb\000\007\n'; exit 3";
+        assert_eq!(
+            run(command).await,
+            UserCommandResult {
+                output: "red\na\tb\n".to_owned(),
+                exit_code: Some(3),
+                cancelled: false,
+                truncated: false,
+                full_output_path: None,
+            }
+        );
+    }
+
+    #[tokio::test]
+    async fn long_output_is_cut_and_saved_whole() {
+        let result = run("seq 1 30000").await;
+        let path = result.full_output_path.unwrap();
+        let whole = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(whole.lines().count(), 30000);
+        assert_eq!(result.output.lines().count(), 1999);
+        assert!(result.truncated && whole.ends_with(&result.output));
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_command_keeps_what_it_said() {
+        let cancel = CancellationToken::new();
+        let seen = Mutex::new(String::new());
+        let on_output = |text: &str| {
+            seen.lock().push_str(text);
+            cancel.cancel();
+        };
+        let result = run_user_command(
+            "echo hello; sleep 60",
+            Path::new("/"),
+            &ShellOptions::default(),
+            cancel.clone(),
+            &on_output,
+        )
+        .await
+        .unwrap();
+        assert_eq!(
+            serde_json::to_value(result).unwrap(),
+            serde_json::json!({"output": "hello\n", "cancelled": true, "truncated": false})
+        );
+        assert_eq!(*seen.lock(), "hello\n");
+    }
+
+    #[test]
+    fn sequences_cut_between_two_reads_vanish_too() {
+        let bytes = "a\u{1b}[1;31mb\u{1b}]0;t\u{1b}\\c\u{1b}7d".as_bytes();
+        for cut in 0..=bytes.len() {
+            let mut cleaner = Cleaner::default();
+            let mut text = cleaner.push(&bytes[..cut]);
+            text += &cleaner.push(&bytes[cut..]);
+            text += &cleaner.finish();
+            assert_eq!(text, "abcd", "cut at {cut}");
+        }
+    }
+
+    #[tokio::test]
+    async fn no_working_directory() {
+        let result = run_user_command(
+            "true",
+            Path::new("/no/such/place"),
+            &ShellOptions::default(),
+            CancellationToken::new(),
+            &|_| {},
+        )
+        .await;
+        assert_eq!(
+            result,
+            Err(ToolError::new(
+                "Working directory does not exist: /no/such/place\nCannot execute bash commands."
+            ))
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! What a tool is, whoever brings it: built in, or registered by an extension.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::ai::message::ContentBlock;
+use crate::ai::stream::ToolSpec;
+
+/// What a tool call brought: content for the model, details for people.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolOutput {
+    pub content: Vec<ContentBlock>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+}
+
+impl ToolOutput {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            content: vec![ContentBlock::text(text)],
+            details: None,
+        }
+    }
+}
+
+/// Why a call failed, in the words the model is told.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{0}")]
+pub struct ToolError(pub String);
+
+impl ToolError {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// What every file tool answers when it was aborted.
+    pub fn aborted() -> Self {
+        Self::new("Operation aborted")
+    }
+}
+
+/// Whether calls of the same batch may run beside each other. One sequential
+/// tool makes its whole batch sequential.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExecutionMode {
+    #[default]
+    Parallel,
+    Sequential,
+}
+
+/// Receives partial results while a call runs. Each replaces the one before, so
+/// that an implementation may skip some when the reader is slow.
+pub type UpdateSink = Arc<dyn Fn(ToolOutput) + Send + Sync>;
+
+/// One call.
+pub struct ToolInvocation {
+    /// The provider's id of the call.
+    pub id: String,
+    /// Already validated against the schema, then possibly changed by
+    /// `tool_call` handlers.
+    pub args: Value,
+    pub cancel: CancellationToken,
+    pub updates: UpdateSink,
+}
+
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// Name, description and argument schema, as sent to the model.
+    fn spec(&self) -> &ToolSpec;
+
+    /// For people.
+    fn label(&self) -> &str {
+        &self.spec().name
+    }
+
+    /// One line for the tool list of the system prompt; without it the tool is
+    /// not listed there.
+    fn prompt_snippet(&self) -> Option<&str> {
+        None
+    }
+
+    /// Bullets for the guidelines of the system prompt while the tool is active.
+    fn prompt_guidelines(&self) -> &[String] {
+        &[]
+    }
+
+    fn execution_mode(&self) -> ExecutionMode {
+        ExecutionMode::Parallel
+    }
+
+    /// Mends what models often get wrong, before validation.
+    async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
+        Ok(args)
+    }
+
+    /// Must end soon after `cancel` fires.
+    async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError>;
+}

@@ -1,0 +1,349 @@
+//! What extensions expect of the world they run in.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, Reference, Rpc, prompt};
+
+/// An agent whose one extension is a folder with these files.
+async fn with_files(files: &[(&str, &str)]) -> (Home, Rpc) {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    for (name, source) in files {
+        home.extension(&format!("ext/{name}"), source);
+    }
+    let rpc = home.rpc(&[]);
+    (home, rpc)
+}
+
+/// An extension with the command `/go`, which notifies what its body returns.
+fn go(head: &str, body: &str) -> String {
+    format!(
+        r#"{head}
+        export default (pi) => pi.registerCommand("go", {{ handler: async (args, ctx) => {{
+            const answer = await (async () => {{ {body} }})();
+            ctx.ui.notify(String(answer));
+        }} }});"#
+    )
+}
+
+/// Waits for an `extension_error` that says this.
+async fn complains(rpc: &mut Rpc, text: &str) -> Value {
+    let what = format!("an extension_error with {text:?}");
+    let matches = |line: &Value| {
+        line["type"] == "extension_error"
+            && line["error"].as_str().is_some_and(|e| e.contains(text))
+    };
+    rpc.wait(&what, matches).await
+}
+
+#[tokio::test]
+async fn modules_are_found_as_people_write_them() {
+    let index = go(
+        r#"import { greet, Mood } from "./helper";
+        import { whole } from "./folder";
+        import { renamed } from "./other.js";
+        import data from "./data.json";
+        import { readFileSync } from "fs";
+        import type { ExtensionAPI } from "@mariozechner/pi-coding-agent";"#,
+        r#"const legacy = require("./legacy.cjs");
+        const read = readFileSync(__dirname + "/data.json", "utf8").length > 0;
+        return [greet("a"), Mood.Good, whole, renamed, data.name, legacy.old, read].join(" ");"#,
+    );
+    let (_home, mut rpc) = with_files(&[
+        ("index.ts", &index),
+        (
+            "helper.ts",
+            "export enum Mood { Bad, Good }\nexport const greet = (who: string) => `hi ${who}`;",
+        ),
+        (
+            "folder/index.ts",
+            "import { part } from './part';\nexport const whole: string = `whole ${part}`;",
+        ),
+        ("folder/part.ts", "export const part = 'part';"),
+        ("other.ts", "export const renamed = 'other';"),
+        ("data.json", r#"{"name": "json"}"#),
+        ("legacy.cjs", "exports.old = 'cjs';"),
+    ])
+    .await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("hi a 1 whole part other json cjs true").await;
+}
+
+#[tokio::test]
+async fn modules_may_import_each_other() {
+    let index = go(r#"import { name } from "./left";"#, "return name();");
+    let (_home, mut rpc) = with_files(&[
+        ("index.ts", &index),
+        ("left.ts", "import { end } from './right';\nexport const mine = 'left';\nexport const name = () => end();"),
+        ("right.ts", "import { mine } from './left';\nexport const end = () => `${mine} and right`;"),
+    ])
+    .await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("left and right").await;
+}
+
+#[tokio::test]
+async fn packages_lie_beside_the_extension_or_above() {
+    let index = go(
+        "import esm from 'esm-package';\nimport { named } from 'cjs-package/sub';",
+        "return `${esm} ${named}`;",
+    );
+    let (_home, mut rpc) = with_files(&[
+        ("index.ts", &index),
+        (
+            "node_modules/esm-package/package.json",
+            r#"{"type": "module", "exports": "./main.js"}"#,
+        ),
+        ("node_modules/esm-package/main.js", "export default 'esm';"),
+        (
+            "../node_modules/cjs-package/package.json",
+            r#"{"name": "cjs-package"}"#,
+        ),
+        (
+            "../node_modules/cjs-package/sub.js",
+            "module.exports = { named: 'cjs' };",
+        ),
+    ])
+    .await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("esm cjs").await;
+}
+
+#[tokio::test]
+async fn this_binary_is_found_and_workers_say_that_they_are_not_there() {
+    let index = go(
+        r#"import { execFileSync } from "node:child_process";
+        import { Worker } from "node:worker_threads";"#,
+        r#"if (args === "version") return execFileSync(process.execPath, ["--version"], { encoding: "utf8" }).trim();
+        try {
+            new Worker(new URL("file:///nowhere/worker.mjs"));
+            return "started";
+        } catch (error) {
+            return /Worker/.test(error.message) ? "refused" : error.message;
+        }"#,
+    );
+    let (_home, mut rpc) = with_files(&[("index.ts", &index)]).await;
+    for (way, result) in [
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("worker", "refused"),
+    ] {
+        rpc.ok(prompt(&format!("/go {way}"))).await;
+        rpc.notified(result).await;
+    }
+}
+
+/// One that the original depends on, built with napi-rs.
+#[tokio::test]
+async fn native_addons_load() {
+    let addon = Reference::install().addon();
+    let index = go(
+        r#"import { createRequire } from "node:module";"#,
+        &format!(
+            "const addon = createRequire(import.meta.url)({addon:?});
+            return typeof addon.getText;"
+        ),
+    );
+    let (_home, mut rpc) = with_files(&[("index.ts", &index)]).await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("function").await;
+}
+
+#[tokio::test]
+async fn commands_are_run_without_a_shell() {
+    let exec = r#"JSON.stringify(await pi.exec("sh", ["-c", "echo out; echo err >&2; exit 3"]))"#;
+    let index = go("", &format!("return {exec};"));
+    let (_home, mut rpc) = with_files(&[("index.ts", &index)]).await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified(r#"{"stdout":"out\n","stderr":"err\n","code":3,"killed":false}"#)
+        .await;
+}
+
+#[tokio::test]
+async fn errors_name_file_line_and_column() {
+    let index = "interface Gone {\n  nothing: string;\n}\nexport default (pi: any) => pi.registerCommand('go', {\n  handler: async () => { throw new Error('over here'); },\n});";
+    let (_home, mut rpc) = with_files(&[("index.ts", index)]).await;
+    rpc.ok(prompt("/go")).await;
+    let error = complains(&mut rpc, "over here").await;
+    let text = error.to_string();
+    assert!(text.contains("ext/index.ts:5:"), "{text}");
+}
+
+#[tokio::test]
+async fn modules_have_their_new_names_too() {
+    let index = go(
+        r#"import { Type } from "typebox";
+        import { Type as OldType } from "@sinclair/typebox";
+        import { StringEnum } from "@earendil-works/pi-ai";
+        import { defineTool } from "@earendil-works/pi-coding-agent";"#,
+        r#"return [Type.String().type, OldType.Number().type, StringEnum(["a"]).enum, typeof defineTool].join(" ");"#,
+    );
+    let (_home, mut rpc) = with_files(&[("index.ts", &index)]).await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("string number a function").await;
+}
+
+#[tokio::test]
+async fn a_name_we_do_not_have_throws_when_it_is_used() {
+    let index = go(
+        r#"import { noSuchThing } from "@mariozechner/pi-coding-agent";"#,
+        "return noSuchThing();",
+    );
+    let (_home, mut rpc) = with_files(&[("index.ts", &index)]).await;
+    rpc.ok(prompt("/go")).await;
+    complains(&mut rpc, "noSuchThing").await;
+}
+
+#[tokio::test]
+async fn an_event_we_do_not_have_is_named() {
+    let index = "export default (pi) => pi.on('no_such_event', () => {});";
+    let (_home, mut rpc) = with_files(&[("index.ts", index)]).await;
+    complains(&mut rpc, "no_such_event").await;
+}
+
+#[tokio::test]
+async fn extensions_hear_each_other() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let listens = r#"export default (pi) => { let ui;
+        pi.on("session_start", (event, ctx) => { ui = ctx.ui; });
+        pi.events.on("news", (text) => ui.notify(`heard ${text}`)); };"#;
+    home.extension("listens.ts", listens);
+    home.extension(
+        "speaks.ts",
+        &go("", "pi.events.emit('news', args); return 'said';"),
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/go it works")).await;
+    rpc.notified("heard it works").await;
+}
+
+#[tokio::test]
+async fn flags_come_from_the_command_line() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let source = r#"export default (pi) => {
+        pi.registerFlag("plan", { type: "boolean", default: false });
+        pi.registerFlag("tone", { type: "string", default: "calm" });
+        pi.on("session_start", (event, ctx) => ctx.ui.notify(`${pi.getFlag("plan")} ${pi.getFlag("tone")}`));
+    };"#;
+    home.extension("flags.ts", source);
+    for (arguments, notice) in [
+        (&[][..], "false calm"),
+        (&["--tone=loud", "--plan"], "true loud"),
+    ] {
+        let mut rpc = home.rpc(arguments);
+        rpc.notified(notice).await;
+        rpc.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_reload_that_fails_keeps_the_old() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("changing.ts", &go("", "return 'old';"));
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("old").await;
+    home.extension("changing.ts", "export default (pi) => {\n  const x = ;\n};");
+    rpc.ask(json!({"type": "reload"})).await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("old").await;
+    let lines = rpc.raw_lines();
+    let shown = lines.iter().any(|line| line.contains("changing.ts:2"));
+    assert!(shown, "the reason is shown: {lines:?}");
+    home.extension("changing.ts", &go("", "return 'new';"));
+    rpc.ok(json!({"type": "reload"})).await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("new").await;
+}
+
+#[tokio::test]
+async fn a_tools_context_has_the_tools_own_signal() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "tool.ts",
+        r#"export default (pi) => pi.registerTool({ name: "probe", label: "p", description: "d",
+            parameters: { type: "object", properties: {} },
+            execute: async (id, params, signal, update, ctx) => ({
+                content: [{ type: "text", text: "same: " + (ctx.signal === signal) }],
+            }) });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::tool("probe", json!({})));
+    server.push(Answer::text("Done."));
+    rpc.ok(prompt("go")).await;
+    let end = rpc.event("tool_execution_end").await;
+    assert_eq!(end["result"]["content"][0]["text"], "same: true");
+}
+
+#[tokio::test]
+async fn a_signal_first_seen_after_the_abort_is_aborted() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "late.ts",
+        r#"export default (pi) => pi.on("agent_end", (event, ctx) =>
+            ctx.ui.notify("aborted " + ctx.signal?.aborted));"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::tool("bash", json!({"command": "sleep 20"})));
+    rpc.ok(prompt("go")).await;
+    rpc.event("tool_execution_start").await;
+    rpc.ok(json!({"type": "abort"})).await;
+    rpc.notified("aborted true").await;
+}
+
+#[tokio::test]
+async fn a_session_in_memory_has_no_file() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "memory.ts",
+        &go(
+            "",
+            "const s = ctx.sessionManager; return `${s.getSessionFile()} ${s.isPersisted()}`;",
+        ),
+    );
+    let mut rpc = home.rpc(&["--no-session"]);
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("undefined false").await;
+}
+
+#[tokio::test]
+async fn a_notification_that_is_no_text_is_complained_about() {
+    let index = go("", "ctx.ui.notify(123); return 'sent';");
+    let (_home, mut rpc) = with_files(&[("index.ts", &index)]).await;
+    rpc.ok(prompt("/go")).await;
+    let error = complains(&mut rpc, "TypeError: ctx.ui.notify: ").await;
+    assert_eq!(error["event"], "ctx.ui.notify");
+}
+
+#[tokio::test]
+async fn events_of_two_runs_keep_their_own_signals() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "signals.ts",
+        r#"export default (pi) => {
+            let release;
+            const gate = new Promise((resolve) => { release = resolve; });
+            pi.on("agent_start", () => gate);
+            pi.on("agent_end", (event, ctx) => ctx.ui.notify("aborted " + ctx.signal?.aborted));
+            pi.registerCommand("release", { handler: async () => release() });
+        };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::text("One."));
+    rpc.run("go").await;
+    server.push(Answer::tool("bash", json!({"command": "sleep 20"})));
+    rpc.ok(prompt("go")).await;
+    rpc.event("tool_execution_start").await;
+    rpc.ok(json!({"type": "abort"})).await;
+    rpc.event("agent_end").await;
+    rpc.ok(prompt("/release")).await;
+    rpc.notified("aborted false").await;
+    rpc.notified("aborted true").await;
+}

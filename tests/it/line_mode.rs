@@ -1,0 +1,398 @@
+//! The line mode, at a terminal of its own: what a user types, and what they see.
+
+use std::io::{Read, Write};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use regex::Regex;
+
+use crate::support::{Home, PATIENCE};
+
+const ESCAPE: &str = "\x1b";
+const CONTROL_C: &str = "\x03";
+const CONTROL_D: &str = "\x04";
+
+const ASK: &str = r#"export default function (pi) {
+  pi.registerCommand("ask", {
+    description: "asks",
+    getArgumentCompletions: (prefix) => [{ value: "colour", label: "colour" }],
+    handler: async (args, ctx) => {
+      const picked = await ctx.ui.select("Which one?", ["red", "green", "blue"]);
+      const sure = await ctx.ui.confirm("Sure?", "It is only a colour.");
+      ctx.ui.notify(`picked ${picked} ${sure} ${args}`);
+    },
+  });
+  pi.registerCommand("note", {
+    handler: async (_args, ctx) => {
+      const text = await ctx.ui.editor("Edit", "one");
+      ctx.ui.notify(JSON.stringify(text));
+    },
+  });
+  pi.registerCommand("impatient", {
+    handler: async (_args, ctx) => {
+      const signal = AbortSignal.timeout(300);
+      const sure = await ctx.ui.confirm("Quick?", "", { signal });
+      ctx.ui.notify(`went on: ${sure}`);
+      await ctx.ui.confirm("Slow?", "", { timeout: 300 });
+      ctx.ui.notify("and on");
+    },
+  });
+  pi.registerCommand("hang", { handler: () => new Promise(() => {}) });
+}
+"#;
+
+struct Terminal {
+    child: Box<dyn Child + Send + Sync>,
+    master: Box<dyn MasterPty + Send>,
+    keys: Arc<Mutex<Box<dyn Write + Send>>>,
+    printed: Receiver<Vec<u8>>,
+    /// Everything that was printed.
+    raw: Vec<u8>,
+    /// How much of it, without escape sequences, was looked at.
+    seen: usize,
+}
+
+impl Terminal {
+    fn start(home: &Home, term: &str) -> Self {
+        let pair = native_pty_system()
+            .openpty(PtySize {
+                rows: 40,
+                cols: 100,
+                ..PtySize::default()
+            })
+            .unwrap();
+        let environment = home.command("pi");
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_pi"));
+        command.env_clear();
+        for (name, value) in environment.as_std().get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        command.env("TERM", term);
+        command.cwd(home.cwd());
+        command.args(["--provider", "demo", "--model", "demo"]);
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let keys = Arc::new(Mutex::new(pair.master.take_writer().unwrap()));
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let (print, printed) = mpsc::channel();
+        let answers = keys.clone();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // The end of a terminal is an error on Linux.
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                let bytes = buffer[..count].to_vec();
+                // The line editor asks where the cursor is.
+                if bytes.windows(4).any(|four| four == b"\x1b[6n") {
+                    answers.lock().write_all(b"\x1b[1;1R").unwrap();
+                }
+                if print.send(bytes).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut terminal = Self {
+            child,
+            master: pair.master,
+            keys,
+            printed,
+            raw: Vec::new(),
+            seen: 0,
+        };
+        terminal.see("/help lists the commands.");
+        terminal.see("> ");
+        terminal
+    }
+
+    fn text(&self) -> String {
+        static SEQUENCE: LazyLock<Regex> = LazyLock::new(|| {
+            Regex::new(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[78]|\r").unwrap()
+        });
+        let text = String::from_utf8_lossy(&self.raw);
+        SEQUENCE.replace_all(&text, "").into_owned()
+    }
+
+    /// Waits until this is printed, after what was seen before; returns what came
+    /// in between.
+    fn see(&mut self, wanted: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let text = self.text();
+            let new = text.get(self.seen..).unwrap_or_default();
+            if let Some(at) = new.find(wanted) {
+                self.seen += at + wanted.len();
+                return new[..at].to_string();
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.printed.recv_timeout(left) {
+                Ok(bytes) => self.raw.extend(bytes),
+                Err(error) => panic!("{wanted:?} was never printed ({error}):\n{text}"),
+            }
+        }
+    }
+
+    fn keys(&mut self, keys: &str) {
+        self.keys.lock().write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn line(&mut self, text: &str) {
+        self.keys(&format!("{text}\r"));
+    }
+
+    /// Whether keys come one by one and are not shown.
+    fn is_raw(&self) -> bool {
+        const ICANON_AND_ECHO: u32 = 0o12;
+        let settings = self.master.get_termios().expect("a Unix terminal");
+        settings.local_flags.bits() & ICANON_AND_ECHO != ICANON_AND_ECHO
+    }
+
+    /// Waits for the end, which leaves the terminal as it was; returns the exit
+    /// code.
+    fn end(mut self) -> u32 {
+        let before = self.raw.len();
+        while let Ok(bytes) = self.printed.recv_timeout(PATIENCE) {
+            self.raw.extend(bytes);
+        }
+        let status = self.child.wait().unwrap();
+        let last = String::from_utf8_lossy(&self.raw[before..]).into_owned();
+        assert!(!last.contains("panicked"), "{last}");
+        assert!(!self.is_raw());
+        status.exit_code()
+    }
+}
+
+fn home() -> Home {
+    let home = Home::bare();
+    home.file("violets.txt", "violets are blue\n");
+    home.extension("ask.ts", ASK);
+    home
+}
+
+/// A home and a terminal that draws, or one that does not.
+fn set_up(term: &str) -> (Home, Terminal) {
+    let home = home();
+    let terminal = Terminal::start(&home, term);
+    (home, terminal)
+}
+
+#[tokio::test]
+async fn prompts_tools_and_the_end() {
+    let (home, mut terminal) = set_up("xterm");
+    assert!(terminal.is_raw());
+    terminal.line("read violets.txt");
+    terminal.see("* read: ");
+    terminal.see("ok (");
+    terminal.see("violets are blue");
+    terminal.see("> ");
+    terminal.line("/session");
+    let told = terminal.see("Cost: $0");
+    assert!(told.contains("1 tool call"), "{told}");
+    terminal.see("> ");
+    terminal.line("!echo $((6*7))");
+    terminal.see("\n42\n");
+    terminal.see("> ");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
+    let history = std::fs::read_to_string(home.agent_dir().join("history")).unwrap();
+    assert_eq!(
+        history,
+        "read violets.txt\n/session\n!echo $((6*7))\n/quit\n"
+    );
+}
+
+#[tokio::test]
+async fn dialogs_are_questions() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.line("/ask now");
+    let asked = terminal.see("1-3> ");
+    assert!(
+        asked.contains("? Which one?\n  1. red\n  2. green\n  3. blue\n"),
+        "{asked}"
+    );
+    terminal.line("7");
+    terminal.see("Type a number from 1 to 3");
+    terminal.see("1-3> ");
+    terminal.line("2");
+    terminal.see("? Sure?\nIt is only a colour.\n");
+    terminal.see("y/n> ");
+    terminal.line("y");
+    terminal.see("picked green true now\n");
+    terminal.see("> ");
+    terminal.line("/ask");
+    terminal.see("1-3> ");
+    terminal.keys(ESCAPE);
+    terminal.see("(cancelled)");
+    terminal.see("y/n> ");
+    terminal.keys(CONTROL_C);
+    terminal.see("picked undefined false");
+    terminal.see("> ");
+    terminal.line("/note");
+    terminal.see("text> ");
+    terminal.keys("!\r\r");
+    terminal.see("\"one!\"\n");
+}
+
+#[tokio::test]
+async fn extensions_need_not_wait_for_an_answer() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.line("/impatient");
+    terminal.see("? Quick?\n");
+    terminal.see("went on: false\n");
+    terminal.see("y/n> ");
+    terminal.line("y");
+    terminal.see("(nobody waits for this answer any more)\n");
+    terminal.see("? Slow?\n(1 s to answer)\n");
+    // Two clocks run, of the extension's question and of its dialog.
+    let before = terminal.see("and on\n");
+    if !before.contains("(no answer in time)\n") {
+        terminal.see("(no answer in time)\n");
+    }
+    terminal.see("> ");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[tokio::test]
+async fn a_terminal_may_change_its_size() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.keys("read ");
+    terminal.see("read ");
+    let narrow = PtySize {
+        rows: 10,
+        cols: 30,
+        ..PtySize::default()
+    };
+    terminal.master.resize(narrow).unwrap();
+    terminal.line("violets.txt");
+    terminal.see("* read: ");
+    terminal.master.resize(PtySize::default()).unwrap();
+    terminal.see("violets are blue");
+    terminal.see("> ");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[tokio::test]
+async fn escape_ends_what_is_going_on() {
+    let (home, mut terminal) = set_up("xterm");
+    terminal.line("run sleep 300");
+    terminal.see("* bash: sleep 300 ... ");
+    terminal.keys(ESCAPE);
+    terminal.see("error: ");
+    terminal.see("Aborted.\n");
+    terminal.see("> ");
+    terminal.line("/hang");
+    terminal.see("\n");
+    terminal.keys(ESCAPE);
+    terminal.see("Aborted.");
+    terminal.see("> ");
+    home.extension(
+        "gate.ts",
+        r#"export default (pi) => pi.on("tool_call", (event, ctx) => {
+            ctx.ui.notify("gate hangs");
+            return new Promise(() => {});
+        });"#,
+    );
+    terminal.line("/reload");
+    terminal.see("Reloaded: 2 extensions: ");
+    terminal.see("> ");
+    terminal.line("list the files");
+    terminal.see("gate hangs");
+    terminal.keys(CONTROL_C);
+    terminal.see("Aborted.\n");
+    terminal.see("> ");
+    terminal.keys(CONTROL_C);
+    terminal.see("(Ctrl-C again or Ctrl-D quits)");
+    terminal.see("> ");
+    terminal.keys(CONTROL_D);
+    assert_eq!(terminal.end(), 0);
+}
+
+#[tokio::test]
+async fn a_message_typed_while_the_agent_works_is_queued() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.line("run sleep 3");
+    terminal.see("* bash: sleep 3 ... ");
+    terminal.line("read violets.txt");
+    terminal.see("(queued: the agent reads it after this turn)");
+    terminal.see("* bash: sleep 3 ... ok (");
+    terminal.see("> read violets.txt\n");
+    terminal.see("* read: ");
+    terminal.see("ok (");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[tokio::test]
+async fn reload_says_what_failed_and_where() {
+    let (home, mut terminal) = set_up("xterm");
+    terminal.line("/reload");
+    terminal.see("Reloaded: 1 extension: ask.ts.\n");
+    terminal.see("> ");
+    home.extension("ask.ts", "export default function (pi) {\n  pi.on(;;\n}\n");
+    terminal.line("/reload");
+    terminal.see("Not reloaded: the extensions from before stay. Failed: ask.ts (");
+    let why = terminal.see(")\n");
+    assert!(why.contains("extensions/ask.ts:2:"), "{why}");
+    terminal.see("> ");
+    terminal.line("/ask");
+    terminal.see("1-3> ");
+}
+
+#[tokio::test]
+async fn tab_completes_names_and_arguments() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.keys("/as\t");
+    terminal.see("/ask ");
+    terminal.keys("c\t");
+    terminal.see("colour");
+    terminal.keys("\r");
+    terminal.see("1-3> ");
+}
+
+#[tokio::test]
+async fn a_dumb_terminal_gets_plain_lines() {
+    let (_home, mut terminal) = set_up("dumb");
+    terminal.line("read violets.txt");
+    terminal.see("* read: ");
+    terminal.see("violets are blue");
+    terminal.see("> ");
+    terminal.line("/ask dumb");
+    terminal.see("1-3> ");
+    terminal.line("blue");
+    terminal.see("y/n> ");
+    terminal.line("n");
+    terminal.see("picked blue false dumb\n");
+    terminal.see("> ");
+    terminal.line("/note");
+    terminal.see("text> ");
+    terminal.line("two");
+    terminal.line("three");
+    terminal.line("");
+    terminal.see("\"two\\nthree\"\n");
+    terminal.see("> ");
+    terminal.line("run sleep 300");
+    terminal.see("* bash: sleep 300 ... ");
+    terminal.keys(CONTROL_C);
+    terminal.see("Aborted.\n");
+    terminal.see("> ");
+    let escape = terminal.raw.contains(&0x1b);
+    assert!(!escape, "{:?}", String::from_utf8_lossy(&terminal.raw));
+    terminal.keys(CONTROL_D);
+    assert_eq!(terminal.end(), 0);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_signal_ends_it_in_order() {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.line("run sleep 300");
+    terminal.see("* bash: sleep 300 ... ");
+    let pid = terminal.child.process_id().unwrap();
+    kill(Pid::from_raw(pid as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(terminal.end(), 143);
+}

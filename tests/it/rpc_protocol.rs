@@ -1,0 +1,227 @@
+//! The framing: what a line is, who gets an answer, how it ends.
+
+use model_server::{Answer, ModelServer};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::support::{Home, Rpc, pause, prompt, without};
+
+async fn idle() -> (ModelServer, Home, Rpc) {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let rpc = home.rpc(&[]);
+    (server, home, rpc)
+}
+
+fn get_state() -> Value {
+    json!({"type": "get_state"})
+}
+
+#[tokio::test]
+async fn a_response_has_its_members_in_order() {
+    let (_server, _home, mut rpc) = idle().await;
+    rpc.send(r#"{"type":"set_thinking_level","level":"low","id":"seven"}"#)
+        .await;
+    rpc.send(r#"{"type":"get_last_assistant_text"}"#).await;
+    rpc.ok(get_state()).await;
+    let mut lines = rpc.raw_lines();
+    lines.retain(|line| !line.contains("get_state"));
+    lines.sort();
+    assert_eq!(
+        lines,
+        [
+            r#"{"id":"seven","type":"response","command":"set_thinking_level","success":true}"#,
+            r#"{"type":"response","command":"get_last_assistant_text","success":true,"data":{}}"#,
+        ]
+    );
+}
+
+#[tokio::test]
+async fn nothing_a_client_sends_ends_the_process() {
+    let (_server, _home, mut rpc) = idle().await;
+    let lines = [
+        "",
+        "{",
+        "null",
+        "[]",
+        "7",
+        "true",
+        "\"x\"",
+        "{}",
+        r#"{"type":null}"#,
+        r#"{"type":5}"#,
+        r#"{"type":"prompt"}"#,
+        r#"{"type":"prompt","message":7}"#,
+        r#"{"type":"set_model"}"#,
+        r#"{"type":"bash"}"#,
+        r#"{"type":"switch_session","sessionPath":[]}"#,
+        "\u{1F980}",
+    ];
+    for line in lines {
+        let before = rpc.lines().len();
+        rpc.send(line).await;
+        let what = format!("an answer to {line:?}");
+        let answer = rpc.wait(&what, |line| line["type"] == "response").await;
+        assert_eq!(answer["success"], false, "{line:?} got {answer}");
+        assert!(answer["error"].is_string(), "{line:?} got {answer}");
+        assert_eq!(rpc.lines().len(), before + 1, "{line:?}");
+    }
+    rpc.send(r#"{"type":"extension_ui_response","id":"nobody asked","value":"x"}"#)
+        .await;
+    let before = rpc.lines().len();
+    rpc.ok(get_state()).await;
+    assert_eq!(rpc.lines().len(), before + 1, "a UI answer has no response");
+}
+
+#[tokio::test]
+async fn bytes_that_are_not_utf_8_are_a_bad_line() {
+    let (_server, _home, mut rpc) = idle().await;
+    rpc.write(b"\xff\xfe\xfd\n").await;
+    let answer = rpc.event("response").await;
+    assert_eq!(answer["command"], "parse");
+    rpc.ok(get_state()).await;
+}
+
+#[tokio::test]
+async fn a_bad_line_is_answered_as_parse() {
+    let (_server, _home, mut rpc) = idle().await;
+    for line in ["{\"type\": \"prompt\", ", ""] {
+        rpc.send(line).await;
+        let answer = rpc.event("response").await;
+        let error = answer["error"].as_str().unwrap();
+        assert!(error.starts_with("Failed to parse command: "), "{error}");
+        let expected = json!({"type": "response", "command": "parse", "success": false});
+        assert_eq!(without(&answer, &["error"]), expected);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_command_is_named() {
+    let (_server, _home, mut rpc) = idle().await;
+    rpc.send(r#"{"type":"fly_away"}"#).await;
+    let answer = rpc.event("response").await;
+    assert_eq!(
+        answer,
+        json!({"type": "response", "command": "fly_away", "success": false,
+            "error": "Unknown command: fly_away"})
+    );
+}
+
+#[tokio::test]
+async fn a_carriage_return_belongs_to_the_end_of_the_line() {
+    let (_server, _home, mut rpc) = idle().await;
+    rpc.write(b"{\"type\":\"get_state\",\"id\":\"dos\"}\r\n")
+        .await;
+    let answer = rpc.event("response").await;
+    assert_eq!(
+        (&answer["id"], &answer["success"]),
+        (&json!("dos"), &json!(true))
+    );
+}
+
+#[tokio::test]
+async fn only_line_feeds_end_a_line() {
+    let (_server, _home, mut rpc) = idle().await;
+    let id = "a\u{2028}b\u{2029}c\u{85}d";
+    rpc.send(&format!(r#"{{"type":"get_state","id":"{id}"}}"#))
+        .await;
+    let answer = rpc.event("response").await;
+    assert_eq!(
+        (&answer["id"], &answer["success"]),
+        (&json!(id), &json!(true))
+    );
+}
+
+#[tokio::test]
+async fn a_character_may_come_in_two_writes() {
+    let (_server, _home, mut rpc) = idle().await;
+    let line = "{\"type\":\"get_state\",\"id\":\"🦀\"}\n".as_bytes();
+    let middle = line.len() - 5;
+    rpc.write(&line[..middle]).await;
+    pause(50).await;
+    rpc.write(&line[middle..]).await;
+    assert_eq!(rpc.event("response").await["id"], "🦀");
+}
+
+#[tokio::test]
+async fn a_last_line_without_an_end_counts() {
+    let (_server, _home, mut rpc) = idle().await;
+    rpc.write(br#"{"type":"set_thinking_level","level":"low","id":"last"}"#)
+        .await;
+    rpc.close_stdin();
+    assert_eq!(rpc.event("response").await["id"], "last");
+    assert_eq!(rpc.end().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn closing_stdin_is_the_end() {
+    let (_server, _home, mut rpc) = idle().await;
+    rpc.ok(get_state()).await;
+    assert_eq!(rpc.close().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn closing_stdin_ends_a_run() {
+    let (server, _home, mut rpc) = idle().await;
+    server.push(Answer::stall());
+    rpc.ok(prompt("go")).await;
+    server.received(1).await;
+    assert_eq!(rpc.close().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn signals_have_their_exit_codes() {
+    for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
+        let (_server, _home, mut rpc) = idle().await;
+        rpc.ok(get_state()).await;
+        let process = i32::try_from(rpc.process_id()).unwrap();
+        kill(Pid::from_raw(process), signal).unwrap();
+        assert_eq!(rpc.end().await.code(), Some(code), "{signal}");
+    }
+}
+
+#[tokio::test]
+async fn sigterm_takes_running_commands_along() {
+    let (_server, home, mut rpc) = idle().await;
+    let command = "echo $$ > pid; sleep 300";
+    rpc.send(&json!({"type": "bash", "command": command}).to_string())
+        .await;
+    let file = home.cwd().join("pid");
+    let pid = loop {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        match text.trim().parse::<i32>() {
+            Ok(pid) => break pid,
+            Err(_) => pause(10).await,
+        }
+    };
+    let process = i32::try_from(rpc.process_id()).unwrap();
+    kill(Pid::from_raw(process), Signal::SIGTERM).unwrap();
+    assert_eq!(rpc.end().await.code(), Some(143));
+    gone(pid).await;
+}
+
+/// Waits until a process is not there any more, or only its entry.
+async fn gone(pid: i32) {
+    for _ in 0..500 {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        if status.is_empty() || status.contains(") Z ") {
+            return;
+        }
+        pause(10).await;
+    }
+    panic!("process {pid} is still there");
+}
+
+#[tokio::test]
+async fn commands_overtake_each_other() {
+    let (_server, _home, mut rpc) = idle().await;
+    rpc.ok(get_state()).await;
+    rpc.send(r#"{"type":"bash","command":"until [ -e go ]; do sleep 0.01; done","id":"slow"}"#)
+        .await;
+    rpc.ok(get_state()).await;
+    let answered = rpc.lines().iter().any(|line| line["id"] == "slow");
+    assert!(!answered, "it waits for the file");
+    rpc.ok(json!({"type": "bash", "command": "touch go"})).await;
+    rpc.wait("the slow one", |line| line["id"] == "slow").await;
+}

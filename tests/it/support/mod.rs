@@ -1,0 +1,52 @@
+//! The vocabulary of the tests.
+
+mod home;
+mod reference;
+mod rpc;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+pub use home::{Home, read_jsonl};
+pub use reference::{Reference, locked};
+pub use rpc::{Rpc, pause};
+
+/// How long a test waits for something that is bound to happen, on a slow
+/// machine that has other things to do as well.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The text blocks of a message or of a tool's result, joined.
+pub fn text_of(message: &Value) -> String {
+    match &message["content"] {
+        Value::String(text) => text.clone(),
+        content => blocks(content, "text"),
+    }
+}
+
+/// What the blocks of one type say, joined.
+pub fn blocks(content: &Value, kind: &str) -> String {
+    let blocks = content.as_array().into_iter().flatten();
+    blocks
+        .filter(|block| block["type"] == kind)
+        .filter_map(|block| block[kind].as_str())
+        .collect()
+}
+
+/// A command that sends a prompt.
+pub fn prompt(message: &str) -> Value {
+    json!({"type": "prompt", "message": message})
+}
+
+pub fn message_end(role: &str) -> impl Fn(&Value) -> bool {
+    move |event| event["type"] == "message_end" && event["message"]["role"] == role
+}
+
+/// The object without some of its members.
+pub fn without(value: &Value, members: &[&str]) -> Value {
+    let mut value = value.clone();
+    if let Some(object) = value.as_object_mut() {
+        object.retain(|name, _| !members.contains(&name.as_str()));
+    }
+    value
+}

@@ -1,0 +1,81 @@
+//! The original program, from npm, by name and version: its examples are what
+//! our users' extensions look like, and its sessions are what they have.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PACKAGE: &str = "@mariozechner/pi-coding-agent";
+const VERSION: &str = "0.67.68";
+
+pub struct Reference {
+    package: PathBuf,
+}
+
+impl Reference {
+    /// Once per machine; tests that come meanwhile wait.
+    pub fn install() -> Self {
+        let folder = cache_dir().join("pi-tests").join(VERSION);
+        fs::create_dir_all(&folder).unwrap();
+        let _lock = locked(&folder.join("lock"));
+        let complete = folder.join("complete");
+        if !complete.exists() {
+            fs::write(folder.join("package.json"), r#"{"private": true}"#).unwrap();
+            npm(&folder, &["install", &format!("{PACKAGE}@{VERSION}")]);
+            fs::write(complete, "").unwrap();
+        }
+        Self {
+            package: folder.join("node_modules").join(PACKAGE),
+        }
+    }
+
+    /// A file, or a folder with the packages it depends on.
+    pub fn example(&self, name: &str) -> PathBuf {
+        let path = self.package.join("examples/extensions").join(name);
+        if path.join("package.json").exists() {
+            let _lock = locked(&path.with_extension("lock"));
+            // What npm writes last.
+            if !path.join("node_modules/.package-lock.json").exists() {
+                npm(&path, &["install", "--omit=dev"]);
+            }
+        }
+        assert!(path.exists(), "{} is not there", path.display());
+        path
+    }
+
+    /// The folder of a package with a native addon.
+    pub fn addon(&self) -> PathBuf {
+        self.package.with_file_name("clipboard")
+    }
+
+    /// What `node` runs.
+    pub fn program(&self) -> PathBuf {
+        self.package.join("dist/cli.js")
+    }
+}
+
+/// Holds a lock between processes until it is dropped.
+pub fn locked(path: &Path) -> File {
+    let file = File::create(path).unwrap();
+    file.lock().unwrap();
+    file
+}
+
+fn npm(folder: &Path, arguments: &[&str]) {
+    let output = Command::new("npm")
+        .args(arguments)
+        .args(["--ignore-scripts", "--no-audit", "--no-fund"])
+        .current_dir(folder)
+        .output()
+        .expect("npm is installed (scripts/setup)");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "npm {arguments:?}: {said}");
+}
+
+fn cache_dir() -> PathBuf {
+    std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| Some(std::env::home_dir()?.join(".cache")))
+        .expect("a home folder")
+}

@@ -1,0 +1,271 @@
+//! A client of `pi --mode rpc`.
+
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::PATIENCE;
+
+/// Waiting for an event goes forward: what a wait has found, and everything
+/// before it, is behind the next wait. Responses are found by their id and do
+/// not count.
+pub struct Rpc {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    seen: Arc<Mutex<Vec<String>>>,
+    /// How many lines were seen; closed at the end of stdout.
+    progress: watch::Receiver<usize>,
+    stderr: Arc<Mutex<String>>,
+    position: usize,
+    ids: usize,
+}
+
+impl Rpc {
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().expect("the program starts");
+        let seen = Arc::default();
+        let (progress, receiver) = watch::channel(0);
+        let stdout = child.stdout.take().expect("it is piped");
+        tokio::spawn(read_lines(stdout, Arc::clone(&seen), progress));
+        let stderr: Arc<Mutex<String>> = Arc::default();
+        let mut errors = child.stderr.take().expect("it is piped");
+        let heard = Arc::clone(&stderr);
+        tokio::spawn(async move {
+            let mut chunk = [0; 4096];
+            while let Ok(count @ 1..) = errors.read(&mut chunk).await {
+                let text = String::from_utf8_lossy(&chunk[..count]);
+                heard.lock().unwrap().push_str(&text);
+            }
+        });
+        Self {
+            stdin: child.stdin.take(),
+            child,
+            seen,
+            progress: receiver,
+            stderr,
+            position: 0,
+            ids: 0,
+        }
+    }
+
+    /// Sends a command and gives the response.
+    pub async fn ask(&mut self, mut command: Value) -> Value {
+        self.ids += 1;
+        let id = format!("test-{}", self.ids);
+        command["id"] = json!(id);
+        let from = self.count();
+        self.send(&command.to_string()).await;
+        let (_, response) = self
+            .find(from, &format!("the response to {command}"), |line| {
+                line["type"] == "response" && line["id"] == id.as_str()
+            })
+            .await;
+        response
+    }
+
+    /// Sends a command, insists on success, gives the data.
+    pub async fn ok(&mut self, command: Value) -> Value {
+        let response = self.ask(command).await;
+        assert_eq!(response["success"], true, "{response}\n{}", self.report());
+        response["data"].clone()
+    }
+
+    /// Sends a command, insists on failure, gives the error.
+    pub async fn refused(&mut self, command: Value) -> String {
+        let response = self.ask(command).await;
+        assert_eq!(response["success"], false, "{response}\n{}", self.report());
+        response["error"]
+            .as_str()
+            .expect("an error text")
+            .to_owned()
+    }
+
+    /// Sends a line as it is.
+    pub async fn send(&mut self, line: &str) {
+        self.write(format!("{line}\n").as_bytes()).await;
+    }
+
+    pub async fn write(&mut self, bytes: &[u8]) {
+        let stdin = self.stdin.as_mut().expect("it is not closed yet");
+        let written = stdin.write_all(bytes).await;
+        if written.and(stdin.flush().await).is_err() {
+            panic!("pi does not read its stdin any more\n{}", self.report());
+        }
+    }
+
+    /// Waits for a line, which may have come already.
+    pub async fn wait(&mut self, what: &str, matches: impl Fn(&Value) -> bool) -> Value {
+        let (index, line) = self.find(self.position, what, matches).await;
+        self.position = index + 1;
+        line
+    }
+
+    pub async fn event(&mut self, kind: &str) -> Value {
+        self.wait(kind, |line| line["type"] == kind).await
+    }
+
+    /// Sends a prompt, waits until the agent is done, gives everything that
+    /// happened.
+    pub async fn run(&mut self, message: &str) -> Vec<Value> {
+        let from = self.count();
+        self.position = from;
+        self.ok(super::prompt(message)).await;
+        self.event("agent_end").await;
+        let lines = self.lines();
+        lines[from..self.position].to_vec()
+    }
+
+    /// The same, down to the text of the last answer.
+    pub async fn answer_to(&mut self, message: &str) -> String {
+        let events = self.run(message).await;
+        let mut ends = events
+            .iter()
+            .filter(|event| super::message_end("assistant")(event));
+        let last = ends.next_back().expect("an answer");
+        super::text_of(&last["message"])
+    }
+
+    /// Waits for a request of an extension to the user.
+    pub async fn ui(&mut self, method: &str) -> Value {
+        self.wait(&format!("the extension's {method}"), |line| {
+            line["type"] == "extension_ui_request" && line["method"] == method
+        })
+        .await
+    }
+
+    /// Waits until an extension tells the user this.
+    pub async fn notified(&mut self, text: &str) {
+        self.wait(&format!("the notification {text:?}"), |line| {
+            line["method"] == "notify" && line["message"] == text
+        })
+        .await;
+    }
+
+    /// Answers a question: `{"value": …}`, `{"confirmed": …}`, `{"cancelled": true}`.
+    pub async fn reply(&mut self, question: &Value, mut answer: Value) {
+        answer["type"] = json!("extension_ui_response");
+        answer["id"] = question["id"].clone();
+        self.send(&answer.to_string()).await;
+    }
+
+    pub fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Closes stdin and waits for the end.
+    pub async fn close(mut self) -> ExitStatus {
+        self.close_stdin();
+        self.end().await
+    }
+
+    /// Waits for the end, whoever brings it about.
+    pub async fn end(&mut self) -> ExitStatus {
+        match timeout(PATIENCE, self.child.wait()).await {
+            Ok(status) => status.unwrap(),
+            Err(_) => panic!("pi does not end\n{}", self.report()),
+        }
+    }
+
+    /// SIGKILL. Gives every line that came out before.
+    pub async fn kill(mut self) -> Vec<Value> {
+        self.child.kill().await.unwrap();
+        while self.progress.changed().await.is_ok() {}
+        self.lines()
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.child.id().expect("it runs")
+    }
+
+    /// What came out on stdout, all of it JSON.
+    pub fn lines(&self) -> Vec<Value> {
+        let seen = self.seen.lock().unwrap();
+        seen.iter().map(|line| self.parse(line)).collect()
+    }
+
+    /// The same, not parsed.
+    pub fn raw_lines(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    pub fn stderr(&self) -> String {
+        self.stderr.lock().unwrap().clone()
+    }
+
+    fn count(&self) -> usize {
+        self.seen.lock().unwrap().len()
+    }
+
+    fn parse(&self, line: &str) -> Value {
+        serde_json::from_str(line)
+            .unwrap_or_else(|error| panic!("stdout has a line that is not JSON ({error}): {line}"))
+    }
+
+    async fn find(
+        &mut self,
+        from: usize,
+        what: &str,
+        matches: impl Fn(&Value) -> bool,
+    ) -> (usize, Value) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let mut next = from;
+        loop {
+            let new: Vec<String> = self.seen.lock().unwrap()[next..].to_vec();
+            for line in new {
+                let line = self.parse(&line);
+                if matches(&line) {
+                    return (next, line);
+                }
+                next += 1;
+            }
+            match tokio::time::timeout_at(deadline, self.progress.changed()).await {
+                Ok(Ok(())) => {}
+                // Something may have come between the look and the end.
+                Ok(Err(_)) if self.count() > next => {}
+                Ok(Err(_)) => panic!("pi ended before {what} came\n{}", self.report()),
+                Err(_) => panic!("{what} did not come\n{}", self.report()),
+            }
+        }
+    }
+
+    /// Everything that was seen, for a person who has to understand a failure.
+    fn report(&self) -> String {
+        const WIDTH: usize = 400;
+        let seen = self.seen.lock().unwrap();
+        let shown = seen
+            .iter()
+            .filter(|line| !line.contains(r#""type":"message_update""#));
+        let mut report = String::from("--- stdout, updates left out\n");
+        for line in shown {
+            report.extend(line.chars().take(WIDTH));
+            report.push('\n');
+        }
+        report.push_str("--- stderr\n");
+        report.push_str(&self.stderr());
+        report
+    }
+}
+
+async fn read_lines(
+    stdout: ChildStdout,
+    seen: Arc<Mutex<Vec<String>>>,
+    progress: watch::Sender<usize>,
+) {
+    let mut lines = BufReader::new(stdout).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let mut seen = seen.lock().unwrap();
+        seen.push(line);
+        progress.send_replace(seen.len());
+    }
+}
+
+/// For things that happen when nothing is said about them.
+pub async fn pause(milliseconds: u64) {
+    tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+}

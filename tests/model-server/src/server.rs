@@ -1,0 +1,366 @@
+//! The server itself: takes requests, notes them, plays the next answer.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Frame as BodyFrame, Incoming};
+use hyper::{Request, Response, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::answer::{Answer, Ending, Kind};
+use crate::api::Api;
+use crate::render::{Frame, frames};
+
+/// The provider and the model that [`ModelServer::models_json`] describes.
+pub const PROVIDER: &str = "scripted";
+pub const MODEL: &str = "scripted-1";
+
+/// How long tests wait for something that is bound to happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Stops serving, and breaks all connections, when dropped.
+pub struct ModelServer {
+    address: SocketAddr,
+    state: Arc<State>,
+    accepting: tokio::task::JoinHandle<()>,
+}
+
+/// A request, as it came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Received {
+    pub api: Api,
+    pub path: String,
+    /// Names in lower case.
+    pub headers: BTreeMap<String, String>,
+    pub body: Value,
+}
+
+#[derive(Default)]
+struct State {
+    script: Mutex<Script>,
+    progress: watch::Sender<Progress>,
+}
+
+#[derive(Default)]
+struct Script {
+    answers: VecDeque<Answer>,
+    /// Comes when there are no more answers.
+    last: Option<Answer>,
+    received: Vec<Received>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    received: usize,
+    hung_up: usize,
+}
+
+impl ModelServer {
+    /// On a free port of 127.0.0.1.
+    pub async fn start() -> Self {
+        Self::start_on(0).await.expect("loopback has a free port")
+    }
+
+    pub async fn start_on(port: u16) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+        let address = listener.local_addr()?;
+        let state = Arc::new(State::default());
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&state)));
+        Ok(Self {
+            address,
+            state,
+            accepting,
+        })
+    }
+
+    /// Appends an answer to the script.
+    pub fn push(&self, answer: Answer) {
+        self.state.script().answers.push_back(answer);
+    }
+
+    /// The answer to every request that comes when the script is at its end.
+    /// Without it those are answered with status 400, which nobody retries.
+    pub fn repeat(&self, answer: Answer) {
+        self.state.script().last = Some(answer);
+    }
+
+    /// How many answers of the script nobody has asked for.
+    pub fn unasked(&self) -> usize {
+        self.state.script().answers.len()
+    }
+
+    /// What was received so far, in order.
+    pub fn requests(&self) -> Vec<Received> {
+        self.state.script().received.clone()
+    }
+
+    /// The newest request. Panics if there is none.
+    pub fn last_request(&self) -> Received {
+        let script = self.state.script();
+        script.received.last().expect("a request").clone()
+    }
+
+    /// Waits until so many requests have come in all, for as long as it takes.
+    pub async fn wait_until_received(&self, count: usize) {
+        let mut progress = self.state.progress.subscribe();
+        let reached = progress.wait_for(|now| now.received >= count).await;
+        reached.expect("the sender lives as long as the server");
+    }
+
+    /// The same for tests: panics if they do not come.
+    pub async fn received(&self, count: usize) {
+        self.wait_for("requests", |progress| progress.received >= count)
+            .await;
+    }
+
+    /// Waits until so many clients have gone away in the middle of an answer.
+    pub async fn hung_up(&self, count: usize) {
+        self.wait_for("clients that hung up", |progress| progress.hung_up >= count)
+            .await;
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A `models.json` with one provider ([`PROVIDER`]) and one model
+    /// ([`MODEL`]) that this server plays.
+    pub fn models_json(&self, api: Api) -> String {
+        let models = json!({"providers": {PROVIDER: {
+            "baseUrl": format!("{}{}", self.url(), api.base_path()),
+            "apiKey": "scripted-key",
+            "api": api.name(),
+            "models": [{
+                "id": MODEL,
+                "name": "Scripted 1",
+                "reasoning": true,
+                "input": ["text", "image"],
+                "contextWindow": 200_000,
+                "maxTokens": 32_000,
+                "cost": {"input": 1.0, "output": 2.0, "cacheRead": 0.1, "cacheWrite": 1.25},
+            }],
+        }}});
+        format!("{models:#}\n")
+    }
+
+    async fn wait_for(&self, what: &str, reached: impl Fn(&Progress) -> bool) {
+        let mut progress = self.state.progress.subscribe();
+        let waited = tokio::time::timeout(PATIENCE, progress.wait_for(|now| reached(now))).await;
+        if waited.is_err() {
+            let now = *self.state.progress.borrow();
+            panic!("the model server waited in vain for {what}: {now:?}");
+        }
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl State {
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().expect("nothing panics while it is held")
+    }
+
+    /// Notes a request and takes its answer; the number counts requests from 1.
+    fn next(&self, request: Received) -> (Option<Answer>, usize) {
+        let mut script = self.script();
+        script.received.push(request);
+        let number = script.received.len();
+        let answer = script.answers.pop_front().or_else(|| script.last.clone());
+        drop(script);
+        self.progress.send_modify(|now| now.received = number);
+        (answer, number)
+    }
+}
+
+async fn accept(listener: TcpListener, state: Arc<State>) {
+    // Dropped with this future, and with it every connection.
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok((socket, _)) = listener.accept().await else {
+            continue;
+        };
+        while connections.try_join_next().is_some() {}
+        let state = Arc::clone(&state);
+        connections.spawn(async move {
+            let service = hyper::service::service_fn(|request| {
+                let state = Arc::clone(&state);
+                async move { Ok::<_, Infallible>(respond(request, state).await) }
+            });
+            let connection = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(socket), service);
+            // Ends with an error whenever a test breaks off an answer.
+            let _ = connection.await;
+        });
+    }
+}
+
+type Body = StreamBody<BoxStream<'static, Result<BodyFrame<Bytes>, Broken>>>;
+
+/// Ends a body in a way that makes hyper close the connection.
+#[derive(Debug)]
+struct Broken;
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("cut as the script says")
+    }
+}
+
+impl std::error::Error for Broken {}
+
+async fn respond(request: Request<Incoming>, state: Arc<State>) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let path = head.uri.path().to_owned();
+    let Some(api) = Api::of_path(&path) else {
+        let message = format!("model-server: nothing is at {path}");
+        return plain(404, Api::OpenAiResponses.error_body(404, &message));
+    };
+    let Ok(body) = body.collect().await else {
+        return plain(400, api.error_body(400, "the request broke off"));
+    };
+    let body: Value = match serde_json::from_slice(&body.to_bytes()) {
+        Ok(body) => body,
+        Err(error) => return plain(400, api.error_body(400, &format!("not JSON: {error}"))),
+    };
+    let headers = head.headers.iter().map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        (name.as_str().to_owned(), value)
+    });
+    let headers: BTreeMap<_, _> = headers.collect();
+    if !headers.contains_key("x-api-key") && !headers.contains_key("authorization") {
+        return plain(401, api.error_body(401, "no key"));
+    }
+    if let Err(message) = api.check(&body) {
+        return plain(400, api.error_body(400, &message));
+    }
+    let model = body["model"].as_str().unwrap_or_default().to_owned();
+    let (answer, number) = state.next(Received {
+        api,
+        path,
+        headers,
+        body,
+    });
+    let Some(answer) = answer else {
+        return plain(400, api.error_body(400, "model-server: no answer is left"));
+    };
+    let mut response = match answer.kind {
+        Kind::Status {
+            status,
+            message,
+            body,
+        } => plain(
+            status,
+            body.unwrap_or_else(|| api.error_body(status, &message)),
+        ),
+        Kind::Raw(bytes) => event_stream(stream::iter([Ok(bytes)]).boxed()),
+        Kind::Stream(reply) => {
+            let frames = frames(api, &reply, number, &model);
+            let pieces = in_pieces(frames, answer.piece);
+            let guard = HangUp {
+                state,
+                finished: false,
+            };
+            event_stream(play(pieces, answer.delay, reply.ending, guard))
+        }
+    };
+    for (name, value) in answer.headers {
+        let name = header::HeaderName::try_from(name).expect("the script's header names are valid");
+        let value = header::HeaderValue::try_from(value).expect("… and their values");
+        response.headers_mut().insert(name, value);
+    }
+    response
+}
+
+/// Notices when a body is dropped before it came to its end.
+struct HangUp {
+    state: Arc<State>,
+    finished: bool,
+}
+
+impl Drop for HangUp {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.state.progress.send_modify(|now| now.hung_up += 1);
+        }
+    }
+}
+
+fn play(
+    pieces: Vec<(Bytes, bool)>,
+    delay: Duration,
+    ending: Ending,
+    guard: HangUp,
+) -> BoxStream<'static, Result<Bytes, Broken>> {
+    let state = (pieces.into_iter(), guard);
+    stream::unfold(state, move |(mut pieces, mut guard)| {
+        let ending = ending.clone();
+        async move {
+            if let Some((bytes, is_delta)) = pieces.next() {
+                if is_delta && !delay.is_zero() {
+                    tokio::time::sleep(delay).await;
+                }
+                return Some((Ok(bytes), (pieces, guard)));
+            }
+            match ending {
+                // A second time the stream is asked it has nothing left.
+                Ending::Cut(_) if !guard.finished => {
+                    guard.finished = true;
+                    // What was written before has to reach the client first.
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    Some((Err(Broken), (pieces, guard)))
+                }
+                Ending::Stall(_) => std::future::pending().await,
+                _ => {
+                    guard.finished = true;
+                    drop(guard);
+                    None
+                }
+            }
+        }
+    })
+    .boxed()
+}
+
+/// The bytes to send at a time, each with whether a delta begins in them.
+fn in_pieces(frames: Vec<Frame>, size: usize) -> Vec<(Bytes, bool)> {
+    if size == 0 {
+        let whole = |frame: Frame| (Bytes::from(frame.text), frame.is_delta);
+        return frames.into_iter().map(whole).collect();
+    }
+    let bytes: Vec<u8> = frames
+        .into_iter()
+        .flat_map(|frame| frame.text.into_bytes())
+        .collect();
+    let piece = |piece: &[u8]| (Bytes::copy_from_slice(piece), true);
+    bytes.chunks(size).map(piece).collect()
+}
+
+fn event_stream(body: BoxStream<'static, Result<Bytes, Broken>>) -> Response<Body> {
+    let body = StreamBody::new(body.map(|bytes| bytes.map(BodyFrame::data)).boxed());
+    let mut response = Response::new(body);
+    let kind = header::HeaderValue::from_static("text/event-stream");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+fn plain(status: u16, body: Value) -> Response<Body> {
+    let mut response = event_stream(stream::iter([Ok(Bytes::from(body.to_string()))]).boxed());
+    *response.status_mut() = StatusCode::from_u16(status).expect("the script's status is valid");
+    let kind = header::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
