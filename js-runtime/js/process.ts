@@ -10,6 +10,12 @@ type Bootstrap = (...args: unknown[]) => unknown;
 
 let bootstrap: Bootstrap | undefined;
 
+function script(mainModule: string | undefined): string | undefined {
+  // Worker threads have no main module, but a location.
+  const url = mainModule ?? (globalThis as any).location?.href;
+  return url?.startsWith("file:") ? decodeURIComponent(new URL(url).pathname) : undefined;
+}
+
 function bootstrapWithScript(this: unknown, ...args: unknown[]): unknown {
   const { Deno } = globalThis as any;
   const { execPath, mainModule } = Deno;
@@ -17,7 +23,7 @@ function bootstrapWithScript(this: unknown, ...args: unknown[]): unknown {
   let asked = 0;
   Deno.execPath = () => {
     asked += 1;
-    return asked === 2 ? decodeURIComponent(new URL(mainModule).pathname) : execPath();
+    return asked === 2 ? script(mainModule) ?? execPath() : execPath();
   };
   try {
     return bootstrap!.apply(this, args);

@@ -125,6 +125,7 @@ impl EventLoop {
         let Isolate {
             functions,
             mut worker,
+            workers,
             loader,
             readers,
         } = self.isolate;
@@ -132,6 +133,7 @@ impl EventLoop {
         // Dropping runs finalizers of native objects, which may call into V8.
         worker.js_runtime.v8_isolate().cancel_terminate_execution();
         drop(worker);
+        workers.end();
         drop(loader);
         readers.finish();
     }

@@ -11,17 +11,21 @@ mod calls;
 mod control;
 mod error;
 mod event_loop;
+mod guest;
 mod loader;
 mod options;
 mod runtime;
+mod script;
 mod standard_streams;
 mod stdio;
+mod web_worker;
 mod worker;
 
 pub use error::{CallError, LoadError, StartError};
 pub use js_runtime_ext::{Console, Fault, Host, HostError, Stop, text, virtual_modules};
 pub use options::RuntimeOptions;
 pub use runtime::Runtime;
+pub use script::{Channel, Script, is_script, run_script};
 pub use standard_streams::{StandardStreams, take_standard_streams};
 
 /// Must be called once, on the main thread, before any [`Runtime`] starts: V8

@@ -20,7 +20,7 @@ use crate::worker;
 const QUEUE: usize = 256;
 
 /// swc and V8 need a lot in debug builds.
-const STACK: usize = if cfg!(debug_assertions) { 16 } else { 8 } << 20;
+pub(crate) const STACK: usize = if cfg!(debug_assertions) { 16 } else { 8 } << 20;
 
 /// How long a stopped thread may take to answer its calls itself. It is longer only
 /// when native code (`execSync`) holds the thread, which nothing can end.

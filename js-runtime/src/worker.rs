@@ -9,8 +9,8 @@ use std::sync::Arc;
 use deno_core::{JsRuntime, ModuleSpecifier, v8};
 use deno_runtime::code_cache::CodeCache;
 use deno_runtime::deno_fs::RealFs;
+use deno_runtime::deno_io::Stdio;
 use deno_runtime::deno_permissions::PermissionsContainer;
-use deno_runtime::deno_web::{BlobStore, InMemoryBroadcastChannel};
 use deno_runtime::permissions::RuntimePermissionDescriptorParser;
 use deno_runtime::worker::{MainWorker, WorkerOptions, WorkerServiceOptions};
 use deno_runtime::{BootstrapOptions, FeatureChecker, UNSTABLE_FEATURES};
@@ -20,15 +20,18 @@ use sys_traits::impls::RealSys;
 use crate::cache::DiskCache;
 use crate::control::Control;
 use crate::error::StartError;
-use crate::loader::Loader;
+use crate::guest::{Shared, WorkerHost};
+use crate::loader::{Loader, NodeServices};
 use crate::options::RuntimeOptions;
 use crate::stdio::{self, Readers};
+use crate::web_worker::{Family, Workers};
 
 pub(crate) struct Isolate {
     // Fields are dropped in this order: handles before the isolate they belong to,
     // and the readers' ends of the pipes after everybody who writes.
     pub functions: HashMap<String, v8::Global<v8::Function>>,
     pub worker: MainWorker,
+    pub workers: Family,
     pub loader: Rc<Loader>,
     pub readers: Readers,
 }
@@ -40,51 +43,28 @@ pub(crate) fn create(
     let cache = DiskCache::new(options.cache_dir.clone(), &options.version);
     let (loader, node_services) = Loader::new(cache.clone());
     let (stdio, readers) = stdio::redirect(host).map_err(StartError::Stdio)?;
-    let main_module = script_url(&options.script)?;
-    let descriptors = Arc::new(RuntimePermissionDescriptorParser::new(RealSys));
-    let mut worker = MainWorker::bootstrap_from_options(
-        &main_module,
-        WorkerServiceOptions {
-            blob_store: BlobStore::default_arc(),
-            broadcast_channel: InMemoryBroadcastChannel::default(),
-            bundle_provider: None,
-            compiled_wasm_module_store: None,
-            deno_rt_native_addon_loader: None,
-            feature_checker: Arc::new(FeatureChecker::default()),
-            fetch_dns_resolver: Default::default(),
-            fs: Arc::new(RealFs),
-            module_loader: loader.clone(),
-            node_services: Some(node_services),
-            npm_process_state_provider: None,
-            permissions: PermissionsContainer::allow_all(descriptors),
-            root_cert_store_provider: None,
-            shared_array_buffer_store: None,
-            v8_code_cache: cache.is_on().then(|| Arc::new(cache) as Arc<dyn CodeCache>),
+    let shared = Shared::default();
+    let family = Family::default();
+    let mut worker = main_worker(Parts {
+        main_module: script_url(&options.script)?,
+        loader: loader.clone(),
+        node_services,
+        cache,
+        shared: shared.clone(),
+        host: host.clone(),
+        stdio,
+        workers: Workers {
+            options: options.clone(),
+            args: Vec::new(),
+            host: Arc::new(WorkerHost(host.clone())),
+            shared,
+            // The threads that read it end when everybody who writes is gone.
+            stdio: |host| stdio::redirect(host).map(|(stdio, _readers)| stdio),
+            family: family.clone(),
         },
-        WorkerOptions {
-            bootstrap: BootstrapOptions {
-                user_agent: options.version.clone(),
-                has_node_modules_dir: true,
-                // Else deno_node rewrites the arguments of every child process that
-                // is this program to those of the `deno` command.
-                is_standalone: true,
-                // Node has `Object.prototype.__proto__`, and packages use it.
-                unstable_features: UNSTABLE_FEATURES
-                    .iter()
-                    .filter(|feature| feature.name == "unsafe-proto")
-                    .map(|feature| feature.id)
-                    .collect(),
-                ..Default::default()
-            },
-            create_params: Some(v8::CreateParams::default().heap_limits(0, options.max_heap)),
-            extensions: vec![js_runtime::init(Some(host.clone()))],
-            startup_snapshot: Some(js_runtime_snapshot::SNAPSHOT),
-            residual_lazy_js_sources: js_runtime_snapshot::RESIDUAL_LAZY_JS,
-            residual_lazy_esm_sources: js_runtime_snapshot::RESIDUAL_LAZY_ESM,
-            stdio,
-            ..Default::default()
-        },
-    );
+        bootstrap: bootstrap(&options.version),
+        max_heap: Some(options.max_heap),
+    });
     let functions = take_functions(&mut worker.js_runtime).map_err(StartError::Bootstrap)?;
     let handle = worker.js_runtime.v8_isolate().thread_safe_handle();
     let control = Control::new(handle, host.clone()).map_err(StartError::Thread)?;
@@ -99,10 +79,83 @@ pub(crate) fn create(
     let isolate = Isolate {
         functions,
         worker,
+        workers: family,
         loader,
         readers,
     };
     Ok((isolate, control))
+}
+
+/// What a main worker is put together from.
+pub(crate) struct Parts {
+    pub main_module: ModuleSpecifier,
+    pub loader: Rc<Loader>,
+    pub node_services: NodeServices,
+    pub cache: DiskCache,
+    pub shared: Shared,
+    pub host: Arc<dyn Host>,
+    pub stdio: Stdio,
+    pub workers: Workers,
+    pub bootstrap: BootstrapOptions,
+    /// Bytes
+    pub max_heap: Option<usize>,
+}
+
+pub(crate) fn main_worker(parts: Parts) -> MainWorker {
+    let descriptors = Arc::new(RuntimePermissionDescriptorParser::new(RealSys));
+    let heap = |bytes| v8::CreateParams::default().heap_limits(0, bytes);
+    MainWorker::bootstrap_from_options(
+        &parts.main_module,
+        WorkerServiceOptions {
+            blob_store: parts.shared.blobs,
+            broadcast_channel: parts.shared.broadcast,
+            bundle_provider: None,
+            compiled_wasm_module_store: Some(parts.shared.wasm),
+            deno_rt_native_addon_loader: None,
+            feature_checker: Arc::new(FeatureChecker::default()),
+            fetch_dns_resolver: Default::default(),
+            fs: Arc::new(RealFs),
+            module_loader: parts.loader,
+            node_services: Some(parts.node_services),
+            npm_process_state_provider: None,
+            permissions: PermissionsContainer::allow_all(descriptors),
+            root_cert_store_provider: None,
+            shared_array_buffer_store: Some(parts.shared.array_buffers),
+            v8_code_cache: parts
+                .cache
+                .is_on()
+                .then(|| Arc::new(parts.cache) as Arc<dyn CodeCache>),
+        },
+        WorkerOptions {
+            bootstrap: parts.bootstrap,
+            create_params: parts.max_heap.map(heap),
+            create_web_worker_cb: parts.workers.into_callback(),
+            extensions: vec![js_runtime::init(Some(parts.host))],
+            startup_snapshot: Some(js_runtime_snapshot::SNAPSHOT),
+            residual_lazy_js_sources: js_runtime_snapshot::RESIDUAL_LAZY_JS,
+            residual_lazy_esm_sources: js_runtime_snapshot::RESIDUAL_LAZY_ESM,
+            stdio: parts.stdio,
+            ..Default::default()
+        },
+    )
+}
+
+/// What is the same for every isolate.
+pub(crate) fn bootstrap(version: &str) -> BootstrapOptions {
+    BootstrapOptions {
+        user_agent: version.to_string(),
+        has_node_modules_dir: true,
+        // Else deno_node rewrites the arguments of every child process that is this
+        // program to those of the `deno` command.
+        is_standalone: true,
+        // Node has `Object.prototype.__proto__`, and packages use it.
+        unstable_features: UNSTABLE_FEATURES
+            .iter()
+            .filter(|feature| feature.name == "unsafe-proto")
+            .map(|feature| feature.id)
+            .collect(),
+        ..Default::default()
+    }
 }
 
 /// deno_node derives `process.argv[1]` from it (see `js/process.ts`).
@@ -110,6 +163,12 @@ fn script_url(script: &Path) -> Result<ModuleSpecifier, StartError> {
     ModuleSpecifier::from_file_path(script).map_err(|()| {
         StartError::Bootstrap(format!("{} is not an absolute path", script.display()))
     })
+}
+
+/// For isolates that the program does not call into.
+pub(crate) fn remove_bridge(runtime: &mut JsRuntime) {
+    // It is there in every isolate of the snapshot.
+    _ = take_functions(runtime);
 }
 
 /// The functions that the bridge left on the global object, by name.

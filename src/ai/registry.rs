@@ -309,16 +309,18 @@ impl ModelRegistry {
 
     /// What to say when there is no model to talk to.
     pub fn no_model_text(&self) -> String {
+        let nothing = self.available().is_empty();
         let mut text = format!(
-            "No model selected.\n\n\
+            "No model{}.\n\n\
              Set an API key environment variable (such as ANTHROPIC_API_KEY or OPENAI_API_KEY) \
              or add a key to {}, then select a model with /model or --model.",
+            if nothing { "s available" } else { " selected" },
             self.auth.path().display()
         );
         for error in [self.auth.error(), self.error()].into_iter().flatten() {
             text = format!("{text}\n\n{error}");
         }
-        if self.available().is_empty() {
+        if nothing {
             text.push_str(
                 "\n\nTo try pi without any key, use its built-in demo: \
                  --provider demo --model demo",

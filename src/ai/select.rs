@@ -235,7 +235,7 @@ pub struct Start {
     pub model: Option<Arc<Model>>,
     /// One that the model offers.
     pub thinking: ThinkingLevel,
-    /// The session's model is not used, or there is none at all: tell the user.
+    /// The session's model is not used: tell the user.
     pub fallback: Option<String>,
 }
 
@@ -263,9 +263,9 @@ pub fn start(registry: &ModelRegistry, options: &StartOptions<'_>) -> Start {
     if model.is_none() {
         model = default_start(registry, options);
         fallback = match (&model, fallback) {
-            (None, _) => Some(no_models_text(registry)),
+            (_, None) => None,
+            (None, text) => text,
             (Some(model), Some(text)) => Some(format!("{text}. Using {}", model.reference())),
-            (Some(_), None) => None,
         };
     }
     let thinking = (options.cli_thinking)
@@ -309,15 +309,6 @@ fn default_start(registry: &ModelRegistry, options: &StartOptions<'_>) -> Option
         .filter_map(|provider| registry.find(provider.id, provider.default_model));
     let first_default = defaults.next();
     first_default.or_else(|| registry.available().into_iter().next())
-}
-
-fn no_models_text(registry: &ModelRegistry) -> String {
-    format!(
-        "No models available. Use /login or set an API key environment variable, \
-         or add a key to {}. Then use /model to select a model. \
-         To try pi without any key: --provider demo --model demo",
-        registry.auth().path().display()
-    )
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! signal n.
 
 mod args;
+mod as_node;
 mod config;
 mod help;
 pub mod input;
@@ -49,6 +50,8 @@ enum CliError {
     Model(#[from] SelectError),
     #[error(transparent)]
     Session(#[from] StartError),
+    #[error(transparent)]
+    Script(#[from] js_runtime::StartError),
     #[error("stdout: {0}")]
     Stdout(io::Error),
     #[error("no threads can be started: {0}")]
@@ -81,8 +84,11 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> Result<u8, CliError> {
-    let words = std::env::args_os().skip(1);
-    let arguments = args::parse(words).map_err(CliError::Arguments)?;
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Some(script) = as_node::asked(&words) {
+        return Ok(as_node::run(script, &paths()?)?);
+    }
+    let arguments = args::parse(words.into_iter()).map_err(CliError::Arguments)?;
     tell_children(arguments.options.offline);
     let terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     match task(&arguments.options, terminal) {

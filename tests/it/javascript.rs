@@ -110,23 +110,115 @@ async fn packages_lie_beside_the_extension_or_above() {
     rpc.notified("esm cjs").await;
 }
 
+/// There may be no node: for extensions, this program is it.
 #[tokio::test]
-async fn this_binary_is_found_and_workers_say_that_they_are_not_there() {
+async fn this_binary_runs_scripts_and_forks_modules() {
     let index = go(
-        r#"import { execFileSync } from "node:child_process";
-        import { Worker } from "node:worker_threads";"#,
+        r#"import { execFileSync, fork } from "node:child_process";
+        import { fileURLToPath } from "node:url";
+        const beside = (name) => fileURLToPath(new URL(name, import.meta.url));
+        const ended = (child) => new Promise((end) => child.on("exit", (code) => end(code)));"#,
         r#"if (args === "version") return execFileSync(process.execPath, ["--version"], { encoding: "utf8" }).trim();
-        try {
-            new Worker(new URL("file:///nowhere/worker.mjs"));
-            return "started";
-        } catch (error) {
-            return /Worker/.test(error.message) ? "refused" : error.message;
-        }"#,
+        if (args === "script") {
+            return execFileSync(process.execPath, [beside("./script.mjs"), "a b", "-p"], { encoding: "utf8" }).trim();
+        }
+        if (args === "exit") {
+            const child = fork(beside("./child.cjs"), ["7"]);
+            child.send({ exit: true });
+            return "exit " + await ended(child);
+        }
+        const child = fork(beside("./child.cjs"), ["1", "2"], { serialization: args });
+        const answered = new Promise((answer) => child.on("message", answer));
+        child.send({ question: 20 });
+        const { answer, main, nested } = await answered;
+        const code = await ended(child);
+        return `${args} ${answer} ${main} ${nested} ${code}`;"#,
     );
-    let (_home, mut rpc) = with_files(&[("index.ts", &index)]).await;
+    let script = r#"import { argv } from "node:process"; console.log(argv.slice(2).join("|"));"#;
+    let child = r#"
+        const { execFileSync } = require("node:child_process");
+        process.on("message", (message) => {
+            if (message.exit) process.exit(Number(process.argv[2]));
+            const nested = execFileSync(process.execPath, [__dirname + "/script.mjs", "nested"], { encoding: "utf8" });
+            const answer = message.question + process.argv.slice(2).length * 11;
+            process.send({ answer, main: require.main === module, nested: nested.trim() }, () => process.disconnect());
+        });"#;
+    let files = [
+        ("index.ts", index.as_str()),
+        ("script.mjs", script),
+        ("child.cjs", child),
+    ];
+    let (_home, mut rpc) = with_files(&files).await;
     for (way, result) in [
         ("version", env!("CARGO_PKG_VERSION")),
-        ("worker", "refused"),
+        ("script", "a b|-p"),
+        ("json", "json 42 true nested 0"),
+        ("advanced", "advanced 42 true nested 0"),
+        ("exit", "exit 7"),
+    ] {
+        rpc.ok(prompt(&format!("/go {way}"))).await;
+        rpc.notified(result).await;
+    }
+}
+
+#[tokio::test]
+async fn workers_take_data_and_send_messages() {
+    let index = go(
+        r#"import { Worker as Thread } from "node:worker_threads";
+        const said = (worker) => new Promise((say, fail) => { worker.on("message", say); worker.on("error", fail); });"#,
+        r#"if (args === "web") {
+            const worker = new Worker(new URL("./web.ts", import.meta.url), { type: "module" });
+            const answer = new Promise((say) => { worker.onmessage = (event) => say(event.data); });
+            worker.postMessage([1, 2, 3]);
+            try { return "web " + await answer; } finally { worker.terminate(); }
+        }
+        if (args === "eval") {
+            const worker = new Thread("require('node:worker_threads').parentPort.postMessage(typeof require('node:os').cpus)", { eval: true });
+            return "eval " + await said(worker);
+        }
+        if (args === "broken") {
+            return said(new Thread(new URL("./broken.mjs", import.meta.url))).catch((error) => "broken: " + error.message);
+        }
+        if (args === "spin") {
+            const worker = new Thread(new URL("./spin.mjs", import.meta.url));
+            await said(worker);
+            return "ended " + await worker.terminate();
+        }
+        const worker = new Thread(new URL("./thread.mjs", import.meta.url), { workerData: { half: 21 } });
+        try { return args + " " + await said(worker); } finally { await worker.terminate(); }"#,
+    );
+    let files = [
+        ("index.ts", index.as_str()),
+        (
+            "thread.mjs",
+            r#"import { parentPort, workerData } from "node:worker_threads";
+            import { twice } from "./twice.ts";
+            parentPort.postMessage(twice(workerData.half));"#,
+        ),
+        (
+            "twice.ts",
+            "export const twice = (half: number) => half * 2;",
+        ),
+        (
+            "web.ts",
+            "self.onmessage = (event: MessageEvent<number[]>) => self.postMessage(event.data.reduce((a, b) => a + b));",
+        ),
+        ("broken.mjs", r#"throw new Error("not today");"#),
+        (
+            "spin.mjs",
+            r#"import { parentPort } from "node:worker_threads";
+            parentPort.postMessage("spinning");
+            for (;;) {}"#,
+        ),
+    ];
+    let (_home, mut rpc) = with_files(&files).await;
+    for (way, result) in [
+        ("node", "node 42"),
+        ("web", "web 6"),
+        ("eval", "eval function"),
+        ("broken", "broken: not today"),
+        ("spin", "ended 1"),
+        ("again", "again 42"),
     ] {
         rpc.ok(prompt(&format!("/go {way}"))).await;
         rpc.notified(result).await;

@@ -71,7 +71,6 @@ pub(crate) fn replace(op: OpDecl) -> OpDecl {
     match op.name {
         "op_exit" => op.with_implementation_from(&op_exit()),
         "op_process_abort" => op.with_implementation_from(&op_process_abort()),
-        "op_create_worker" => op.with_implementation_from(&op_create_worker()),
         "op_node_translate_cli_args" => op.with_implementation_from(&op_node_translate_cli_args()),
         _ => op,
     }
@@ -102,16 +101,6 @@ fn op_exit(state: &mut OpState) -> Result<(), JsErrorBox> {
 fn op_process_abort() -> Result<(), JsErrorBox> {
     Err(JsErrorBox::generic(
         "process.abort() was called: code inside the program cannot end it",
-    ))
-}
-
-/// `new Worker()`, which would need a second module loader; deno_runtime panics
-/// where there is none.
-#[op2(nofast)]
-fn op_create_worker() -> Result<(), JsErrorBox> {
-    Err(JsErrorBox::new(
-        "NotSupported",
-        "Workers are not available inside this program: start a child process instead",
     ))
 }
 

@@ -19,6 +19,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use data_url::DataUrl;
 use deno_ast::MediaType;
 use deno_core::{
     ModuleLoadOptions, ModuleLoadReferrer, ModuleLoadResponse, ModuleLoader, ModuleSource,
@@ -79,6 +80,9 @@ impl Loader {
     ) -> Result<ModuleSource, JsErrorBox> {
         if specifier.scheme() == "pi" {
             return own_module(specifier);
+        }
+        if specifier.scheme() == "data" {
+            return data_module(specifier);
         }
         if specifier.scheme() != "file" {
             return Err(JsErrorBox::generic(format!(
@@ -243,6 +247,23 @@ fn own_module(specifier: &ModuleSpecifier) -> Result<ModuleSource, JsErrorBox> {
         specifier,
         None,
     ))
+}
+
+/// `import("data:text/javascript,…")`
+fn data_module(specifier: &ModuleSpecifier) -> Result<ModuleSource, JsErrorBox> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        JsErrorBox::type_error(format!("Cannot load a data: URL: {error}"))
+    };
+    let url = DataUrl::process(specifier.as_str()).map_err(|e| wrong(&e))?;
+    let mime = url.mime_type();
+    let module_type = match (mime.type_.as_str(), mime.subtype.as_str()) {
+        ("text" | "application", "javascript" | "ecmascript") => ModuleType::JavaScript,
+        ("application", "json") => ModuleType::Json,
+        (kind, subtype) => return Err(wrong(&format!("{kind}/{subtype} is not JavaScript"))),
+    };
+    let (bytes, _fragment) = url.decode_to_vec().map_err(|e| wrong(&e))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(module(module_type, text, specifier, None))
 }
 
 fn module(

@@ -5,7 +5,7 @@ use std::time::Duration;
 use js_runtime::{CallError, Fault, LoadError, Stop};
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Js, handlers, options, soon};
+use crate::support::{Folder, Js, TestHost, handlers, options, soon};
 
 fn impatient() -> Js {
     let mut options = options();
@@ -284,33 +284,55 @@ async fn dropping_the_runtime_ends_what_runs_without_a_fault() {
 }
 
 #[tokio::test]
-async fn workers_are_refused_with_an_error() {
-    let folder = Folder::new(&[(
-        "a.ts",
-        &format!(
-            "import * as threads from 'node:worker_threads';\n{}",
-            handlers(&[
+async fn workers_end_with_the_isolate_that_made_them() {
+    let folder = Folder::new(&[
+        (
+            "a.ts",
+            &handlers(&[
                 (
-                    "web",
-                    "() => { new Worker(import.meta.url, { type: 'module' }); }"
-                ),
-                (
-                    "node",
-                    "() => { new threads.Worker(new URL(import.meta.url)); }"
+                    "start",
+                    "() => { for (const name of ['beat', 'spin', 'greedy']) \
+                     new Worker(new URL(`./${name}.ts`, import.meta.url), { type: 'module' }) \
+                     .onerror = (event) => { event.preventDefault(); console.log(event.message); }; }",
                 ),
                 ("get", "() => 1"),
-            ])
+            ]),
         ),
-    )]);
-    let js = Js::start();
+        ("beat.ts", "setInterval(() => console.log('beat'), 2);"),
+        ("spin.ts", "for (;;) {}"),
+        (
+            "greedy.ts",
+            "const all: unknown[] = []; for (;;) all.push(new Array(1000).fill(0));",
+        ),
+    ]);
+    let mut options = options();
+    options.max_heap = 64 << 20;
+    let js = Js::with(options);
     js.load(1, &folder.path("a.ts")).await.unwrap();
-    for event in ["web", "node"] {
-        match soon(js.dispatch(event, Value::Null)).await {
-            Err(CallError::Thrown { message, .. }) => {
-                assert!(message.contains("Workers are not available"), "{message}");
-            }
-            other => panic!("{event}: {other:?}"),
-        }
+    js.dispatch("start", Value::Null).await.unwrap();
+    let beats = |host: &TestHost| {
+        let lines = host.lines();
+        lines.iter().filter(|(_, line)| line == "beat").count()
+    };
+    soon(js.until(|host| beats(host) > 2)).await;
+    // One that eats memory ends alone.
+    soon(js.until(|host| !host.faults().is_empty())).await;
+    match &js.host.faults()[..] {
+        [Fault::Uncaught { message }] => assert!(message.contains("/greedy.ts was stopped")),
+        others => panic!("{others:?}"),
     }
     assert_eq!(js.dispatch("get", Value::Null).await, Ok(json!(1)));
+    let Js { host, runtime } = js;
+    runtime.shutdown().await;
+    // Their threads notice it a moment later.
+    soon(async {
+        loop {
+            let before = beats(&host);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            if beats(&host) == before && std::sync::Arc::strong_count(&host) == 1 {
+                return;
+            }
+        }
+    })
+    .await;
 }

@@ -227,12 +227,18 @@ async fn the_demo_needs_no_key_and_is_named_only_when_there_is_nothing_else() {
         Credentials::default()
     );
     assert_eq!(references(&registry.available()), Vec::<String>::new());
-    let start = format!(
-        "No model selected.\n\nSet an API key environment variable (such as ANTHROPIC_API_KEY or \
-         OPENAI_API_KEY) or add a key to {}, then select a model with /model or --model.",
+    let advice = format!(
+        "Set an API key environment variable (such as ANTHROPIC_API_KEY or OPENAI_API_KEY) \
+         or add a key to {}, then select a model with /model or --model.",
         fixture.path("auth.json")
     );
     let demo = "\n\nTo try pi without any key, use its built-in demo: --provider demo --model demo";
-    assert_eq!(registry.no_model_text(), format!("{start}{demo}"));
-    assert_eq!(fixture.load([("XAI_API_KEY", "k")]).no_model_text(), start);
+    assert_eq!(
+        registry.no_model_text(),
+        format!("No models available.\n\n{advice}{demo}")
+    );
+    assert_eq!(
+        fixture.load([("XAI_API_KEY", "k")]).no_model_text(),
+        format!("No model selected.\n\n{advice}")
+    );
 }

@@ -58,6 +58,9 @@ pub async fn run(config: AppConfig) -> u8 {
     for note in session.take_notes() {
         eprintln!("Warning: {note}");
     }
+    if session.model().is_none() {
+        eprintln!("Warning: {}", session.models().no_model_text());
+    }
     let (lines, waiting) = mpsc::channel(WAITING_LINES);
     // Extensions may ask questions while the session opens; their answers come in
     // over stdin.

@@ -1,0 +1,143 @@
+//! This program as `node SCRIPT`: extensions fork modules and start
+//! `process.execPath` with a script, and there may be no node on the machine.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use deno_core::PollEventLoopOptions;
+use deno_core::error::CoreError;
+use deno_runtime::BootstrapOptions;
+use deno_runtime::deno_io::Stdio;
+use deno_runtime::deno_node::ops::ipc::ChildIpcSerialization;
+use deno_runtime::worker::MainWorker;
+use js_runtime_ext::Host;
+
+use crate::cache::DiskCache;
+use crate::error::{StartError, Thrown};
+use crate::guest::{ProcessHost, Shared};
+use crate::loader::Loader;
+use crate::options::RuntimeOptions;
+use crate::runtime::STACK;
+use crate::web_worker::{Family, Workers};
+use crate::worker::{Parts, main_worker, remove_bridge};
+
+/// How a script is run.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// `process.argv` from 2 on.
+    pub args: Vec<String>,
+    /// The parent process listens here (`child_process.fork`).
+    pub channel: Option<Channel>,
+}
+
+/// One end of the pipe between a forked script and its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Channel {
+    pub descriptor: i64,
+    /// V8's serialization instead of JSON.
+    pub advanced: bool,
+}
+
+/// Runs the module `options.script` on the process's own standard streams until it
+/// has nothing more to do. Returns the exit code; `process.exit` ends the process
+/// itself. Call [`crate::init`] before.
+pub fn run_script(options: RuntimeOptions, script: Script) -> Result<u8, StartError> {
+    let thread = std::thread::Builder::new()
+        .name("js".into())
+        .stack_size(STACK)
+        .spawn(move || {
+            let tokio = deno_runtime::tokio_util::create_basic_runtime();
+            let code = tokio.block_on(run(options, script));
+            tokio.shutdown_background();
+            code
+        })
+        .map_err(StartError::Thread)?;
+    thread
+        .join()
+        .unwrap_or_else(|_| Err(StartError::Bootstrap("its thread panicked".into())))
+}
+
+async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> {
+    let cache = DiskCache::new(options.cache_dir.clone(), &options.version);
+    let (loader, node_services) = Loader::new(cache.clone());
+    let host: Arc<dyn Host> = Arc::new(ProcessHost);
+    let shared = Shared::default();
+    let workers = Workers {
+        options: options.clone(),
+        args: script.args.clone(),
+        host: host.clone(),
+        shared: shared.clone(),
+        stdio: |_| Ok(Stdio::default()),
+        family: Family::default(),
+    };
+    let node_ipc_init = script.channel.map(|channel| {
+        let serialization = match channel.advanced {
+            true => ChildIpcSerialization::Advanced,
+            false => ChildIpcSerialization::Json,
+        };
+        (channel.descriptor, serialization)
+    });
+    let module = loader
+        .entry(0, &options.script)
+        .map_err(StartError::Bootstrap)?;
+    let mut worker = main_worker(Parts {
+        main_module: module.clone(),
+        loader: loader.clone(),
+        node_services,
+        cache,
+        shared,
+        host,
+        stdio: Stdio::default(),
+        workers,
+        bootstrap: BootstrapOptions {
+            args: script.args,
+            node_ipc_init,
+            ..crate::worker::bootstrap(&options.version)
+        },
+        max_heap: None,
+    });
+    remove_bridge(&mut worker.js_runtime);
+    let code = match live(&mut worker, &module).await {
+        Ok(()) => worker.exit_code(),
+        Err(error) => {
+            eprintln!("{}", Thrown::from(&error).report());
+            1
+        }
+    };
+    loader.sweep_cache_soon();
+    // As Node does: the lowest eight bits.
+    Ok(code.to_le_bytes()[0])
+}
+
+/// From `import` to `exit`, with the events between.
+async fn live(
+    worker: &mut MainWorker,
+    module: &deno_core::ModuleSpecifier,
+) -> Result<(), CoreError> {
+    worker.execute_main_module(module).await?;
+    worker.dispatch_load_event()?;
+    loop {
+        worker
+            .js_runtime
+            .run_event_loop(PollEventLoopOptions::default())
+            .await?;
+        // Handlers may start something new.
+        let more =
+            worker.dispatch_beforeunload_event()? || worker.dispatch_process_beforeexit_event()?;
+        if !more {
+            break;
+        }
+    }
+    worker.dispatch_unload_event()?;
+    worker.dispatch_process_exit_event()?;
+    Ok(())
+}
+
+/// Whether node would run it.
+pub fn is_script(path: &Path) -> bool {
+    let name = path.extension().and_then(|extension| extension.to_str());
+    matches!(
+        name,
+        Some("js" | "mjs" | "cjs" | "ts" | "mts" | "cts" | "tsx" | "jsx")
+    ) && path.is_file()
+}

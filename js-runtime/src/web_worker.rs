@@ -1,0 +1,196 @@
+//! `new Worker()`, of the web and of `node:worker_threads`: one more isolate on one
+//! more thread, which deno_runtime makes, with our loader. It ends with the isolate
+//! that made it.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use deno_core::{ModuleSpecifier, v8};
+use deno_runtime::deno_fs::RealFs;
+use deno_runtime::deno_inspector_server::MainInspectorSessionChannel;
+use deno_runtime::deno_io::Stdio;
+use deno_runtime::ops::worker_host::{CreateWebWorkerArgs, CreateWebWorkerCb, ResourceLimits};
+use deno_runtime::web_worker::{
+    SendableWebWorkerHandle, WebWorker, WebWorkerOptions, WebWorkerServiceOptions, WorkerId,
+};
+use deno_runtime::{FeatureChecker, WorkerExecutionMode};
+use js_runtime_ext::{Fault, Host, js_runtime};
+
+use crate::cache::DiskCache;
+use crate::guest::Shared;
+use crate::loader::Loader;
+use crate::options::RuntimeOptions;
+use crate::worker::{bootstrap, remove_bridge};
+
+/// What all workers of a program are made of.
+pub(crate) struct Workers {
+    pub options: RuntimeOptions,
+    /// `process.argv` after the script.
+    pub args: Vec<String>,
+    pub host: Arc<dyn Host>,
+    pub shared: Shared,
+    pub stdio: fn(&Arc<dyn Host>) -> std::io::Result<Stdio>,
+    pub family: Family,
+}
+
+/// All workers that an isolate and its workers have made. deno_runtime asks them to
+/// end when their maker is gone; one that spins does not hear it.
+#[derive(Clone, Default)]
+pub(crate) struct Family(Arc<Mutex<Members>>);
+
+#[derive(Default)]
+struct Members {
+    isolates: HashMap<WorkerId, v8::IsolateHandle>,
+    ended: bool,
+}
+
+impl Family {
+    fn join(&self, id: WorkerId, isolate: v8::IsolateHandle) -> Membership {
+        let mut members = self.members();
+        if members.ended {
+            isolate.terminate_execution();
+        }
+        members.isolates.insert(id, isolate);
+        Membership {
+            id,
+            family: self.clone(),
+        }
+    }
+
+    /// Interrupts what they do; call it when their maker is gone.
+    pub fn end(&self) {
+        let mut members = self.members();
+        members.ended = true;
+        for isolate in members.isolates.values() {
+            isolate.terminate_execution();
+        }
+    }
+
+    fn members(&self) -> std::sync::MutexGuard<'_, Members> {
+        // Nothing panics while it holds the lock; the data is whole in any case.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lives in a worker's isolate.
+struct Membership {
+    id: WorkerId,
+    family: Family,
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.family.members().isolates.remove(&self.id);
+    }
+}
+
+impl Workers {
+    pub fn into_callback(self) -> Arc<CreateWebWorkerCb> {
+        Arc::new(Arc::new(self).maker())
+    }
+
+    /// A worker makes workers in the same way.
+    fn maker(
+        self: Arc<Self>,
+    ) -> impl Fn(CreateWebWorkerArgs) -> (WebWorker, SendableWebWorkerHandle) {
+        move |args| self.create(args)
+    }
+
+    fn create(self: &Arc<Self>, args: CreateWebWorkerArgs) -> (WebWorker, SendableWebWorkerHandle) {
+        let cache = DiskCache::new(self.options.cache_dir.clone(), &self.options.version);
+        let (loader, node_services) = Loader::new(cache);
+        // A panic ends the new thread only; `new Worker` throws.
+        let stdio = (self.stdio)(&self.host).expect("there are file descriptors left");
+        let (mut worker, handle) = WebWorker::bootstrap_from_options(
+            WebWorkerServiceOptions {
+                blob_store: self.shared.blobs.clone(),
+                broadcast_channel: self.shared.broadcast.clone(),
+                bundle_provider: None,
+                compiled_wasm_module_store: Some(self.shared.wasm.clone()),
+                deno_rt_native_addon_loader: None,
+                feature_checker: Arc::new(FeatureChecker::default()),
+                fs: Arc::new(RealFs),
+                main_inspector_session_tx: MainInspectorSessionChannel::new(),
+                module_loader: loader,
+                node_services: Some(node_services),
+                npm_process_state_provider: None,
+                permissions: args.permissions,
+                root_cert_store_provider: None,
+                shared_array_buffer_store: Some(self.shared.array_buffers.clone()),
+            },
+            WebWorkerOptions {
+                name: args.name,
+                main_module: args.main_module.clone(),
+                worker_id: args.worker_id,
+                bootstrap: deno_runtime::BootstrapOptions {
+                    args: self.args.clone(),
+                    location: Some(args.main_module),
+                    mode: WorkerExecutionMode::Worker,
+                    close_on_idle: args.close_on_idle,
+                    ..bootstrap(&self.options.version)
+                },
+                extensions: vec![js_runtime::init(Some(self.host.clone()))],
+                startup_snapshot: Some(js_runtime_snapshot::SNAPSHOT),
+                residual_lazy_js_sources: js_runtime_snapshot::RESIDUAL_LAZY_JS,
+                residual_lazy_esm_sources: js_runtime_snapshot::RESIDUAL_LAZY_ESM,
+                unsafely_ignore_certificate_errors: None,
+                create_params: Some(self.heap(args.resource_limits.as_ref())),
+                seed: None,
+                create_web_worker_cb: Arc::new(self.clone().maker()),
+                format_js_error_fn: None,
+                worker_type: args.worker_type,
+                cache_storage_dir: None,
+                stdio,
+                trace_ops: None,
+                close_on_idle: args.close_on_idle,
+                maybe_worker_metadata: args.maybe_worker_metadata,
+                maybe_main_module_blob: args.maybe_main_module_blob,
+                maybe_coverage_dir: None,
+                maybe_cpu_prof_config: None,
+                enable_raw_imports: false,
+                enable_stack_trace_arg_in_ops: false,
+                wait_for_debugger_on_start: false,
+                wait_for_page_wait_for_debugger: false,
+            },
+        );
+        remove_bridge(&mut worker.js_runtime);
+        let isolate = worker.js_runtime.v8_isolate().thread_safe_handle();
+        let membership = self.family.join(args.worker_id, isolate.clone());
+        worker.js_runtime.op_state().borrow_mut().put(membership);
+        let (host, script) = (self.host.clone(), path(&worker.main_module));
+        let too_much = worker.oom_triggered.clone();
+        worker
+            .js_runtime
+            .add_near_heap_limit_callback(move |current, initial| {
+                if !too_much.swap(true, Ordering::SeqCst) {
+                    host.fault(Fault::Uncaught {
+                        message: format!(
+                            "the worker {script} was stopped: it used more than {} MB of memory",
+                            initial >> 20
+                        ),
+                    });
+                }
+                isolate.terminate_execution();
+                // Room for unwinding: V8 aborts the process when even this is used up.
+                current + initial.max(64 << 20)
+            });
+        (worker, handle)
+    }
+
+    fn heap(&self, limits: Option<&ResourceLimits>) -> v8::CreateParams {
+        let asked = limits.and_then(|limits| limits.max_old_generation_size_mb);
+        let bytes = match asked {
+            Some(megabytes) if megabytes > 0 => {
+                megabytes.saturating_mul(1 << 20).min(self.options.max_heap)
+            }
+            _ => self.options.max_heap,
+        };
+        v8::CreateParams::default().heap_limits(0, bytes)
+    }
+}
+
+fn path(module: &ModuleSpecifier) -> String {
+    let url = module.as_str();
+    url.strip_prefix("file://").unwrap_or(url).to_string()
+}
