@@ -16,9 +16,9 @@ use js_runtime_ext::{Console, Host};
 /// A line without an end is cut here, so that a stream of zeros costs no memory.
 const LONGEST_LINE: u64 = 64 * 1024;
 
-/// How long the last lines may take after the isolate is gone. A child process in
-/// the background may keep a pipe open for good.
-const LAST_LINES: Duration = Duration::from_millis(100);
+/// How long the last lines may take after the isolate is gone, on a busy machine. A
+/// child process in the background may keep a pipe open for good.
+const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// The threads that read the pipes.
 pub(crate) struct Readers {

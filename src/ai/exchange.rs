@@ -6,7 +6,7 @@
 mod tests;
 
 use std::hash::{BuildHasher, RandomState};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use indexmap::IndexMap;
@@ -101,6 +101,14 @@ async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Respons
     let body = Bytes::from(call.body.to_string());
     let mut attempt = 0;
     loop {
+        let sent = Instant::now();
+        tracing::debug!(
+            model = request.model.reference(),
+            url = call.url.split('?').next(),
+            bytes = body.len(),
+            attempt,
+            "a request is sent"
+        );
         let sending = client
             .post(&call.url)
             .headers(call.headers.clone())
@@ -108,6 +116,11 @@ async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Respons
             .send();
         let delay = match answer.interruptible(sending).await? {
             Ok(response) => {
+                tracing::debug!(
+                    status = response.status().as_u16(),
+                    milliseconds = sent.elapsed().as_millis(),
+                    "the provider answers"
+                );
                 tell_hooks(&response, request, answer).await?;
                 if response.status().is_success() {
                     return Ok(response);
@@ -120,7 +133,10 @@ async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Respons
             Err(error) if attempt == RETRIES || error.is_builder() => {
                 return Err(Failure::sending(&error, &call.url));
             }
-            Err(_) => back_off(attempt),
+            Err(error) => {
+                tracing::debug!("the request was not sent: {}", error.without_url());
+                back_off(attempt)
+            }
         };
         attempt += 1;
         answer.interruptible(tokio::time::sleep(delay)).await?;

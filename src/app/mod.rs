@@ -14,6 +14,7 @@ mod state;
 mod stats;
 mod texts;
 mod tools;
+mod trace;
 
 pub use bash::BashOutcome;
 pub use config::{AppConfig, ModelChoice, SessionTarget, ToolChoice};

@@ -12,6 +12,7 @@ use super::config::AppConfig;
 use super::prompt::PromptRequest;
 use super::state::State;
 use super::texts::Texts;
+use super::trace::trace;
 use crate::agent::AgentMessage;
 use crate::agent::event::{Event, ExtensionError, UiAnswer};
 use crate::agent::queue::{Delivery, QueueMode};
@@ -70,6 +71,7 @@ impl AgentSession {
 
     /// Waits when the mode is slow.
     pub(super) async fn tell(&self, event: Event) {
+        trace(&event);
         self.mode.send(Arc::new(event)).await;
     }
 

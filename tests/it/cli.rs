@@ -194,7 +194,14 @@ async fn the_log_helps_and_keeps_secrets() {
             logs += &std::fs::read_to_string(file).unwrap();
         }
     }
-    assert!(logs.contains("400"), "{logs}");
+    for (what, text) in [
+        ("the request", "a request is sent"),
+        ("where it went", "/v1/messages"),
+        ("the status", "status=400"),
+        ("the end", "agent_end"),
+    ] {
+        assert!(logs.contains(text), "{what}: {logs}");
+    }
     assert!(!logs.contains("scripted-key"), "{logs}");
 }
 

@@ -12,6 +12,9 @@ use tokio::time::timeout;
 
 use super::PATIENCE;
 
+/// How long what a process printed may be on its way after its end.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 /// Waiting for an event goes forward: what a wait has found, and everything
 /// before it, is behind the next wait. Responses are found by their id and do
 /// not count.
@@ -22,6 +25,8 @@ pub struct Rpc {
     /// How many lines were seen; closed at the end of stdout.
     progress: watch::Receiver<usize>,
     stderr: Arc<Mutex<String>>,
+    /// Closed at the end of stderr.
+    errors: watch::Receiver<()>,
     position: usize,
     ids: usize,
 }
@@ -36,7 +41,9 @@ impl Rpc {
         let stderr: Arc<Mutex<String>> = Arc::default();
         let mut errors = child.stderr.take().expect("it is piped");
         let heard = Arc::clone(&stderr);
+        let (error_end, error_receiver) = watch::channel(());
         tokio::spawn(async move {
+            let _end = error_end;
             let mut chunk = [0; 4096];
             while let Ok(count @ 1..) = errors.read(&mut chunk).await {
                 let text = String::from_utf8_lossy(&chunk[..count]);
@@ -49,6 +56,7 @@ impl Rpc {
             seen,
             progress: receiver,
             stderr,
+            errors: error_receiver,
             position: 0,
             ids: 0,
         }
@@ -164,12 +172,19 @@ impl Rpc {
         self.end().await
     }
 
-    /// Waits for the end, whoever brings it about.
+    /// Waits for the end, whoever brings it about, and for what was printed before.
     pub async fn end(&mut self) -> ExitStatus {
-        match timeout(PATIENCE, self.child.wait()).await {
+        let status = match timeout(PATIENCE, self.child.wait()).await {
             Ok(status) => status.unwrap(),
             Err(_) => panic!("pi does not end\n{}", self.report()),
-        }
+        };
+        let read = async {
+            while self.progress.changed().await.is_ok() {}
+            while self.errors.changed().await.is_ok() {}
+        };
+        // A child of its own may keep them open.
+        let _ = timeout(LAST_WORDS, read).await;
+        status
     }
 
     /// SIGKILL. Gives every line that came out before.
