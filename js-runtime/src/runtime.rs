@@ -3,7 +3,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ const GRACE: Duration = Duration::from_millis(50);
 /// take a few microseconds; being woken takes 25 and more, on either side.
 const LINGER: Duration = Duration::from_micros(40);
 
-/// How long [`Runtime::shutdown`] waits for the thread.
+/// How long [`Runtime::ended`] waits for the thread.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// One isolate on one thread. Dropping it ends both, without waiting for them.
@@ -38,7 +38,7 @@ pub struct Runtime {
     /// `None` once it is shut down.
     commands: Option<mpsc::Sender<Command>>,
     control: Control,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: JoinHandle<()>,
 }
 
 impl Runtime {
@@ -69,7 +69,7 @@ impl Runtime {
         Ok(Self {
             commands: Some(commands),
             control,
-            thread: Mutex::new(Some(thread)),
+            thread,
         })
     }
 
@@ -175,19 +175,18 @@ impl Runtime {
         answer.await.map_err(|_| gone())
     }
 
-    /// Ends the thread and waits for it (at most a second: native code cannot be
-    /// interrupted). What JavaScript still had to do is dropped, timers, sockets and
-    /// all.
+    /// Ends the thread and waits for it as [`Self::ended`] does. What JavaScript still
+    /// had to do is dropped, timers, sockets and all.
     pub async fn shutdown(mut self) {
         self.end();
-        let thread = self
-            .thread
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let Some(thread) = thread else { return };
+        self.ended().await;
+    }
+
+    /// Waits until the thread of a stopped isolate has ended and what it printed has
+    /// arrived; at most a second: native code cannot be interrupted.
+    pub async fn ended(&self) {
         let deadline = Instant::now() + FAREWELL;
-        while !thread.is_finished() && Instant::now() < deadline {
+        while !self.thread.is_finished() && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }

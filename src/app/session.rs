@@ -269,6 +269,6 @@ impl AgentSession {
         };
         let limit = self.settings.values().extension_timeouts.shutdown * 2 + LAST_WORK;
         let _ = tokio::time::timeout(limit, rest).await;
-        self.extensions.stop();
+        self.extensions.stop().await;
     }
 }

@@ -135,6 +135,13 @@ impl Generation {
             runtime.stop(Stop::Asked);
         }
     }
+
+    /// Waits until what was stopped is gone and its last words are out.
+    pub async fn ended(&self) {
+        if let Some(runtime) = &self.runtime {
+            runtime.ended().await;
+        }
+    }
 }
 
 pub fn stop_text(reason: Stop) -> &'static str {

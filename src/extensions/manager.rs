@@ -474,13 +474,15 @@ impl Extensions {
         }
     }
 
-    /// Ends everything that extensions hold.
-    pub fn stop(&self) {
+    /// Ends everything that extensions hold, in a second at most.
+    pub async fn stop(&self) {
         self.close_dialogs();
         for old in self.replaced.lock().drain(..) {
             old.stop();
         }
-        self.current().stop();
+        let current = self.current();
+        current.stop();
+        current.ended().await;
     }
 
     async fn show(&self, error: ExtensionError) {

@@ -6,19 +6,11 @@ use std::time::Duration;
 use model_server::{Answer, ModelServer};
 use serde_json::json;
 
-use crate::support::{Home, Rpc, prompt};
-
-async fn with(source: &str) -> (ModelServer, Home, Rpc) {
-    let server = ModelServer::start().await;
-    let home = Home::new(&server);
-    home.extension("ext.ts", source);
-    let rpc = home.rpc(&[]);
-    (server, home, rpc)
-}
+use crate::support::{Home, prompt, with_extension};
 
 #[tokio::test]
 async fn an_abort_while_an_input_handler_waits_asks_no_model() {
-    let (server, _home, mut rpc) = with(
+    let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.on("input", async (event, ctx) => {
             ctx.ui.notify("waiting");
             await new Promise(() => {});
@@ -39,7 +31,7 @@ async fn an_abort_while_an_input_handler_waits_asks_no_model() {
 
 #[tokio::test]
 async fn an_abort_while_an_extension_asks_leaves_the_session_as_it_is() {
-    let (_server, _home, mut rpc) = with(
+    let (_server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.on("session_before_switch", async (event, ctx) => {
             if (!(await ctx.ui.confirm("destroy?", "really"))) return { cancel: true };
         });"#,
@@ -59,7 +51,7 @@ async fn an_abort_while_an_extension_asks_leaves_the_session_as_it_is() {
 
 #[tokio::test]
 async fn a_prompt_during_new_session_goes_to_the_new_one() {
-    let (server, _home, mut rpc) = with(
+    let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.on("session_shutdown", () =>
             new Promise((resolve) => setTimeout(resolve, 300)));"#,
     )
@@ -82,7 +74,7 @@ async fn a_prompt_during_new_session_goes_to_the_new_one() {
 
 #[tokio::test]
 async fn a_question_at_the_end_does_not_keep_the_program() {
-    let (_server, _home, mut rpc) = with(
+    let (_server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.on("session_shutdown", (event, ctx) =>
             ctx.ui.confirm("leave?", "really"));"#,
     )
@@ -93,7 +85,7 @@ async fn a_question_at_the_end_does_not_keep_the_program() {
 
 #[tokio::test]
 async fn a_question_at_the_start_does_not_keep_the_program() {
-    let (_server, _home, rpc) = with(
+    let (_server, _home, rpc) = with_extension(
         r#"export default (pi) => pi.on("session_start", (event, ctx) =>
             ctx.ui.confirm("begin?", "really"));"#,
     )
@@ -103,7 +95,7 @@ async fn a_question_at_the_start_does_not_keep_the_program() {
 
 #[tokio::test]
 async fn messages_of_extensions_keep_their_order() {
-    let (server, _home, mut rpc) = with(
+    let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.registerCommand("many", { handler: async () => {
             for (const n of [1, 2, 3, 4]) pi.sendUserMessage(`m${n}`, { deliverAs: "followUp" });
         } });"#,

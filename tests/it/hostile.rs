@@ -4,16 +4,7 @@
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, prompt};
-
-/// An agent with one extension, `hostile.ts`.
-async fn attacked_by(source: &str) -> (ModelServer, Home, Rpc) {
-    let server = ModelServer::start().await;
-    let home = Home::new(&server);
-    home.extension("hostile.ts", source);
-    let rpc = home.rpc(&[]);
-    (server, home, rpc)
-}
+use crate::support::{Home, Rpc, prompt, with_extension};
 
 /// Waits until the extension is reported with words like these.
 async fn blamed(rpc: &mut Rpc, words: &[&str]) -> Value {
@@ -24,7 +15,7 @@ async fn blamed(rpc: &mut Rpc, words: &[&str]) -> Value {
     };
     let error = rpc.wait(&what, matches).await;
     let path = error["extensionPath"].as_str().unwrap_or_default();
-    assert!(path.ends_with("hostile.ts"), "{error}");
+    assert!(path.ends_with("ext.ts"), "{error}");
     error
 }
 
@@ -35,9 +26,10 @@ async fn answers_the_next_prompt(server: &ModelServer, rpc: &mut Rpc) {
 
 #[tokio::test]
 async fn an_endless_loop_in_a_handler() {
-    let (server, _home, mut rpc) =
-        attacked_by(r#"export default (pi) => pi.on("before_agent_start", () => { for (;;); });"#)
-            .await;
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => pi.on("before_agent_start", () => { for (;;); });"#,
+    )
+    .await;
     server.push(Answer::text("Anyway."));
     rpc.send(&prompt("go").to_string()).await;
     assert_eq!(blamed(&mut rpc, &[]).await["event"], "before_agent_start");
@@ -50,7 +42,7 @@ async fn a_loop_that_allocates() {
     let source = r#"export default (pi) => pi.on("before_agent_start", () => {
         const all = []; for (;;) all.push(new Array(1000).fill(0));
     });"#;
-    let (server, _home, mut rpc) = attacked_by(source).await;
+    let (server, _home, mut rpc) = with_extension(source).await;
     server.push(Answer::text("Anyway."));
     rpc.send(&prompt("go").to_string()).await;
     assert_eq!(blamed(&mut rpc, &[]).await["event"], "before_agent_start");
@@ -60,10 +52,9 @@ async fn a_loop_that_allocates() {
 
 #[tokio::test]
 async fn a_promise_that_never_settles() {
-    let (server, _home, mut rpc) = attacked_by(
-        r#"export default (pi) => pi.on("before_agent_start", () => new Promise(() => {}));"#,
-    )
-    .await;
+    let source =
+        r#"export default (pi) => pi.on("before_agent_start", () => new Promise(() => {}));"#;
+    let (server, _home, mut rpc) = attacked_within(json!({"handler": 2000}), source).await;
     server.push(Answer::text("Anyway."));
     rpc.send(&prompt("go").to_string()).await;
     assert_eq!(blamed(&mut rpc, &[]).await["event"], "before_agent_start");
@@ -77,7 +68,7 @@ async fn a_hanging_gate_blocks_its_tool_and_abort_works_meanwhile() {
         ctx.ui.notify("hanging");
         return new Promise(() => {});
     });"#;
-    let (server, home, mut rpc) = attacked_by(source).await;
+    let (server, home, mut rpc) = attacked_within(json!({"handler": 5000}), source).await;
     let touch = || Answer::tool("bash", json!({"command": "touch ran"}));
     server.push(touch());
     rpc.ok(prompt("go")).await;
@@ -106,10 +97,10 @@ async fn a_throw_in_a_timer() {
     let source = r#"export default (pi) => pi.on("session_start", () => {
         setTimeout(() => { throw new Error("from a timer"); }, 20);
     });"#;
-    let (server, _home, mut rpc) = attacked_by(source).await;
+    let (server, _home, mut rpc) = with_extension(source).await;
     let error = blamed(&mut rpc, &["from a timer"]).await;
     let text = error["error"].as_str().unwrap();
-    assert!(text.contains("hostile.ts:2"), "it says where: {text}");
+    assert!(text.contains("ext.ts:2"), "it says where: {text}");
     answers_the_next_prompt(&server, &mut rpc).await;
 }
 
@@ -119,7 +110,7 @@ async fn process_exit() {
         pi.on("session_start", () => { setTimeout(() => process.exit(3), 20); });
         pi.on("before_agent_start", () => { process.exit(4); });
     };"#;
-    let (server, _home, mut rpc) = attacked_by(source).await;
+    let (server, _home, mut rpc) = with_extension(source).await;
     blamed(&mut rpc, &["process.exit"]).await;
     answers_the_next_prompt(&server, &mut rpc).await;
     answers_the_next_prompt(&server, &mut rpc).await;
@@ -140,7 +131,7 @@ async fn writing_to_stdout() {
                 spawnSync("sh", ["-c", "echo LOUD spawned"], { stdio: ["ignore", 1, 2] });
             });
         };"#;
-    let (server, home, mut rpc) = attacked_by(source).await;
+    let (server, home, mut rpc) = with_extension(source).await;
     answers_the_next_prompt(&server, &mut rpc).await;
     // That every line is JSON is checked as the lines come.
     let lines = rpc.raw_lines();
@@ -161,15 +152,16 @@ async fn an_unhandled_rejection() {
     let source = r#"export default (pi) => pi.on("session_start", () => {
         Promise.reject(new Error("nobody listens"));
     });"#;
-    let (server, _home, mut rpc) = attacked_by(source).await;
+    let (server, _home, mut rpc) = with_extension(source).await;
     blamed(&mut rpc, &["nobody listens"]).await;
     answers_the_next_prompt(&server, &mut rpc).await;
 }
 
 #[tokio::test]
 async fn a_syntax_error() {
-    let (server, _home, mut rpc) = attacked_by("export default (pi) => {\n  const x = ;\n};").await;
-    let error = blamed(&mut rpc, &["hostile.ts:2"]).await;
+    let (server, _home, mut rpc) =
+        with_extension("export default (pi) => {\n  const x = ;\n};").await;
+    let error = blamed(&mut rpc, &["ext.ts:2"]).await;
     assert_eq!(error["event"], "load");
     answers_the_next_prompt(&server, &mut rpc).await;
 }
@@ -178,18 +170,18 @@ async fn a_syntax_error() {
 async fn a_broken_extension_does_not_stop_print_mode() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    home.extension("hostile.ts", "export default (pi) => {\n  const x = ;\n};");
+    home.extension("ext.ts", "export default (pi) => {\n  const x = ;\n};");
     server.push(Answer::text("Fine."));
     let finished = home.run(&["-p", "go"], "").await;
     let error = finished.stderr.clone();
     assert_eq!(finished.ok(), "Fine.\n");
-    assert!(error.contains("hostile.ts:2"), "{error}");
+    assert!(error.contains("ext.ts:2"), "{error}");
 }
 
 #[tokio::test]
 async fn a_missing_module() {
     let (server, home, mut rpc) =
-        attacked_by("import './lib/nowhere.js';\nexport default () => {};").await;
+        with_extension("import './lib/nowhere.js';\nexport default () => {};").await;
     blamed(&mut rpc, &["nowhere.js"]).await;
     answers_the_next_prompt(&server, &mut rpc).await;
     // Mended, it loads.
@@ -232,7 +224,7 @@ async fn attacked_within(timeouts: Value, source: &str) -> (ModelServer, Home, R
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({ "extensionTimeouts": timeouts }));
-    home.extension("hostile.ts", source);
+    home.extension("ext.ts", source);
     let rpc = home.rpc(&[]);
     (server, home, rpc)
 }
@@ -252,7 +244,7 @@ async fn timeouts_beyond_all_time_and_between_milliseconds() {
         const late = await ctx.ui.confirm("Late?", "", { timeout: 20.5 });
         ctx.ui.notify([code, sure, late].join(" "));
     }});"#;
-    let (_server, _home, mut rpc) = attacked_by(source).await;
+    let (_server, _home, mut rpc) = with_extension(source).await;
     rpc.send(&prompt("/go").to_string()).await;
     let question = rpc.wait("Sure?", |line| line["title"] == "Sure?").await;
     rpc.reply(&question, json!({"confirmed": true})).await;
@@ -327,7 +319,7 @@ async fn a_question_at_the_end_does_not_keep_the_program() {
             console.log("answer " + await ctx.ui.confirm("Really?", ""));
         });
     };"#;
-    let (server, _home, mut rpc) = attacked_by(source).await;
+    let (server, _home, mut rpc) = with_extension(source).await;
     server.push(Answer::text("Fine."));
     rpc.ok(prompt("go")).await;
     rpc.wait("Before?", |line| line["title"] == "Before?").await;
@@ -366,7 +358,7 @@ async fn a_question_after_a_recovery_does_not_hold_up_other_reports() {
     let home = Home::new(&server);
     home.settings(json!({ "extensionTimeouts": {"spin": 500} }));
     home.extension(
-        "hostile.ts",
+        "ext.ts",
         r#"export default (pi) => pi.on("before_agent_start", () => { for (;;); });"#,
     );
     home.extension(
@@ -421,10 +413,10 @@ async fn a_tool_name_taken_twice_is_told_at_the_start() {
         parameters: { type: "object", properties: {} }, execute: async () => ({ content: [] }) });"#;
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    home.extension("first.ts", tool);
-    home.extension("hostile.ts", tool);
+    home.extension("earlier.ts", tool);
+    home.extension("ext.ts", tool);
     let mut rpc = home.rpc(&[]);
-    blamed(&mut rpc, &["mine", "first.ts", "conflicts"]).await;
+    blamed(&mut rpc, &["mine", "earlier.ts", "conflicts"]).await;
 }
 
 #[tokio::test]

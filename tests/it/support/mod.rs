@@ -6,6 +6,7 @@ mod rpc;
 
 use std::time::Duration;
 
+use model_server::ModelServer;
 use serde_json::{Value, json};
 
 pub use home::{Home, read_jsonl};
@@ -15,6 +16,15 @@ pub use rpc::{Rpc, pause};
 /// How long a test waits for something that is bound to happen, on a slow
 /// machine that has other things to do as well.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A model server, a home with one extension in it, and a client of pi.
+pub async fn with_extension(source: &str) -> (ModelServer, Home, Rpc) {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("ext.ts", source);
+    let rpc = home.rpc(&[]);
+    (server, home, rpc)
+}
 
 /// The text blocks of a message or of a tool's result, joined.
 pub fn text_of(message: &Value) -> String {
