@@ -139,6 +139,11 @@ pub enum Warning {
          Do not open the session in two programs at once"
     )]
     NoLock { path: PathBuf, reason: String },
+    #[error(
+        "the session was cut off while a tool ran ({tools}): its result is missing, and the model \
+         is told that the call was interrupted"
+    )]
+    Interrupted { tools: String },
     #[error("the message of entry {id} cannot be read and was left out: {reason}")]
     SkippedMessage { id: String, reason: String },
 }
