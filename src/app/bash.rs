@@ -35,18 +35,16 @@ impl AgentSession {
             timestamp: now(),
             exclude_from_context: exclude_from_context.then_some(true),
         }));
-        let stored = {
+        let news = {
             let mut state = self.state.lock();
             if state.run.is_some() {
                 state.deferred_bash.push(message);
-                Ok(())
+                None
             } else {
                 state.say_anyway(message)
             }
         };
-        if let Err(error) = stored {
-            self.report("<session>", "append", error).await;
-        }
+        self.tell_of_store(news).await;
         Ok(result)
     }
 
@@ -59,16 +57,27 @@ impl AgentSession {
 
     /// Commands that ran during the last run join the conversation.
     pub(super) async fn flush_bash(&self) {
-        let failed: Vec<_> = {
+        let news = {
             let mut state = self.state.lock();
             let deferred = std::mem::take(&mut state.deferred_bash);
-            let failures = deferred
+            let news = deferred
                 .into_iter()
-                .filter_map(|message| state.say_anyway(message).err());
-            failures.collect()
+                .filter_map(|message| state.say_anyway(message));
+            // The last one counts those before.
+            news.last()
         };
-        for error in failed {
-            self.report("<session>", "append", error).await;
+        self.tell_of_store(news).await;
+    }
+
+    /// The last attempt before the session is left.
+    pub(super) async fn flush_unsaved(&self) {
+        let news = self.state.lock().store_unsaved();
+        self.tell_of_store(news).await;
+    }
+
+    pub(super) async fn tell_of_store(&self, news: Option<String>) {
+        if let Some(news) = news {
+            self.report("<session>", "append", news).await;
         }
     }
 

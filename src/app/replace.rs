@@ -176,6 +176,7 @@ impl AgentSession {
         let _idle = self.take_over().await;
         self.flush_bash().await;
         self.extensions.shut_down().await;
+        self.flush_unsaved().await;
         let cwd = session.cwd().to_path_buf();
         let previous = {
             let mut state = self.state.lock();

@@ -259,10 +259,8 @@ impl RunHooks for Hooks<'_> {
             )
             .await;
         if let Event::MessageEnd { message } = &event {
-            let stored = session.state.lock().say_anyway(message.clone());
-            if let Err(error) = stored {
-                session.report("<session>", "append", error).await;
-            }
+            let news = session.state.lock().say_anyway(message.clone());
+            session.tell_of_store(news).await;
         }
         let recovered = match &event {
             Event::MessageEnd { message } => message.as_assistant().and_then(|message| {

@@ -266,6 +266,8 @@ impl AgentSession {
         let rest = async {
             self.flush_bash().await;
             self.extensions.shut_down().await;
+            // Extensions may have had a last word.
+            self.flush_unsaved().await;
         };
         let limit = self.settings.values().extension_timeouts.shutdown * 2 + LAST_WORK;
         let _ = tokio::time::timeout(limit, rest).await;

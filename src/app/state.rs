@@ -1,6 +1,7 @@
 //! What a session is at the moment. Behind one lock that is never held while
 //! anything is awaited.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -70,10 +71,46 @@ impl State {
     }
 
     /// [`Self::say`]; what cannot be stored is in the conversation all the same, and
-    /// the user has to be told.
-    pub fn say_anyway(&mut self, message: Arc<AgentMessage>) -> Result<(), SessionError> {
-        self.say(message.clone())
-            .inspect_err(|_| self.context.push(message))
+    /// is stored as soon as that works. Gives what the user has to be told.
+    pub fn say_anyway(&mut self, message: Arc<AgentMessage>) -> Option<String> {
+        let owed = self.session.unsaved();
+        let stored = self.session.keep_message(&message);
+        self.context.push(message);
+        match stored {
+            Ok(()) if owed > 0 => Some(self.caught_up()),
+            Ok(()) => None,
+            Err(error) => Some(self.not_stored(&error)),
+        }
+    }
+
+    /// What could not be stored is tried again. Gives what the user has to be told.
+    pub fn store_unsaved(&mut self) -> Option<String> {
+        if self.session.unsaved() == 0 {
+            return None;
+        }
+        Some(match self.session.store_unsaved() {
+            Ok(()) => self.caught_up(),
+            Err(error) => self.not_stored(&error),
+        })
+    }
+
+    fn caught_up(&self) -> String {
+        let path = self.session.path().unwrap_or(Path::new(""));
+        format!(
+            "{}: what could not be stored before is stored now",
+            path.display()
+        )
+    }
+
+    fn not_stored(&self, error: &SessionError) -> String {
+        let messages = match self.session.unsaved() {
+            1 => "1 message is".to_string(),
+            count => format!("{count} messages are"),
+        };
+        format!(
+            "{error}. {messages} not stored, only in memory: pi tries again with every message, \
+             and they are lost if it ends before that works"
+        )
     }
 
     /// The first entries of a new session: with what it is held.

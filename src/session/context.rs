@@ -41,7 +41,14 @@ pub(super) fn build(path: &[Arc<Entry>]) -> SessionContext {
             }),
         }
     }
-    context.messages = answer_dangling_calls(&context.messages);
+    let (messages, last_owed) = answer_dangling_calls(&context.messages);
+    context.messages = messages;
+    // Only while nothing came after it: then the user knows.
+    if !last_owed.is_empty() {
+        context.warnings.push(Warning::Interrupted {
+            tools: last_owed.join(", "),
+        });
+    }
     context.thinking_level = path.iter().rev().find_map(|entry| match &entry.kind {
         EntryKind::ThinkingLevelChange { level } => Some(level.clone()),
         _ => None,
@@ -95,8 +102,9 @@ fn model_of(entry: &Entry) -> Option<ModelRef> {
 }
 
 /// A crash between a call and its result leaves a question that no provider
-/// accepts unanswered, so the answer is that nothing is known.
-fn answer_dangling_calls(messages: &[Arc<AgentMessage>]) -> Vec<Arc<AgentMessage>> {
+/// accepts unanswered, so the answer is that nothing is known. Also gives the
+/// names of the tools that the conversation ends in the middle of.
+fn answer_dangling_calls(messages: &[Arc<AgentMessage>]) -> (Vec<Arc<AgentMessage>>, Vec<String>) {
     let mut out = Vec::with_capacity(messages.len());
     let mut owed = Vec::new();
     for (index, message) in messages.iter().enumerate() {
@@ -109,8 +117,13 @@ fn answer_dangling_calls(messages: &[Arc<AgentMessage>]) -> Vec<Arc<AgentMessage
         }
         out.push(Arc::clone(message));
     }
+    let tools = owed.iter().filter_map(|result| match &**result {
+        AgentMessage::ToolResult(result) => Some(result.tool_name.clone()),
+        _ => None,
+    });
+    let tools = tools.collect();
     out.append(&mut owed);
-    out
+    (out, tools)
 }
 
 fn missing_results(

@@ -7,10 +7,15 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     #[error(
-        "{path} is open in another pi, and a session has one writer at a time. \
-         Close it there, or continue in a copy: pi --fork {path}"
+        "{path} is open in another pi{}, and a session has one writer at a time. \
+         Close it there, or continue in a copy: pi --fork {path}",
+        process(.holder)
     )]
-    Locked { path: PathBuf },
+    Locked {
+        path: PathBuf,
+        /// The process, where the system tells.
+        holder: Option<u32>,
+    },
     #[error(
         "{path} is not a session file: its first line is not a session header. \
          It was left as it is; choose another file, or move this one away"
@@ -26,7 +31,7 @@ pub enum SessionError {
          stored there. Start a new session, or fork this one to keep its conversation"
     )]
     Vanished { path: PathBuf },
-    #[error("could not {action} {path}: {source}")]
+    #[error("could not {action} {path}: {source}{}", advice(.source))]
     Io {
         action: &'static str,
         path: PathBuf,
@@ -59,6 +64,22 @@ impl SessionError {
     }
 }
 
+fn process(holder: &Option<u32>) -> String {
+    holder.map_or_else(String::new, |id| format!(" (process {id})"))
+}
+
+/// What to do about it, where that is not plain from what happened.
+fn advice(error: &io::Error) -> &'static str {
+    use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    match error.kind() {
+        StorageFull | QuotaExceeded => ". Free some space on that disk",
+        PermissionDenied | ReadOnlyFilesystem => {
+            ". Make the file and its folder writable, or continue in a copy: pi --fork"
+        }
+        _ => "",
+    }
+}
+
 /// Found while opening; the session works, the user should know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
@@ -70,6 +91,16 @@ pub enum Warning {
         path: PathBuf,
         aside: PathBuf,
         bytes: usize,
+    },
+    #[error(
+        "{path}: the last line was cut off in the middle of a write (by a crash or a full disk). \
+         Its {bytes} bytes stay in the file, since they cannot be moved aside ({reason}); \
+         everything before them is here"
+    )]
+    TornTailLeft {
+        path: PathBuf,
+        bytes: usize,
+        reason: String,
     },
     #[error("{path}: the last line lacked its line end and got it; nothing was lost")]
     MissingNewline { path: PathBuf },
@@ -94,6 +125,8 @@ pub enum Warning {
     },
     #[error("{path}: some bytes are not UTF-8 and are shown as \u{fffd}; the file keeps them")]
     InvalidUtf8 { path: PathBuf },
+    #[error("{path}: the file as it was, with those bytes, is kept in {aside}")]
+    KeptOriginal { path: PathBuf, aside: PathBuf },
     #[error("{path}: brought from session version {from} to {to}", to = super::CURRENT_VERSION)]
     Migrated { path: PathBuf, from: u64 },
     #[error(
@@ -106,6 +139,11 @@ pub enum Warning {
          Do not open the session in two programs at once"
     )]
     NoLock { path: PathBuf, reason: String },
+    #[error(
+        "the session was cut off while a tool ran ({tools}): its result is missing, and the model \
+         is told that the call was interrupted"
+    )]
+    Interrupted { tools: String },
     #[error("the message of entry {id} cannot be read and was left out: {reason}")]
     SkippedMessage { id: String, reason: String },
 }

@@ -87,25 +87,24 @@ impl Session {
         let bytes = file.read()?;
         let loaded = load(&path, &bytes, &mut warnings)?;
         if let Tail::Torn(start) = loaded.tail {
-            let tail = &bytes[start..];
-            let aside = file.move_aside(start, tail)?;
-            let bytes = tail.len();
-            warnings.insert(
-                0,
-                Warning::TornTail {
-                    path: path.clone(),
-                    aside,
-                    bytes,
-                },
-            );
+            // A whole session need not be kept waiting for a tidy end.
+            let can_stay = loaded.session.is_some() && loaded.migrated.is_none();
+            let warning = mend(&mut file, &path, start, &bytes[start..], can_stay)?;
+            warnings.insert(0, warning);
         }
         let Some((header, tree)) = loaded.session else {
             return Ok((Self::unwritten(storage, path, Some(file), cwd), warnings));
         };
         if let Some(migrated) = loaded.migrated {
+            if warnings.contains(&Warning::InvalidUtf8 { path: path.clone() }) {
+                let aside = file.keep_copy(&bytes)?;
+                warnings.push(Warning::KeptOriginal { path, aside });
+            }
             file.replace(migrated.as_bytes())?;
         } else if loaded.tail == Tail::Record {
-            file.append("\n")?;
+            if file.append("\n").is_err() {
+                file.leave_end_open();
+            }
             warnings.insert(0, Warning::MissingNewline { path });
         }
         let cwd = header.cwd.clone().unwrap_or_else(|| cwd.to_owned());
@@ -264,7 +263,7 @@ impl Session {
         self.store(entry)
     }
 
-    fn new_entry(&self, record: Record<'_>) -> Entry {
+    pub(super) fn new_entry(&self, record: Record<'_>) -> Entry {
         let line = record.to_line(Place {
             id: &self.tree.new_id(),
             parent_id: self.tree.leaf(),
@@ -273,8 +272,10 @@ impl Session {
         Entry::parse(&line).expect("a line that was just written has a type and an id")
     }
 
-    /// The file first: memory never holds what the file does not.
+    /// The file first: memory never holds what the file does not, unless it was
+    /// [kept](Self::keep_message).
     fn store(&mut self, entry: Entry) -> Result<Arc<Entry>, SessionError> {
+        self.store_unsaved()?;
         self.backing
             .append(&self.header, self.tree.entries(), &entry)?;
         Ok(self.tree.insert(entry))
@@ -349,6 +350,32 @@ impl Session {
     /// For a session whose folder is gone. The file keeps what it says.
     pub fn override_cwd(&mut self, cwd: &Path) {
         self.cwd = cwd.to_owned();
+    }
+}
+
+/// Takes half a record from the end of the file; it may stay there if that is
+/// not possible now.
+fn mend(
+    file: &mut SessionFile,
+    path: &Path,
+    start: usize,
+    tail: &[u8],
+    can_stay: bool,
+) -> Result<Warning, SessionError> {
+    let path = path.to_owned();
+    let bytes = tail.len();
+    match file.move_aside(start, tail) {
+        Ok(aside) => Ok(Warning::TornTail { path, aside, bytes }),
+        Err(error) if can_stay => {
+            file.leave_end_open();
+            let reason = error.to_string();
+            Ok(Warning::TornTailLeft {
+                path,
+                bytes,
+                reason,
+            })
+        }
+        Err(error) => Err(error),
     }
 }
 

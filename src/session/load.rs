@@ -140,6 +140,9 @@ fn read_line(tree: &mut Tree, skipped: &mut Skipped, number: usize, line: &str) 
         Ok(entry) if entry.type_name() == "session" => {
             skipped.add(number, &"a second session header");
         }
+        // Written a second time because the first time could be neither finished
+        // nor taken back.
+        Ok(entry) if tree.get(&entry.id).is_some_and(|e| e.raw == entry.raw) => {}
         Ok(entry) => {
             tree.insert(entry);
         }

@@ -8,6 +8,7 @@ mod error;
 mod fork;
 mod handle;
 mod header;
+mod holder;
 mod list;
 mod load;
 pub mod message;
@@ -18,6 +19,7 @@ mod record;
 mod storage;
 mod store;
 mod tree;
+mod unsaved;
 
 pub use context::{ModelRef, SessionContext};
 pub use entry::{Entry, EntryKind};

@@ -5,6 +5,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
+use super::holder;
+
 /// Opens and moves files. [`Disk`] is the real one.
 pub trait Storage: Send + Sync {
     /// An existing file, for reading and appending.
@@ -25,6 +27,10 @@ pub trait StoredFile: Send {
     /// Takes the exclusive advisory lock, which the operating system releases
     /// when the process ends in whichever way.
     fn try_lock(&self) -> Result<(), TryLockError>;
+
+    /// The process whose lock was in the way of ours: `None` if the system does
+    /// not tell, or if that process is about to end.
+    fn lock_holder(&self) -> Option<u32>;
 
     /// The whole content.
     fn read(&mut self) -> io::Result<Vec<u8>>;
@@ -49,6 +55,14 @@ pub struct Disk;
 
 impl Storage for Disk {
     fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+        // Opening a pipe waits for its other end, and some devices never end.
+        // `/dev/null` is for those who want no session.
+        if !fs::metadata(path)?.is_file() && path != Path::new("/dev/null") {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is not a regular file",
+            ));
+        }
         let file = OpenOptions::new().read(true).append(true).open(path)?;
         Ok(Box::new(DiskFile { file }))
     }
@@ -91,6 +105,10 @@ impl Drop for DiskFile {
 impl StoredFile for DiskFile {
     fn try_lock(&self) -> Result<(), TryLockError> {
         self.file.try_lock()
+    }
+
+    fn lock_holder(&self) -> Option<u32> {
+        holder::of(&self.file)
     }
 
     fn read(&mut self) -> io::Result<Vec<u8>> {

@@ -5,6 +5,7 @@ use std::fs::TryLockError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use uuid::Uuid;
@@ -12,6 +13,11 @@ use uuid::Uuid;
 use super::error::{SessionError, Warning};
 use super::paths;
 use super::storage::{Storage, StoredFile};
+use super::tree::fresh_id;
+
+/// How long a lock may be there that nobody seems to hold: a process that was
+/// killed is still ending, or its child has yet to become another program.
+const LAST_BREATH: Duration = Duration::from_millis(500);
 
 pub(super) struct SessionFile {
     storage: Arc<dyn Storage>,
@@ -80,19 +86,28 @@ impl SessionFile {
         file: Box<dyn StoredFile>,
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, SessionError> {
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(SessionError::Locked {
-                    path: path.to_owned(),
-                });
+        let began = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => {
+                    let holder = file.lock_holder();
+                    if holder.is_some() || began.elapsed() > LAST_BREATH {
+                        let path = path.to_owned();
+                        return Err(SessionError::Locked { path, holder });
+                    }
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                // Some network file systems have no locks, each with another error
+                // for it. Working there unprotected is better than not at all.
+                Err(TryLockError::Error(error)) => {
+                    warnings.push(Warning::NoLock {
+                        path: path.to_owned(),
+                        reason: error.to_string(),
+                    });
+                    break;
+                }
             }
-            // Some network file systems have no locks, each with another error
-            // for it. Working there unprotected is better than not at all.
-            Err(TryLockError::Error(error)) => warnings.push(Warning::NoLock {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            }),
         }
         Ok(Self {
             storage: Arc::clone(storage),
@@ -166,14 +181,30 @@ impl SessionFile {
         start: usize,
         tail: &[u8],
     ) -> Result<PathBuf, SessionError> {
-        let time = paths::iso(Utc::now()).replace([':', '.'], "-");
-        let aside = self.sibling(&format!("torn-{time}"));
+        let aside = self.sibling(&dated("torn"));
         self.write_sibling(&aside, tail)?;
-        self.file
-            .truncate(start as u64)
-            .map_err(SessionError::io("cut the torn last line off", &self.path))?;
+        if let Err(error) = self.file.truncate(start as u64) {
+            // It would be a second copy.
+            let _ = self.storage.remove(&aside);
+            return Err(SessionError::io("cut the torn last line off", &self.path)(
+                error,
+            ));
+        }
         self.end = start as u64;
         Ok(aside)
+    }
+
+    /// The file as it is, a second time, under another name.
+    pub(super) fn keep_copy(&mut self, content: &[u8]) -> Result<PathBuf, SessionError> {
+        let aside = self.sibling(&dated("before"));
+        self.write_sibling(&aside, content)?;
+        Ok(aside)
+    }
+
+    /// What the file ends with is not a whole line, and stays so until the next
+    /// record, which begins a line of its own.
+    pub(super) fn leave_end_open(&mut self) {
+        self.end = u64::MAX;
     }
 
     /// Puts new content in the place of the old, in one step, keeping the lock.
@@ -182,11 +213,15 @@ impl SessionFile {
         let file = self.write_sibling(&next, content)?;
         // Locked before anybody can find it.
         let mut warnings = Vec::new();
-        let locked = Self::lock(&self.storage, &self.path, file, &mut warnings)?;
-        if let Err(error) = self.storage.rename(&next, &self.path) {
+        let replaced =
+            Self::lock(&self.storage, &self.path, file, &mut warnings).and_then(|locked| {
+                let renamed = self.storage.rename(&next, &self.path);
+                renamed.map_err(SessionError::io("replace", &self.path))?;
+                Ok(locked)
+            });
+        let locked = replaced.inspect_err(|_| {
             let _ = self.storage.remove(&next);
-            return Err(SessionError::io("replace", &self.path)(error));
-        }
+        })?;
         *self = Self {
             end: content.len() as u64,
             ..locked
@@ -216,6 +251,12 @@ impl SessionFile {
         name.push(format!(".{suffix}"));
         PathBuf::from(name)
     }
+}
+
+/// Two of the same moment are told apart as well.
+fn dated(what: &str) -> String {
+    let time = paths::iso(Utc::now()).replace([':', '.'], "-");
+    format!("{what}-{time}-{}", fresh_id(|_| false))
 }
 
 /// One `write` call, unless the system takes only a part of it: then the rest is

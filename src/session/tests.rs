@@ -3,6 +3,7 @@
 mod context;
 mod crash;
 mod damage;
+mod every_fault;
 mod faults;
 mod fork;
 mod list;

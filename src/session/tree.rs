@@ -17,6 +17,8 @@ pub(super) struct Tree {
     labels: IndexMap<String, Label>,
     name: Option<String>,
     leaf: Option<String>,
+    /// So many of the last entries are not in the file although they should be.
+    owed: usize,
 }
 
 pub(super) struct Label {
@@ -91,6 +93,20 @@ impl Tree {
 
     pub(super) fn get(&self, id: &str) -> Option<&Arc<Entry>> {
         self.by_id.get(id).map(|index| &self.entries[*index])
+    }
+
+    pub(super) fn owed(&self) -> usize {
+        self.owed
+    }
+
+    /// The entry inserted last is not in the file.
+    pub(super) fn owe_last(&mut self) {
+        self.owed += 1;
+    }
+
+    /// The first of those that were not is now.
+    pub(super) fn pay_one(&mut self) {
+        self.owed -= 1;
     }
 
     pub(super) fn leaf(&self) -> Option<&str> {

@@ -115,7 +115,7 @@ fn a_second_writer_is_refused_until_the_first_is_gone() {
     let error = Session::open(&path, Path::new("/w"))
         .map(|_| ())
         .unwrap_err();
-    assert!(matches!(&error, SessionError::Locked { path: locked } if *locked == path));
+    assert!(matches!(&error, SessionError::Locked { path: locked, .. } if *locked == path));
     assert!(
         error.to_string().contains("is open in another pi"),
         "{error}"

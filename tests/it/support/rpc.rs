@@ -187,10 +187,13 @@ impl Rpc {
         status
     }
 
-    /// SIGKILL. Gives every line that came out before.
+    /// SIGKILL. Gives every line that came out before, without the half of one.
     pub async fn kill(mut self) -> Vec<Value> {
         self.child.kill().await.unwrap();
         while self.progress.changed().await.is_ok() {}
+        let mut seen = self.seen.lock().unwrap();
+        seen.pop_if(|last| serde_json::from_str::<Value>(last).is_err());
+        drop(seen);
         self.lines()
     }
 

@@ -1,0 +1,340 @@
+//! Every operation on the disk fails once, or fails from then on, and the disk is
+//! full after every number of bytes: in a new session, an old one, one that has to
+//! be migrated and ones that have to be repaired.
+
+use std::fs::TryLockError;
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::*;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    /// Only the nth operation, counted from 0.
+    At(usize),
+    /// The nth and all that follow.
+    From(usize),
+    /// So many bytes fit.
+    Full(usize),
+    /// The same, and nothing can be taken back or removed.
+    FullAndStuck(usize),
+    /// No error: every write takes only so many bytes, and every other one is
+    /// interrupted by a signal.
+    Sips(usize),
+}
+
+#[derive(Clone)]
+struct Flaky(Arc<Mutex<State>>);
+
+struct State {
+    fault: Fault,
+    operations: usize,
+    written: usize,
+    interrupt: bool,
+}
+
+struct FlakyFile {
+    file: Box<dyn StoredFile>,
+    disk: Flaky,
+}
+
+impl Flaky {
+    fn new(fault: Fault) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            fault,
+            operations: 0,
+            written: 0,
+            interrupt: false,
+        })))
+    }
+
+    fn lift(&self) {
+        self.0.lock().fault = Fault::None;
+    }
+
+    fn step(&self) -> io::Result<()> {
+        let mut state = self.0.lock();
+        let number = state.operations;
+        state.operations += 1;
+        let fails = match state.fault {
+            Fault::At(at) => number == at,
+            Fault::From(from) => number >= from,
+            _ => false,
+        };
+        // EIO
+        if fails {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        Ok(())
+    }
+
+    fn step_back(&self) -> io::Result<()> {
+        if let Fault::FullAndStuck(_) = self.0.lock().fault {
+            return Err(io::Error::other("stuck"));
+        }
+        self.step()
+    }
+
+    fn wrap(&self, file: Box<dyn StoredFile>) -> Box<dyn StoredFile> {
+        let disk = self.clone();
+        Box::new(FlakyFile { file, disk })
+    }
+}
+
+impl Storage for Flaky {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+        self.step()?;
+        Disk.open(path).map(|file| self.wrap(file))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+        self.step()?;
+        Disk.create(path).map(|file| self.wrap(file))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.step()?;
+        Disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.step_back()?;
+        Disk.remove(path)
+    }
+}
+
+impl StoredFile for FlakyFile {
+    fn try_lock(&self) -> Result<(), TryLockError> {
+        self.disk.step().map_err(TryLockError::Error)?;
+        self.file.try_lock()
+    }
+
+    fn lock_holder(&self) -> Option<u32> {
+        self.file.lock_holder()
+    }
+
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        self.disk.step()?;
+        self.file.read()
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.disk.step()?;
+        let room = {
+            let mut state = self.disk.0.lock();
+            match state.fault {
+                Fault::Full(room) | Fault::FullAndStuck(room) => room - state.written,
+                Fault::Sips(size) => {
+                    state.interrupt = !state.interrupt;
+                    if state.interrupt {
+                        return Err(io::ErrorKind::Interrupted.into());
+                    }
+                    size
+                }
+                _ => usize::MAX,
+            }
+        };
+        if room == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let taken = self.file.append(&bytes[..bytes.len().min(room)])?;
+        self.disk.0.lock().written += taken;
+        Ok(taken)
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.disk.step_back()?;
+        self.file.truncate(len)
+    }
+
+    /// Nothing is really waited for: the machine does not lose power here.
+    fn sync(&mut self) -> io::Result<()> {
+        self.disk.step()
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.disk.step()?;
+        self.file.size()
+    }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        self.disk.step()?;
+        self.file.is_at(path)
+    }
+}
+
+/// What the file is when its story begins, and what it says then.
+struct Beginning {
+    name: &'static str,
+    content: Option<String>,
+    says: &'static [&'static str],
+}
+
+fn beginnings() -> Vec<Beginning> {
+    let kept = line("aaaaaaaa", None, "kept");
+    let old = r#"{"type":"session","id":"s","timestamp":"T","cwd":"/w"}"#;
+    let said = r#"{"type":"message","timestamp":"T","message":{"role":"user","content":"kept","timestamp":1}}"#;
+    let beginning = |name, content: String, says| Beginning {
+        name,
+        content: Some(content),
+        says,
+    };
+    vec![
+        Beginning {
+            name: "new",
+            content: None,
+            says: &[],
+        },
+        beginning("empty", String::new(), &[]),
+        beginning("old", format!("{HEADER}\n{kept}\n"), &["kept"]),
+        beginning("no line end", format!("{HEADER}\n{kept}"), &["kept"]),
+        beginning(
+            "torn",
+            format!("{HEADER}\n{kept}\n{{\"type\":\"mess"),
+            &["kept"],
+        ),
+        beginning("torn header", HEADER[..30].to_owned(), &[]),
+        beginning("migrated", format!("{old}\n{said}\n"), &["kept"]),
+        beginning(
+            "migrated and torn",
+            format!("{old}\n{said}\n{{\"type\":\"mess"),
+            &["kept"],
+        ),
+    ]
+}
+
+/// A session is opened and worked in while the fault is there, goes on when it is
+/// gone, and is opened again. Gives the number of operations and of bytes.
+fn story(beginning: &Beginning, fault: Fault) -> (usize, usize) {
+    let told = format!("{}, {fault:?}", beginning.name);
+    let dir = temp();
+    let path = dir.path().join("s.jsonl");
+    if let Some(content) = &beginning.content {
+        fs::write(&path, content).unwrap();
+    }
+    let disk = Flaky::new(fault);
+    let opened = Session::open_on(Arc::new(disk.clone()), &path, Path::new("/w"));
+    let Ok((mut session, _)) = opened else {
+        disk.lift();
+        let (session, _) = open(&path);
+        assert_eq!(texts(&session.build_context()), beginning.says, "{told}");
+        assert_torn_is_kept(beginning, dir.path(), &told);
+        return (0, 0);
+    };
+
+    // What the caller was told of each, beside what it must find in memory.
+    let mut expected: Vec<String> = raws(&session);
+    let mut refused = Vec::new();
+    match session.append_model_change("p", "m") {
+        Ok(entry) => expected.push(entry.raw.to_string()),
+        Err(_) => refused.push("\"model_change\""),
+    }
+    let mut keep = |session: &mut Session, message: &AgentMessage| {
+        let stored = session.keep_message(message);
+        expected.push(session.entries().last().unwrap().raw.to_string());
+        assert_eq!(stored.is_err(), session.unsaved() > 0, "{told}");
+    };
+    keep(&mut session, &user("question"));
+    keep(&mut session, &calls("toolUse", &[("c", "bash")]));
+    keep(&mut session, &result("c", "bash"));
+    match session.append_label("nobody", None) {
+        Err(SessionError::UnknownEntry { .. }) => {}
+        other => panic!("{told}: {other:?}"),
+    }
+    match session.append_custom("note", Some(&json!({ "x": 1 }))) {
+        Ok(entry) => expected.push(entry.raw.to_string()),
+        Err(_) => refused.push("\"note\""),
+    }
+    assert_eq!(raws(&session), expected, "{told}");
+    let State {
+        operations,
+        written,
+        ..
+    } = *disk.0.lock();
+
+    disk.lift();
+    let after = session.append_message(&user("after"));
+    let after = after.unwrap_or_else(|error| panic!("{told}: {error}"));
+    expected.push(after.raw.to_string());
+    assert_eq!((raws(&session), session.unsaved()), (expected.clone(), 0));
+    let context = session.build_context();
+    let mut said = beginning.says.to_vec();
+    said.extend(["question", "assistant", "bash c error=false: done", "after"]);
+    assert_eq!(texts(&context), said, "{told}");
+    drop(session);
+
+    let (session, warnings) = open(&path);
+    let stuck = matches!(fault, Fault::FullAndStuck(_) | Fault::From(_));
+    let mut stored = raws(&session);
+    if stuck {
+        // The caller was told that it failed, and it could not be taken back.
+        let is_left = |raw: &String| refused.iter().any(|kind| raw.contains(kind));
+        stored.retain(|raw| expected.contains(raw) || !is_left(raw));
+    }
+    assert_eq!(stored, expected, "{told}");
+    assert_eq!(session.build_context(), context, "{told}");
+    // Half a record may be left of an attempt that could not be taken back.
+    let left = |warning: &Warning| match warning {
+        Warning::Malformed { .. } => stuck || beginning.name == "torn",
+        _ => false,
+    };
+    assert!(warnings.iter().all(left), "{told}: {warnings:?}");
+    assert_torn_is_kept(beginning, dir.path(), &told);
+    if !stuck {
+        let files = names(dir.path());
+        let fine = |name: &String| name == "s.jsonl" || name.starts_with("s.jsonl.torn-");
+        assert!(files.iter().all(fine), "{told}: {files:?}");
+    }
+    (operations, written)
+}
+
+/// Somewhere in the folder is what the torn line said.
+fn assert_torn_is_kept(beginning: &Beginning, dir: &Path, told: &str) {
+    let content = beginning.content.as_deref().unwrap_or_default();
+    let tail = content.rsplit('\n').next().unwrap_or_default();
+    let kept = names(dir).iter().any(|name| {
+        let text = fs::read_to_string(dir.join(name)).unwrap();
+        text.contains(tail)
+    });
+    assert!(tail.is_empty() || kept, "{told}: {tail} is gone");
+}
+
+#[test]
+fn every_operation_fails_once_and_for_good() {
+    for beginning in beginnings() {
+        let (operations, _) = story(&beginning, Fault::None);
+        assert!(operations > 10, "{operations}");
+        for number in 0..operations {
+            story(&beginning, Fault::At(number));
+            story(&beginning, Fault::From(number));
+        }
+    }
+}
+
+#[test]
+fn the_disk_is_full_after_every_byte() {
+    std::thread::scope(|scope| {
+        for beginning in beginnings() {
+            scope.spawn(move || {
+                let (_, bytes) = story(&beginning, Fault::None);
+                assert!(bytes > 500, "{bytes}");
+                for room in 0..bytes {
+                    story(&beginning, Fault::Full(room));
+                    story(&beginning, Fault::FullAndStuck(room));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn short_and_interrupted_writes_are_gone_on_with() {
+    for beginning in beginnings() {
+        for size in [1, 2, 7, 100] {
+            story(&beginning, Fault::Sips(size));
+        }
+    }
+}
