@@ -28,10 +28,12 @@ impl AgentSession {
         let written = tokio::task::spawn_blocking(move || {
             export::export(&snapshot, &stored, &told, output.as_deref())
         });
-        written.await.unwrap_or_else(|error| match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(ExportError::Ending),
-        })
+        written
+            .await
+            .unwrap_or_else(|error| match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(ExportError::Ending),
+            })
     }
 }
 

@@ -43,12 +43,38 @@ function go(node: Node): void {
 }
 
 function arrive(node: Node): void {
-  if (!thread.has(node)) thread.show(node.newest);
-  sidebar.show(thread.path, node);
+  if (!thread.has(node)) show(node.newest);
+  sidebar.follow(node);
+  quietUntil = performance.now() + 500;
   const article = thread.article(node);
   if (article) marks.open(article);
   thread.reveal(node);
 }
+
+function show(leaf: Node | null): void {
+  thread.show(leaf);
+  sidebar.show(thread.path);
+}
+
+// The tree follows what is being read; not while the page itself moves to an entry.
+let scrolling = false;
+let quietUntil = 0;
+part("main").addEventListener(
+  "scroll",
+  () => {
+    if (scrolling || performance.now() < quietUntil) return;
+    scrolling = true;
+    requestAnimationFrame(() => {
+      scrolling = false;
+      const { left, width, top } = part("thread").getBoundingClientRect();
+      const at = document.elementFromPoint(left + width / 2, Math.max(top, 0) + 90);
+      const entry = at?.closest<HTMLElement>("article")?.dataset.entry;
+      const node = entry && session.nodes[Number(entry)];
+      if (node) sidebar.follow(node);
+    });
+  },
+  { passive: true },
+);
 
 function addressed(): Node | null {
   const hash = location.hash.slice(1);
@@ -88,6 +114,8 @@ let hit = -1;
 let typing: ReturnType<typeof setTimeout> | undefined;
 
 function search(): void {
+  clearTimeout(typing);
+  typing = undefined;
   const found = find(session.nodes, box.value);
   hits = found ? session.nodes.filter((node) => found.has(node)) : [];
   hit = -1;
@@ -115,7 +143,11 @@ box.addEventListener("input", () => {
   typing = setTimeout(search, 150);
 });
 box.addEventListener("keydown", (event) => {
-  if (event.key === "Enter") next(event.shiftKey ? -1 : 1);
+  if (event.key === "Enter") {
+    // Who types fast need not wait.
+    if (typing !== undefined) search();
+    next(event.shiftKey ? -1 : 1);
+  }
   if (event.key === "Escape") {
     box.value = "";
     search();
@@ -147,7 +179,6 @@ document.addEventListener("keydown", (event) => {
 
 told();
 const start = addressed();
-thread.show(start ? start.newest : session.leaf);
-sidebar.show(thread.path, start ?? session.leaf);
+show(start ? start.newest : session.leaf);
 if (start) arrive(start);
 document.body.classList.add("ready");

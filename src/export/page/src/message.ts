@@ -1,12 +1,12 @@
 // The messages of a conversation.
 
 import { append, element } from "./dom.js";
-import { dollars, time, tokens } from "./format.js";
+import { dollars, firstLine, time, tokens } from "./format.js";
 import { markdown } from "./markdown.js";
 import { output } from "./output.js";
 import { picture } from "./pictures.js";
 import type { Calls, Node } from "./session.js";
-import { tool } from "./tool.js";
+import { fits, tool } from "./tool.js";
 import { content, json, list, type Members, members, number, text } from "./values.js";
 
 /** A line above an entry: who, and what else there is to say in small. */
@@ -118,10 +118,10 @@ function bash(target: HTMLElement, said: Members, at: string): void {
   const card = element("details", { class: notes.length ? "tool failed" : "tool done", open: true });
   if (notes.length === 1 && said.excludeFromContext === true) card.className = "tool done";
   const body = element("div", { class: "tool-body" });
-  if (text(said.command).includes("\n")) {
+  if (!fits(text(said.command))) {
     append(body, output(text(said.command), { lines: 20, language: "bash", class: "output command" }));
   }
-  if (text(said.output)) append(body, output(text(said.output), { lines: 20 }));
+  if (text(said.output)) append(body, output(text(said.output), { lines: 20, tail: true }));
   else append(body, element("div", { class: "nothing" }, "(no output)"));
   if (said.truncated === true) {
     const path = text(said.fullOutputPath);
@@ -133,7 +133,7 @@ function bash(target: HTMLElement, said: Members, at: string): void {
       "summary",
       {},
       element("span", { class: "tool-name" }, "$"),
-      element("span", { class: "tool-argument" }, text(said.command).split("\n", 1)[0]),
+      element("span", { class: "tool-argument" }, firstLine(text(said.command))),
       notes.length > 0 && element("span", { class: "tool-state" }, notes.join(", ")),
     ),
     body,

@@ -60,7 +60,7 @@ export function outline(node: Node): string {
 
 function ofMessage(message: Members): string {
   const said = content(message.content);
-  const line = firstLine(said.text);
+  const line = unmarked(firstLine(said.text));
   switch (message.role) {
     case "assistant": {
       if (line) return line;
@@ -75,6 +75,11 @@ function ofMessage(message: Members): string {
     default:
       return line || (said.pictures.length > 0 ? "(picture)" : "(nothing)");
   }
+}
+
+/** Without the signs of Markdown that stand out. */
+function unmarked(line: string): string {
+  return line.replace(/\*\*|__|`|^[#>\s]+/g, "");
 }
 
 /** The branches of values that hold no words: bulk, and ids. */

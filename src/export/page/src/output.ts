@@ -12,24 +12,27 @@ export interface Clip {
   lines: number;
   language?: string;
   class?: string;
+  /** The last lines instead of the first: what a command says at the end counts most. */
+  tail?: boolean;
 }
 
-export function output(source: string, { lines, language = "", class: name = "output" }: Clip): HTMLElement {
+export function output(source: string, { lines, language = "", class: name = "output", tail }: Clip): HTMLElement {
   const text = withoutEscapes(source).replace(/\s+$/, "");
   const box = element("div", { class: name });
   const pre = box.appendChild(element("pre"));
-  const end = endOfLines(text, lines);
-  highlight(pre, text.slice(0, end), language);
-  if (end < text.length) {
-    const total = countLines(text);
-    const rest = total > lines ? count(total - lines, "more line") : "the rest";
+  const shown = tail ? text.slice(startOfLines(text, lines)) : text.slice(0, endOfLines(text, lines));
+  highlight(pre, shown, language);
+  if (shown.length < text.length) {
+    const hidden = countLines(text) - countLines(shown);
+    const rest = hidden > 0 ? count(hidden, tail ? "earlier line" : "more line") : "the rest";
     const more = button(`show ${rest} (${bytes(text.length)} in all)`, "Show more", () => {
       more.remove();
       if (text.length <= PIECE) highlight(pre, text, language);
       else pieces(box, pre, text, 0);
     });
     more.className = "more";
-    box.appendChild(more);
+    if (tail) box.prepend(more);
+    else box.append(more);
   }
   return box;
 }
@@ -61,6 +64,18 @@ function endOfLines(text: string, lines: number): number {
   if (end > WIDTH) end = WIDTH;
   // A few more characters are no reason for a button.
   return text.length - end < 200 && countLines(text.slice(end)) <= 2 ? text.length : end;
+}
+
+/** Where the last lines begin. */
+function startOfLines(text: string, lines: number): number {
+  let start = text.length;
+  for (let line = 0; line < lines && start > 0; line++) {
+    start = text.lastIndexOf("\n", start - 1);
+    if (start < 0 || text.length - start > WIDTH) break;
+  }
+  if (text.length - start > WIDTH || (start < 0 && text.length > WIDTH)) return text.length - WIDTH;
+  if (start < 200 && countLines(text.slice(0, Math.max(start, 0))) <= 2) return 0;
+  return start + 1;
 }
 
 function countLines(text: string): number {

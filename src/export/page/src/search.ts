@@ -60,12 +60,14 @@ export class Marks {
   /** Opens what hides a word that was looked for. */
   open(target: HTMLElement): void {
     if (this.wanted.length === 0) return;
-    const holds = (part: HTMLElement): boolean => {
+    const found = (part: HTMLElement): string[] => {
       const content = (part.textContent ?? "").toLowerCase();
-      return this.wanted.some((term) => content.includes(term));
+      return this.wanted.filter((term) => content.includes(term));
     };
-    const all = !holds(target);
-    for (const details of target.querySelectorAll("details")) if (all || holds(details)) details.open = true;
+    const all = found(target).length < this.wanted.length;
+    for (const details of target.querySelectorAll("details")) {
+      if (all || found(details).length > 0) details.open = true;
+    }
     // It stands further down in what was cut off.
     if (all) for (const more of target.querySelectorAll<HTMLButtonElement>("button.more")) more.click();
   }

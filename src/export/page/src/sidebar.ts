@@ -53,10 +53,16 @@ export class Sidebar {
     this.refresh();
   }
 
-  show(path: Node[], current: Node | null): void {
+  show(path: Node[]): void {
     this.path = new Set(path);
-    this.current = current;
     this.refresh();
+  }
+
+  /** What is being read. */
+  follow(current: Node): void {
+    if (current === this.current) return;
+    this.current = current;
+    this.draw();
     const at = this.shown.findIndex(({ node }) => node === current);
     if (at < 0) return;
     const top = at * ROW;

@@ -11,6 +11,9 @@ import { content, json, type Members, members, text } from "./values.js";
 /** Those whose results are long and of which people want to know only that they were called. */
 const CLOSED = new Set(["read", "ls", "find", "grep"]);
 
+/** Whether the headline says all of a command. */
+export const fits = (command: string): boolean => command.length <= 90 && !command.trim().includes("\n");
+
 const pathOf = (args: Members): string => text(args.path) || text(args.file_path);
 
 /** `result` is the message of the tool, if there is one. */
@@ -61,7 +64,9 @@ function body(name: string, args: Members, call: Members, result: Members | null
   const failed = result?.isError === true;
   switch (name) {
     case "bash":
-      append(box, output(text(args.command), { lines: 20, language: "bash", class: "output command" }));
+      if (!fits(text(args.command))) {
+        append(box, output(text(args.command), { lines: 20, language: "bash", class: "output command" }));
+      }
       break;
     case "write":
       append(box, output(text(args.content), { lines: 12, language: languageOf(pathOf(args)) }));
@@ -87,7 +92,7 @@ function body(name: string, args: Members, call: Members, result: Members | null
     }
   }
   const language = name === "read" && !failed ? languageOf(pathOf(args)) : "";
-  if (said.text) append(box, output(said.text, { lines: 12, language }));
+  if (said.text) append(box, output(said.text, { lines: 12, language, tail: name === "bash" }));
   else if (result && said.pictures.length === 0) append(box, element("div", { class: "nothing" }, "(no output)"));
   return pictures(box, said.pictures);
 }
