@@ -8,6 +8,7 @@
 //! | [`cli`] | arguments, choice of mode, exit codes |
 //! | [`modes`] | print, JSON, RPC and line mode: clients of one session |
 //! | [`app`] | `AgentSession`, which ties everything below together |
+//! | [`export`] | sessions as pages for people |
 //! | [`extensions`] | the Rust half of the bridge to JavaScript |
 //! | [`agent`] | the loop, events, queues, retry |
 //! | [`session`] | the session file and its tree |
@@ -19,6 +20,7 @@ pub mod agent;
 pub mod ai;
 pub mod app;
 pub mod cli;
+pub mod export;
 pub mod extensions;
 pub mod modes;
 pub mod resources;

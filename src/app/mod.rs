@@ -4,6 +4,7 @@
 mod actions;
 mod bash;
 mod config;
+mod export;
 mod models;
 mod prompt;
 mod replace;

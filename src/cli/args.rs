@@ -8,6 +8,7 @@
 
 use std::ffi::OsString;
 use std::iter::Peekable;
+use std::path::PathBuf;
 use std::vec::IntoIter;
 
 use clap::{Arg, Command, CommandFactory, Parser, ValueEnum};
@@ -100,6 +101,10 @@ pub struct Options {
     #[arg(long, help_heading = SESSION)]
     pub no_session: bool,
 
+    /// Make an HTML page of a session file: pi --export FILE [PAGE]
+    #[arg(long, value_name = "FILE", help_heading = SESSION)]
+    pub export: Option<PathBuf>,
+
     /// Only these built-in tools, with commas
     #[arg(long, value_name = "NAMES", help_heading = AGENT)]
     pub tools: Option<String>,
@@ -150,9 +155,8 @@ const TWO_LETTERS: [(&str, &str); 2] = [("-ne", "no-extensions"), ("-nc", "no-co
 
 /// What the TypeScript pi has and this one does not have yet. To hand these to
 /// the extensions, or to ignore them, would do something else than was asked for.
-const OPTIONS_TO_COME: [(&str, &str); 8] = [
+const OPTIONS_TO_COME: [(&str, &str); 7] = [
     ("--resume", "-r"),
-    ("--export", ""),
     ("--skill", ""),
     ("--no-skills", "-ns"),
     ("--prompt-template", ""),

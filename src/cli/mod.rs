@@ -11,7 +11,7 @@ mod list_models;
 mod log;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +23,7 @@ use js_runtime::Console;
 
 use crate::ai::select::SelectError;
 use crate::app::{AppConfig, SessionTarget, StartError};
+use crate::export::{ExportError, export_file};
 use crate::extensions::ConsoleSink;
 use crate::modes;
 use crate::resources::paths::Paths;
@@ -45,6 +46,10 @@ enum CliError {
     #[error("the current folder cannot be used: {0}")]
     Cwd(io::Error),
     #[error(transparent)]
+    Export(#[from] ExportError),
+    #[error("--export takes a session and at most one name for the page, not {0:?} as well")]
+    ExportToMany(String),
+    #[error(transparent)]
     Input(#[from] InputError),
     #[error(transparent)]
     Model(#[from] SelectError),
@@ -64,6 +69,7 @@ enum Task {
     Version,
     Help,
     ListModels(String),
+    Export(PathBuf),
     Session(Mode),
 }
 
@@ -95,6 +101,7 @@ fn run() -> Result<u8, CliError> {
         Task::Version => output(&format!("{VERSION}\n"))?,
         Task::Help => help::run(&arguments)?,
         Task::ListModels(pattern) => list_models::run(&paths()?.agent_dir, &pattern)?,
+        Task::Export(session) => export(&session, &arguments)?,
         Task::Session(mode) => return session(mode, arguments),
     }
     Ok(0)
@@ -123,12 +130,29 @@ fn task(options: &Options, terminal: bool) -> Task {
     if let Some(pattern) = &options.list_models {
         return Task::ListModels(pattern.clone());
     }
+    if let Some(session) = &options.export {
+        return Task::Export(session.clone());
+    }
     Task::Session(match options.mode {
         Some(OutputMode::Rpc) => Mode::Rpc,
         Some(OutputMode::Json) => Mode::Json,
         _ if options.print || !terminal => Mode::Print,
         Some(OutputMode::Text) | None => Mode::Line,
     })
+}
+
+/// The page's name is the first message, as it always was.
+fn export(session: &Path, arguments: &Arguments) -> Result<(), CliError> {
+    let mut names = arguments.messages.iter();
+    let page = names.next().map(Path::new);
+    if let Some(name) = names.chain(&arguments.files).next() {
+        return Err(CliError::ExportToMany(name.clone()));
+    }
+    let (page, warnings) = export_file(session, page)?;
+    for warning in warnings {
+        warn(&warning.to_string());
+    }
+    output(&format!("Exported to: {}\n", page.display()))
 }
 
 fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
@@ -293,6 +317,10 @@ mod tests {
     fn what_only_shows_something_comes_first() {
         assert_eq!(task_of(&["-h", "-v", "--list-models"], true), Task::Version);
         assert_eq!(task_of(&["--list-models", "x", "-h"], true), Task::Help);
+        assert_eq!(
+            task_of(&["--mode", "rpc", "--export", "x.jsonl", "y.html"], true),
+            Task::Export("x.jsonl".into())
+        );
         assert_eq!(
             task_of(&["--mode", "rpc", "--list-models", "x"], true),
             Task::ListModels("x".into())

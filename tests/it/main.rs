@@ -8,6 +8,8 @@ mod aborts;
 mod cli;
 mod conversation;
 mod examples;
+mod export;
+mod export_page;
 mod extensions;
 mod hostile;
 mod javascript;

@@ -204,8 +204,8 @@ fn errors_name_the_word() {
             ],
         ),
         (
-            &["--export=x.jsonl"],
-            &["--export is not there yet in this version of pi"],
+            &["--no-themes"],
+            &["--no-themes is not there yet in this version of pi"],
         ),
         (
             &["--mode", "tui"],

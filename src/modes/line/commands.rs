@@ -1,5 +1,6 @@
 //! The commands of this mode, beside those of extensions.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::text::{counted, error_line, extension_name, one_line};
@@ -15,12 +16,13 @@ pub enum Command {
     Session,
     Thinking(String),
     Name(String),
+    Export(String),
     Help,
     Quit,
 }
 
 /// Name, arguments, what it does.
-pub const COMMANDS: [(&str, &str, &str); 8] = [
+pub const COMMANDS: [(&str, &str, &str); 9] = [
     ("help", "", "shows this"),
     ("model", "[pattern]", "lists the models, or chooses one"),
     (
@@ -34,6 +36,7 @@ pub const COMMANDS: [(&str, &str, &str); 8] = [
         "shows the session's file, messages, tokens and cost",
     ),
     ("name", "[text]", "shows or sets the session's name"),
+    ("export", "[page]", "makes an HTML page of the session"),
     ("new", "", "begins a new session"),
     ("reload", "", "loads settings, models and extensions anew"),
     ("quit", "", "ends pi"),
@@ -53,6 +56,7 @@ pub fn parse(line: &str) -> Option<Command> {
         "thinking" => Command::Thinking(args),
         "session" => Command::Session,
         "name" => Command::Name(args),
+        "export" => Command::Export(args),
         "new" => Command::New,
         "reload" => Command::Reload,
         "quit" => Command::Quit,
@@ -79,9 +83,23 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
             session.set_session_name(&name)?;
             Ok(format!("Session name: {}", one_line(&name)))
         }
+        Command::Export(page) => export(session, &page).await,
         Command::Help => Ok(help(session)),
         Command::Quit => Ok(String::new()),
     }
+}
+
+/// A page, whose name may stand in quotes.
+async fn export(session: &AgentSession, page: &str) -> Answer {
+    let quoted = ['"', '\'']
+        .iter()
+        .find_map(|quote| page.strip_prefix(*quote)?.strip_suffix(*quote));
+    let page = quoted.unwrap_or(page);
+    let page = (!page.is_empty()).then(|| Path::new(page));
+    let written = session.export_html(page).await;
+    written
+        .map(|page| format!("Session exported to: {}", page.display()))
+        .map_err(|error| format!("Failed to export session: {error}"))
 }
 
 /// `pi 0.1.0, demo/demo, session 0199, 2 extensions`

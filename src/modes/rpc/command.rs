@@ -1,5 +1,7 @@
 //! The commands of the protocol (behaviour.md §2.2).
 
+use std::path::PathBuf;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -64,6 +66,10 @@ pub enum Command {
     },
     AbortBash,
     GetSessionStats,
+    ExportHtml {
+        #[serde(default)]
+        output_path: Option<PathBuf>,
+    },
     SwitchSession {
         session_path: String,
     },
@@ -106,7 +112,7 @@ impl From<StreamingBehavior> for Delivery {
 }
 
 /// Commands of the original that a later version of ours will have.
-const NOT_YET: [&str; 3] = ["compact", "set_auto_compaction", "export_html"];
+const NOT_YET: [&str; 2] = ["compact", "set_auto_compaction"];
 
 /// Why a line is no command.
 #[derive(Debug, PartialEq, Eq)]

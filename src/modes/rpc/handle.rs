@@ -152,6 +152,12 @@ async fn execute(session: &Arc<AgentSession>, command: Command) -> Answer {
             done
         }
         Command::GetSessionStats => data(&session.stats()),
+        Command::ExportHtml { output_path } => {
+            match session.export_html(output_path.as_deref()).await {
+                Ok(path) => data(&json!({ "path": path })),
+                Err(error) => Err(error.to_string()),
+            }
+        }
         Command::SwitchSession { session_path } => {
             cancelled(session.switch_session(session_path.as_ref()).await)
         }

@@ -1,5 +1,6 @@
 //! The vocabulary of the tests.
 
+mod browser;
 mod home;
 mod reference;
 mod rpc;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use model_server::ModelServer;
 use serde_json::{Value, json};
 
+pub use browser::Browser;
 pub use home::{Home, read_jsonl};
 pub use reference::{Reference, locked};
 pub use rpc::{Rpc, pause};

@@ -1,0 +1,47 @@
+//! The session as a page for people.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::AgentSession;
+use crate::export::{self, ExportError, Told, ToolDescription};
+use crate::tools::tool::Tool;
+
+impl AgentSession {
+    /// Writes all of the session, as it is now, into one HTML file. The default name
+    /// is in the current folder of the program, as in the original.
+    pub async fn export_html(&self, output: Option<&Path>) -> Result<PathBuf, ExportError> {
+        let (snapshot, stored) = {
+            let state = self.state.lock();
+            let stored = state.session.path().ok_or(ExportError::InMemory)?;
+            if !state.session.is_stored() {
+                return Err(ExportError::Nothing);
+            }
+            (state.session.snapshot(), stored.to_path_buf())
+        };
+        let told = Told {
+            system_prompt: Some(self.system_prompt_text()),
+            tools: self.active_tools().iter().map(describe).collect(),
+        };
+        let output = output.map(Path::to_path_buf);
+        // Long sessions take a while to write.
+        let written = tokio::task::spawn_blocking(move || {
+            export::export(&snapshot, &stored, &told, output.as_deref())
+        });
+        written
+            .await
+            .unwrap_or_else(|error| match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(ExportError::Ending),
+            })
+    }
+}
+
+fn describe(tool: &Arc<dyn Tool>) -> ToolDescription {
+    let spec = tool.spec();
+    ToolDescription {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        parameters: spec.parameters.clone(),
+    }
+}

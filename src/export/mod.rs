@@ -1,0 +1,99 @@
+//! Turns a session into something to give away: one HTML page that holds all of it
+//! and needs nothing else. The page's own code is in `page/`.
+
+mod data;
+mod error;
+mod page;
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+pub use error::ExportError;
+
+use crate::session::{Snapshot, Warning};
+use page::Page;
+
+/// How every session file begins, ours and the original's.
+const SESSION_START: &[u8] = br#"{"type":"session""#;
+
+/// What only an open session knows of itself.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    pub system_prompt: Option<String>,
+    pub tools: Vec<ToolDescription>,
+}
+
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct ToolDescription {
+    pub name: String,
+    pub description: String,
+    pub parameters: Value,
+}
+
+/// Exports the session in a file, which is only read. The path of the page comes
+/// back as it was given, or relative to the current folder if none was.
+pub fn export_file(
+    input: &Path,
+    output: Option<&Path>,
+) -> Result<(PathBuf, Vec<Warning>), ExportError> {
+    if !input.exists() {
+        return Err(ExportError::NoFile(input.to_owned()));
+    }
+    let (snapshot, warnings) = Snapshot::read(input)?;
+    let snapshot = snapshot.ok_or(ExportError::Nothing)?;
+    let page = export(&snapshot, input, &Told::default(), output)?;
+    Ok((page, warnings))
+}
+
+/// Exports a session that is open. `stored` is its file.
+pub fn export(
+    snapshot: &Snapshot,
+    stored: &Path,
+    told: &Told,
+    output: Option<&Path>,
+) -> Result<PathBuf, ExportError> {
+    let output = output.map_or_else(|| default_name(stored), Path::to_path_buf);
+    if is_session(&output) {
+        return Err(ExportError::OverSession(output));
+    }
+    let failed = |source| ExportError::Write {
+        path: output.clone(),
+        source,
+    };
+    let lines = data::lines(snapshot, told);
+    let page = Page::new(&lines).map_err(failed)?;
+    let mut file = BufWriter::new(File::create(&output).map_err(failed)?);
+    page.write(&mut file).map_err(failed)?;
+    file.flush().map_err(failed)?;
+    Ok(output)
+}
+
+/// `pi-session-<name of the file>.html`, in the current folder.
+fn default_name(stored: &Path) -> PathBuf {
+    let name = stored.file_name().map(OsStr::to_string_lossy);
+    let name = name.unwrap_or_default();
+    let base = name.strip_suffix(".jsonl").unwrap_or(&name);
+    PathBuf::from(format!("pi-session-{base}.html"))
+}
+
+/// Whether the file that would be written over is a conversation.
+fn is_session(path: &Path) -> bool {
+    // Reading from a pipe would wait.
+    if !fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        return false;
+    }
+    let start = || -> io::Result<Vec<u8>> {
+        let mut start = Vec::new();
+        let length = SESSION_START.len() as u64;
+        File::open(path)?.take(length).read_to_end(&mut start)?;
+        Ok(start)
+    };
+    start().is_ok_and(|start| start == SESSION_START)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+// Markdown as elements. marked takes the text apart; elements are made of the parts
+// one by one, so that HTML in a text stays text and a link leads where it may.
+
+import { Marked, type Token, type Tokens } from "marked";
+import { append, element } from "./dom.js";
+import { highlight } from "./highlight.js";
+import { fromAddress, picture } from "./pictures.js";
+
+const marked = new Marked({ gfm: true, breaks: true });
+
+/** Above that, a text is shown as it is. */
+const LIMIT = 200_000;
+/** Quotes in quotes in quotes: nobody means them. */
+const DEPTH = 60;
+
+export function markdown(source: string): HTMLElement {
+  const target = element("div", { class: "markdown" });
+  try {
+    if (source.length > LIMIT) throw new Error("too long");
+    blocks(target, marked.lexer(source), 0);
+  } catch {
+    target.replaceChildren(element("pre", { class: "plain" }, source));
+  }
+  return target;
+}
+
+function blocks(target: HTMLElement, tokens: Token[], depth: number): void {
+  if (depth > DEPTH) throw new Error("too deep");
+  for (const token of tokens) block(target, token, depth + 1);
+}
+
+function block(target: HTMLElement, token: Token, depth: number): void {
+  switch (token.type) {
+    case "space":
+    case "def":
+    case "checkbox":
+      return;
+    case "heading":
+      // The page has headings of its own above.
+      return inline(into(target, `h${Math.min(token.depth + 2, 6)}` as "h3"), token, depth);
+    case "paragraph":
+      return inline(into(target, "p"), token, depth);
+    case "text":
+      return inline(target, token, depth);
+    case "code":
+      return code(target, token as Tokens.Code);
+    case "blockquote":
+      return blocks(into(target, "blockquote"), token.tokens ?? [], depth);
+    case "hr":
+      into(target, "hr");
+      return;
+    case "list":
+      return listing(target, token as Tokens.List, depth);
+    case "table":
+      return table(target, token as Tokens.Table, depth);
+    default:
+      return append(target, token.raw);
+  }
+}
+
+function into<K extends keyof HTMLElementTagNameMap>(target: HTMLElement, name: K): HTMLElementTagNameMap[K] {
+  return target.appendChild(element(name));
+}
+
+function code(target: HTMLElement, token: Tokens.Code): void {
+  const language = /^[\w+#.-]*/.exec(token.lang ?? "")?.[0].toLowerCase() ?? "";
+  const inner = element("code");
+  highlight(inner, token.text, language);
+  target.appendChild(element("pre", { class: "code", "data-language": language || undefined }, inner));
+}
+
+function listing(target: HTMLElement, token: Tokens.List, depth: number): void {
+  const made = into(target, token.ordered ? "ol" : "ul");
+  if (token.ordered && token.start !== 1 && token.start !== "") made.setAttribute("start", String(token.start));
+  for (const item of token.items) {
+    const line = into(made, "li");
+    if (item.task) {
+      line.className = "task";
+      append(line, element("input", { type: "checkbox", disabled: true, checked: item.checked === true }), " ");
+    }
+    blocks(line, item.tokens, depth);
+  }
+}
+
+function table(target: HTMLElement, token: Tokens.Table, depth: number): void {
+  const made = element("table");
+  const row = (cells: Tokens.TableCell[], name: "th" | "td"): void => {
+    const line = into(made, "tr");
+    for (const cell of cells) {
+      const made = into(line, name);
+      if (cell.align) made.className = `align-${cell.align}`;
+      inlines(made, cell.tokens, depth);
+    }
+  };
+  row(token.header, "th");
+  for (const cells of token.rows) row(cells, "td");
+  target.appendChild(element("div", { class: "table" }, made));
+}
+
+function inline(target: HTMLElement, token: Token, depth: number): void {
+  if ("tokens" in token && token.tokens) inlines(target, token.tokens, depth);
+  else append(target, plain(token));
+}
+
+function inlines(target: HTMLElement, tokens: Token[], depth: number): void {
+  if (depth > DEPTH) throw new Error("too deep");
+  for (const token of tokens) {
+    switch (token.type) {
+      case "strong":
+      case "em":
+      case "del":
+        inlines(into(target, token.type), token.tokens ?? [], depth + 1);
+        break;
+      case "codespan":
+        append(into(target, "code"), token.text as string);
+        break;
+      case "br":
+        into(target, "br");
+        break;
+      case "link":
+        link(target, token as Tokens.Link, depth + 1);
+        break;
+      case "image":
+        image(target, token as Tokens.Image);
+        break;
+      case "checkbox":
+        break;
+      case "escape":
+        append(target, token.text as string);
+        break;
+      case "text":
+        inline(target, token, depth + 1);
+        break;
+      default:
+        append(target, token.raw);
+    }
+  }
+}
+
+/** The address, if it is one that a click may open. */
+function address(href: string): string | null {
+  try {
+    const { protocol } = new URL(href);
+    return ["http:", "https:", "mailto:"].includes(protocol) ? href : null;
+  } catch {
+    // Relative: a file of the project, which is not beside this page.
+    return null;
+  }
+}
+
+function link(target: HTMLElement, token: Tokens.Link, depth: number): void {
+  const href = address(token.href);
+  const attributes = href
+    ? { href, target: "_blank", rel: "noopener noreferrer", title: token.title ?? href }
+    : { class: "no-link", title: token.href };
+  const made = target.appendChild(element(href ? "a" : "span", attributes));
+  inlines(made, token.tokens, depth);
+}
+
+function image(target: HTMLElement, token: Tokens.Image): void {
+  const inside = fromAddress(token.href);
+  if (inside) {
+    append(target, picture(inside, token.text || "picture"));
+    return;
+  }
+  // From the network, which this page does without.
+  const href = address(token.href);
+  const label = token.text || token.href;
+  const attributes = href ? { href, target: "_blank", rel: "noopener noreferrer" } : { class: "no-link" };
+  append(target, element(href ? "a" : "span", { ...attributes, title: token.href }, `\u{1f5bc} ${label}`));
+}
+
+const ENTITY = /&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z][a-z\d]{1,31});/gi;
+const decoder = document.createElement("textarea");
+
+/** A text with its entities, which marked leaves to the HTML that it would write. */
+function plain(token: Token): string {
+  const text = "text" in token ? String(token.text) : token.raw;
+  return text.replace(ENTITY, (entity) => {
+    decoder.innerHTML = entity;
+    return decoder.value;
+  });
+}

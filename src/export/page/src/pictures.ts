@@ -1,0 +1,25 @@
+// Pictures are shown if they are what they say, and named if they are not.
+
+import { element } from "./dom.js";
+import { bytes } from "./format.js";
+import type { Picture } from "./values.js";
+
+const TYPES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+
+export function picture({ data, type }: Picture, alternative = "picture"): HTMLElement {
+  const size = bytes(Math.floor((data.length * 3) / 4));
+  const broken = (): HTMLElement =>
+    element("span", { class: "broken-picture" }, `${alternative} (${type || "no type"}, ${size}) cannot be shown`);
+  if (!TYPES.has(type) || !/^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(data)) return broken();
+  const image = element("img", { class: "picture", alt: alternative, title: `${type}, ${size}: click for full size` });
+  image.addEventListener("error", () => image.replaceWith(broken()));
+  image.addEventListener("click", () => image.classList.toggle("full-size"));
+  image.src = `data:${type};base64,${data}`;
+  return image;
+}
+
+/** Of a picture in a text: `null` unless it is in the address itself. */
+export function fromAddress(address: string): Picture | null {
+  const match = /^data:(image\/[a-z]+);base64,(.*)$/s.exec(address);
+  return match ? { type: match[1] ?? "", data: match[2] ?? "" } : null;
+}

@@ -1,0 +1,135 @@
+use std::borrow::Cow;
+use std::fs;
+
+use serde_json::json;
+
+use super::*;
+
+const HEADER: &str = r#"{"type":"session","version":3,"id":"s","timestamp":"T","cwd":"/w"}"#;
+
+/// A session file in a folder of its own.
+fn stored(lines: &[&str]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session.jsonl");
+    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    (folder, path)
+}
+
+fn snapshot(lines: &[&str]) -> Snapshot {
+    let (_folder, path) = stored(lines);
+    Snapshot::read(&path).unwrap().0.unwrap()
+}
+
+#[test]
+fn entries_go_into_the_page_as_they_are_stored() {
+    let entries = [
+        r#"{"type":"message","id":"a","parentId":null,"timestamp":"T","message":{"role":"user","content":"1.0 \u00e9 é \ud83d"}}"#,
+        r#"{ "type":"mood", "id":"b", "parentId":"a", "n":1e2}"#,
+    ];
+    let snapshot = snapshot(&[HEADER, entries[0], entries[1]]);
+    let told = Told {
+        system_prompt: Some("Be brief.".into()),
+        tools: vec![ToolDescription {
+            name: "read".into(),
+            description: "reads".into(),
+            parameters: json!({"type": "object"}),
+        }],
+    };
+    let about = r#"{"leafId":"b","systemPrompt":"Be brief.","tools":[{"name":"read","description":"reads","parameters":{"type":"object"}}]}"#;
+    assert_eq!(
+        data::lines(&snapshot, &told),
+        [HEADER, about, entries[0], entries[1]]
+    );
+}
+
+#[test]
+fn a_session_that_nobody_has_open_knows_only_its_leaf() {
+    let lines = [HEADER];
+    let snapshot = snapshot(&lines);
+    assert_eq!(
+        data::lines(&snapshot, &Told::default()),
+        [HEADER, r#"{"leafId":null}"#]
+    );
+}
+
+#[test]
+fn nothing_in_the_data_ends_its_element_or_its_line() {
+    let entry = "{\"type\":\"custom\",\r\"id\":\"a\",\"parentId\":null,\"customType\":\"x\",\
+                 \"data\":\"</script><!-- <script> \\\\<\\r\"}";
+    let snapshot = snapshot(&[HEADER, entry]);
+    let lines = data::lines(&snapshot, &Told::default());
+    assert!(lines.iter().all(|line| !line.contains(['<', '\r', '\n'])));
+    let read = |line: &str| serde_json::from_str::<Value>(line).unwrap();
+    assert_eq!(read(&lines[2]), read(entry));
+}
+
+#[test]
+fn the_page_has_one_script_for_data_and_one_that_runs() {
+    let lines = [Cow::Borrowed("{}")];
+    let mut html = Vec::new();
+    Page::new(&lines).unwrap().write(&mut html).unwrap();
+    let html = String::from_utf8(html).unwrap();
+    // What the browser sees of the script is what its hash was made of.
+    let (rest, script) = html.rsplit_once("<script>").unwrap();
+    assert!(script.contains("highlight"), "the packages are in it");
+    assert_eq!(html.matches("</script").count(), 2);
+    assert_eq!(html.matches("</style").count(), 1);
+    assert!(html.contains("\n{}\n</script>"));
+    assert!(html.contains("script-src 'sha256-"));
+    // Nothing that a browser would fetch.
+    for outside in ["src=\"", "<link", "@import", "url("] {
+        assert!(!rest.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn a_page_is_named_after_the_file() {
+    let cases = [
+        ("/a/2026_x.jsonl", "pi-session-2026_x.html"),
+        ("x.txt", "pi-session-x.txt.html"),
+        ("/", "pi-session-.html"),
+    ];
+    for (stored, page) in cases {
+        assert_eq!(default_name(Path::new(stored)), Path::new(page));
+    }
+}
+
+#[test]
+fn no_session_is_written_over() {
+    let (folder, path) = stored(&[HEADER]);
+    let other = folder.path().join("other.jsonl");
+    fs::copy(&path, &other).unwrap();
+    for target in [&path, &other] {
+        let refused = export_file(&path, Some(target)).unwrap_err();
+        assert!(matches!(refused, ExportError::OverSession(_)), "{refused}");
+        assert_eq!(fs::read_to_string(target).unwrap(), format!("{HEADER}\n"));
+    }
+    // An older page is.
+    let page = folder.path().join("page.html");
+    fs::write(&page, "old").unwrap();
+    export_file(&path, Some(&page)).unwrap();
+    assert!(
+        fs::read_to_string(&page)
+            .unwrap()
+            .starts_with("<!doctype html>")
+    );
+}
+
+#[test]
+fn an_old_or_torn_file_is_read_and_stays_as_it_is() {
+    let old = r#"{"type":"session","id":"s","timestamp":"T","cwd":"/w"}"#;
+    let message = r#"{"type":"message","timestamp":"T","message":{"role":"user","content":"hi","timestamp":0}}"#;
+    let (folder, path) = stored(&[old, message, "{broken"]);
+    let text = fs::read_to_string(&path).unwrap() + r#"{"type":"message","time"#;
+    fs::write(&path, &text).unwrap();
+    let page = folder.path().join("page.html");
+    let (_, warnings) = export_file(&path, Some(&page)).unwrap();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].to_string().contains("1 line(s) cannot be read"));
+    assert!(
+        fs::read_to_string(&page)
+            .unwrap()
+            .contains(r#""content":"hi""#)
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}

@@ -1,0 +1,73 @@
+// A real browser for tests of pages, in which nothing may go wrong unnoticed.
+
+import { chromium } from "playwright-core";
+
+/** For machines that are slow and have other things to do as well. */
+const PATIENCE = 120_000;
+/** What tells the caller that the browser, not the page, is the problem. */
+export const NO_BROWSER = 77;
+
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-dev-shm-usage",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+async function launch(executablePath) {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await chromium.launch({ executablePath, args: FLAGS, headless: true, timeout: PATIENCE });
+    } catch (error) {
+      if (attempt < 3) continue;
+      console.error(`${executablePath} does not start: ${error.message}`);
+      process.exit(NO_BROWSER);
+    }
+  }
+}
+
+/** Runs the steps one after another, each with what it is called. */
+export async function drive(executablePath, steps) {
+  const browser = await launch(executablePath);
+  let failed = 0;
+  for (const [name, step] of Object.entries(steps)) {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: "light" });
+    context.setDefaultTimeout(PATIENCE);
+    await context.setOffline(true);
+    const page = await context.newPage();
+    const problems = watch(page);
+    try {
+      await step(page);
+      if (problems.length > 0) throw new Error(problems.join("\n"));
+      console.log(`ok: ${name}`);
+    } catch (error) {
+      failed++;
+      console.error(`FAILED: ${name}\n${error.stack}\n${problems.join("\n")}`);
+    }
+    await context.close();
+  }
+  await browser.close();
+  process.exitCode = failed > 0 ? 1 : 0;
+}
+
+/** Errors, dialogs, requests, and what the content security policy had to stop. */
+function watch(page) {
+  const problems = [];
+  page.on("pageerror", (error) => problems.push(`the page threw: ${error.stack}`));
+  page.on("dialog", (dialog) => {
+    problems.push(`a dialog: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  page.on("popup", (popup) => problems.push(`a popup: ${popup.url()}`));
+  page.on("request", (request) => {
+    if (!/^(file|data):/.test(request.url())) problems.push(`a request: ${request.url()}`);
+  });
+  page.on("console", (message) => {
+    if (/content security policy/i.test(message.text())) problems.push(message.text());
+  });
+  return problems;
+}
