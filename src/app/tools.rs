@@ -76,21 +76,22 @@ impl AgentSession {
         found.map(|one| one.tool.clone()).collect()
     }
 
-    /// What is active when nothing is said: what the command line left of the
-    /// built-in tools, and all that extensions bring.
+    /// What is active when nothing is said: the usual built-in tools, or those
+    /// that the command line names, in its order, and all that extensions bring.
     pub(super) fn default_tools(&self) -> Vec<String> {
         let choice = &self.config.tools;
-        let known = self.known_tools();
-        let wanted = |one: &KnownTool| {
-            let name = &one.tool.spec().name;
-            match &choice.only {
-                _ if !one.builtin => true,
-                Some(only) => only.contains(name),
-                None => !choice.none,
-            }
+        let mut names = match &choice.only {
+            Some(only) => only.clone(),
+            None if choice.none => Vec::new(),
+            None => tools::DEFAULT_ACTIVE.map(str::to_owned).into(),
         };
-        let names = known.iter().filter(|one| wanted(one));
-        names.map(|one| one.tool.spec().name.clone()).collect()
+        for one in self.known_tools().iter().filter(|one| !one.builtin) {
+            let name = &one.tool.spec().name;
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
     }
 
     /// Tools came or went: new ones of extensions are offered, the prompt is

@@ -12,7 +12,7 @@ use crate::app::{AppConfig, ModelChoice, SessionTarget, ToolChoice};
 use crate::resources::paths::{Paths, expand_tilde};
 use crate::resources::prompt_files::PromptFlags;
 use crate::resources::resource_paths::is_local_source;
-use crate::tools::{self, ToolOptions};
+use crate::tools;
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--fork cannot be combined with {0}")]
@@ -38,7 +38,7 @@ pub fn build(
             scope: options.models.as_deref().map_or_else(Vec::new, list),
             api_key: given(&options.api_key).map(str::to_string),
         },
-        tools: tool_choice(options, &paths, warnings),
+        tools: tool_choice(options, warnings),
         prompt: PromptFlags {
             system: options.system_prompt.clone(),
             append: options.append_system_prompt.clone(),
@@ -121,23 +121,18 @@ fn thinking(options: &Options, warnings: &mut Vec<String>) -> Option<ThinkingLev
     level
 }
 
-fn tool_choice(options: &Options, paths: &Paths, warnings: &mut Vec<String>) -> ToolChoice {
+fn tool_choice(options: &Options, warnings: &mut Vec<String>) -> ToolChoice {
     let only = options.tools.as_deref().map(|names| {
-        let there = tools::builtin(paths.cwd.clone(), ToolOptions::default());
-        let mut names = list(names);
-        names.retain(|name| {
-            let known = tools::NAMES.contains(&name.as_str());
-            if !known {
+        let mut chosen: Vec<String> = Vec::new();
+        for name in list(names) {
+            if !tools::NAMES.contains(&name.as_str()) {
                 let valid = tools::NAMES.join(", ");
                 warnings.push(format!("Unknown tool \"{name}\". Valid tools: {valid}"));
-            } else if !there.iter().any(|tool| tool.spec().name == *name) {
-                warnings.push(format!(
-                    "The tool \"{name}\" is not there yet in this version of pi"
-                ));
+            } else if !chosen.contains(&name) {
+                chosen.push(name);
             }
-            known
-        });
-        names
+        }
+        chosen
     });
     ToolChoice {
         only,
@@ -293,8 +288,9 @@ mod tests {
 
     #[test]
     fn tools_that_nobody_knows_are_named() {
-        let built = good(&["--tools", "read, bsh,bash"]);
-        let only = Some(vec!["read".to_string(), "bash".to_string()]);
+        let built = good(&["--tools", "ls, bsh,bash,grep,find,ls"]);
+        let only = ["ls", "bash", "grep", "find"].map(str::to_string);
+        let only = Some(only.to_vec());
         assert_eq!(built.config.tools, ToolChoice { only, none: false });
         assert_eq!(
             built.warnings,

@@ -11,6 +11,15 @@ pub(crate) fn parse<T: DeserializeOwned>(tool: &str, args: Value) -> Result<T, T
         .map_err(|error| ToolError::new(format!("Invalid arguments for tool \"{tool}\": {error}")))
 }
 
+/// `null` is how some models leave something out; validation would make a 0 of
+/// it where a number is wanted.
+pub(crate) fn without_nulls(mut args: Value) -> Value {
+    if let Value::Object(fields) = &mut args {
+        fields.retain(|_, value| !value.is_null());
+    }
+    args
+}
+
 /// `2`, not `2.0`: as the model wrote it.
 pub(crate) fn number(value: f64) -> String {
     format!("{value}")
@@ -27,6 +36,13 @@ mod tests {
             result.unwrap_err().0,
             "Invalid arguments for tool \"read\": invalid type: map, expected a sequence"
         );
+    }
+
+    #[test]
+    fn nulls_are_left_out() {
+        let args = serde_json::json!({"a": null, "b": {"c": null}});
+        let left = serde_json::json!({"b": {"c": null}});
+        assert_eq!(without_nulls(args), left);
     }
 
     #[test]

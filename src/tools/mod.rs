@@ -3,7 +3,10 @@
 pub mod bash;
 pub mod diff;
 pub mod edit;
+pub mod find;
+pub mod grep;
 pub mod image;
+pub mod ls;
 pub mod mutation_queue;
 pub mod paths;
 pub mod process;
@@ -18,19 +21,23 @@ pub mod write;
 
 mod arguments;
 mod coerce;
+mod collation;
 mod lossy;
+mod notices;
 mod os_error;
 mod output;
 #[cfg(test)]
 mod testing;
+mod walk;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use shell::ShellOptions;
+use tokio_util::sync::CancellationToken;
 use tool::{Tool, ToolError};
 
-/// Every name that is reserved for a built-in tool.
+/// The names of all built-in tools.
 pub const NAMES: [&str; 7] = ["read", "bash", "edit", "write", "grep", "find", "ls"];
 /// Those that a model gets unless somebody says otherwise.
 pub const DEFAULT_ACTIVE: [&str; 4] = ["read", "bash", "edit", "write"];
@@ -73,13 +80,16 @@ impl ToolOptions {
     }
 }
 
-/// `read`, `bash`, `edit` and `write`, working in `cwd`.
+/// All of [`NAMES`], working in `cwd`.
 pub fn builtin(cwd: PathBuf, options: ToolOptions) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(read::ReadTool::new(cwd.clone(), options.auto_resize_images)),
         Arc::new(bash::BashTool::new(cwd.clone(), options.shell())),
         Arc::new(edit::EditTool::new(cwd.clone())),
-        Arc::new(write::WriteTool::new(cwd)),
+        Arc::new(write::WriteTool::new(cwd.clone())),
+        Arc::new(grep::GrepTool::new(cwd.clone())),
+        Arc::new(find::FindTool::new(cwd.clone())),
+        Arc::new(ls::LsTool::new(cwd)),
     ]
 }
 
@@ -95,14 +105,28 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
+/// As [`blocking`], for work that may be left alone when the call is aborted.
+/// It has to look at the token now and then, and end.
+async fn abortable<T: Send + 'static>(
+    cancel: &CancellationToken,
+    work: impl FnOnce(&CancellationToken) -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    let token = cancel.clone();
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(ToolError::aborted()),
+        result = blocking(move || work(&token)) => result,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_default_tools_are_there_in_order() {
+    fn every_tool_is_there_in_order() {
         let tools = builtin("/".into(), ToolOptions::default());
         let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
-        assert_eq!(names, DEFAULT_ACTIVE);
+        assert_eq!(names, NAMES);
     }
 }

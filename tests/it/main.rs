@@ -16,6 +16,7 @@ mod javascript;
 mod line_mode;
 mod rpc_commands;
 mod rpc_protocol;
+mod search_tools;
 mod sessions;
 mod sessions_kill;
 mod support;

@@ -26,8 +26,11 @@ const TELLING: [&str; 8] = [
 
 /// `* bash: ls -la`
 pub fn call(style: Style, name: &str, args: &Value) -> String {
+    let argument = match built_in(name, args) {
+        Some(text) => cut(&one_line(&text), ARGUMENT),
+        None => argument(args),
+    };
     let name = clean(name);
-    let argument = argument(args);
     match argument.is_empty() {
         true => format!("* {}", style.bold(&name)),
         false => format!("* {}: {argument}", style.bold(&name)),
@@ -73,6 +76,23 @@ fn error_line(text: &str) -> String {
     }
 }
 
+/// Tools that search say what for and where; `None` for others, and where an
+/// extension's tool of the same name takes other arguments.
+fn built_in(name: &str, args: &Value) -> Option<String> {
+    let text = |name: &str| args[name].as_str().filter(|text| !text.is_empty());
+    let place = text("path").unwrap_or(".");
+    match name {
+        "ls" => Some(place.to_owned()),
+        "find" => Some(format!("{} in {place}", text("pattern")?)),
+        "grep" => {
+            let sign = if args["literal"] == true { '"' } else { '/' };
+            let only = text("glob").map_or(String::new(), |glob| format!(" ({glob})"));
+            Some(format!("{sign}{}{sign} in {place}{only}", text("pattern")?))
+        }
+        _ => None,
+    }
+}
+
 fn argument(args: &Value) -> String {
     let Value::Object(members) = args else {
         return String::new();
@@ -113,6 +133,30 @@ mod tests {
         }
         let long = call(PLAIN, "x", &json!({ "command": "y".repeat(500) }));
         assert_eq!(long.len(), "* x: ".len() + 100 + "...".len());
+    }
+
+    #[test]
+    fn searches_say_what_for_and_where() {
+        let cases = [
+            ("ls", json!({}), "* ls: ."),
+            ("ls", json!({"path": "src", "limit": 3}), "* ls: src"),
+            ("find", json!({"pattern": "*.rs"}), "* find: *.rs in ."),
+            (
+                "grep",
+                json!({"path": "src", "pattern": "fn\n x", "glob": "*.rs"}),
+                "* grep: /fn x/ in src (*.rs)",
+            ),
+            (
+                "grep",
+                json!({"pattern": "a.b", "literal": true}),
+                "* grep: \"a.b\" in .",
+            ),
+            ("grep", json!({"path": "x"}), "* grep: x"),
+            ("grep", json!(null), "* grep"),
+        ];
+        for (name, args, expected) in cases {
+            assert_eq!(call(PLAIN, name, &args), expected);
+        }
     }
 
     #[test]

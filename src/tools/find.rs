@@ -1,0 +1,233 @@
+//! The `find` tool: paths that match a glob. As `fd --glob --hidden`, with the
+//! libraries that it uses, inside the process.
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use globset::GlobBuilder;
+use ignore::WalkState;
+use regex::bytes::{Regex, RegexBuilder};
+use regex_syntax::hir::{Class, Hir, HirKind};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::notices::{Limit, Listing};
+use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
+use super::truncate::MAX_BYTES;
+use super::walk::{self, FirstResults, Problems};
+use super::{abortable, arguments, paths};
+use crate::ai::stream::ToolSpec;
+
+const USUAL_LIMIT: usize = 1000;
+
+pub struct FindTool {
+    spec: ToolSpec,
+    cwd: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Args {
+    pattern: String,
+    path: Option<String>,
+    limit: Option<f64>,
+}
+
+impl FindTool {
+    pub fn new(cwd: PathBuf) -> Self {
+        let spec = ToolSpec {
+            name: "find".to_owned(),
+            description: format!(
+                "Find files and folders by a glob pattern. Gives paths relative to the folder \
+                 that was searched, and leaves out what .gitignore excludes. At most \
+                 {USUAL_LIMIT} results or {}KB are shown, whichever is reached first.",
+                MAX_BYTES / 1024
+            ),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "pattern": {
+                        "type": "string",
+                        "description": "The glob to match, such as '*.ts', '**/*.json' or \
+                                        'src/**/*.spec.ts'",
+                    },
+                    "path": {
+                        "type": "string",
+                        "description": "The folder to search (default: the current directory)",
+                    },
+                    "limit": {
+                        "type": "number",
+                        "description": "How many results to show at most (default: 1000)",
+                    },
+                },
+                "required": ["pattern"],
+            }),
+        };
+        Self { spec, cwd }
+    }
+}
+
+#[async_trait]
+impl Tool for FindTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn prompt_snippet(&self) -> Option<&str> {
+        Some("Find files by glob pattern (leaves out what .gitignore excludes)")
+    }
+
+    async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
+        Ok(arguments::without_nulls(args))
+    }
+
+    async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
+        let args: Args = arguments::parse("find", call.args)?;
+        let cwd = self.cwd.clone();
+        abortable(&call.cancel, move |cancel| find(&args, &cwd, cancel)).await
+    }
+}
+
+fn find(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutput, ToolError> {
+    let shown = args.path.as_deref().filter(|path| !path.is_empty());
+    let root = paths::resolve(shown.unwrap_or("."), cwd);
+    let meta = std::fs::metadata(&root)
+        .map_err(|_| ToolError(format!("Path not found: {}", root.display())))?;
+    if !meta.is_dir() {
+        return Err(ToolError(format!("Not a directory: {}", root.display())));
+    }
+    let pattern = Pattern::new(&args.pattern)?;
+    let limit = Limit::new(args.limit, USUAL_LIMIT);
+    // The value says whether it is a folder.
+    let results: FirstResults<bool> = FirstResults::new(limit.results);
+    let problems = Problems::default();
+    let mut builder = walk::builder(&root, cwd);
+    builder
+        .require_git(false)
+        .add_custom_ignore_filename(".fdignore");
+    builder.build_parallel().run(|| {
+        let pattern = pattern.clone();
+        let (results, problems) = (&results, &problems);
+        Box::new(move |entry| {
+            if cancel.is_cancelled() {
+                return WalkState::Quit;
+            }
+            let entry = match entry {
+                Ok(entry) if entry.depth() == 0 => return WalkState::Continue,
+                Ok(entry) => entry,
+                Err(error) => {
+                    problems.add_walk(&error);
+                    return WalkState::Continue;
+                }
+            };
+            if !results.wants(entry.path()) {
+                return WalkState::Skip;
+            }
+            if pattern.matches(entry.path()) {
+                let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+                results.add(entry.into_path(), 1, is_folder);
+            }
+            WalkState::Continue
+        })
+    });
+    if cancel.is_cancelled() {
+        return Err(ToolError::aborted());
+    }
+
+    let mut listing = Listing::new();
+    let mut count = 0;
+    for (path, is_folder) in results.into_sorted() {
+        let mut line = walk::relative(&path, &root);
+        if is_folder {
+            line.push('/');
+        }
+        listing.push(&line);
+        count += 1;
+    }
+    if count == 0 {
+        listing.push("No files found matching pattern");
+    } else if count >= limit.results {
+        listing.note(limit.notice("results", ", or refine pattern"));
+        listing.detail("resultLimitReached", limit.detail());
+    }
+    Ok(listing.finish(|listing| {
+        if let Some(notice) = problems.notice() {
+            listing.note(notice);
+        }
+    }))
+}
+
+#[derive(Clone)]
+struct Pattern {
+    regex: Regex,
+    /// Matches the whole path, not only the name.
+    whole_path: bool,
+}
+
+impl Pattern {
+    fn new(pattern: &str) -> Result<Self, ToolError> {
+        let whole_path = pattern.contains('/');
+        let anywhere = match pattern {
+            _ if !whole_path => pattern.to_owned(),
+            _ if pattern.starts_with('/') || pattern.starts_with("**/") => pattern.to_owned(),
+            _ => format!("**/{pattern}"),
+        };
+        let expression = match anywhere.is_empty() {
+            true => String::new(),
+            false => GlobBuilder::new(&anywhere)
+                .literal_separator(true)
+                .build()
+                .map_err(|error| ToolError(error.to_string()))?
+                .regex()
+                .to_owned(),
+        };
+        let regex = RegexBuilder::new(&expression)
+            .case_insensitive(!has_capitals(&expression))
+            .dot_matches_new_line(true)
+            .build()
+            .map_err(|error| ToolError(error.to_string()))?;
+        Ok(Self { regex, whole_path })
+    }
+
+    fn matches(&self, path: &Path) -> bool {
+        let text = match self.whole_path {
+            true => path.as_os_str(),
+            false => path.file_name().unwrap_or(path.as_os_str()),
+        };
+        self.regex.is_match(text.as_encoded_bytes())
+    }
+}
+
+/// Whoever writes a capital means it; small letters match both. Looks at the
+/// expression, because a class of a glob may contain capitals without naming
+/// one.
+fn has_capitals(expression: &str) -> bool {
+    let parsed = regex_syntax::ParserBuilder::new()
+        .utf8(false)
+        .build()
+        .parse(expression);
+    parsed.is_ok_and(|parsed| capitals_in(&parsed))
+}
+
+fn capitals_in(part: &Hir) -> bool {
+    let byte = |byte: u8| char::from(byte).is_uppercase();
+    match part.kind() {
+        HirKind::Literal(literal) => match std::str::from_utf8(&literal.0) {
+            Ok(text) => text.chars().any(char::is_uppercase),
+            Err(_) => literal.0.iter().copied().any(byte),
+        },
+        HirKind::Class(Class::Unicode(class)) => class
+            .iter()
+            .any(|range| range.start().is_uppercase() || range.end().is_uppercase()),
+        HirKind::Class(Class::Bytes(class)) => class
+            .iter()
+            .any(|range| byte(range.start()) || byte(range.end())),
+        HirKind::Capture(group) => capitals_in(&group.sub),
+        HirKind::Repetition(repeated) => capitals_in(&repeated.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(capitals_in),
+        HirKind::Empty | HirKind::Look(_) => false,
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -1,0 +1,221 @@
+//! Searches one file and keeps what is shown of it: the lines that match and
+//! those around them, cut to a readable length.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use tokio_util::sync::CancellationToken;
+
+use crate::tools::truncate::MAX_LINE_LENGTH;
+
+/// Files with longer lines are data: reported, not searched.
+const LONGEST_LINE: usize = 64 * 1024 * 1024;
+
+#[derive(Clone, Debug)]
+pub(super) struct Query {
+    pub matcher: RegexMatcher,
+    /// Matches wanted of one file.
+    pub limit: usize,
+    /// Lines wanted before and after a match.
+    pub context: usize,
+}
+
+/// `Err` says what is wrong with the pattern.
+pub(super) fn matcher(
+    pattern: &str,
+    literal: bool,
+    ignore_case: bool,
+) -> Result<RegexMatcher, String> {
+    RegexMatcherBuilder::new()
+        .multi_line(true)
+        .fixed_strings(literal)
+        .case_insensitive(ignore_case)
+        .line_terminator(Some(b'\n'))
+        .ban_byte(Some(0))
+        .build(pattern)
+        .map_err(|error| error.to_string())
+}
+
+/// A line as it is shown.
+#[derive(Debug, PartialEq)]
+pub(super) struct Line {
+    pub text: String,
+    pub cut: bool,
+    /// By a newline; the last line of a file may not be.
+    ended: bool,
+}
+
+impl Line {
+    /// Without carriage returns. Decodes no more than is shown.
+    fn new(bytes: &[u8]) -> Self {
+        let ended = bytes.ends_with(b"\n");
+        let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        let mut line = Self {
+            text: String::new(),
+            cut: false,
+            ended,
+        };
+        let mut units = 0;
+        for chunk in bytes.utf8_chunks() {
+            let replaced = (!chunk.invalid().is_empty()).then_some(char::REPLACEMENT_CHARACTER);
+            for sign in chunk.valid().chars().chain(replaced) {
+                if sign == '\r' {
+                    continue;
+                }
+                units += sign.len_utf16();
+                if units > MAX_LINE_LENGTH {
+                    line.text.push_str("... [truncated]");
+                    line.cut = true;
+                    return line;
+                }
+                line.text.push(sign);
+            }
+        }
+        line
+    }
+}
+
+/// What one file has to show.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Found {
+    /// Numbers of lines, from 1.
+    pub matches: Vec<u64>,
+    lines: BTreeMap<u64, Line>,
+}
+
+impl Found {
+    /// The lines around the match in line `number`, and it itself.
+    pub(super) fn around(
+        &self,
+        number: u64,
+        context: usize,
+    ) -> impl Iterator<Item = (u64, &str, bool)> {
+        let context = context as u64;
+        let range = number.saturating_sub(context).max(1)..=number.saturating_add(context);
+        let mut last = None;
+        let lines = self.lines.range(range.clone()).map(|(number, line)| {
+            last = Some((*number, line.ended));
+            (*number, line.text.as_str(), line.cut)
+        });
+        let lines: Vec<_> = lines.collect();
+        // A newline at the end of a file begins one more, empty line, as for
+        // the read tool.
+        let phantom = match last {
+            Some((last, true)) if last < *range.end() => Some((last + 1, "", false)),
+            _ => None,
+        };
+        lines.into_iter().chain(phantom)
+    }
+}
+
+/// One per thread.
+pub(super) struct FileSearch {
+    query: Query,
+    searcher: Searcher,
+    cancel: CancellationToken,
+}
+
+impl FileSearch {
+    pub(super) fn new(query: Query, cancel: CancellationToken) -> Self {
+        // No memory maps: pi would die when another program makes a file
+        // shorter meanwhile.
+        let searcher = SearcherBuilder::new()
+            .before_context(query.context)
+            .after_context(query.context)
+            .heap_limit(Some(LONGEST_LINE))
+            .build();
+        Self {
+            query,
+            searcher,
+            cancel,
+        }
+    }
+
+    /// `named`: the caller asked for this very file, so that it is searched
+    /// even if it is not text.
+    pub(super) fn search(&mut self, path: &Path, named: bool) -> io::Result<Found> {
+        self.searcher.set_binary_detection(match named {
+            true => BinaryDetection::convert(0),
+            false => BinaryDetection::quit(0),
+        });
+        let reader = Abortable {
+            file: File::open(path)?,
+            cancel: &self.cancel,
+        };
+        let mut sink = Collector {
+            limit: self.query.limit,
+            context: self.query.context as u64,
+            found: Found::default(),
+        };
+        self.searcher
+            .search_reader(&self.query.matcher, reader, &mut sink)?;
+        Ok(sink.found)
+    }
+}
+
+/// Fails as soon as nobody wants the answer any more.
+struct Abortable<'a> {
+    file: File,
+    cancel: &'a CancellationToken,
+}
+
+impl Read for Abortable<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.cancel.is_cancelled() {
+            true => Err(io::Error::other("aborted")),
+            false => self.file.read(buffer),
+        }
+    }
+}
+
+struct Collector {
+    limit: usize,
+    context: u64,
+    found: Found,
+}
+
+impl Collector {
+    fn full(&self) -> bool {
+        self.found.matches.len() >= self.limit
+    }
+
+    /// Whether the line is still near the last match that counts.
+    fn near(&self, number: u64) -> bool {
+        let last = self.found.matches.last().copied().unwrap_or(0);
+        number <= last.saturating_add(self.context)
+    }
+
+    fn keep(&mut self, number: u64, bytes: &[u8]) {
+        self.found.lines.insert(number, Line::new(bytes));
+    }
+}
+
+impl Sink for Collector {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        let number = found.line_number().unwrap_or_default();
+        if self.full() {
+            if !self.near(number) {
+                return Ok(false);
+            }
+        } else {
+            self.found.matches.push(number);
+        }
+        self.keep(number, found.bytes());
+        Ok(!self.full() || self.context > 0)
+    }
+
+    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
+        let number = line.line_number().unwrap_or_default();
+        if self.full() && !self.near(number) {
+            return Ok(false);
+        }
+        self.keep(number, line.bytes());
+        Ok(true)
+    }
+}

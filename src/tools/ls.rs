@@ -1,0 +1,139 @@
+//! The `ls` tool: what is in a folder.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::notices::{Limit, Listing};
+use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
+use super::truncate::MAX_BYTES;
+use super::{abortable, arguments, collation, os_error, paths};
+use crate::ai::stream::ToolSpec;
+
+const USUAL_LIMIT: usize = 500;
+
+pub struct LsTool {
+    spec: ToolSpec,
+    cwd: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Args {
+    path: Option<String>,
+    limit: Option<f64>,
+}
+
+impl LsTool {
+    pub fn new(cwd: PathBuf) -> Self {
+        let spec = ToolSpec {
+            name: "ls".to_owned(),
+            description: format!(
+                "List what is in a folder, in alphabetical order, hidden files too; folders end \
+                 with '/'. At most {USUAL_LIMIT} entries or {}KB are shown, whichever is reached \
+                 first.",
+                MAX_BYTES / 1024
+            ),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "path": {
+                        "type": "string",
+                        "description": "The folder to list (default: the current directory)",
+                    },
+                    "limit": {
+                        "type": "number",
+                        "description": "How many entries to show at most (default: 500)",
+                    },
+                },
+            }),
+        };
+        Self { spec, cwd }
+    }
+}
+
+#[async_trait]
+impl Tool for LsTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn prompt_snippet(&self) -> Option<&str> {
+        Some("List what is in a folder")
+    }
+
+    async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
+        Ok(arguments::without_nulls(args))
+    }
+
+    async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
+        let args: Args = arguments::parse("ls", call.args)?;
+        let cwd = self.cwd.clone();
+        abortable(&call.cancel, move |cancel| list(&args, &cwd, cancel)).await
+    }
+}
+
+fn list(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutput, ToolError> {
+    let shown = args.path.as_deref().filter(|path| !path.is_empty());
+    let folder = paths::resolve(shown.unwrap_or("."), cwd);
+    let meta = std::fs::metadata(&folder)
+        .map_err(|_| ToolError(format!("Path not found: {}", folder.display())))?;
+    if !meta.is_dir() {
+        return Err(ToolError(format!("Not a directory: {}", folder.display())));
+    }
+    let limit = Limit::new(args.limit, USUAL_LIMIT);
+    let mut listing = Listing::new();
+    let mut count = 0;
+    let mut reached = false;
+    for name in names(&folder, cancel)? {
+        if cancel.is_cancelled() {
+            return Err(ToolError::aborted());
+        }
+        if count >= limit.results {
+            reached = true;
+            break;
+        }
+        // A link that leads nowhere is not shown.
+        let Ok(meta) = std::fs::metadata(folder.join(&name)) else {
+            continue;
+        };
+        let mut line = name.to_string_lossy().into_owned();
+        if meta.is_dir() {
+            line.push('/');
+        }
+        listing.push(&line);
+        count += 1;
+    }
+    if listing.is_empty() {
+        return Ok(ToolOutput::text("(empty directory)"));
+    }
+    if reached {
+        listing.note(limit.notice("entries", ""));
+        listing.detail("entryLimitReached", limit.detail());
+    }
+    Ok(listing.finish(|_| {}))
+}
+
+/// In order; names that are the same to a reader by their bytes.
+fn names(folder: &Path, cancel: &CancellationToken) -> Result<Vec<OsString>, ToolError> {
+    let failed = |error: std::io::Error| {
+        let error = os_error::describe(&error, "scandir", Some(folder));
+        ToolError(format!("Cannot read directory: {error}"))
+    };
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        if cancel.is_cancelled() {
+            return Err(ToolError::aborted());
+        }
+        names.push(entry.map_err(failed)?.file_name());
+    }
+    names.sort_unstable();
+    names.sort_by_cached_key(|name| collation::key(&name.to_string_lossy()));
+    Ok(names)
+}
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -1,0 +1,187 @@
+//! Walks folders for `grep` and `find`: by several threads, within what ignore
+//! files leave, and with the same answer every time although the threads take
+//! turns as they like.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use ignore::WalkBuilder;
+use parking_lot::Mutex;
+
+/// Of the places that could not be read.
+const NAMED_PROBLEMS: usize = 5;
+
+/// Everything under `root`, hidden or not, that ignore files do not exclude.
+pub(crate) fn builder(root: &Path, cwd: &Path) -> WalkBuilder {
+    let mut builder = WalkBuilder::new(root);
+    builder.hidden(false).current_dir(cwd);
+    builder
+}
+
+/// `path` as it is shown to somebody who looks at `root`.
+pub(crate) fn relative(path: &Path, root: &Path) -> String {
+    let text = path.strip_prefix(root).unwrap_or(path).to_string_lossy();
+    match cfg!(windows) {
+        true => text.replace('\\', "/"),
+        false => text.into_owned(),
+    }
+}
+
+/// The first results in the order of their paths, of all that the threads find
+/// in any order. As soon as there are enough, whatever comes after the last of
+/// them needs no visit: a walk ends early without being sequential.
+pub(crate) struct FirstResults<T> {
+    limit: usize,
+    kept: Mutex<Kept<T>>,
+}
+
+struct Kept<T> {
+    by_path: BTreeMap<PathBuf, (usize, T)>,
+    count: usize,
+}
+
+impl<T> FirstResults<T> {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            kept: Mutex::new(Kept {
+                by_path: BTreeMap::new(),
+                count: 0,
+            }),
+        }
+    }
+
+    /// Whether what is at `path`, or below it, can be among the first. Paths
+    /// are compared by component, so a folder comes right before its content.
+    pub(crate) fn wants(&self, path: &Path) -> bool {
+        let kept = self.kept.lock();
+        kept.count < self.limit
+            || (kept.by_path.last_key_value()).is_none_or(|(last, _)| path < last.as_path())
+    }
+
+    /// `found` stands for `count` results.
+    pub(crate) fn add(&self, path: PathBuf, count: usize, found: T) {
+        let mut kept = self.kept.lock();
+        let kept = &mut *kept;
+        kept.count += count;
+        kept.by_path.insert(path, (count, found));
+        while let Some(last) = kept.by_path.last_entry() {
+            let without = kept.count - last.get().0;
+            if without < self.limit {
+                break;
+            }
+            last.remove();
+            kept.count = without;
+        }
+    }
+
+    pub(crate) fn into_sorted(self) -> impl Iterator<Item = (PathBuf, T)> {
+        let by_path = self.kept.into_inner().by_path;
+        by_path.into_iter().map(|(path, (_, found))| (path, found))
+    }
+}
+
+/// What could not be read on the way.
+#[derive(Default)]
+pub(crate) struct Problems {
+    seen: Mutex<(usize, BTreeSet<String>)>,
+}
+
+impl Problems {
+    pub(crate) fn add(&self, problem: String) {
+        let mut seen = self.seen.lock();
+        seen.0 += 1;
+        seen.1.insert(problem);
+        if seen.1.len() > NAMED_PROBLEMS {
+            seen.1.pop_last();
+        }
+    }
+
+    /// Of the walk itself. What went away meanwhile is not missed.
+    pub(crate) fn add_walk(&self, error: &ignore::Error) {
+        let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+        if !error.io_error().is_some_and(gone) {
+            self.add(error.to_string());
+        }
+    }
+
+    /// One per line; `None` when all went well.
+    pub(crate) fn lines(&self) -> Option<String> {
+        let seen = self.seen.lock();
+        let mut lines: Vec<String> = seen.1.iter().cloned().collect();
+        if seen.0 > lines.len() {
+            lines.push(format!("and {} more", seen.0 - lines.len()));
+        }
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// For a result that lacks something because of them.
+    pub(crate) fn notice(&self) -> Option<String> {
+        let lines = self.lines()?;
+        let (count, first) = (self.seen.lock().0, lines.lines().next()?);
+        Some(format!(
+            "Could not read {count} of the files and folders, the first: {first}"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first(limit: usize, found: &[(&str, usize)]) -> Vec<String> {
+        let results = FirstResults::new(limit);
+        for (path, count) in found {
+            if results.wants(Path::new(path)) {
+                results.add(path.into(), *count, ());
+            }
+        }
+        let paths = results.into_sorted().map(|(path, ())| path);
+        paths.map(|path| path.display().to_string()).collect()
+    }
+
+    #[test]
+    fn the_order_of_finding_does_not_matter() {
+        let found = [("a/z", 1), ("a", 1), ("b", 2), ("a.x", 1), ("c", 1)];
+        for limit in 1..8 {
+            let expected = first(limit, &found);
+            for turn in 0..found.len() {
+                let mut turned = found;
+                turned.rotate_left(turn);
+                assert_eq!(first(limit, &turned), expected, "{limit}");
+                turned.reverse();
+                assert_eq!(first(limit, &turned), expected, "{limit}");
+            }
+        }
+        assert_eq!(first(2, &found), ["a", "a/z"]);
+        assert_eq!(first(4, &found), ["a", "a/z", "a.x", "b"]);
+    }
+
+    #[test]
+    fn enough_means_no_more_visits() {
+        let results = FirstResults::new(2);
+        assert!(results.wants(Path::new("z")));
+        results.add("m".into(), 3, ());
+        assert!(results.wants(Path::new("a")));
+        assert!(!results.wants(Path::new("m/below")));
+        results.add("a".into(), 1, ());
+        assert!(results.wants(Path::new("b")));
+        results.add("b".into(), 1, ());
+        assert!(!results.wants(Path::new("c")));
+    }
+
+    #[test]
+    fn many_problems_are_counted_and_some_named() {
+        let problems = Problems::default();
+        assert_eq!((problems.lines(), problems.notice()), (None, None));
+        for number in (0..9).rev() {
+            problems.add(format!("{number}: no"));
+        }
+        let named: Vec<String> = (0..5).map(|number| format!("{number}: no\n")).collect();
+        assert_eq!(
+            problems.lines().unwrap(),
+            format!("{}and 4 more", named.concat())
+        );
+        assert!(problems.notice().unwrap().ends_with("the first: 0: no"));
+    }
+}

@@ -1,0 +1,101 @@
+//! `grep`, `find` and `ls`: there for whoever asks for them, and stopped by an
+//! abort however much there is to search.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, blocks, prompt};
+
+fn offered(request: &Value) -> Vec<&str> {
+    let tools = request["tools"].as_array().into_iter().flatten();
+    tools.filter_map(|tool| tool["name"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_model_gets_them_when_the_command_line_says_so() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.file("src/main.rs", "fn main() {}\n");
+    home.file("README.md", "main\n");
+    server.push(Answer::text("Nothing to do."));
+    home.run(&["-p", "go"], "").await.ok();
+    assert_eq!(
+        offered(&server.last_request().body),
+        ["read", "bash", "edit", "write"]
+    );
+
+    let mut rpc = home.rpc(&["--tools", "ls,grep,find"]);
+    server.push(Answer::tools([
+        ("ls", json!({})),
+        ("grep", json!({"pattern": "main", "glob": "*.rs"})),
+        ("find", json!({"pattern": "*.md"})),
+    ]));
+    server.push(Answer::text("Done."));
+    let events = rpc.run("go").await;
+    let results = events
+        .iter()
+        .filter(|event| event["type"] == "tool_execution_end");
+    let mut results: Vec<String> = results
+        .map(|event| blocks(&event["result"]["content"], "text"))
+        .collect();
+    results.sort();
+    assert_eq!(
+        results,
+        [
+            "README.md",
+            "README.md\nsrc/",
+            "src/main.rs:1: fn main() {}"
+        ]
+    );
+    let request = server.last_request().body;
+    assert_eq!(offered(&request), ["ls", "grep", "find"]);
+    let system = request["system"].to_string();
+    assert!(system.contains("- grep: Find lines"), "{system}");
+}
+
+#[tokio::test]
+async fn an_extension_knows_all_and_turns_them_on() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "tools.ts",
+        r#"export default (pi) => pi.registerCommand("search", { handler: async (_args, ctx) => {
+            const known = pi.getAllTools().map((tool) => tool.name);
+            pi.setActiveTools(["find", "grep", "ls"]);
+            ctx.ui.notify([known, pi.getActiveTools()].join(" | "));
+        }});"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/search")).await;
+    rpc.notified("read,bash,edit,write,grep,find,ls | find,grep,ls")
+        .await;
+    server.push(Answer::text("Done."));
+    rpc.run("go").await;
+    assert_eq!(offered(&server.last_request().body), ["find", "grep", "ls"]);
+}
+
+/// A file of a terabyte, all of it a hole: searching it takes minutes.
+#[tokio::test]
+async fn an_abort_ends_a_search() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let file = std::fs::File::create(home.cwd().join("huge")).unwrap();
+    if file.set_len(1 << 40).is_err() {
+        file.set_len(1 << 36).unwrap();
+    }
+    let mut rpc = home.rpc(&["--tools", "grep"]);
+    server.push(Answer::tool(
+        "grep",
+        json!({"pattern": "x", "path": "huge"}),
+    ));
+    rpc.ok(prompt("go")).await;
+    rpc.event("tool_execution_start").await;
+    rpc.ok(json!({"type": "abort"})).await;
+    let end = rpc.event("tool_execution_end").await;
+    assert_eq!(
+        blocks(&end["result"]["content"], "text"),
+        "Operation aborted"
+    );
+    // The thread that searched is gone, too, or pi would not end.
+    assert!(rpc.close().await.success());
+}
