@@ -26,9 +26,27 @@ pub struct AppConfig {
     pub extensions: Vec<String>,
     /// `--no-extensions`: only those of `extensions` are loaded.
     pub discover_extensions: bool,
+    /// `--skill`, `--no-skills` and the like.
+    pub resources: ResourceFlags,
     /// Options that are not ours: extensions may have registered them.
     pub flags: Vec<(String, Option<String>)>,
     pub console: ConsoleSink,
+}
+
+/// What the command line says of skills, prompt templates and themes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResourceFlags {
+    pub skills: KindFlags,
+    pub prompts: KindFlags,
+    pub themes: KindFlags,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KindFlags {
+    /// Files and folders to load, too.
+    pub named: Vec<String>,
+    /// No others than those.
+    pub only_named: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

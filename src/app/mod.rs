@@ -16,7 +16,7 @@ mod texts;
 mod tools;
 
 pub use bash::BashOutcome;
-pub use config::{AppConfig, ModelChoice, SessionTarget, ToolChoice};
+pub use config::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
 pub use models::CycledModel;
 pub use prompt::{Accepted, Behavior, PromptError, PromptRequest, Source};
 pub use session::{AgentSession, EventSink};

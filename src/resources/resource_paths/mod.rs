@@ -93,16 +93,16 @@ impl ResourceSources<'_> {
 }
 
 impl ResourceSources<'_> {
-    /// These and, last, what a flag such as `--skill` names; a flag counts even
-    /// when discovery is off.
-    pub fn find_and(&self, kind: ResourceKind, named: &[String]) -> FoundResources {
+    /// These and, last, what a flag such as `--skill` or an extension names; that
+    /// counts even when discovery is off.
+    pub fn find_and(&self, kind: ResourceKind, named: &[NamedPath]) -> FoundResources {
         let FoundResources {
             mut paths,
             mut diagnostics,
         } = self.find(kind);
         let mut seen: HashSet<_> = paths.iter().map(|found| real(&found.path)).collect();
         for name in named {
-            let path = self.paths.resolve(name, &self.paths.cwd);
+            let path = self.paths.resolve(&name.path, &self.paths.cwd);
             let files = match kind {
                 _ if !path.exists() => {
                     let message =
@@ -116,17 +116,58 @@ impl ResourceSources<'_> {
             };
             for path in files {
                 if seen.insert(real(&path)) {
-                    let mut origin = origin("local", SettingsScope::Project);
-                    origin.scope = SourceScope::Temporary;
-                    let dir = path.parent().map(Path::to_string_lossy);
-                    origin.base_dir = dir.map(|dir| dir.into_owned());
-                    let source_info = origin.with_path(&path);
+                    let source_info = name.origin(&path).with_path(&path);
                     paths.push(ResourcePath { path, source_info });
                 }
             }
         }
         FoundResources { paths, diagnostics }
     }
+}
+
+/// A path that the command line or an extension names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedPath {
+    /// As it was written.
+    pub path: String,
+    /// The extension's file, if one named it.
+    pub extension: Option<String>,
+}
+
+impl NamedPath {
+    pub fn by_user(path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            extension: None,
+        }
+    }
+
+    fn origin(&self, file: &Path) -> SourceInfo {
+        let named_by = self.extension.as_deref();
+        let mut origin = match named_by {
+            Some(path) => origin(&extension_label(path), SettingsScope::Project),
+            None => origin("local", SettingsScope::Project),
+        };
+        origin.scope = SourceScope::Temporary;
+        let dir = match named_by {
+            Some(path) if path.starts_with('<') => None,
+            Some(path) => Path::new(path).parent(),
+            None => file.parent(),
+        };
+        origin.base_dir = dir.map(|dir| dir.to_string_lossy().into_owned());
+        origin
+    }
+}
+
+/// How an extension is called where it is the source of something.
+fn extension_label(path: &str) -> String {
+    if path.starts_with('<') {
+        return format!("extension:{}", path.replace(['<', '>'], ""));
+    }
+    let name = Path::new(path).file_name().unwrap_or_default();
+    let name = name.to_string_lossy();
+    let stem = name.strip_suffix(".ts").or(name.strip_suffix(".js"));
+    format!("extension:{}", stem.unwrap_or(&name))
 }
 
 #[derive(Clone)]
@@ -328,9 +369,18 @@ impl Finder<'_> {
                 scope: SourceScope::Temporary,
                 ..origin("cli", SettingsScope::Project)
             };
-            self.package(&root, None, cli);
-            for candidate in &mut self.found.list[before..] {
-                candidate.resource.source_info.base_dir = None;
+            let package = SourceInfo {
+                source: source.clone(),
+                origin: Origin::Package,
+                ..cli.clone()
+            };
+            self.package(&root, None, package);
+            // What the original tells of each kind.
+            if matches!(self.kind, ResourceKind::Extensions | ResourceKind::Skills) {
+                for candidate in &mut self.found.list[before..] {
+                    let path = &candidate.resource.path;
+                    candidate.resource.source_info = cli.with_path(path);
+                }
             }
         }
     }

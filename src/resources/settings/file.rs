@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::Change;
+use super::{Change, edit};
 use crate::ai::file_lock::FileLock;
 
 pub(super) type Object = Map<String, Value>;
@@ -41,7 +41,7 @@ pub(super) fn load(path: &Path) -> Result<Object, SettingsError> {
         }
         read => read,
     }
-    .map(|(object, _)| object)
+    .map(|found| found.object)
 }
 
 /// Makes the changes in the file as it is now, which may be newer than what was
@@ -58,19 +58,29 @@ pub(super) fn write(path: &Path, changes: &[Change<'_>]) -> Result<(), SettingsE
         path: path.to_owned(),
         source,
     })?;
-    let (mut object, ends_with_newline) = read(path)?;
+    let found = read(path)?;
+    let mut object = found.object;
     for change in changes {
         change.apply(&mut object);
     }
-    let mut text = serde_json::to_string_pretty(&object).map_err(|e| failed(e.into()))?;
-    if ends_with_newline {
-        text.push('\n');
+    if object == found.written {
+        return Ok(());
     }
-    replace(path, &text).map_err(failed)
+    let text = edit::rewrite(&found.text, &found.written, &object);
+    replace(path, &text.map_err(|e| failed(e.into()))?).map_err(failed)
 }
 
-/// The object, and whether the text ended with a newline.
-fn read(path: &Path) -> Result<(Object, bool), SettingsError> {
+/// What is in a file.
+#[derive(Default)]
+struct Found {
+    text: String,
+    /// As it is written.
+    written: Object,
+    /// In today's form.
+    object: Object,
+}
+
+fn read(path: &Path) -> Result<Found, SettingsError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Default::default()),
@@ -83,10 +93,15 @@ fn read(path: &Path) -> Result<(Object, bool), SettingsError> {
     if json.trim().is_empty() {
         return Ok(Default::default());
     }
-    match serde_json::from_str(json) {
-        Ok(Value::Object(mut object)) => {
+    match edit::parse(json) {
+        Ok(Value::Object(written)) => {
+            let mut object = written.clone();
             migrate(&mut object);
-            Ok((object, json.ends_with('\n')))
+            Ok(Found {
+                text: json.to_owned(),
+                written,
+                object,
+            })
         }
         Ok(_) => Err(SettingsError::NotAnObject {
             path: path.to_owned(),

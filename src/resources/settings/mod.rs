@@ -2,6 +2,7 @@
 //! keep what we do not know. The project's value wins; objects are merged one
 //! level deep.
 
+pub(crate) mod edit;
 mod file;
 #[cfg(test)]
 mod tests;
