@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::packages::Progress;
 use crate::ai::model::ThinkingLevel;
 use crate::extensions::ConsoleSink;
 use crate::resources::paths::Paths;
@@ -31,6 +32,8 @@ pub struct AppConfig {
     /// Options that are not ours: extensions may have registered them.
     pub flags: Vec<(String, Option<String>)>,
     pub console: ConsoleSink,
+    /// What takes long before the mode has begun.
+    pub progress: Progress,
 }
 
 /// What the command line says of skills, prompt templates and themes.

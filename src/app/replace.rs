@@ -110,6 +110,7 @@ impl AgentSession {
             .ok_or("Wait for the current response to finish before reloading")?;
         self.settings.reload();
         self.models.reload();
+        self.install_missing(&self.cwd(), self.noted()).await;
         let paths = find_extensions(&self.config, &self.settings, &self.cwd());
         self.notes.lock().extend(paths.1);
         self.load_texts(&self.cwd(), &Added::default());
@@ -200,6 +201,7 @@ impl AgentSession {
         if let Err(error) = self.choose_model() {
             self.report("<session>", "model", error).await;
         }
+        self.install_missing(&cwd, self.noted()).await;
         let paths = find_extensions(&self.config, &self.settings, &cwd);
         self.notes.lock().extend(paths.1);
         self.load_texts(&cwd, &Added::default());

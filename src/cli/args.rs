@@ -180,7 +180,7 @@ const TWO_LETTERS: [(&str, &str); 4] = [
 /// What the TypeScript pi has and this one does not have yet. To hand these to
 /// the extensions, or to ignore them, would do something else than was asked for.
 const OPTIONS_TO_COME: [(&str, &str); 2] = [("--resume", "-r"), ("--export", "")];
-const COMMANDS_TO_COME: [&str; 6] = ["install", "remove", "uninstall", "update", "list", "config"];
+const COMMANDS_TO_COME: [&str; 1] = ["config"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arguments {
@@ -204,7 +204,7 @@ pub enum ArgumentError {
     #[error("{0} is not there yet in this version of pi")]
     OptionToCome(String),
     #[error(
-        "pi {0}: packages are not there yet in this version of pi. \
+        "pi {0} is not there yet in this version of pi. \
          If it is the beginning of a message, write: pi -- {0} ..."
     )]
     CommandToCome(String),

@@ -1,9 +1,10 @@
 //! From what the command line says to what a session is started with.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::args::{Arguments, Options};
-use super::{CliError, Mode};
+use super::{CliError, Mode, complain};
 use crate::ai::catalogue;
 use crate::ai::model::ThinkingLevel;
 use crate::ai::registry::ModelRegistry;
@@ -49,6 +50,7 @@ pub fn build(
         resources: resource_flags(options, &paths),
         flags: arguments.flags.clone(),
         console: mode.console(),
+        progress: Arc::new(complain),
         paths,
     })
 }

@@ -4,6 +4,7 @@ pub mod context_files;
 pub mod diagnostic;
 pub mod extension_paths;
 pub mod frontmatter;
+pub mod packages;
 pub mod paths;
 pub mod prompt_files;
 pub mod prompt_templates;

@@ -19,6 +19,8 @@ use self::collect::{SkillLayout, collect_dir, collect_path, files_in, skills};
 use self::package::Package;
 use self::patterns::{Patterns, is_pattern};
 use super::diagnostic::Diagnostic;
+use super::packages::PackageSource;
+use super::packages::places::Places;
 use super::paths::{Paths, ResourceKind};
 use super::settings::{PackageFilter, Settings, SettingsScope};
 use super::source_info::{Origin, SourceInfo, SourceScope};
@@ -217,6 +219,21 @@ fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
+/// All files of one kind that a package has, whatever the settings choose of it.
+pub(crate) fn resources_of_package(root: &Path, kind: ResourceKind) -> Vec<PathBuf> {
+    let is_extension = kind == ResourceKind::Extensions;
+    let mut problems = Vec::new();
+    if !root.is_dir() {
+        return is_extension.then(|| root.to_owned()).into_iter().collect();
+    }
+    let package = Package { root, filter: None };
+    if is_extension && !package.is_laid_out(&mut problems) {
+        return vec![root.to_owned()];
+    }
+    let files = package.resources(kind, &mut problems).into_iter();
+    files.map(|(file, _)| file).collect()
+}
+
 struct Finder<'a> {
     sources: &'a ResourceSources<'a>,
     kind: ResourceKind,
@@ -305,29 +322,54 @@ impl Finder<'_> {
             let base = self.base(scope);
             for entry in &self.sources.settings.values_of(scope).packages {
                 let source = entry.source.as_str();
-                let root =
-                    is_local_source(source).then(|| self.sources.paths.resolve(source, &base));
-                // The project's entry stands for the user's.
-                if !known.insert(root.clone().unwrap_or_else(|| source.into())) {
-                    continue;
-                }
                 let mut origin = origin(source, scope);
                 origin.origin = Origin::Package;
-                match root {
-                    Some(root) if root.exists() => {
-                        self.package(&root, entry.filter.as_ref(), origin)
+                let parsed = match PackageSource::parse(source) {
+                    Ok(parsed) => parsed,
+                    Err(error) => {
+                        let error = error.to_string();
+                        self.report(Diagnostic::warning(Path::new(source), error));
+                        continue;
                     }
-                    Some(root) => self.report(Diagnostic::warning(
-                        &root,
-                        format!(
-                            "The package \"{source}\" does not exist: {}",
-                            root.display()
-                        ),
-                    )),
-                    None => self.report(Diagnostic::warning(Path::new(source), remote(source))),
+                };
+                // The project's entry stands for the user's.
+                if !known.insert(parsed.identity(self.sources.paths, &base)) {
+                    continue;
+                }
+                if let Some(root) = self.installed(source, &parsed, origin.scope) {
+                    self.package(&root, entry.filter.as_ref(), origin);
                 }
             }
         }
+    }
+
+    /// The folder of a package; one that is not there is reported.
+    fn installed(
+        &mut self,
+        source: &str,
+        parsed: &PackageSource,
+        scope: SourceScope,
+    ) -> Option<PathBuf> {
+        let places = Places::new(self.sources.paths, self.sources.settings);
+        let message = match (places.of(parsed, scope), parsed) {
+            (Ok(root), _) if root.exists() => return Some(root),
+            (Ok(root), PackageSource::Local(_)) => format!(
+                "The package \"{source}\" does not exist: {}",
+                root.display()
+            ),
+            (Ok(_), _) => {
+                let local = match scope {
+                    SourceScope::Project => " -l",
+                    _ => "",
+                };
+                format!(
+                    "The package \"{source}\" is not installed. Run: pi install{local} {source}"
+                )
+            }
+            (Err(error), _) => format!("The package \"{source}\" is not loaded: {error}"),
+        };
+        self.report(Diagnostic::warning(Path::new(source), message));
+        None
     }
 
     fn package(&mut self, root: &Path, filter: Option<&PackageFilter>, mut origin: SourceInfo) {
@@ -354,16 +396,25 @@ impl Finder<'_> {
     fn command_line(&mut self) {
         let Paths { cwd, .. } = self.sources.paths;
         for source in self.sources.cli_extensions {
-            if !is_local_source(source) {
-                self.report(Diagnostic::error(Path::new(source), remote(source)));
-                continue;
-            }
-            let root = self.sources.paths.resolve(source, cwd);
-            if !root.exists() {
-                let message = format!("Extension path does not exist: {}", root.display());
-                self.report(Diagnostic::error(&root, message));
-                continue;
-            }
+            let root = match PackageSource::parse(source) {
+                Ok(PackageSource::Local(_)) => {
+                    let root = self.sources.paths.resolve(source, cwd);
+                    if !root.exists() {
+                        let message = format!("Extension path does not exist: {}", root.display());
+                        self.report(Diagnostic::error(&root, message));
+                        continue;
+                    }
+                    root
+                }
+                Ok(parsed) => match self.installed(source, &parsed, SourceScope::Temporary) {
+                    Some(root) => root,
+                    None => continue,
+                },
+                Err(error) => {
+                    self.report(Diagnostic::error(Path::new(source), error.to_string()));
+                    continue;
+                }
+            };
             let before = self.found.list.len();
             let cli = SourceInfo {
                 scope: SourceScope::Temporary,
@@ -417,11 +468,4 @@ fn origin(source: &str, scope: SettingsScope) -> SourceInfo {
         origin: Origin::TopLevel,
         base_dir: None,
     }
-}
-
-fn remote(source: &str) -> String {
-    format!(
-        "The package \"{source}\" is not loaded: pi loads packages from local folders only. \
-         Install it into a folder and name that instead"
-    )
 }

@@ -47,6 +47,16 @@ pub(super) fn load(path: &Path) -> Result<Object, SettingsError> {
 /// Makes the changes in the file as it is now, which may be newer than what was
 /// read before.
 pub(super) fn write(path: &Path, changes: &[Change<'_>]) -> Result<(), SettingsError> {
+    edit(path, |object| {
+        for change in changes {
+            change.apply(object);
+        }
+    })
+    .map(drop)
+}
+
+/// The same for changes that depend on what is there; gives what is there then.
+pub(super) fn edit(path: &Path, change: impl FnOnce(&mut Object)) -> Result<Object, SettingsError> {
     let failed = |source| SettingsError::Write {
         path: path.to_owned(),
         source,
@@ -60,14 +70,12 @@ pub(super) fn write(path: &Path, changes: &[Change<'_>]) -> Result<(), SettingsE
     })?;
     let found = read(path)?;
     let mut object = found.object;
-    for change in changes {
-        change.apply(&mut object);
+    change(&mut object);
+    if object != found.written {
+        let text = edit::rewrite(&found.text, &found.written, &object);
+        replace(path, &text.map_err(|e| failed(e.into()))?).map_err(failed)?;
     }
-    if object == found.written {
-        return Ok(());
-    }
-    let text = edit::rewrite(&found.text, &found.written, &object);
-    replace(path, &text.map_err(|e| failed(e.into()))?).map_err(failed)
+    Ok(object)
 }
 
 /// What is in a file.
