@@ -12,6 +12,7 @@ mod extensions;
 mod hostile;
 mod javascript;
 mod line_mode;
+mod packages;
 mod rpc_commands;
 mod rpc_protocol;
 mod sessions;

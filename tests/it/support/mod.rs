@@ -2,13 +2,14 @@
 
 mod home;
 mod reference;
+pub mod registry;
 mod rpc;
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-pub use home::{Home, read_jsonl};
+pub use home::{Finished, Home, finish, read_jsonl};
 pub use reference::{Reference, locked};
 pub use rpc::{Rpc, pause};
 
