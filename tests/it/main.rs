@@ -13,6 +13,7 @@ mod hostile;
 mod javascript;
 mod line_mode;
 mod packages;
+mod resources;
 mod rpc_commands;
 mod rpc_protocol;
 mod sessions;
