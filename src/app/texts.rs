@@ -1,5 +1,5 @@
 //! Skills and prompt templates: texts that a prompt may call by name, and that
-//! the system prompt tells of.
+//! the system prompt tells of. Themes, which are found the same way.
 
 use std::path::Path;
 
@@ -13,11 +13,13 @@ use crate::resources::prompt_templates::{
 use crate::resources::resource_paths::{NamedPath, ResourceSources};
 use crate::resources::settings::Settings;
 use crate::resources::skills::{Skill, expand_skill_command, load_skills, skills_block};
+use crate::resources::themes::{Theme, load_themes};
 
 #[derive(Default)]
 pub(super) struct Texts {
     skills: Vec<Skill>,
     templates: Vec<PromptTemplate>,
+    themes: Vec<Theme>,
 }
 
 /// Paths that `resources_discover` handlers named; relative ones count from the
@@ -54,8 +56,16 @@ impl Texts {
         let all = named(&flags.prompts, &added.prompts);
         let (templates, more) = load_prompt_templates(&sources(&flags.prompts), &all);
         problems.extend(more);
+        let all = named(&flags.themes, &added.themes);
+        let (themes, more) = load_themes(&sources(&flags.themes), &all);
+        problems.extend(more);
         let problems = problems.iter().map(ToString::to_string).collect();
-        (Self { skills, templates }, problems)
+        let texts = Self {
+            skills,
+            templates,
+            themes,
+        };
+        (texts, problems)
     }
 
     pub fn prompt_block(&self) -> Option<String> {
@@ -89,6 +99,11 @@ impl AgentSession {
         let (texts, problems) = Texts::load(&self.config, &self.settings, cwd, added);
         *self.texts.lock() = texts;
         self.notes.lock().extend(problems);
+    }
+
+    /// For the mode that draws.
+    pub fn themes(&self) -> Vec<Theme> {
+        self.texts.lock().themes.clone()
     }
 
     /// The text with a skill or a template in the place of its name.
