@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::packages::Progress;
 use crate::ai::model::ThinkingLevel;
 use crate::extensions::ConsoleSink;
 use crate::resources::paths::Paths;
@@ -26,9 +27,29 @@ pub struct AppConfig {
     pub extensions: Vec<String>,
     /// `--no-extensions`: only those of `extensions` are loaded.
     pub discover_extensions: bool,
+    /// `--skill`, `--no-skills` and the like.
+    pub resources: ResourceFlags,
     /// Options that are not ours: extensions may have registered them.
     pub flags: Vec<(String, Option<String>)>,
     pub console: ConsoleSink,
+    /// What takes long before the mode has begun.
+    pub progress: Progress,
+}
+
+/// What the command line says of skills, prompt templates and themes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResourceFlags {
+    pub skills: KindFlags,
+    pub prompts: KindFlags,
+    pub themes: KindFlags,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KindFlags {
+    /// Files and folders to load, too.
+    pub named: Vec<String>,
+    /// No others than those.
+    pub only_named: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ mod bash;
 mod config;
 mod export;
 mod models;
+mod packages;
 mod prompt;
 mod replace;
 mod run;
@@ -18,8 +19,9 @@ mod tools;
 mod trace;
 
 pub use bash::BashOutcome;
-pub use config::{AppConfig, ModelChoice, SessionTarget, ToolChoice};
+pub use config::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
 pub use models::CycledModel;
+pub use packages::{Progress, is_offline};
 pub use prompt::{Accepted, Behavior, PromptError, PromptRequest, Source};
 pub use session::{AgentSession, EventSink};
 pub use start::StartError;

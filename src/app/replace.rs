@@ -11,6 +11,7 @@ use super::start::find_extensions;
 use super::texts::Added;
 use crate::agent::AgentMessage;
 use crate::extensions::{Emission, LoadReport};
+use crate::resources::resource_paths::NamedPath;
 use crate::session::{NewSession, Session};
 
 impl AgentSession {
@@ -109,6 +110,7 @@ impl AgentSession {
             .ok_or("Wait for the current response to finish before reloading")?;
         self.settings.reload();
         self.models.reload();
+        self.install_missing(&self.cwd(), self.noted()).await;
         let paths = find_extensions(&self.config, &self.settings, &self.cwd());
         self.notes.lock().extend(paths.1);
         self.load_texts(&self.cwd(), &Added::default());
@@ -150,7 +152,8 @@ impl AgentSession {
 
     async fn add_resources(&self, discovered: Emission) {
         let mut added = Added::default();
-        for (member, _, paths) in discovered.collected {
+        for (member, extension, paths) in discovered.collected {
+            let extension = self.extensions.path_of(extension);
             let paths = match serde_json::from_value::<Vec<String>>(paths) {
                 Ok(paths) => paths,
                 Err(error) => {
@@ -159,14 +162,17 @@ impl AgentSession {
                     continue;
                 }
             };
+            let paths = paths.into_iter().map(|path| NamedPath {
+                path,
+                extension: Some(extension.clone()),
+            });
             match member {
                 "skillPaths" => added.skills.extend(paths),
                 "promptPaths" => added.prompts.extend(paths),
-                // The full-screen terminal, which uses themes, is still to come.
-                _ => tracing::info!("{member}: themes are not used by this version of pi yet"),
+                _ => added.themes.extend(paths),
             }
         }
-        if !added.skills.is_empty() || !added.prompts.is_empty() {
+        if !added.skills.is_empty() || !added.prompts.is_empty() || !added.themes.is_empty() {
             self.load_texts(&self.cwd(), &added);
             self.rebuild_system_prompt();
         }
@@ -196,6 +202,7 @@ impl AgentSession {
         if let Err(error) = self.choose_model() {
             self.report("<session>", "model", error).await;
         }
+        self.install_missing(&cwd, self.noted()).await;
         let paths = find_extensions(&self.config, &self.settings, &cwd);
         self.notes.lock().extend(paths.1);
         self.load_texts(&cwd, &Added::default());

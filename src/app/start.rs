@@ -145,6 +145,8 @@ impl AgentSession {
             loaded: Mutex::default(),
         });
         tokio::spawn(say_in_turn(Arc::downgrade(&session), saying));
+        let progress = session.config.progress.clone();
+        session.install_missing(&cwd, progress).await;
         session.load_texts(&cwd, &Added::default());
         session.load_extensions(&cwd).await?;
         session.choose_model()?;

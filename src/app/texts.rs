@@ -1,31 +1,34 @@
 //! Skills and prompt templates: texts that a prompt may call by name, and that
-//! the system prompt tells of.
+//! the system prompt tells of. Themes, which are found the same way.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::AgentSession;
-use super::config::AppConfig;
+use super::config::{AppConfig, KindFlags};
 use crate::resources::prompt_templates::{
     PromptTemplate, expand_prompt_template, load_prompt_templates,
 };
-use crate::resources::resource_paths::ResourceSources;
+use crate::resources::resource_paths::{NamedPath, ResourceSources};
 use crate::resources::settings::Settings;
 use crate::resources::skills::{Skill, expand_skill_command, load_skills, skills_block};
+use crate::resources::themes::{Theme, load_themes};
 
 #[derive(Default)]
 pub(super) struct Texts {
     skills: Vec<Skill>,
     templates: Vec<PromptTemplate>,
+    themes: Vec<Theme>,
 }
 
 /// Paths that `resources_discover` handlers named; relative ones count from the
 /// session's folder.
 #[derive(Default)]
 pub(super) struct Added {
-    pub skills: Vec<String>,
-    pub prompts: Vec<String>,
+    pub skills: Vec<NamedPath>,
+    pub prompts: Vec<NamedPath>,
+    pub themes: Vec<NamedPath>,
 }
 
 impl Texts {
@@ -37,17 +40,32 @@ impl Texts {
         added: &Added,
     ) -> (Self, Vec<String>) {
         let paths = config.paths.with_cwd(cwd);
-        let sources = ResourceSources {
+        let sources = |flags: &KindFlags| ResourceSources {
             paths: &paths,
             settings,
             cli_extensions: &config.extensions,
-            discover: true,
+            discover: !flags.only_named,
         };
-        let (skills, mut problems) = load_skills(&sources, &added.skills);
-        let (templates, more) = load_prompt_templates(&sources, &added.prompts);
+        let named = |flags: &KindFlags, added: &[NamedPath]| -> Vec<NamedPath> {
+            let by_user = flags.named.iter().map(|path| NamedPath::by_user(path));
+            by_user.chain(added.iter().cloned()).collect()
+        };
+        let flags = &config.resources;
+        let all = named(&flags.skills, &added.skills);
+        let (skills, mut problems) = load_skills(&sources(&flags.skills), &all);
+        let all = named(&flags.prompts, &added.prompts);
+        let (templates, more) = load_prompt_templates(&sources(&flags.prompts), &all);
+        problems.extend(more);
+        let all = named(&flags.themes, &added.themes);
+        let (themes, more) = load_themes(&sources(&flags.themes), &all);
         problems.extend(more);
         let problems = problems.iter().map(ToString::to_string).collect();
-        (Self { skills, templates }, problems)
+        let texts = Self {
+            skills,
+            templates,
+            themes,
+        };
+        (texts, problems)
     }
 
     pub fn prompt_block(&self) -> Option<String> {
@@ -81,6 +99,11 @@ impl AgentSession {
         let (texts, problems) = Texts::load(&self.config, &self.settings, cwd, added);
         *self.texts.lock() = texts;
         self.notes.lock().extend(problems);
+    }
+
+    /// For the mode that draws.
+    pub fn themes(&self) -> Vec<Theme> {
+        self.texts.lock().themes.clone()
     }
 
     /// The text with a skill or a template in the place of its name.

@@ -121,6 +121,22 @@ pub struct Options {
     #[arg(long, value_name = "TEXT", help_heading = AGENT)]
     pub append_system_prompt: Vec<String>,
 
+    /// A skill, or a folder of skills, to offer, too; may be repeated
+    #[arg(long, value_name = "PATH", help_heading = AGENT)]
+    pub skill: Vec<String>,
+
+    /// No others than those of --skill (short: -ns)
+    #[arg(long, help_heading = AGENT)]
+    pub no_skills: bool,
+
+    /// A prompt template, or a folder of them, to offer, too; may be repeated
+    #[arg(long, value_name = "PATH", help_heading = AGENT)]
+    pub prompt_template: Vec<String>,
+
+    /// No others than those of --prompt-template (short: -np)
+    #[arg(long, help_heading = AGENT)]
+    pub no_prompt_templates: bool,
+
     /// Leave out AGENTS.md and CLAUDE.md (short: -nc)
     #[arg(long, help_heading = AGENT)]
     pub no_context_files: bool,
@@ -133,7 +149,15 @@ pub struct Options {
     #[arg(long, help_heading = EXTENSIONS)]
     pub no_extensions: bool,
 
-    /// Nothing from the network except the model (today nothing else is fetched anyway)
+    /// A theme, or a folder of them, to offer, too; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub theme: Vec<String>,
+
+    /// No others than those of --theme
+    #[arg(long)]
+    pub no_themes: bool,
+
+    /// Nothing from the network except the model: missing packages are not installed
     #[arg(long)]
     pub offline: bool,
 
@@ -151,20 +175,17 @@ pub struct Options {
 }
 
 /// Options of two letters, which clap does not have.
-const TWO_LETTERS: [(&str, &str); 2] = [("-ne", "no-extensions"), ("-nc", "no-context-files")];
+const TWO_LETTERS: [(&str, &str); 4] = [
+    ("-ne", "no-extensions"),
+    ("-ns", "no-skills"),
+    ("-np", "no-prompt-templates"),
+    ("-nc", "no-context-files"),
+];
 
 /// What the TypeScript pi has and this one does not have yet. To hand these to
 /// the extensions, or to ignore them, would do something else than was asked for.
-const OPTIONS_TO_COME: [(&str, &str); 7] = [
-    ("--resume", "-r"),
-    ("--skill", ""),
-    ("--no-skills", "-ns"),
-    ("--prompt-template", ""),
-    ("--no-prompt-templates", "-np"),
-    ("--theme", ""),
-    ("--no-themes", ""),
-];
-const COMMANDS_TO_COME: [&str; 6] = ["install", "remove", "uninstall", "update", "list", "config"];
+const OPTIONS_TO_COME: [(&str, &str); 1] = [("--resume", "-r")];
+const COMMANDS_TO_COME: [&str; 1] = ["config"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arguments {
@@ -188,7 +209,7 @@ pub enum ArgumentError {
     #[error("{0} is not there yet in this version of pi")]
     OptionToCome(String),
     #[error(
-        "pi {0}: packages are not there yet in this version of pi. \
+        "pi {0} is not there yet in this version of pi. \
          If it is the beginning of a message, write: pi -- {0} ..."
     )]
     CommandToCome(String),

@@ -1,14 +1,15 @@
 //! From what the command line says to what a session is started with.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::args::{Arguments, Options};
-use super::{CliError, Mode};
+use super::{CliError, Mode, complain};
 use crate::ai::catalogue;
 use crate::ai::model::ThinkingLevel;
 use crate::ai::registry::ModelRegistry;
 use crate::ai::select::SelectError;
-use crate::app::{AppConfig, ModelChoice, SessionTarget, ToolChoice};
+use crate::app::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
 use crate::resources::paths::{Paths, expand_tilde};
 use crate::resources::prompt_files::PromptFlags;
 use crate::resources::resource_paths::is_local_source;
@@ -46,8 +47,10 @@ pub fn build(
         no_context_files: options.no_context_files,
         extensions: extensions(options, &paths),
         discover_extensions: !options.no_extensions,
+        resources: resource_flags(options, &paths),
         flags: arguments.flags.clone(),
         console: mode.console(),
+        progress: Arc::new(complain),
         paths,
     })
 }
@@ -147,6 +150,22 @@ fn extensions(options: &Options, paths: &Paths) -> Vec<String> {
         false => source.clone(),
     };
     options.extension.iter().map(absolute).collect()
+}
+
+fn resource_flags(options: &Options, paths: &Paths) -> ResourceFlags {
+    let of_kind = |named: &[String], only_named| {
+        // A session may work elsewhere: what is a path is one from here.
+        let absolute = |path: &String| paths.resolve(path, &paths.cwd).display().to_string();
+        KindFlags {
+            named: named.iter().map(absolute).collect(),
+            only_named,
+        }
+    };
+    ResourceFlags {
+        skills: of_kind(&options.skill, options.no_skills),
+        prompts: of_kind(&options.prompt_template, options.no_prompt_templates),
+        themes: of_kind(&options.theme, options.no_themes),
+    }
 }
 
 fn list(text: &str) -> Vec<String> {

@@ -9,7 +9,9 @@ mod help;
 pub mod input;
 mod list_models;
 mod log;
+mod packages;
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -94,6 +96,9 @@ fn run() -> Result<u8, CliError> {
     if let Some(script) = as_node::asked(&words) {
         return Ok(as_node::run(script, &paths()?)?);
     }
+    if let Some(code) = command(&words)? {
+        return Ok(code);
+    }
     let arguments = args::parse(words.into_iter()).map_err(CliError::Arguments)?;
     tell_children(arguments.options.offline);
     let terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
@@ -105,6 +110,25 @@ fn run() -> Result<u8, CliError> {
         Task::Session(mode) => return session(mode, arguments),
     }
     Ok(0)
+}
+
+/// Commands instead of a session; `None` if the words ask for none.
+fn command(words: &[OsString]) -> Result<Option<u8>, CliError> {
+    let words: Option<Vec<String>> = words
+        .iter()
+        .map(|word| word.to_str().map(str::to_owned))
+        .collect();
+    // What is no Unicode is complained about with the other arguments.
+    let Some(words) = words else {
+        return Ok(None);
+    };
+    match words.first().map(String::as_str) {
+        Some("install" | "remove" | "uninstall" | "update" | "list") => {
+            tell_children(words.iter().any(|word| word == "--offline"));
+            packages::run(&words)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// What runs inside pi, extensions included, can tell that it does.
@@ -284,8 +308,6 @@ fn complain(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
-
     use super::*;
 
     fn task_of(words: &[&str], terminal: bool) -> Task {

@@ -17,7 +17,7 @@ use super::deadline::Limits;
 use super::dispatch::Emission;
 use super::generation::{Generation, stop_text};
 use super::host::{BridgeHost, ConsoleSink, Reports, Stopped, Stops};
-use super::registry::{ExtensionInfo, InvokableCommand, Registry};
+use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
 use super::tool::ExtensionTool;
 use super::ui::UiBroker;
 use crate::agent::event::{Event, ExtensionError, UiAnswer};
@@ -362,6 +362,11 @@ impl Extensions {
     pub async fn abort_run(&self, run: u64) {
         // An error means that nobody is there who could hold the signal.
         let _ = self.current().call("abortRun", &run).await;
+    }
+
+    /// The file of an extension that is loaded.
+    pub fn path_of(&self, id: ExtensionId) -> String {
+        self.current().host.registry.lock().path(id)
     }
 
     pub fn tools(&self) -> Vec<(Arc<dyn Tool>, ExtensionInfo)> {

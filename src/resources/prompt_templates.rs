@@ -10,7 +10,7 @@ use regex::{Captures, Regex};
 use super::diagnostic::Diagnostic;
 use super::frontmatter::Document;
 use super::paths::ResourceKind;
-use super::resource_paths::{ResourcePath, ResourceSources};
+use super::resource_paths::{NamedPath, ResourcePath, ResourceSources};
 use super::source_info::SourceInfo;
 
 const LONGEST_DESCRIPTION: usize = 60;
@@ -25,11 +25,11 @@ pub struct PromptTemplate {
     pub source_info: SourceInfo,
 }
 
-/// `named` are the values of `--prompt-template`. Of two templates with one name
+/// `named` are the values of `--prompt-template`, and what extensions add. Of two templates with one name
 /// the first is kept.
 pub fn load_prompt_templates(
     sources: &ResourceSources<'_>,
-    named: &[String],
+    named: &[NamedPath],
 ) -> (Vec<PromptTemplate>, Vec<Diagnostic>) {
     let found = sources.find_and(ResourceKind::Prompts, named);
     let mut problems = found.diagnostics;
@@ -225,7 +225,7 @@ mod tests {
             cli_extensions: &[],
             discover: true,
         };
-        let (templates, problems) = load_prompt_templates(&sources, &["../x".to_owned()]);
+        let (templates, problems) = load_prompt_templates(&sources, &[NamedPath::by_user("../x")]);
         let summary: Vec<_> = templates
             .iter()
             .map(|t| (t.name.as_str(), t.description.as_str()))
@@ -251,7 +251,7 @@ mod tests {
             ..sources
         };
         let (templates, _) =
-            load_prompt_templates(&discover, &["~/agent/prompts/fix.md".to_owned()]);
+            load_prompt_templates(&discover, &[NamedPath::by_user("~/agent/prompts/fix.md")]);
         assert_eq!(templates[0].description, "Fix it");
         assert_eq!(templates[0].argument_hint.as_deref(), Some("<file>"));
         assert_eq!(templates[0].content, "Fix $1.");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::diagnostic::Diagnostic;
 use super::frontmatter::Document;
 use super::paths::ResourceKind;
-use super::resource_paths::{ResourcePath, ResourceSources};
+use super::resource_paths::{NamedPath, ResourcePath, ResourceSources};
 use super::source_info::SourceInfo;
 
 const COMMAND: &str = "/skill:";
@@ -27,11 +27,11 @@ pub struct Skill {
     pub disable_model_invocation: bool,
 }
 
-/// `named` are the values of `--skill`. Of two skills with one name the first is
+/// `named` are the values of `--skill`, and what extensions add. Of two skills with one name the first is
 /// kept.
 pub fn load_skills(
     sources: &ResourceSources<'_>,
-    named: &[String],
+    named: &[NamedPath],
 ) -> (Vec<Skill>, Vec<Diagnostic>) {
     let found = sources.find_and(ResourceKind::Skills, named);
     let mut problems = found.diagnostics;
@@ -231,7 +231,7 @@ mod tests {
         }
 
         fn load(&self, named: &[&str], discover: bool) -> (Vec<Skill>, Vec<String>) {
-            let named: Vec<_> = named.iter().map(|name| (*name).to_owned()).collect();
+            let named: Vec<_> = named.iter().map(|name| NamedPath::by_user(name)).collect();
             let sources = ResourceSources {
                 paths: &self.paths,
                 settings: &Settings::load(&self.paths),

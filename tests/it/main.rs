@@ -14,6 +14,8 @@ mod extensions;
 mod hostile;
 mod javascript;
 mod line_mode;
+mod packages;
+mod resources;
 mod rpc_commands;
 mod rpc_protocol;
 mod search_tools;

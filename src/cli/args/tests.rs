@@ -224,18 +224,37 @@ fn errors_name_the_word() {
 }
 
 #[test]
-fn commands_of_packages_are_named_only_in_front() {
+fn commands_to_come_are_named_only_in_front() {
     assert_eq!(
-        bad(&["install", "npm:x"]),
-        [
-            "pi install: packages are not there yet in this version of pi. \
-          If it is the beginning of a message, write: pi -- install ..."
-        ]
+        bad(&["config"]),
+        ["pi config is not there yet in this version of pi. \
+          If it is the beginning of a message, write: pi -- config ..."]
     );
     assert_eq!(
-        good(&["please", "install"]).messages,
-        strings(&["please", "install"])
+        good(&["please", "config"]).messages,
+        strings(&["please", "config"])
     );
+}
+
+#[test]
+fn resources_are_named_and_switched_off() {
+    let options = good(&[
+        "--skill",
+        "a",
+        "--skill=b",
+        "-ns",
+        "-np",
+        "--no-themes",
+        "--theme",
+        "t",
+    ])
+    .options;
+    assert_eq!(options.skill, strings(&["a", "b"]));
+    assert_eq!(options.theme, strings(&["t"]));
+    assert!(options.no_skills && options.no_prompt_templates && options.no_themes);
+    let options = good(&["--prompt-template", "p", "--no-prompt-templates"]).options;
+    assert_eq!(options.prompt_template, strings(&["p"]));
+    assert!(options.no_prompt_templates && !options.no_skills);
 }
 
 #[cfg(unix)]

@@ -19,6 +19,8 @@ use self::collect::{SkillLayout, collect_dir, collect_path, files_in, skills};
 use self::package::Package;
 use self::patterns::{Patterns, is_pattern};
 use super::diagnostic::Diagnostic;
+use super::packages::PackageSource;
+use super::packages::places::Places;
 use super::paths::{Paths, ResourceKind};
 use super::settings::{PackageFilter, Settings, SettingsScope};
 use super::source_info::{Origin, SourceInfo, SourceScope};
@@ -93,16 +95,16 @@ impl ResourceSources<'_> {
 }
 
 impl ResourceSources<'_> {
-    /// These and, last, what a flag such as `--skill` names; a flag counts even
-    /// when discovery is off.
-    pub fn find_and(&self, kind: ResourceKind, named: &[String]) -> FoundResources {
+    /// These and, last, what a flag such as `--skill` or an extension names; that
+    /// counts even when discovery is off.
+    pub fn find_and(&self, kind: ResourceKind, named: &[NamedPath]) -> FoundResources {
         let FoundResources {
             mut paths,
             mut diagnostics,
         } = self.find(kind);
         let mut seen: HashSet<_> = paths.iter().map(|found| real(&found.path)).collect();
         for name in named {
-            let path = self.paths.resolve(name, &self.paths.cwd);
+            let path = self.paths.resolve(&name.path, &self.paths.cwd);
             let files = match kind {
                 _ if !path.exists() => {
                     let message =
@@ -116,17 +118,58 @@ impl ResourceSources<'_> {
             };
             for path in files {
                 if seen.insert(real(&path)) {
-                    let mut origin = origin("local", SettingsScope::Project);
-                    origin.scope = SourceScope::Temporary;
-                    let dir = path.parent().map(Path::to_string_lossy);
-                    origin.base_dir = dir.map(|dir| dir.into_owned());
-                    let source_info = origin.with_path(&path);
+                    let source_info = name.origin(&path).with_path(&path);
                     paths.push(ResourcePath { path, source_info });
                 }
             }
         }
         FoundResources { paths, diagnostics }
     }
+}
+
+/// A path that the command line or an extension names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedPath {
+    /// As it was written.
+    pub path: String,
+    /// The extension's file, if one named it.
+    pub extension: Option<String>,
+}
+
+impl NamedPath {
+    pub fn by_user(path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            extension: None,
+        }
+    }
+
+    fn origin(&self, file: &Path) -> SourceInfo {
+        let named_by = self.extension.as_deref();
+        let mut origin = match named_by {
+            Some(path) => origin(&extension_label(path), SettingsScope::Project),
+            None => origin("local", SettingsScope::Project),
+        };
+        origin.scope = SourceScope::Temporary;
+        let dir = match named_by {
+            Some(path) if path.starts_with('<') => None,
+            Some(path) => Path::new(path).parent(),
+            None => file.parent(),
+        };
+        origin.base_dir = dir.map(|dir| dir.to_string_lossy().into_owned());
+        origin
+    }
+}
+
+/// How an extension is called where it is the source of something.
+fn extension_label(path: &str) -> String {
+    if path.starts_with('<') {
+        return format!("extension:{}", path.replace(['<', '>'], ""));
+    }
+    let name = Path::new(path).file_name().unwrap_or_default();
+    let name = name.to_string_lossy();
+    let stem = name.strip_suffix(".ts").or(name.strip_suffix(".js"));
+    format!("extension:{}", stem.unwrap_or(&name))
 }
 
 #[derive(Clone)]
@@ -174,6 +217,21 @@ impl Found {
 
 fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// All files of one kind that a package has, whatever the settings choose of it.
+pub(crate) fn resources_of_package(root: &Path, kind: ResourceKind) -> Vec<PathBuf> {
+    let is_extension = kind == ResourceKind::Extensions;
+    let mut problems = Vec::new();
+    if !root.is_dir() {
+        return is_extension.then(|| root.to_owned()).into_iter().collect();
+    }
+    let package = Package { root, filter: None };
+    if is_extension && !package.is_laid_out(&mut problems) {
+        return vec![root.to_owned()];
+    }
+    let files = package.resources(kind, &mut problems).into_iter();
+    files.map(|(file, _)| file).collect()
 }
 
 struct Finder<'a> {
@@ -264,29 +322,54 @@ impl Finder<'_> {
             let base = self.base(scope);
             for entry in &self.sources.settings.values_of(scope).packages {
                 let source = entry.source.as_str();
-                let root =
-                    is_local_source(source).then(|| self.sources.paths.resolve(source, &base));
-                // The project's entry stands for the user's.
-                if !known.insert(root.clone().unwrap_or_else(|| source.into())) {
-                    continue;
-                }
                 let mut origin = origin(source, scope);
                 origin.origin = Origin::Package;
-                match root {
-                    Some(root) if root.exists() => {
-                        self.package(&root, entry.filter.as_ref(), origin)
+                let parsed = match PackageSource::parse(source) {
+                    Ok(parsed) => parsed,
+                    Err(error) => {
+                        let error = error.to_string();
+                        self.report(Diagnostic::warning(Path::new(source), error));
+                        continue;
                     }
-                    Some(root) => self.report(Diagnostic::warning(
-                        &root,
-                        format!(
-                            "The package \"{source}\" does not exist: {}",
-                            root.display()
-                        ),
-                    )),
-                    None => self.report(Diagnostic::warning(Path::new(source), remote(source))),
+                };
+                // The project's entry stands for the user's.
+                if !known.insert(parsed.identity(self.sources.paths, &base)) {
+                    continue;
+                }
+                if let Some(root) = self.installed(source, &parsed, origin.scope) {
+                    self.package(&root, entry.filter.as_ref(), origin);
                 }
             }
         }
+    }
+
+    /// The folder of a package; one that is not there is reported.
+    fn installed(
+        &mut self,
+        source: &str,
+        parsed: &PackageSource,
+        scope: SourceScope,
+    ) -> Option<PathBuf> {
+        let places = Places::new(self.sources.paths, self.sources.settings);
+        let message = match (places.of(parsed, scope), parsed) {
+            (Ok(root), _) if root.exists() => return Some(root),
+            (Ok(root), PackageSource::Local(_)) => format!(
+                "The package \"{source}\" does not exist: {}",
+                root.display()
+            ),
+            (Ok(_), _) => {
+                let local = match scope {
+                    SourceScope::Project => " -l",
+                    _ => "",
+                };
+                format!(
+                    "The package \"{source}\" is not installed. Run: pi install{local} {source}"
+                )
+            }
+            (Err(error), _) => format!("The package \"{source}\" is not loaded: {error}"),
+        };
+        self.report(Diagnostic::warning(Path::new(source), message));
+        None
     }
 
     fn package(&mut self, root: &Path, filter: Option<&PackageFilter>, mut origin: SourceInfo) {
@@ -313,24 +396,42 @@ impl Finder<'_> {
     fn command_line(&mut self) {
         let Paths { cwd, .. } = self.sources.paths;
         for source in self.sources.cli_extensions {
-            if !is_local_source(source) {
-                self.report(Diagnostic::error(Path::new(source), remote(source)));
-                continue;
-            }
-            let root = self.sources.paths.resolve(source, cwd);
-            if !root.exists() {
-                let message = format!("Extension path does not exist: {}", root.display());
-                self.report(Diagnostic::error(&root, message));
-                continue;
-            }
+            let root = match PackageSource::parse(source) {
+                Ok(PackageSource::Local(_)) => {
+                    let root = self.sources.paths.resolve(source, cwd);
+                    if !root.exists() {
+                        let message = format!("Extension path does not exist: {}", root.display());
+                        self.report(Diagnostic::error(&root, message));
+                        continue;
+                    }
+                    root
+                }
+                Ok(parsed) => match self.installed(source, &parsed, SourceScope::Temporary) {
+                    Some(root) => root,
+                    None => continue,
+                },
+                Err(error) => {
+                    self.report(Diagnostic::error(Path::new(source), error.to_string()));
+                    continue;
+                }
+            };
             let before = self.found.list.len();
             let cli = SourceInfo {
                 scope: SourceScope::Temporary,
                 ..origin("cli", SettingsScope::Project)
             };
-            self.package(&root, None, cli);
-            for candidate in &mut self.found.list[before..] {
-                candidate.resource.source_info.base_dir = None;
+            let package = SourceInfo {
+                source: source.clone(),
+                origin: Origin::Package,
+                ..cli.clone()
+            };
+            self.package(&root, None, package);
+            // What the original tells of each kind.
+            if matches!(self.kind, ResourceKind::Extensions | ResourceKind::Skills) {
+                for candidate in &mut self.found.list[before..] {
+                    let path = &candidate.resource.path;
+                    candidate.resource.source_info = cli.with_path(path);
+                }
             }
         }
     }
@@ -367,11 +468,4 @@ fn origin(source: &str, scope: SettingsScope) -> SourceInfo {
         origin: Origin::TopLevel,
         base_dir: None,
     }
-}
-
-fn remote(source: &str) -> String {
-    format!(
-        "The package \"{source}\" is not loaded: pi loads packages from local folders only. \
-         Install it into a folder and name that instead"
-    )
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::Change;
+use super::{Change, edit};
 use crate::ai::file_lock::FileLock;
 
 pub(super) type Object = Map<String, Value>;
@@ -41,12 +41,22 @@ pub(super) fn load(path: &Path) -> Result<Object, SettingsError> {
         }
         read => read,
     }
-    .map(|(object, _)| object)
+    .map(|found| found.object)
 }
 
 /// Makes the changes in the file as it is now, which may be newer than what was
 /// read before.
 pub(super) fn write(path: &Path, changes: &[Change<'_>]) -> Result<(), SettingsError> {
+    edit(path, |object| {
+        for change in changes {
+            change.apply(object);
+        }
+    })
+    .map(drop)
+}
+
+/// The same for changes that depend on what is there; gives what is there then.
+pub(super) fn edit(path: &Path, change: impl FnOnce(&mut Object)) -> Result<Object, SettingsError> {
     let failed = |source| SettingsError::Write {
         path: path.to_owned(),
         source,
@@ -58,19 +68,27 @@ pub(super) fn write(path: &Path, changes: &[Change<'_>]) -> Result<(), SettingsE
         path: path.to_owned(),
         source,
     })?;
-    let (mut object, ends_with_newline) = read(path)?;
-    for change in changes {
-        change.apply(&mut object);
+    let found = read(path)?;
+    let mut object = found.object;
+    change(&mut object);
+    if object != found.written {
+        let text = edit::rewrite(&found.text, &found.written, &object);
+        replace(path, &text.map_err(|e| failed(e.into()))?).map_err(failed)?;
     }
-    let mut text = serde_json::to_string_pretty(&object).map_err(|e| failed(e.into()))?;
-    if ends_with_newline {
-        text.push('\n');
-    }
-    replace(path, &text).map_err(failed)
+    Ok(object)
 }
 
-/// The object, and whether the text ended with a newline.
-fn read(path: &Path) -> Result<(Object, bool), SettingsError> {
+/// What is in a file.
+#[derive(Default)]
+struct Found {
+    text: String,
+    /// As it is written.
+    written: Object,
+    /// In today's form.
+    object: Object,
+}
+
+fn read(path: &Path) -> Result<Found, SettingsError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Default::default()),
@@ -83,10 +101,15 @@ fn read(path: &Path) -> Result<(Object, bool), SettingsError> {
     if json.trim().is_empty() {
         return Ok(Default::default());
     }
-    match serde_json::from_str(json) {
-        Ok(Value::Object(mut object)) => {
+    match edit::parse(json) {
+        Ok(Value::Object(written)) => {
+            let mut object = written.clone();
             migrate(&mut object);
-            Ok((object, json.ends_with('\n')))
+            Ok(Found {
+                text: json.to_owned(),
+                written,
+                object,
+            })
         }
         Ok(_) => Err(SettingsError::NotAnObject {
             path: path.to_owned(),

@@ -2,6 +2,7 @@
 //! keep what we do not know. The project's value wins; objects are merged one
 //! level deep.
 
+pub(crate) mod edit;
 mod file;
 #[cfg(test)]
 mod tests;
@@ -210,6 +211,26 @@ impl Settings {
             (Some(files), SettingsScope::Global) => file::write(&files.global, changes),
             (Some(files), SettingsScope::Project) => file::write(&files.project, changes),
         }
+    }
+
+    /// A change that depends on what the file says now; in effect only if it could
+    /// be written.
+    pub fn edit(
+        &self,
+        scope: SettingsScope,
+        change: impl FnOnce(&mut Map<String, Value>),
+    ) -> Result<(), SettingsError> {
+        let object = match (&self.files, scope) {
+            (None, _) => {
+                let mut object = self.raw(scope);
+                change(&mut object);
+                object
+            }
+            (Some(files), SettingsScope::Global) => file::edit(&files.global, change)?,
+            (Some(files), SettingsScope::Project) => file::edit(&files.project, change)?,
+        };
+        self.state.write().replace(scope, object);
+        Ok(())
     }
 
     pub fn set_default_model(&self, provider: &str, model: &str) -> Result<(), SettingsError> {

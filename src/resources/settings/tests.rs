@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::values::{DoubleEscapeAction, TreeFilterMode};
 use super::*;
 
 struct Fixture {
@@ -125,9 +126,9 @@ fn a_value_of_the_wrong_type_is_ignored_alone_and_reported() {
     assert_eq!(
         described,
         [
-            "\"retry\" is ignored: invalid type: string \"many\", expected u32",
+            "\"retry.maxRetries\" is ignored: invalid type: string \"many\", expected u32",
             "\"extensionHeapMb\" is ignored: expected at least 64 (MiB)",
-            "\"extensionTimeouts\" is ignored: invalid value: integer `0`, expected a nonzero u64 of milliseconds",
+            "\"extensionTimeouts.load\" is ignored: invalid value: integer `0`, expected a nonzero u64 of milliseconds",
         ]
         .map(|text| format!("(startup, project settings) {}: {text}", path.display()))
     );
@@ -168,12 +169,7 @@ fn a_write_changes_only_its_keys_in_the_file_as_it_is_now() {
     assert_eq!(
         fixture.global_text(),
         r#"{
-  "z": {
-    "deep": [
-      1,
-      2
-    ]
-  },
+  "z": {"deep": [1, 2]},
   "theme": "light",
   "retry": {
     "maxRetries": 9,
@@ -221,7 +217,7 @@ fn a_change_can_remove_a_key_and_write_the_project() {
 
 #[test]
 fn a_file_that_does_not_parse_is_reported_with_its_place_and_never_overwritten() {
-    let broken = "{\n  \"defaultModel\": \"a\",\n}";
+    let broken = "{\n  \"defaultModel\": \"a\"\n,,}";
     let fixture = Fixture::new(broken, r#"{"theme": "dark"}"#);
     let settings = Settings::load(&fixture.paths);
     let warnings = settings.take_warnings();
@@ -229,7 +225,7 @@ fn a_file_that_does_not_parse_is_reported_with_its_place_and_never_overwritten()
     let start = format!("(startup, global settings) {}: ", path.display());
     let text = warnings[0].describe("startup");
     assert!(
-        text.starts_with(&start) && text.contains("line 3 column 1"),
+        text.starts_with(&start) && text.contains("line 3 column 2"),
         "{text}"
     );
     assert_eq!(warnings.len(), 1);
@@ -336,4 +332,78 @@ fn in_memory_settings_touch_no_file() {
     let values = settings.values();
     assert_eq!(values.theme.as_deref(), Some("dark"));
     assert!(!values.compaction.enabled);
+}
+
+#[test]
+fn every_key_has_its_type_and_its_default() {
+    let text = r#"{"lastChangelogVersion": "0.67.68", "collapseChangelog": true,
+        "enableInstallTelemetry": false, "terminal": {"showImages": false, "clearOnShrink": true},
+        "doubleEscapeAction": "none", "treeFilterMode": "labeled-only", "editorPaddingX": 9,
+        "autocompleteMaxVisible": 1.5, "showHardwareCursor": true,
+        "markdown": {"codeBlockIndent": ""}, "npmCommand": ["mise", "npm"]}"#;
+    let values = Fixture::new(text, "").load().values();
+    assert_eq!(values.last_changelog_version.as_deref(), Some("0.67.68"));
+    assert!(values.collapse_changelog && !values.enable_install_telemetry.0);
+    assert!(!values.terminal.show_images && values.terminal.clear_on_shrink == Some(true));
+    assert_eq!(values.double_escape_action, DoubleEscapeAction::None);
+    assert_eq!(values.tree_filter_mode, TreeFilterMode::LabeledOnly);
+    assert_eq!(values.editor_padding_x.get(), 3);
+    assert_eq!(values.autocomplete_max_visible.get(), 3);
+    assert_eq!(values.show_hardware_cursor, Some(true));
+    assert_eq!(values.markdown.code_block_indent, "");
+    let default = SettingsValues::default();
+    assert!(default.enable_install_telemetry.0 && default.terminal.show_images);
+    assert_eq!(default.double_escape_action, DoubleEscapeAction::Tree);
+    assert_eq!(default.autocomplete_max_visible.get(), 5);
+    assert_eq!(default.markdown.code_block_indent, "  ");
+}
+
+#[test]
+fn of_a_list_only_the_wrong_element_is_left_out() {
+    let text = r#"{"extensions": ["a", 5, "b"], "packages": ["x", {"no": "source"}],
+        "npmCommand": ["npm", 5], "compaction": {"enabled": "yes", "reserveTokens": 7}, "retry": 3}"#;
+    let fixture = Fixture::new(text, "");
+    let settings = Settings::load(&fixture.paths);
+    let values = settings.values();
+    assert_eq!(values.extensions, ["a", "b"]);
+    assert_eq!(values.packages.len(), 1);
+    assert_eq!(values.npm_command, None);
+    assert_eq!(
+        (values.compaction.enabled, values.compaction.reserve_tokens),
+        (true, 7)
+    );
+    let warnings = settings.take_warnings();
+    let path = format!("{}: ", fixture.global().display());
+    let keys = warnings.iter().map(|w| {
+        let text = w.message.strip_prefix(&path).unwrap();
+        text.split(" is ignored").next().unwrap()
+    });
+    let expected = [
+        "\"extensions[1]\"",
+        "\"packages[1]\"",
+        "\"npmCommand\"",
+        "\"compaction.enabled\"",
+        "\"retry\"",
+    ];
+    assert_eq!(keys.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_file_with_comments_is_read_and_keeps_them() {
+    let text = "{\n  // which one\n  \"theme\": \"dark\", \"x\": [1,\n 2],\n}\n";
+    let fixture = Fixture::new(text, "");
+    let settings = fixture.load();
+    assert_eq!(settings.values().theme.as_deref(), Some("dark"));
+    settings.set_retry_enabled(false).unwrap();
+    assert_eq!(
+        fixture.global_text(),
+        "{\n  // which one\n  \"theme\": \"dark\", \"x\": [1,\n 2],\n  \"retry\": {\n    \"enabled\": false,\n  },\n}\n"
+    );
+}
+
+#[test]
+fn setting_what_is_set_already_does_not_touch_the_file() {
+    let fixture = Fixture::new("{\"retry\":{\"enabled\":false}}", "");
+    fixture.load().set_retry_enabled(false).unwrap();
+    assert_eq!(fixture.global_text(), "{\"retry\":{\"enabled\":false}}");
 }

@@ -41,6 +41,16 @@ pub struct SettingsValues {
     pub prompts: Vec<String>,
     pub themes: Vec<String>,
     pub enable_skill_commands: Option<bool>,
+    pub last_changelog_version: Option<String>,
+    pub collapse_changelog: bool,
+    pub enable_install_telemetry: Switch,
+    pub terminal: TerminalSettings,
+    pub double_escape_action: DoubleEscapeAction,
+    pub tree_filter_mode: TreeFilterMode,
+    pub editor_padding_x: EditorPadding,
+    pub autocomplete_max_visible: AutocompleteRows,
+    pub show_hardware_cursor: Option<bool>,
+    pub markdown: MarkdownSettings,
     pub extension_timeouts: ExtensionTimeouts,
     pub extension_heap_mb: HeapMb,
 }
@@ -72,21 +82,69 @@ impl SettingsValues {
     }
 }
 
+/// Lists whose elements stand for themselves: one that is wrong does not change
+/// what the others mean.
+const LISTS: [&str; 6] = [
+    "packages",
+    "extensions",
+    "skills",
+    "prompts",
+    "themes",
+    "enabledModels",
+];
+
 /// The keys whose values have the right type; a message about each other one,
-/// which counts as absent.
+/// which counts as absent. Of an object or a list only the wrong part is left out.
 pub(super) fn valid_part(object: &Object) -> (Object, Vec<String>) {
     let mut valid = Object::new();
     let mut complaints = Vec::new();
     for (key, value) in object {
-        let one = Object::from_iter([(key.clone(), value.clone())]);
-        match SettingsValues::deserialize(tidy(&Value::Object(one)).unwrap_or_default()) {
-            Ok(_) => {
+        let error = match check(key, value) {
+            Ok(()) => {
                 valid.insert(key.clone(), value.clone());
+                continue;
             }
-            Err(error) => complaints.push(format!("\"{key}\" is ignored: {error}")),
+            Err(error) => error,
+        };
+        let mut without = |part: String, error| {
+            complaints.push(format!("\"{key}{part}\" is ignored: {error}"));
+        };
+        let rest = match value {
+            Value::Object(members) => {
+                let mut rest = Object::new();
+                for (name, member) in members {
+                    let one = Object::from_iter([(name.clone(), member.clone())]);
+                    match check(key, &Value::Object(one)) {
+                        Ok(()) => drop(rest.insert(name.clone(), member.clone())),
+                        Err(error) => without(format!(".{name}"), error),
+                    }
+                }
+                Value::Object(rest)
+            }
+            Value::Array(elements) if LISTS.contains(&key.as_str()) => {
+                let mut rest = Vec::new();
+                for (index, element) in elements.iter().enumerate() {
+                    match check(key, &Value::Array(vec![element.clone()])) {
+                        Ok(()) => rest.push(element.clone()),
+                        Err(error) => without(format!("[{index}]"), error),
+                    }
+                }
+                Value::Array(rest)
+            }
+            _ => Value::Null,
+        };
+        if !rest.is_null() && check(key, &rest).is_ok() {
+            valid.insert(key.clone(), rest);
+        } else {
+            without(String::new(), error);
         }
     }
     (valid, complaints)
+}
+
+fn check(key: &str, value: &Value) -> Result<(), serde_json::Error> {
+    let one = Object::from_iter([(key.to_owned(), value.clone())]);
+    SettingsValues::deserialize(tidy(&Value::Object(one)).unwrap_or_default()).map(drop)
 }
 
 /// JavaScript's view of a value: `null` is as good as absent, and 3.0
@@ -211,6 +269,113 @@ impl Default for ImageSettings {
         }
     }
 }
+
+/// Something that is on unless it is switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Switch(pub bool);
+
+impl Default for Switch {
+    fn default() -> Self {
+        Self(true)
+    }
+}
+
+/// For the full-screen terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TerminalSettings {
+    pub show_images: bool,
+    /// Without it, `PI_CLEAR_ON_SHRINK` decides.
+    pub clear_on_shrink: Option<bool>,
+}
+
+impl Default for TerminalSettings {
+    fn default() -> Self {
+        Self {
+            show_images: true,
+            clear_on_shrink: None,
+        }
+    }
+}
+
+/// What Escape twice in an empty editor opens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DoubleEscapeAction {
+    Fork,
+    #[default]
+    Tree,
+    None,
+}
+
+/// Which entries the tree of the session shows first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TreeFilterMode {
+    #[default]
+    Default,
+    NoTools,
+    UserOnly,
+    LabeledOnly,
+    All,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MarkdownSettings {
+    pub code_block_indent: String,
+}
+
+impl Default for MarkdownSettings {
+    fn default() -> Self {
+        Self {
+            code_block_indent: "  ".to_owned(),
+        }
+    }
+}
+
+/// A number that is kept between two others, as the original keeps it.
+macro_rules! bounded {
+    ($(#[$doc:meta])* $name:ident, $least:literal..=$most:literal, $default:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+        #[serde(from = "f64")]
+        pub struct $name(u8);
+
+        impl $name {
+            pub fn get(self) -> u8 {
+                self.0
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self($default)
+            }
+        }
+
+        impl From<f64> for $name {
+            fn from(value: f64) -> Self {
+                // In the range of a u8 after the clamp.
+                Self(value.floor().clamp($least as f64, $most as f64) as u8)
+            }
+        }
+    };
+}
+
+bounded!(
+    /// Columns left free on either side of the editor.
+    EditorPadding,
+    0..=3,
+    0
+);
+bounded!(
+    /// Rows of the list that completes what is typed.
+    AutocompleteRows,
+    3..=20,
+    5
+);
 
 /// An entry of `packages`: the whole package, or parts of it. A list that is
 /// absent means everything, an empty one nothing.

@@ -163,7 +163,8 @@ pub fn read_jsonl(path: &Path) -> Vec<Value> {
     text.lines().map(parse).collect()
 }
 
-async fn finish(mut command: Command, stdin: &str) -> Finished {
+/// Runs a program to its end.
+pub async fn finish(mut command: Command, stdin: &str) -> Finished {
     let mut child = command.spawn().expect("the program starts");
     let mut input = child.stdin.take().expect("it is piped");
     // A program that fails early does not read it.

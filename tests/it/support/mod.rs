@@ -3,6 +3,7 @@
 mod browser;
 mod home;
 mod reference;
+pub mod registry;
 mod rpc;
 
 use std::time::Duration;
@@ -11,7 +12,7 @@ use model_server::ModelServer;
 use serde_json::{Value, json};
 
 pub use browser::Browser;
-pub use home::{Home, read_jsonl};
+pub use home::{Finished, Home, finish, read_jsonl};
 pub use reference::{Reference, locked};
 pub use rpc::{Rpc, pause};
 

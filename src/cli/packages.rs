@@ -1,0 +1,300 @@
+//! `pi install`, `remove`, `update` and `list`: packages, without a session and
+//! without running anything of theirs.
+
+use std::io::{self, IsTerminal};
+
+use super::{CliError, complain, output, paths, warn};
+use crate::resources::packages::{Configured, Contents, Output, PackageError, Packages, Updated};
+use crate::resources::settings::{Settings, SettingsScope};
+use crate::resources::source_info::SourceScope;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Command {
+    Install,
+    Remove,
+    Update,
+    List,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    command: Command,
+    source: Option<String>,
+    local: bool,
+    help: bool,
+    /// The first that the command does not have.
+    unknown: Option<String>,
+}
+
+impl Command {
+    fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "install" => Self::Install,
+            "remove" | "uninstall" => Self::Remove,
+            "update" => Self::Update,
+            "list" => Self::List,
+            _ => return None,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Install => "install",
+            Self::Remove => "remove",
+            Self::Update => "update",
+            Self::List => "list",
+        }
+    }
+
+    fn usage(self) -> &'static str {
+        match self {
+            Self::Install => "pi install <source> [-l]",
+            Self::Remove => "pi remove <source> [-l]",
+            Self::Update => "pi update [source]",
+            Self::List => "pi list",
+        }
+    }
+
+    fn has_local(self) -> bool {
+        matches!(self, Self::Install | Self::Remove)
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Self::Install => {
+                "\
+Fetches a package and adds it to the settings. What it brings is listed; its
+extensions run when pi starts the next time. npm runs its install scripts.
+
+Options:
+  -l, --local    For this project only (.pi/settings.json)
+
+Sources:
+  npm:@foo/bar                    the newest version; npm:@foo/bar@1.2.3 stays at one
+  git:github.com/user/repo        the default branch; with @v1 a branch, tag or commit
+  git:git@github.com:user/repo    by ssh
+  https://github.com/user/repo
+  ./folder                        where it is; nothing is copied
+"
+            }
+            Self::Remove => {
+                "\
+Removes a package from the disk and from the settings. Also: pi uninstall.
+A local folder stays where it is.
+
+Options:
+  -l, --local    From this project's settings (.pi/settings.json)
+"
+            }
+            Self::Update => {
+                "\
+Fetches the newest version of all packages, or of one. Packages whose source
+names a version stay as they are.
+"
+            }
+            Self::List => "Lists the packages of the user's and this project's settings.\n",
+        }
+    }
+}
+
+/// `None` if the words are not about packages; else the exit code.
+pub fn run(words: &[String]) -> Result<Option<u8>, CliError> {
+    let Some(asked) = parse(words) else {
+        return Ok(None);
+    };
+    let command = asked.command;
+    if asked.help {
+        output(&format!("Usage: {}\n\n{}", command.usage(), command.help()))?;
+        return Ok(Some(0));
+    }
+    if let Some(option) = asked.unknown {
+        complain(&format!(
+            "Unknown option {option} for \"{}\".",
+            command.name()
+        ));
+        complain(&format!("Use \"pi --help\" or \"{}\".", command.usage()));
+        return Ok(Some(1));
+    }
+    let needs_source = matches!(command, Command::Install | Command::Remove);
+    let source = asked.source.filter(|source| !source.trim().is_empty());
+    if needs_source && source.is_none() {
+        complain(&format!("Missing {} source.", command.name()));
+        complain(&format!("Usage: {}", command.usage()));
+        return Ok(Some(1));
+    }
+    let paths = paths()?;
+    let settings = Settings::load(&paths);
+    for warning in settings.take_warnings() {
+        warn(&warning.describe("package command"));
+    }
+    let scope = match asked.local {
+        true => SettingsScope::Project,
+        false => SettingsScope::Global,
+    };
+    let tell = |text: &str| {
+        // A reader that has gone away wants no more.
+        let _ = output(&dim(&format!("{text}\n")));
+    };
+    let packages = Packages::new(&paths, &settings, Output::Shown, &tell);
+    let source = source.as_deref();
+    let done = match (command, source) {
+        (Command::Install, Some(source)) => install(&packages, source, scope),
+        (Command::Remove, Some(source)) => remove(&packages, source, scope),
+        (Command::Update, source) => update(&packages, source),
+        _ => Ok(list(&packages)),
+    };
+    match done {
+        Ok(text) => {
+            output(&text)?;
+            Ok(Some(0))
+        }
+        Err(error @ PackageError::NotConfigured { .. }) if command == Command::Remove => {
+            complain(&error.to_string());
+            Ok(Some(1))
+        }
+        Err(error) => {
+            complain(&format!("Error: {error}"));
+            Ok(Some(1))
+        }
+    }
+}
+
+fn parse(words: &[String]) -> Option<Asked> {
+    let (first, rest) = words.split_first()?;
+    let mut asked = Asked {
+        command: Command::parse(first)?,
+        source: None,
+        local: false,
+        help: false,
+        unknown: None,
+    };
+    for word in rest {
+        match word.as_str() {
+            "-h" | "--help" => asked.help = true,
+            "-l" | "--local" if asked.command.has_local() => asked.local = true,
+            // For the whole program; it is dealt with already.
+            "--offline" => {}
+            option if option.starts_with('-') => {
+                asked.unknown.get_or_insert_with(|| option.to_owned());
+            }
+            source => {
+                asked.source.get_or_insert_with(|| source.to_owned());
+            }
+        }
+    }
+    Some(asked)
+}
+
+fn install(
+    packages: &Packages<'_>,
+    source: &str,
+    scope: SettingsScope,
+) -> Result<String, PackageError> {
+    let folder = packages.install(source, scope)?;
+    let contents = Contents::of(&folder);
+    Ok(format!("Installed {source}\nIt brings:\n{contents}\n"))
+}
+
+fn remove(
+    packages: &Packages<'_>,
+    source: &str,
+    scope: SettingsScope,
+) -> Result<String, PackageError> {
+    packages.remove(source, scope)?;
+    Ok(format!("Removed {source}\n"))
+}
+
+fn update(packages: &Packages<'_>, source: Option<&str>) -> Result<String, PackageError> {
+    if crate::app::is_offline() {
+        return Ok("Nothing was updated: pi is offline (PI_OFFLINE)\n".to_owned());
+    }
+    let mut lines = String::new();
+    packages.update(source, |package, updated| {
+        lines += &match updated {
+            Updated::Yes => String::new(),
+            Updated::Current => format!("{} is the newest already\n", package.source),
+            Updated::Pinned => format!("{} stays: its source names a version\n", package.source),
+            Updated::Local => format!("{} stays: it is a folder of yours\n", package.source),
+        };
+    })?;
+    lines += &match source {
+        Some(source) => format!("Updated {source}\n"),
+        None => "Updated packages\n".to_owned(),
+    };
+    Ok(lines)
+}
+
+fn list(packages: &Packages<'_>) -> String {
+    let configured = packages.configured();
+    if configured.is_empty() {
+        return dim("No packages installed.\n");
+    }
+    let mut blocks = Vec::new();
+    for (scope, title) in [
+        (SourceScope::User, "User packages:"),
+        (SourceScope::Project, "Project packages:"),
+    ] {
+        let of_scope = configured.iter().filter(|package| package.scope == scope);
+        let lines: String = of_scope.map(entry).collect();
+        if !lines.is_empty() {
+            blocks.push(format!("{title}\n{lines}"));
+        }
+    }
+    blocks.join("\n")
+}
+
+fn entry(package: &Configured) -> String {
+    let filtered = if package.filtered { " (filtered)" } else { "" };
+    let place = match (&package.folder, &package.problem) {
+        (Some(folder), _) => folder.display().to_string(),
+        (None, Some(problem)) => problem.clone(),
+        (None, None) => "not installed".to_owned(),
+    };
+    let place = place.replace('\n', "\n    ");
+    format!(
+        "  {}{filtered}\n{}",
+        package.source,
+        dim(&format!("    {place}\n"))
+    )
+}
+
+/// Less visible, where there are colours.
+fn dim(text: &str) -> String {
+    match io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        true => format!("\x1b[2m{}\x1b[0m\n", text.trim_end_matches('\n')),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(words: &[&str]) -> Option<Asked> {
+        parse(
+            &words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn commands_and_their_options() {
+        assert_eq!(asked(&["hello", "install"]), None);
+        assert_eq!(asked(&[]), None);
+        let install = asked(&["install", "-l", "npm:a", "b", "--offline"]).unwrap();
+        let expected = Asked {
+            command: Command::Install,
+            source: Some("npm:a".into()),
+            local: true,
+            help: false,
+            unknown: None,
+        };
+        assert_eq!(install, expected);
+        assert_eq!(asked(&["uninstall", "a"]).unwrap().command, Command::Remove);
+        let list = asked(&["list", "-l", "-x", "-h"]).unwrap();
+        assert_eq!(list.unknown.as_deref(), Some("-l"), "the first is told");
+        assert!(list.help);
+    }
+}

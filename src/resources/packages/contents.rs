@@ -1,0 +1,101 @@
+//! What a package brings: shown before anything of it runs.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::resources::paths::ResourceKind;
+use crate::resources::resource_paths::resources_of_package;
+
+/// npm runs these when it installs a folder.
+const SCRIPTS: [&str; 4] = ["preinstall", "install", "postinstall", "prepare"];
+
+/// Printed as a list, a line each.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Contents {
+    root: PathBuf,
+    files: Vec<(ResourceKind, PathBuf)>,
+}
+
+impl Contents {
+    /// All it has, whatever the settings choose of it.
+    pub fn of(root: &Path) -> Self {
+        let files = ResourceKind::ALL.into_iter().flat_map(|kind| {
+            let files = resources_of_package(root, kind).into_iter();
+            files.map(move |file| (kind, file))
+        });
+        Self {
+            root: root.to_owned(),
+            files: files.collect(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+}
+
+impl fmt::Display for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("  nothing that pi can use");
+        }
+        for (index, (kind, file)) in self.files.iter().enumerate() {
+            let line_end = if index == 0 { "" } else { "\n" };
+            let path = file.strip_prefix(&self.root).unwrap_or(file).display();
+            let (name, note) = match kind {
+                ResourceKind::Extensions => ("extension", "  (runs when pi starts)"),
+                ResourceKind::Skills => ("skill", ""),
+                ResourceKind::Prompts => ("prompt", ""),
+                ResourceKind::Themes => ("theme", ""),
+            };
+            write!(f, "{line_end}  {name:<10} {path}{note}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What npm would run in a folder.
+pub(super) fn scripts_of(folder: &Path) -> Vec<(&'static str, String)> {
+    let text = fs::read_to_string(folder.join("package.json")).unwrap_or_default();
+    let manifest: Value = serde_json::from_str(&text).unwrap_or_default();
+    let script = |name: &&'static str| {
+        let script = manifest.get("scripts")?.get(*name)?.as_str()?;
+        Some((*name, script.to_owned()))
+    };
+    SCRIPTS.iter().filter_map(script).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_names_each_file_by_its_kind() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [
+            "extensions/a.ts",
+            "skills/s/SKILL.md",
+            "prompts/p.md",
+            "themes/t.json",
+        ] {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        assert_eq!(
+            Contents::of(dir.path()).to_string(),
+            "  extension  extensions/a.ts  (runs when pi starts)\n  skill      skills/s/SKILL.md\n  \
+             prompt     prompts/p.md\n  theme      themes/t.json"
+        );
+        let manifest = r#"{"scripts": {"postinstall": "make", "test": "t"}, "pi": {}}"#;
+        fs::write(dir.path().join("package.json"), manifest).unwrap();
+        assert_eq!(scripts_of(dir.path()), [("postinstall", "make".to_owned())]);
+        assert_eq!(
+            Contents::of(dir.path()).to_string(),
+            "  nothing that pi can use"
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! Bringing one package to the disk, replacing it by a newer one, and taking it
+//! away. Whatever fails on the way leaves what was there.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::contents::scripts_of;
+use super::folders::{Kept, copy_tree, staging, swap};
+use super::run::Program;
+use super::source::{GitSource, NpmSource};
+use super::{PackageError, PackageSource, Packages};
+use crate::resources::source_info::SourceScope;
+
+/// What makes a folder a project of npm's.
+const PROJECT_FILES: [&str; 2] = ["package.json", "package-lock.json"];
+
+impl Packages<'_> {
+    /// Where it is then.
+    pub(super) fn fetch(
+        &self,
+        source: &PackageSource,
+        scope: SourceScope,
+    ) -> Result<std::path::PathBuf, PackageError> {
+        match source {
+            PackageSource::Npm(npm) => self.fetch_npm(npm, &npm.spec, scope)?,
+            PackageSource::Git(git) => {
+                let target = self.places.of(source, scope)?;
+                let same = git.reference.is_none() || self.is_checked_out(git, &target);
+                if !target.exists() || !same {
+                    self.fetch_git(git, None, &target, scope)?;
+                }
+            }
+            PackageSource::Local(_) => {}
+        }
+        let folder = self.places.of(source, scope)?;
+        match folder.exists() {
+            true => Ok(folder),
+            false => Err(PackageError::NoSuchPath(folder)),
+        }
+    }
+
+    /// Whether there was something newer.
+    pub(super) fn renew(
+        &self,
+        source: &PackageSource,
+        scope: SourceScope,
+    ) -> Result<bool, PackageError> {
+        match source {
+            PackageSource::Npm(npm) => {
+                let folder = self.places.of(source, scope)?;
+                let before = version_of(&folder);
+                self.fetch_npm(npm, &format!("{}@latest", npm.name), scope)?;
+                Ok(before != version_of(&folder))
+            }
+            PackageSource::Git(git) => {
+                let target = self.places.of(source, scope)?;
+                if !target.exists() {
+                    self.fetch_git(git, None, &target, scope)?;
+                    return Ok(true);
+                }
+                let branch = self.branch(&target);
+                if self.is_newest(git, branch.as_deref(), &target)? {
+                    return Ok(false);
+                }
+                self.fetch_git(git, branch.as_deref(), &target, scope)?;
+                Ok(true)
+            }
+            PackageSource::Local(_) => Ok(false),
+        }
+    }
+
+    pub(super) fn take_away(
+        &self,
+        source: &PackageSource,
+        scope: SourceScope,
+    ) -> Result<(), PackageError> {
+        match source {
+            PackageSource::Npm(npm) if scope == SourceScope::User => {
+                let args = ["uninstall", "-g", npm.name.as_str()];
+                Ok(self.places.npm.run(&args, &self.paths.cwd, self.output)?)
+            }
+            PackageSource::Npm(npm) => {
+                let root = self.places.npm_project(scope);
+                if !root.exists() {
+                    return Ok(());
+                }
+                let prefix = root.to_string_lossy();
+                let args = ["uninstall", npm.name.as_str(), "--prefix", &*prefix];
+                Ok(self.places.npm.run(&args, &self.paths.cwd, self.output)?)
+            }
+            PackageSource::Git(_) => {
+                let target = self.places.of(source, scope)?;
+                match fs::remove_dir_all(&target) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(files(&target)(error));
+                    }
+                    _ => {}
+                }
+                let root = self.places.git_root(scope);
+                let mut parents = target.ancestors().skip(1);
+                // Only empty ones can be removed.
+                parents.all(|dir| dir != root && fs::remove_dir(dir).is_ok());
+                Ok(())
+            }
+            PackageSource::Local(_) => Ok(()),
+        }
+    }
+
+    fn fetch_npm(
+        &self,
+        npm: &NpmSource,
+        spec: &str,
+        scope: SourceScope,
+    ) -> Result<(), PackageError> {
+        let program = &self.places.npm;
+        if scope == SourceScope::User {
+            // npm's own folder, which it changes in place.
+            let folder = self.places.ask_npm_root()?.join(&npm.name);
+            let store = self.places.cache().join("kept");
+            let kept = Kept::of(&folder, &store, &npm.name).map_err(files(&folder))?;
+            let done = program.run(&["install", "-g", spec], &self.paths.cwd, self.output);
+            match (done, kept) {
+                (Ok(()), Some(kept)) => kept.discard(),
+                (Ok(()), None) => {}
+                (Err(error), Some(kept)) => {
+                    kept.restore().map_err(files(&folder))?;
+                    return Err(error.into());
+                }
+                (Err(error), None) => return Err(error.into()),
+            }
+            return Ok(());
+        }
+        let root = self.places.npm_project(scope);
+        prepare_project(&root).map_err(files(&root))?;
+        let new = staging(&root).map_err(files(&root))?;
+        for name in PROJECT_FILES.into_iter().chain(["node_modules"]) {
+            let from = root.join(name);
+            if from.exists() {
+                copy_tree(&from, &new.path().join(name)).map_err(files(&from))?;
+            }
+        }
+        let prefix = new.path().to_string_lossy();
+        let args = ["install", spec, "--prefix", &*prefix];
+        program.run(&args, &self.paths.cwd, self.output)?;
+        let modules = "node_modules";
+        let aside = new.path();
+        swap(&aside.join(modules), &root.join(modules), aside).map_err(files(&root))?;
+        for name in PROJECT_FILES {
+            let from = aside.join(name);
+            if from.exists() {
+                fs::rename(from, root.join(name)).map_err(files(&root))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A clone beside the old one, then in its place.
+    fn fetch_git(
+        &self,
+        git: &GitSource,
+        branch: Option<&str>,
+        target: &Path,
+        scope: SourceScope,
+    ) -> Result<(), PackageError> {
+        let root = self.places.git_root(scope);
+        prepare_root(&root).map_err(files(&root))?;
+        let staging = staging(&root).map_err(files(&root))?;
+        let clone = staging.path().join("clone");
+        let program = Program::git();
+        let to = clone.to_string_lossy();
+        let mut args = vec!["clone"];
+        args.extend(
+            branch
+                .map(|branch| ["--branch", branch])
+                .into_iter()
+                .flatten(),
+        );
+        args.extend(["--", git.repository.as_str(), &*to]);
+        program.run(&args, &self.paths.cwd, self.output)?;
+        if let Some(reference) = &git.reference {
+            let args = [
+                "-c",
+                "advice.detachedHead=false",
+                "checkout",
+                reference.as_str(),
+            ];
+            program.run(&args, &clone, self.output)?;
+        }
+        if clone.join("package.json").exists() {
+            for (name, script) in scripts_of(&clone) {
+                (self.tell)(&format!("npm runs its script \"{name}\": {script}"));
+            }
+            let args = ["install", "--omit=dev"];
+            self.places.npm.run(&args, &clone, self.output)?;
+        }
+        swap(&clone, target, staging.path()).map_err(files(target))
+    }
+
+    /// The branch that a clone follows.
+    fn branch(&self, clone: &Path) -> Option<String> {
+        let args = ["rev-parse", "--abbrev-ref", "@{upstream}"];
+        let upstream = Program::git().output(&args, clone).ok()?;
+        let branch = upstream.trim().strip_prefix("origin/")?;
+        (!branch.is_empty() && !branch.starts_with('-')).then(|| branch.to_owned())
+    }
+
+    fn is_newest(
+        &self,
+        git: &GitSource,
+        branch: Option<&str>,
+        clone: &Path,
+    ) -> Result<bool, PackageError> {
+        let program = Program::git();
+        let reference = branch.map_or("HEAD".to_owned(), |branch| format!("refs/heads/{branch}"));
+        let args = ["ls-remote", "--", git.repository.as_str(), &reference];
+        let remote = program.output(&args, clone)?;
+        let remote = remote.split_whitespace().next().unwrap_or_default();
+        let local = program.output(&["rev-parse", "HEAD"], clone);
+        Ok(local.is_ok_and(|local| local.trim() == remote))
+    }
+
+    /// Whether a clone is where its source wants it.
+    fn is_checked_out(&self, git: &GitSource, clone: &Path) -> bool {
+        let Some(reference) = &git.reference else {
+            return true;
+        };
+        let program = Program::git();
+        let commit = |name: &str| {
+            let name = format!("{name}^{{commit}}");
+            let said = program.output(&["rev-parse", "--verify", "--quiet", &name], clone);
+            said.ok().map(|said| said.trim().to_owned())
+        };
+        let wanted = commit(&format!("refs/remotes/origin/{reference}")).or(commit(reference));
+        wanted.is_some() && wanted == commit("HEAD")
+    }
+}
+
+/// The version in a package's own manifest.
+pub(super) fn version_of(folder: &Path) -> Option<String> {
+    let text = fs::read_to_string(folder.join("package.json")).ok()?;
+    let manifest: serde_json::Value = serde_json::from_str(&text).ok()?;
+    Some(manifest.get("version")?.as_str()?.to_owned())
+}
+
+fn files(path: &Path) -> impl FnOnce(io::Error) -> PackageError + use<> {
+    let path = path.to_owned();
+    move |source| PackageError::Files { path, source }
+}
+
+/// A folder that git leaves alone.
+fn prepare_root(root: &Path) -> io::Result<()> {
+    fs::create_dir_all(root)?;
+    let ignore = root.join(".gitignore");
+    match ignore.exists() {
+        true => Ok(()),
+        false => fs::write(ignore, "*\n!.gitignore\n"),
+    }
+}
+
+fn prepare_project(root: &Path) -> io::Result<()> {
+    prepare_root(root)?;
+    let manifest = root.join("package.json");
+    match manifest.exists() {
+        true => Ok(()),
+        false => fs::write(
+            manifest,
+            "{\n  \"name\": \"pi-extensions\",\n  \"private\": true\n}",
+        ),
+    }
+}

@@ -1,0 +1,194 @@
+//! Putting a new folder where an old one is, so that whatever breaks on the way,
+//! there is one that works.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// Begins the names of folders that are not complete yet.
+const UNFINISHED: &str = ".installing-";
+
+/// A folder for something new, beside where it will go: a rename must not cross
+/// file systems. What earlier ones left that were killed goes away.
+pub(super) fn staging(root: &Path) -> io::Result<TempDir> {
+    fs::create_dir_all(root)?;
+    for entry in fs::read_dir(root)?.flatten() {
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
+            // One that is in use is locked out by the caller; what cannot be removed
+            // is only in the way.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(root)
+}
+
+/// Renames `new` to `target`; what was there goes to `aside`, a folder that
+/// will be removed.
+pub(super) fn swap(new: &Path, target: &Path, aside: &Path) -> io::Result<()> {
+    if let Some(parent) = target.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let old = aside.join("replaced");
+    let was_there = match fs::rename(target, &old) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(error),
+    };
+    let renamed = fs::rename(new, target);
+    if renamed.is_err() && was_there {
+        fs::rename(&old, target)?;
+    }
+    renamed
+}
+
+/// Links stay links.
+pub(super) fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+    let kind = fs::symlink_metadata(from)?.file_type();
+    if kind.is_symlink() {
+        return copy_link(from, to);
+    }
+    if !kind.is_dir() {
+        return fs::copy(from, to).map(drop);
+    }
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        copy_tree(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(fs::read_link(from)?, to)
+}
+
+#[cfg(not(unix))]
+fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::metadata(from)?.is_dir() {
+        true => copy_tree(&fs::canonicalize(from)?, to),
+        false => fs::copy(from, to).map(drop),
+    }
+}
+
+/// A copy of a folder that a program changes in place.
+pub(super) struct Kept {
+    folder: PathBuf,
+    copy: PathBuf,
+}
+
+impl Kept {
+    /// `None` when there is nothing to keep.
+    pub(super) fn of(folder: &Path, store: &Path, name: &str) -> io::Result<Option<Self>> {
+        if !folder.is_dir() {
+            return Ok(None);
+        }
+        let kept = Self::at(folder, store, name);
+        let staging = staging(store)?;
+        let unfinished = staging.path().join("copy");
+        copy_tree(folder, &unfinished)?;
+        // Complete or not there: whoever finds it can rely on it.
+        swap(&unfinished, &kept.copy, staging.path())?;
+        Ok(Some(kept))
+    }
+
+    fn at(folder: &Path, store: &Path, name: &str) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            copy: store.join(name.replace('/', "+")),
+        }
+    }
+
+    pub(super) fn restore(self) -> io::Result<()> {
+        if self.folder.exists() {
+            fs::remove_dir_all(&self.folder)?;
+        }
+        copy_tree(&self.copy, &self.folder)?;
+        self.discard();
+        Ok(())
+    }
+
+    pub(super) fn discard(self) {
+        // A copy that is left over is a waste of space, no more.
+        let _ = fs::remove_dir_all(&self.copy);
+    }
+
+    /// What a run that was killed had kept, if the folder is broken.
+    pub(super) fn left_over(folder: &Path, store: &Path, name: &str) -> Option<Self> {
+        let kept = Self::at(folder, store, name);
+        let broken = !folder.join("package.json").is_file();
+        (broken && kept.copy.is_dir()).then_some(kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(root: &Path, name: &str, text: &str) -> PathBuf {
+        let dir = root.join(name);
+        fs::create_dir_all(dir.join("sub")).unwrap();
+        fs::write(dir.join("sub/file"), text).unwrap();
+        fs::write(dir.join("package.json"), "{}").unwrap();
+        dir
+    }
+
+    fn text(dir: &Path) -> String {
+        fs::read_to_string(dir.join("sub/file")).unwrap()
+    }
+
+    #[test]
+    fn the_new_takes_the_place_of_the_old() {
+        let dir = tempfile::tempdir().unwrap();
+        let staging = staging(dir.path()).unwrap();
+        let new = tree(staging.path(), "new", "new");
+        let target = tree(dir.path(), "a/b", "old");
+        swap(&new, &target, staging.path()).unwrap();
+        assert_eq!(text(&target), "new");
+        let gone = staging.path().join("gone");
+        assert!(swap(&gone, &target, &tree(dir.path(), "aside", "")).is_err());
+        assert_eq!(text(&target), "new", "the old one came back");
+        drop(staging);
+        let names = fs::read_dir(dir.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name());
+        assert_eq!(names.filter(|name| name == "a").count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_kept_can_be_put_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("store");
+        let folder = tree(dir.path(), "pkg", "old");
+        std::os::unix::fs::symlink("sub/file", folder.join("link")).unwrap();
+        assert!(
+            Kept::of(&dir.path().join("none"), &store, "x")
+                .unwrap()
+                .is_none()
+        );
+        let kept = Kept::of(&folder, &store, "@s/pkg").unwrap().unwrap();
+        assert!(
+            Kept::left_over(&folder, &store, "@s/pkg").is_none(),
+            "it works"
+        );
+        fs::write(folder.join("sub/file"), "broken").unwrap();
+        fs::write(folder.join("sub/more"), "broken").unwrap();
+        kept.restore().unwrap();
+        assert_eq!(text(&folder), "old");
+        assert!(!folder.join("sub/more").exists());
+        assert!(folder.join("link").is_symlink());
+        // Killed between the copy and the end.
+        Kept::of(&folder, &store, "@s/pkg").unwrap().unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        Kept::left_over(&folder, &store, "@s/pkg")
+            .unwrap()
+            .restore()
+            .unwrap();
+        assert_eq!(text(&folder), "old");
+        assert!(Kept::left_over(&folder, &store, "@s/pkg").is_none());
+    }
+}

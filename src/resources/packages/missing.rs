@@ -1,0 +1,89 @@
+//! Packages that the settings or the command line want and that are not there
+//! are fetched when a session starts.
+
+use std::collections::HashSet;
+
+use super::fetch::version_of;
+use super::folders::Kept;
+use super::{Contents, PackageSource, Packages, source_scope};
+use crate::resources::settings::SettingsScope;
+use crate::resources::source_info::SourceScope;
+
+impl Packages<'_> {
+    /// Whether anything would have to be fetched. Does not run npm if there are
+    /// no packages of npm.
+    pub fn is_complete(&self, named: &[String]) -> bool {
+        self.missing(named).is_empty()
+    }
+
+    /// Fetches what is missing; what cannot be had is told in a sentence each.
+    pub fn install_missing(&self, named: &[String]) -> Vec<String> {
+        let _lock = match self.lock() {
+            Ok(lock) => lock,
+            Err(error) => return vec![error.to_string()],
+        };
+        // Another pi may have fetched it while we waited.
+        let missing = self.missing(named);
+        let mut problems = Vec::new();
+        for (text, source, scope) in missing {
+            (self.tell)(&format!("Installing {text}..."));
+            match self.fetch(&source, scope) {
+                Ok(folder) => {
+                    let contents = Contents::of(&folder);
+                    (self.tell)(&format!("Installed {text}. It brings:\n{contents}"));
+                }
+                Err(error) => {
+                    problems.push(format!(
+                        "The package {text} could not be installed: {error}"
+                    ));
+                }
+            }
+        }
+        problems
+    }
+
+    fn missing(&self, named: &[String]) -> Vec<(String, PackageSource, SourceScope)> {
+        let mut seen = HashSet::new();
+        let mut wanted = Vec::new();
+        for scope in [SettingsScope::Project, SettingsScope::Global] {
+            for entry in &self.settings.values_of(scope).packages {
+                // The project's entry stands for the user's.
+                if seen.insert(self.identity_of(&entry.source, scope)) {
+                    wanted.push((entry.source.clone(), source_scope(scope)));
+                }
+            }
+        }
+        let named = named.iter().cloned();
+        wanted.extend(named.map(|source| (source, SourceScope::Temporary)));
+        let parsed = wanted.into_iter().filter_map(|(text, scope)| {
+            // What cannot be understood is reported where it is looked for.
+            let source = PackageSource::parse(&text).ok()?;
+            self.is_missing(&source, scope)
+                .then_some((text, source, scope))
+        });
+        parsed.collect()
+    }
+
+    fn is_missing(&self, source: &PackageSource, scope: SourceScope) -> bool {
+        if matches!(source, PackageSource::Local(_)) {
+            return false;
+        }
+        let Ok(folder) = self.places.of(source, scope) else {
+            return true;
+        };
+        let PackageSource::Npm(npm) = source else {
+            return !folder.exists();
+        };
+        let store = self.places.cache().join("kept");
+        if scope == SourceScope::User
+            && let Some(kept) = Kept::left_over(&folder, &store, &npm.name)
+        {
+            // If that fails it is fetched anew.
+            let _ = kept.restore();
+        }
+        match npm.exact_version() {
+            Some(version) => version_of(&folder).as_deref() != Some(version),
+            None => !folder.exists(),
+        }
+    }
+}

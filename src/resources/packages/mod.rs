@@ -1,0 +1,314 @@
+//! Packages: extensions, skills, prompt templates and themes that somebody else
+//! publishes. This room brings them to the disk and takes them away; what is in
+//! them is found by [`super::resource_paths`].
+
+mod contents;
+mod fetch;
+mod folders;
+mod missing;
+pub mod places;
+pub mod run;
+pub mod source;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+pub use contents::Contents;
+pub use run::{Output, RunError};
+pub use source::{PackageSource, SourceError};
+
+use self::places::Places;
+use self::source::relative_to;
+use super::paths::Paths;
+use super::settings::{Settings, SettingsError, SettingsScope};
+use super::source_info::SourceScope;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error("Path does not exist: {0}")]
+    NoSuchPath(PathBuf),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error("{}: {source}", .path.display())]
+    Files { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error("No matching package found for {source_text}{hint}")]
+    NotConfigured { source_text: String, hint: String },
+}
+
+/// An entry of the settings, and where it is.
+#[derive(Debug)]
+pub struct Configured {
+    pub source: String,
+    pub scope: SourceScope,
+    /// The settings choose among what it brings.
+    pub filtered: bool,
+    /// `None` when it is not installed.
+    pub folder: Option<PathBuf>,
+    /// Why it cannot be installed.
+    pub problem: Option<String>,
+}
+
+/// What became of one package in an update.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Updated {
+    Yes,
+    /// It was the newest already.
+    Current,
+    /// Its source says which version it wants.
+    Pinned,
+    /// A folder of the user's.
+    Local,
+}
+
+pub struct Packages<'a> {
+    paths: &'a Paths,
+    settings: &'a Settings,
+    places: Places,
+    output: Output,
+    /// Hears what is being done.
+    tell: &'a dyn Fn(&str),
+}
+
+impl<'a> Packages<'a> {
+    pub fn new(
+        paths: &'a Paths,
+        settings: &'a Settings,
+        output: Output,
+        tell: &'a dyn Fn(&str),
+    ) -> Self {
+        Self {
+            paths,
+            settings,
+            places: Places::new(paths, settings),
+            output,
+            tell,
+        }
+    }
+
+    /// Fetches a package and adds it to the settings.
+    pub fn install(&self, source: &str, scope: SettingsScope) -> Result<PathBuf, PackageError> {
+        let parsed = PackageSource::parse(source)?;
+        let _lock = self.lock()?;
+        (self.tell)(&format!("Installing {source}..."));
+        let folder = match &parsed {
+            PackageSource::Local(path) => {
+                // On a command line a path counts from where one is.
+                let folder = self.paths.resolve(path, &self.paths.cwd);
+                if !folder.exists() {
+                    return Err(PackageError::NoSuchPath(folder));
+                }
+                folder
+            }
+            other => self.fetch(other, source_scope(scope))?,
+        };
+        let written = match &parsed {
+            PackageSource::Local(_) => relative_to(&folder, &self.base(scope)),
+            _ => source.trim().to_owned(),
+        };
+        let identity = self.identity_of(&written, scope);
+        self.settings.edit(scope, |settings| {
+            let list = list_of(settings);
+            let same = |entry: &&mut Value| {
+                source_of(entry).map(|source| self.identity_of(source, scope))
+                    == Some(identity.clone())
+            };
+            match list.iter_mut().find(same) {
+                // Another version is wanted now; what the user chose of it stays.
+                Some(Value::Object(entry)) => {
+                    drop(entry.insert("source".to_owned(), written.into()))
+                }
+                Some(entry) => *entry = written.into(),
+                None => list.push(written.into()),
+            }
+        })?;
+        Ok(folder)
+    }
+
+    /// Removes a package from the disk and the settings.
+    pub fn remove(&self, source: &str, scope: SettingsScope) -> Result<(), PackageError> {
+        let identity = self.identity_on_command_line(source);
+        let is_it = |configured: &Configured, scope| {
+            configured.scope == source_scope(scope)
+                && self.identity_of(&configured.source, scope) == identity
+        };
+        let configured = self.configured();
+        if !configured.iter().any(|package| is_it(package, scope)) {
+            let (other, how) = match scope {
+                SettingsScope::Global => (SettingsScope::Project, "pi remove -l"),
+                SettingsScope::Project => (SettingsScope::Global, "pi remove"),
+            };
+            let hint = match configured.iter().find(|package| is_it(package, other)) {
+                Some(package) => format!(". Did you mean {how} {}?", package.source),
+                None => self.suggestion(source, &configured),
+            };
+            return Err(PackageError::NotConfigured {
+                source_text: source.to_owned(),
+                hint,
+            });
+        }
+        let _lock = self.lock()?;
+        (self.tell)(&format!("Removing {source}..."));
+        if let Ok(parsed) = PackageSource::parse(source) {
+            self.take_away(&parsed, source_scope(scope))?;
+        }
+        self.settings.edit(scope, |settings| {
+            list_of(settings).retain(|entry| {
+                source_of(entry).is_none_or(|source| self.identity_of(source, scope) != identity)
+            });
+        })?;
+        Ok(())
+    }
+
+    /// Updates all packages, or one; tells of each what became of it. Stops at the
+    /// first that fails.
+    pub fn update(
+        &self,
+        source: Option<&str>,
+        mut done: impl FnMut(&Configured, Updated),
+    ) -> Result<(), PackageError> {
+        let wanted = source.map(|source| self.identity_on_command_line(source));
+        let configured = self.configured();
+        let _lock = self.lock()?;
+        let mut matched = false;
+        for package in &configured {
+            let scope = match package.scope {
+                SourceScope::Project => SettingsScope::Project,
+                _ => SettingsScope::Global,
+            };
+            let identity = self.identity_of(&package.source, scope);
+            if wanted.as_ref().is_some_and(|wanted| *wanted != identity) {
+                continue;
+            }
+            matched = true;
+            let parsed = PackageSource::parse(&package.source)?;
+            let updated = match &parsed {
+                PackageSource::Local(_) => Updated::Local,
+                _ if parsed.is_pinned() => Updated::Pinned,
+                _ => {
+                    (self.tell)(&format!("Updating {}...", package.source));
+                    match self.renew(&parsed, package.scope)? {
+                        true => Updated::Yes,
+                        false => Updated::Current,
+                    }
+                }
+            };
+            done(package, updated);
+        }
+        match source {
+            Some(source) if !matched => Err(PackageError::NotConfigured {
+                source_text: source.to_owned(),
+                hint: self.suggestion(source, &configured),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Those of the settings: the user's, then the project's.
+    pub fn configured(&self) -> Vec<Configured> {
+        let mut all = Vec::new();
+        for scope in [SettingsScope::Global, SettingsScope::Project] {
+            for entry in &self.settings.values_of(scope).packages {
+                let scope = source_scope(scope);
+                let folder = PackageSource::parse(&entry.source)
+                    .map_err(PackageError::from)
+                    .and_then(|source| Ok(self.places.of(&source, scope)?));
+                let (folder, problem) = match folder {
+                    Ok(folder) => (folder.exists().then_some(folder), None),
+                    Err(error) => (None, Some(error.to_string())),
+                };
+                all.push(Configured {
+                    source: entry.source.clone(),
+                    scope,
+                    filtered: entry.filter.is_some(),
+                    folder,
+                    problem,
+                });
+            }
+        }
+        all
+    }
+
+    fn base(&self, scope: SettingsScope) -> PathBuf {
+        self.places.base(source_scope(scope))
+    }
+
+    /// Of a source as settings of that scope write it. What cannot be understood
+    /// is the same only as itself.
+    fn identity_of(&self, source: &str, scope: SettingsScope) -> String {
+        match PackageSource::parse(source) {
+            Ok(parsed) => parsed.identity(self.paths, &self.base(scope)),
+            Err(_) => source.to_owned(),
+        }
+    }
+
+    /// On a command line a path counts from where one is.
+    fn identity_on_command_line(&self, source: &str) -> String {
+        match PackageSource::parse(source) {
+            Ok(parsed) => parsed.identity(self.paths, &self.paths.cwd),
+            Err(_) => source.to_owned(),
+        }
+    }
+
+    /// For somebody who left out `npm:` or `git:`.
+    fn suggestion(&self, source: &str, configured: &[Configured]) -> String {
+        let source = source.trim();
+        let means = |package: &&Configured| match PackageSource::parse(&package.source) {
+            Ok(PackageSource::Npm(npm)) => source == npm.name || source == npm.spec,
+            Ok(PackageSource::Git(git)) => {
+                let short = format!("{}/{}", git.host, git.path);
+                let with_reference = git
+                    .reference
+                    .map(|reference| format!("{short}@{reference}"));
+                source == short || with_reference.is_some_and(|text| source == text)
+            }
+            _ => false,
+        };
+        match configured.iter().find(means) {
+            Some(package) => format!(". Did you mean {}?", package.source),
+            None => String::new(),
+        }
+    }
+
+    /// One installation at a time, whoever starts it; waits for the others.
+    fn lock(&self) -> Result<File, PackageError> {
+        let path = self.places.cache().join("packages.lock");
+        let locked = fs::create_dir_all(self.places.cache())
+            .and_then(|()| File::create(&path))
+            .and_then(|file| file.lock().map(|()| file));
+        locked.map_err(|source| PackageError::Files { path, source })
+    }
+}
+
+fn source_scope(scope: SettingsScope) -> SourceScope {
+    match scope {
+        SettingsScope::Global => SourceScope::User,
+        SettingsScope::Project => SourceScope::Project,
+    }
+}
+
+/// The entry `packages`; anything but a list has been reported, and is replaced.
+fn list_of(settings: &mut serde_json::Map<String, Value>) -> &mut Vec<Value> {
+    let slot = settings.entry("packages").or_insert(Value::Null);
+    if !slot.is_array() {
+        *slot = Value::Array(Vec::new());
+    }
+    match slot {
+        Value::Array(list) => list,
+        _ => unreachable!("it was made a list"),
+    }
+}
+
+fn source_of(entry: &Value) -> Option<&str> {
+    match entry {
+        Value::String(source) => Some(source),
+        Value::Object(entry) => entry.get("source")?.as_str(),
+        _ => None,
+    }
+}

@@ -1,0 +1,155 @@
+//! Where packages are once they are installed. npm is asked for the folder of
+//! the user's packages only when the answer is not known: that takes longer than
+//! everything else at start.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use serde::{Deserialize, Serialize};
+
+use super::run::{Program, RunError};
+use super::source::{GitSource, PackageSource};
+use crate::resources::paths::Paths;
+use crate::resources::settings::Settings;
+use crate::resources::source_info::SourceScope;
+
+#[derive(Clone, Debug)]
+pub struct Places {
+    pub(super) paths: Paths,
+    pub(super) npm: Program,
+}
+
+impl Places {
+    pub fn new(paths: &Paths, settings: &Settings) -> Self {
+        Self {
+            paths: paths.clone(),
+            npm: Program::npm(settings.values().npm_command.as_deref()),
+        }
+    }
+
+    /// What a local path in a source of that scope counts from.
+    pub fn base(&self, scope: SourceScope) -> PathBuf {
+        match scope {
+            SourceScope::User => self.paths.agent_dir.clone(),
+            SourceScope::Project => self.paths.project_dir(),
+            SourceScope::Temporary => self.paths.cwd.clone(),
+        }
+    }
+
+    /// The folder of a package, whether it is there or not.
+    pub fn of(&self, source: &PackageSource, scope: SourceScope) -> Result<PathBuf, RunError> {
+        Ok(match source {
+            PackageSource::Local(path) => self.paths.resolve(path, &self.base(scope)),
+            PackageSource::Npm(npm) => self.node_modules(scope, &npm.name)?.join(&npm.name),
+            PackageSource::Git(git) => self.git_folder(git, scope),
+        })
+    }
+
+    /// An npm project with packages of a project, or of single runs.
+    pub(super) fn npm_project(&self, scope: SourceScope) -> PathBuf {
+        match scope {
+            SourceScope::Temporary => self.temporary().join("npm"),
+            _ => self.paths.project_dir().join("npm"),
+        }
+    }
+
+    /// The root of all clones of a scope.
+    pub(super) fn git_root(&self, scope: SourceScope) -> PathBuf {
+        match scope {
+            SourceScope::User => self.paths.git_packages(),
+            SourceScope::Project => self.paths.project_dir().join("git"),
+            SourceScope::Temporary => self.temporary().join("git"),
+        }
+    }
+
+    fn git_folder(&self, git: &GitSource, scope: SourceScope) -> PathBuf {
+        let path = match (&git.reference, scope) {
+            // Nothing remembers what a run had wanted, so that the name has to.
+            (Some(reference), SourceScope::Temporary) => {
+                format!("{}@{}", git.path, reference.replace('/', "-"))
+            }
+            _ => git.path.clone(),
+        };
+        self.git_root(scope).join(&git.host).join(path)
+    }
+
+    /// The original uses the system's temporary folder, where others could put
+    /// something for us to run.
+    fn temporary(&self) -> PathBuf {
+        self.cache().join("packages")
+    }
+
+    pub(super) fn cache(&self) -> PathBuf {
+        self.paths.agent_dir.join("cache")
+    }
+
+    fn node_modules(&self, scope: SourceScope, package: &str) -> Result<PathBuf, RunError> {
+        if scope != SourceScope::User {
+            return Ok(self.npm_project(scope).join("node_modules"));
+        }
+        match self.remembered_root() {
+            Some(root) if root.join(package).is_dir() => Ok(root),
+            _ => self.ask_npm_root(),
+        }
+    }
+
+    /// What npm says, remembered for the next start.
+    pub(super) fn ask_npm_root(&self) -> Result<PathBuf, RunError> {
+        let root = self.npm.output(&["root", "-g"], &self.paths.cwd)?;
+        let root = PathBuf::from(root.trim());
+        if !root.is_absolute() {
+            let said = root.display().to_string();
+            return Err(self.npm.odd(&["root", "-g"], &said));
+        }
+        let known = NpmRoot {
+            key: self.root_key(),
+            root: root.clone(),
+        };
+        // A start without it is slower, that is all.
+        if let Ok(text) = serde_json::to_string(&known)
+            && fs::create_dir_all(self.cache()).is_ok()
+        {
+            let _ = fs::write(self.root_file(), text);
+        }
+        Ok(root)
+    }
+
+    fn remembered_root(&self) -> Option<PathBuf> {
+        let text = fs::read_to_string(self.root_file()).ok()?;
+        let known: NpmRoot = serde_json::from_str(&text).ok()?;
+        (known.key == self.root_key()).then_some(known.root)
+    }
+
+    fn root_file(&self) -> PathBuf {
+        self.cache().join("npm-root.json")
+    }
+
+    /// What npm's answer depends on.
+    fn root_key(&self) -> Vec<String> {
+        let mut key = self.npm.words.clone();
+        for name in ["PATH", "PREFIX", "npm_config_prefix", "NPM_CONFIG_PREFIX"] {
+            let value = env::var_os(name).unwrap_or_default();
+            key.push(value.to_string_lossy().into_owned());
+        }
+        for dir in [&self.paths.home, &self.paths.cwd] {
+            key.push(changed_at(&dir.join(".npmrc")));
+        }
+        key
+    }
+}
+
+#[derive(Deserialize, Serialize)]
+struct NpmRoot {
+    key: Vec<String>,
+    root: PathBuf,
+}
+
+fn changed_at(path: &Path) -> String {
+    let modified = fs::metadata(path).and_then(|meta| meta.modified());
+    let since = modified
+        .ok()
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since.map_or_else(String::new, |since| since.as_nanos().to_string())
+}

@@ -1,0 +1,261 @@
+//! Running npm and git: which program, what it may print where, and what is
+//! told when it fails.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How much of a failed program's output is told.
+const TAIL: u64 = 2000;
+const PAUSE: Duration = Duration::from_millis(20);
+/// A question of ours, such as where packages are.
+const QUICK: Duration = Duration::from_secs(30);
+
+/// A program and the words that come first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    pub(super) words: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("{program} cannot be run: {source}. {advice}")]
+    Start {
+        program: String,
+        source: io::Error,
+        advice: &'static str,
+    },
+    #[error("{command} {how}{said}")]
+    Failed {
+        command: String,
+        how: String,
+        /// Its last words, if they were not seen already.
+        said: String,
+    },
+    #[error("the setting npmCommand is empty: it has to name a program")]
+    NoProgram,
+}
+
+/// Whether somebody watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// The user at a shell: programs may print and ask.
+    Shown,
+    /// Something else is on the screen, or a protocol on stdout: programs are
+    /// silent, ask nothing and are stopped after a while.
+    Silent(Duration),
+}
+
+impl Program {
+    /// The user's npm, or what stands for it.
+    pub(super) fn npm(command: Option<&[String]>) -> Self {
+        let words = match command {
+            Some(words) if !words.is_empty() => words.to_vec(),
+            _ => vec!["npm".to_owned()],
+        };
+        Self { words }
+    }
+
+    pub(super) fn git() -> Self {
+        Self {
+            words: vec!["git".to_owned()],
+        }
+    }
+
+    /// Runs to the end.
+    pub(super) fn run(&self, args: &[&str], dir: &Path, output: Output) -> Result<(), RunError> {
+        let mut command = self.command(args, dir)?;
+        let Output::Silent(limit) = output else {
+            let status = self.start(&mut command)?.wait();
+            let status = status.map_err(|source| self.cannot_start(source))?;
+            return self.judge(args, Ok(status), String::new());
+        };
+        let mut said = self.capture(&mut command)?;
+        let status = wait(self.start(&mut command)?, limit);
+        let text = tail(&mut said).unwrap_or_default();
+        self.judge(args, status, text)
+    }
+
+    /// What it prints on stdout, in a short time.
+    pub(super) fn output(&self, args: &[&str], dir: &Path) -> Result<String, RunError> {
+        let mut command = self.command(args, dir)?;
+        let mut errors = self.capture(&mut command)?;
+        let mut out = temporary().map_err(|source| self.cannot_start(source))?;
+        let stdout = out.try_clone();
+        command.stdout(stdout.map_err(|source| self.cannot_start(source))?);
+        let status = wait(self.start(&mut command)?, QUICK);
+        let text = tail(&mut errors).unwrap_or_default();
+        self.judge(args, status, text)?;
+        let mut text = String::new();
+        let read = out
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| out.read_to_string(&mut text));
+        read.map_err(|source| self.cannot_start(source))?;
+        Ok(text)
+    }
+
+    pub(super) fn odd(&self, args: &[&str], said: &str) -> RunError {
+        RunError::Failed {
+            command: self.line(args),
+            how: "gave an answer that cannot be used".to_owned(),
+            said: format!(": {said}"),
+        }
+    }
+
+    fn command(&self, args: &[&str], dir: &Path) -> Result<Command, RunError> {
+        let (program, first) = self.words.split_first().ok_or(RunError::NoProgram)?;
+        if program.is_empty() {
+            return Err(RunError::NoProgram);
+        }
+        let mut command = Command::new(program);
+        command.args(first).args(args).current_dir(dir);
+        Ok(command)
+    }
+
+    /// stdout and stderr to a file, nothing on stdin, and no questions.
+    fn capture(&self, command: &mut Command) -> Result<File, RunError> {
+        let failed = |source| self.cannot_start(source);
+        let file = temporary().map_err(failed)?;
+        command
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().map_err(failed)?)
+            .stderr(file.try_clone().map_err(failed)?)
+            .env("GIT_TERMINAL_PROMPT", "0");
+        if std::env::var_os("GIT_SSH_COMMAND").is_none() {
+            command.env("GIT_SSH_COMMAND", "ssh -o BatchMode=yes");
+        }
+        Ok(file)
+    }
+
+    fn start(&self, command: &mut Command) -> Result<Child, RunError> {
+        command.spawn().map_err(|source| self.cannot_start(source))
+    }
+
+    fn judge(
+        &self,
+        args: &[&str],
+        status: Result<ExitStatus, String>,
+        said: String,
+    ) -> Result<(), RunError> {
+        let how = match status {
+            Ok(status) if status.success() => return Ok(()),
+            Ok(status) => match status.code() {
+                Some(code) => format!("failed with exit code {code}"),
+                None => format!("was ended ({status})"),
+            },
+            Err(how) => how,
+        };
+        let said = match said.trim() {
+            "" => String::new(),
+            text => format!(":\n{text}"),
+        };
+        Err(RunError::Failed {
+            command: self.line(args),
+            how,
+            said,
+        })
+    }
+
+    fn cannot_start(&self, source: io::Error) -> RunError {
+        let program = self.words.first().cloned().unwrap_or_default();
+        let advice = match program.as_str() {
+            "git" => "Packages from git need it",
+            _ => "Packages from npm need it; the setting npmCommand may name another program",
+        };
+        RunError::Start {
+            program,
+            source,
+            advice,
+        }
+    }
+
+    fn line(&self, args: &[&str]) -> String {
+        let words = self.words.iter().map(String::as_str);
+        words
+            .chain(args.iter().copied())
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+/// Not a pipe: nobody reads along, and a full pipe would stop the program.
+fn temporary() -> io::Result<File> {
+    tempfile::tempfile()
+}
+
+fn wait(mut child: Child, limit: Duration) -> Result<ExitStatus, String> {
+    let start = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok(status),
+            Ok(None) if start.elapsed() < limit => thread::sleep(PAUSE),
+            Ok(None) => {
+                // It may end by itself meanwhile.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("took longer than {} s", limit.as_secs()));
+            }
+            Err(error) => return Err(format!("cannot be waited for: {error}")),
+        }
+    }
+}
+
+fn tail(file: &mut File) -> io::Result<String> {
+    let length = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Program {
+        Program {
+            words: ["sh", "-c", script].map(str::to_owned).to_vec(),
+        }
+    }
+
+    const LIMIT: Output = Output::Silent(Duration::from_secs(60));
+
+    #[test]
+    fn a_failure_tells_the_command_and_its_last_words() {
+        let dir = tempfile::tempdir().unwrap();
+        shell("true").run(&[], dir.path(), LIMIT).unwrap();
+        let program = shell("echo out; echo err >&2; exit 3");
+        let error = program.run(&["x"], dir.path(), LIMIT).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "sh -c echo out; echo err >&2; exit 3 x failed with exit code 3:\nout\nerr"
+        );
+    }
+
+    #[test]
+    fn what_does_not_end_is_stopped() {
+        let dir = tempfile::tempdir().unwrap();
+        let limit = Output::Silent(Duration::from_millis(50));
+        let error = shell("exec sleep 600").run(&[], dir.path(), limit);
+        let text = error.unwrap_err().to_string();
+        assert!(text.contains("took longer than"), "{text}");
+    }
+
+    #[test]
+    fn what_it_prints_and_what_is_not_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = shell("echo /root; echo noise >&2");
+        assert_eq!(program.output(&[], dir.path()).unwrap(), "/root\n");
+        let gone = Program::npm(Some(&["no-such-npm".to_owned()]));
+        let error = gone.output(&["root"], dir.path()).unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("no-such-npm cannot be run: "), "{text}");
+        let empty = Program::npm(Some(&[String::new()]));
+        let error = empty.output(&[], dir.path()).unwrap_err();
+        assert!(matches!(error, RunError::NoProgram), "{error}");
+        assert_eq!(Program::npm(Some(&[])).words, ["npm"]);
+    }
+}

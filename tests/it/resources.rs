@@ -1,0 +1,324 @@
+//! What users keep in `~/.pi/agent` and `.pi`: context files, prompts, skills,
+//! templates. Where it can be said in one run, the original is asked, too.
+
+use std::fs;
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, Reference, Rpc, text_of};
+
+/// A home with every kind of resource in every place, and with the oddities that
+/// grow there.
+fn furnished(server: &ModelServer) -> Home {
+    let home = Home::new(server);
+    let skill = |name: &str, more: &str| {
+        format!(
+            "---\nname: {name}\ndescription: about {name} <&> \"it's\"\n{more}---\n\n# {name}\nDo it.\n"
+        )
+    };
+    let agent = |path: &str, text: &str| {
+        let path = home.agent_dir().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    agent("AGENTS.md", "The user's rules.\n");
+    agent("APPEND_SYSTEM.md", "Appended by the user.");
+    agent("SYSTEM.md", "Not read: the project has one.");
+    home.file("../AGENTS.md", "Rules of the folder above.");
+    home.file("CLAUDE.md", "Rules of the project.\n\n");
+    home.file(".pi/SYSTEM.md", "You are a test.\n");
+
+    agent("skills/both/SKILL.md", &skill("both", ""));
+    home.file(".pi/skills/both/SKILL.md", &skill("both", "license: MIT\n"));
+    agent("skills/deep/er/nested/SKILL.md", &skill("nested", ""));
+    agent(
+        "skills/deep/er/nested/more/SKILL.md",
+        &skill("not-searched", ""),
+    );
+    agent("skills/alone.md", &skill("alone", ""));
+    agent(
+        "skills/hidden/SKILL.md",
+        &skill("hidden", "disable-model-invocation: true\n"),
+    );
+    agent("skills/Odd_Name/SKILL.md", "---\ndescription: odd\n---\nx");
+    agent(
+        "skills/silent/SKILL.md",
+        "---\nname: silent\n---\nno description",
+    );
+    agent("skills/broken/SKILL.md", "---\nname: [\n---\nbroken");
+    agent("skills/.dot/SKILL.md", &skill("dot", ""));
+    agent("skills/node_modules/m/SKILL.md", &skill("m", ""));
+    agent("skills/.gitignore", "ignored\n");
+    agent("skills/ignored/SKILL.md", &skill("ignored", ""));
+    home.file(
+        "../home/.agents/skills/shared/SKILL.md",
+        &skill("shared", ""),
+    );
+    home.file("../home/.agents/skills/loose.md", &skill("loose", ""));
+    home.file(".agents/skills/ours/SKILL.md", &skill("ours", ""));
+    home.file("extra/set/SKILL.md", &skill("set", ""));
+    home.file("extra/off/SKILL.md", &skill("off", ""));
+    home.file("named/SKILL.md", &skill("named", ""));
+    home.file("found/SKILL.md", &skill("found", ""));
+
+    agent(
+        "prompts/fix.md",
+        "---\ndescription: Fix it\nargument-hint: <what>\n---\nNot this one.",
+    );
+    home.file(
+        ".pi/prompts/fix.md",
+        "Fix $1 in $2. All: $@. Rest: ${@:2}. One: ${@:2:1}. $ARGUMENTS $9.",
+    );
+    agent("prompts/sub/not-read.md", "x");
+    agent(
+        "prompts/long.md",
+        "\n\n  A first line that is longer than the sixty characters that are shown of it.\n",
+    );
+    home.file("named.md", "---\ndescription: Named\n---\n\nNamed $1\n");
+    home.file("found.md", "Found.");
+    home.file(
+        "pkg/package.json",
+        r#"{"name": "pkg", "pi": {"skills": ["./s"], "prompts": ["./p", "!p/no.md"]}}"#,
+    );
+    home.file("pkg/s/packed/SKILL.md", &skill("packed", ""));
+    home.file("pkg/p/packed.md", "From the package");
+    home.file("pkg/p/no.md", "Not let through");
+    home.file(
+        "pkg/skills/conventional/SKILL.md",
+        &skill("conventional", ""),
+    );
+    home.extension(
+        "finder.ts",
+        r#"export default (pi) => { pi.on("resources_discover", () => ({
+            skillPaths: ["found"], promptPaths: ["found.md"], themePaths: [] }));
+            pi.registerCommand("finder", { description: "finds", handler: async () => {} }); }"#,
+    );
+    home.file(
+        ".pi/settings.json",
+        &json!({"skills": ["../extra", "!**/off"], "packages": ["../pkg"]}).to_string(),
+    );
+    home
+}
+
+const FLAGS: [&str; 4] = ["--skill", "named", "--prompt-template", "named.md"];
+
+fn original(home: &Home, arguments: &[&str]) -> Rpc {
+    let mut command = home.command("node");
+    command.arg(Reference::install().program());
+    command
+        .args(["--mode", "rpc", "--no-session"])
+        .args(arguments);
+    Rpc::start(command)
+}
+
+fn ours(home: &Home, arguments: &[&str]) -> Rpc {
+    home.rpc(&[&["--no-session"], arguments].concat())
+}
+
+async fn commands(rpc: &mut Rpc) -> Vec<Value> {
+    let answer = rpc.ok(json!({"type": "get_commands"})).await;
+    answer["commands"].as_array().unwrap().clone()
+}
+
+/// Those of `finder.ts`. The original forgets where all others are from when an
+/// extension adds some.
+fn found(commands: &[Value]) -> Vec<&Value> {
+    let is_found = |command: &&Value| command["name"].as_str().unwrap().ends_with("found");
+    commands.iter().filter(is_found).collect()
+}
+
+fn names(commands: &[Value]) -> Vec<&str> {
+    commands
+        .iter()
+        .map(|command| command["name"].as_str().unwrap())
+        .collect()
+}
+
+/// The system prompt and the user's last message of a request.
+async fn request(server: &ModelServer, rpc: &mut Rpc, prompt: &str) -> (String, String) {
+    server.push(Answer::text("ok"));
+    rpc.run(prompt).await;
+    let body = server.last_request().body;
+    let system = match &body["system"] {
+        Value::String(text) => text.clone(),
+        blocks => text_of(&json!({"content": blocks})),
+    };
+    let messages = body["messages"].as_array().unwrap();
+    (system, text_of(messages.last().unwrap()))
+}
+
+/// What we say in other words is left out: how skills are to be used.
+fn comparable(system: &str) -> String {
+    let (before, skills) = system.split_once("\n\n<available_skills>").expect("skills");
+    let (before, _) = before.rsplit_once("\n\n").expect("an introduction");
+    format!("{before}\n\n<available_skills>{skills}")
+}
+
+#[tokio::test]
+async fn the_prompt_and_the_commands_are_the_originals() {
+    let server = ModelServer::start().await;
+    let home = furnished(&server);
+    let mut all = Vec::new();
+    for mut rpc in [ours(&home, &FLAGS), original(&home, &FLAGS)] {
+        let commands = commands(&mut rpc).await;
+        let (system, text) = request(&server, &mut rpc, "/fix 'a b' c \"d\" e").await;
+        let (_, skill) = request(&server, &mut rpc, "/skill:hidden with this").await;
+        let (_, unknown) = request(&server, &mut rpc, "/skill:unknown x").await;
+        let (_, fixed) = request(&server, &mut rpc, "/named").await;
+        rpc.close().await;
+        all.push((commands, comparable(&system), [text, skill, unknown, fixed]));
+    }
+    let (theirs, ours) = (all.pop().unwrap(), all.pop().unwrap());
+    assert_eq!(names(&ours.0), names(&theirs.0));
+    assert_eq!(found(&ours.0), found(&theirs.0));
+    assert_eq!(ours.1, theirs.1);
+    assert_eq!(ours.2, theirs.2);
+    // And not because both have nothing.
+    assert!(
+        ours.1
+            .starts_with("You are a test.\n\n\nAppended by the user."),
+        "{}",
+        ours.1
+    );
+    assert!(ours.1.contains("<name>shared</name>") && !ours.1.contains("hidden"));
+    assert_eq!(
+        ours.2[0],
+        "Fix a b in c. All: a b c d e. Rest: c d e. One: c. a b c d e ."
+    );
+}
+
+#[tokio::test]
+async fn where_everything_is_from_is_what_the_original_says() {
+    let server = ModelServer::start().await;
+    let home = furnished(&server);
+    fs::remove_file(home.agent_dir().join("extensions/finder.ts")).unwrap();
+    let flags = [&FLAGS[..], &["-e", "pkg"]].concat();
+    for flags in [&FLAGS[..], &flags] {
+        let mut ours = ours(&home, flags);
+        let mut theirs = original(&home, flags);
+        let (our_commands, their_commands) =
+            (commands(&mut ours).await, commands(&mut theirs).await);
+        assert_eq!(our_commands, their_commands);
+        assert!(our_commands.len() > 10, "{our_commands:?}");
+        ours.close().await;
+        theirs.close().await;
+    }
+}
+
+#[tokio::test]
+async fn each_kind_can_be_switched_off_and_named_all_the_same() {
+    let server = ModelServer::start().await;
+    let home = furnished(&server);
+    let off = [
+        "--no-skills",
+        "-np",
+        "--no-themes",
+        "-nc",
+        "--no-extensions",
+    ];
+    let with_flags = [&off[..], &FLAGS].concat();
+    for arguments in [&off[..], &with_flags] {
+        let mut ours = ours(&home, arguments);
+        let mut theirs = original(&home, arguments);
+        assert_eq!(commands(&mut ours).await, commands(&mut theirs).await);
+        let (our_system, _) = request(&server, &mut ours, "hello").await;
+        let (their_system, _) = request(&server, &mut theirs, "hello").await;
+        match arguments.len() == off.len() {
+            true => assert_eq!(our_system, their_system),
+            false => assert_eq!(comparable(&our_system), comparable(&their_system)),
+        }
+        assert!(!our_system.contains("Rules of"), "{our_system}");
+        ours.close().await;
+        theirs.close().await;
+    }
+    let mut rpc = ours(&home, &with_flags);
+    assert_eq!(names(&commands(&mut rpc).await), ["named", "skill:named"]);
+    rpc.close().await;
+}
+
+#[tokio::test]
+async fn flags_go_before_the_files_of_the_system_prompt() {
+    let server = ModelServer::start().await;
+    let home = furnished(&server);
+    home.file("prompt.txt", "From a file.");
+    let flags = [
+        "--system-prompt",
+        "prompt.txt",
+        "--append-system-prompt",
+        "one",
+    ];
+    let flags = [
+        &flags[..],
+        &["--append-system-prompt", "two", "--tools", "bash"],
+    ]
+    .concat();
+    let mut systems = Vec::new();
+    for mut rpc in [ours(&home, &flags), original(&home, &flags)] {
+        systems.push(request(&server, &mut rpc, "hello").await.0);
+        rpc.close().await;
+    }
+    assert_eq!(systems[0], systems[1]);
+    assert!(
+        systems[0].starts_with("From a file.\n\none\n\ntwo\n\n# Project Context\n\n"),
+        "{}",
+        systems[0]
+    );
+    assert!(!systems[0].contains("<skill>"), "the model cannot read");
+}
+
+#[tokio::test]
+async fn what_collides_or_is_wrong_is_told() {
+    let server = ModelServer::start().await;
+    let home = furnished(&server);
+    let mut rpc = ours(&home, &["--skill", "gone", "--prompt-template", "gone.md"]);
+    commands(&mut rpc).await;
+    let said = rpc.stderr();
+    for part in [
+        "has the same name, \"both\"",
+        "has the same name, \"/fix\"",
+        "needs a description",
+        "broken/SKILL.md: not loaded",
+        "Skill path does not exist: ",
+        "Prompt template path does not exist: ",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    rpc.close().await;
+}
+
+#[tokio::test]
+async fn a_command_that_changes_a_setting_writes_only_its_key() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let path = home.agent_dir().join("settings.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let model = serde_json::from_str::<Value>(&text).unwrap();
+    let provider = &model["defaultProvider"];
+    let before = format!(
+        "{{\n  // mine\n  \"defaultProvider\": {provider}, \"defaultModel\": {},\n\n  \
+         \"unknown\": {{ \"a\": [1,2] }},\n}}\n",
+        model["defaultModel"]
+    );
+    fs::write(&path, &before).unwrap();
+    let mut rpc = home.rpc(&["--no-session"]);
+    rpc.ok(json!({"type": "get_state"})).await;
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+    for command in [
+        json!({"type": "set_steering_mode", "mode": "all"}),
+        json!({"type": "set_auto_retry", "enabled": false}),
+        json!({"type": "set_follow_up_mode", "mode": "all"}),
+    ] {
+        rpc.ok(command).await;
+    }
+    rpc.close().await;
+    let after = fs::read_to_string(&path).unwrap();
+    let kept = before.strip_suffix("\n}\n").unwrap();
+    assert_eq!(
+        after,
+        format!(
+            "{kept}\n  \"steeringMode\": \"all\",\n  \"retry\": {{\n    \"enabled\": false,\n  }},\n  \
+             \"followUpMode\": \"all\",\n}}\n"
+        )
+    );
+}
