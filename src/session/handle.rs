@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::backing::Backing;
 use super::context::{self, SessionContext};
-use super::entry::Entry;
+use super::entry::{Entry, EntryKind};
 use super::error::{SessionError, Warning};
+use super::given;
 use super::header::Header;
 use super::list;
 use super::load::{Tail, load};
@@ -60,8 +61,12 @@ impl Session {
 
     /// A session that is never stored.
     pub fn in_memory(cwd: &Path) -> Self {
+        Self::in_memory_with(cwd, NewSession::default())
+    }
+
+    pub fn in_memory_with(cwd: &Path, new: NewSession) -> Self {
         Self {
-            header: Header::new(None, cwd, None),
+            header: Header::new(new.id, cwd, new.parent_session.as_deref()),
             cwd: cwd.to_owned(),
             backing: Backing::Memory,
             tree: Tree::default(),
@@ -121,7 +126,7 @@ impl Session {
         ))
     }
 
-    fn unwritten(
+    pub(super) fn unwritten(
         storage: Arc<dyn Storage>,
         path: PathBuf,
         file: Option<SessionFile>,
@@ -257,6 +262,21 @@ impl Session {
         self.tree.known(target_id)?;
         let label = label.filter(|label| !label.is_empty());
         self.append(Record::Label { target_id, label })
+    }
+
+    /// An entry as somebody else made it, whose members, known or not, are stored as
+    /// they are. Its place in the session is given here.
+    pub fn append_given(&mut self, given: &str) -> Result<Arc<Entry>, SessionError> {
+        let place = Place {
+            id: &self.tree.new_id(),
+            parent_id: self.tree.leaf(),
+            timestamp: &paths::iso(Utc::now()),
+        };
+        let entry = given::entry(given, place)?;
+        if let EntryKind::Label { target_id, .. } = &entry.kind {
+            self.tree.known(target_id)?;
+        }
+        self.store(entry)
     }
 
     fn append(&mut self, record: Record<'_>) -> Result<Arc<Entry>, SessionError> {

@@ -3,9 +3,11 @@
 mod context;
 mod crash;
 mod damage;
+mod export;
 mod faults;
 mod fork;
 mod list;
+mod loose;
 mod reference;
 mod store;
 
