@@ -4,6 +4,7 @@
 mod actions;
 mod bash;
 mod config;
+mod forks;
 mod models;
 mod prompt;
 mod replace;
@@ -17,6 +18,7 @@ mod tools;
 
 pub use bash::BashOutcome;
 pub use config::{AppConfig, ModelChoice, SessionTarget, ToolChoice};
+pub use forks::{ForkPosition, Forked};
 pub use models::CycledModel;
 pub use prompt::{Accepted, Behavior, PromptError, PromptRequest, Source};
 pub use session::{AgentSession, EventSink};

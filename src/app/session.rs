@@ -263,7 +263,7 @@ impl AgentSession {
         let _ = tokio::time::timeout(LAST_WORK, self.wait_idle()).await;
         let rest = async {
             self.flush_bash().await;
-            self.extensions.shut_down().await;
+            self.extensions.shut_down("quit", None).await;
         };
         let limit = self.settings.values().extension_timeouts.shutdown * 2 + LAST_WORK;
         let _ = tokio::time::timeout(limit, rest).await;

@@ -158,7 +158,7 @@ impl Extensions {
             return report;
         }
         *self.paths.lock() = paths;
-        self.say_goodbye(&old).await;
+        self.say_goodbye(&old, "reload", None).await;
         self.replace(generation);
         report
     }
@@ -187,10 +187,12 @@ impl Extensions {
     pub fn let_old_go(&self) {
         for old in self.replaced.lock().drain(..) {
             let limit = old.limits.shutdown;
+            let host = old.host.clone();
             // Only what it is in the middle of keeps it; otherwise it goes now.
             let old = Arc::downgrade(&old);
             tokio::spawn(async move {
                 tokio::time::sleep(limit).await;
+                host.visits.end().await;
                 if let Some(old) = old.upgrade() {
                     old.stop();
                 }
@@ -451,14 +453,20 @@ impl Extensions {
     }
 
     /// `session_shutdown`, with its own deadline. What comes after it is stale.
-    pub async fn shut_down(&self) {
-        self.say_goodbye(&self.current()).await;
+    /// `target` is the file of the session that takes the place of this one.
+    pub async fn shut_down(&self, reason: &str, target: Option<String>) {
+        self.say_goodbye(&self.current(), reason, target).await;
     }
 
-    async fn say_goodbye(&self, generation: &Generation) {
+    async fn say_goodbye(&self, generation: &Generation, reason: &str, target: Option<String>) {
         generation.host.leave();
         let cancel = CancellationToken::new();
-        let emission = generation.emit("session_shutdown", Map::new(), None, &cancel);
+        let mut event = Map::new();
+        event.insert("reason".into(), reason.into());
+        if let Some(target) = target {
+            event.insert("targetSessionFile".into(), target.into());
+        }
+        let emission = generation.emit("session_shutdown", event, None, &cancel);
         tokio::pin!(emission);
         let limit = generation.limits.shutdown * 2;
         let emission = match tokio::time::timeout(limit, &mut emission).await {

@@ -20,6 +20,7 @@ use super::record::{Place, Record};
 use super::storage::{Disk, Storage};
 use super::store::SessionFile;
 use super::tree::{Tree, TreeNode};
+use super::tree_json;
 use crate::ai::message::UserContent;
 
 /// What a new session may be told. The default is a fresh id and no parent.
@@ -328,6 +329,26 @@ impl Session {
     /// Every entry with its relatives, in file order.
     pub fn tree(&self) -> Vec<TreeNode> {
         self.tree.nodes()
+    }
+
+    /// `{"tree":[…],"leafId":…}`, with every node inside its parent.
+    pub fn tree_json(&self) -> String {
+        tree_json::beside_leaf("tree", &tree_json::write(&self.tree()), self.leaf_id())
+    }
+
+    /// `{"entries":[…],"leafId":…}`: those after `since`, or all.
+    pub fn entries_json(&self, since: Option<&str>) -> Result<String, SessionError> {
+        let entries = self.entries();
+        let from = match since {
+            None => 0,
+            Some(id) => {
+                let at = entries.iter().position(|entry| entry.id == id);
+                at.ok_or_else(|| SessionError::UnknownEntry { id: id.to_owned() })? + 1
+            }
+        };
+        let raw: Vec<&str> = entries[from..].iter().map(|entry| &*entry.raw).collect();
+        let list = format!("[{}]", raw.join(","));
+        Ok(tree_json::beside_leaf("entries", &list, self.leaf_id()))
     }
 
     /// What a model is told at the leaf.
