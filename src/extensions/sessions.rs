@@ -36,8 +36,8 @@ struct Make {
     dir: Option<PathBuf>,
     #[serde(default)]
     agent_dir: PathBuf,
-    /// The working directory of whoever asks.
-    #[serde(default)]
+    /// Where extensions run.
+    #[serde(default = "here")]
     here: PathBuf,
 }
 
@@ -66,6 +66,11 @@ struct Entries {
     leaf_id: Option<String>,
     #[serde(default)]
     at_end: bool,
+}
+
+/// Of the process: it goes where the session goes. A folder that is gone is none.
+fn here() -> PathBuf {
+    std::env::current_dir().unwrap_or_default()
 }
 
 impl Make {
