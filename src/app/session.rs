@@ -13,7 +13,7 @@ use super::prompt::PromptRequest;
 use super::state::State;
 use super::texts::Texts;
 use crate::agent::AgentMessage;
-use crate::agent::event::{Event, ExtensionError, UiAnswer};
+use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
 use crate::agent::queue::{Delivery, QueueMode};
 use crate::ai::registry::ModelRegistry;
 use crate::extensions::{Extensions, LoadReport};
@@ -109,6 +109,20 @@ impl AgentSession {
 
     pub fn extensions(&self) -> &Extensions {
         &self.extensions
+    }
+
+    /// Puts a question of pi itself to the user, as extensions put theirs.
+    pub async fn ask_user(&self, method: UiMethod) -> UiAnswer {
+        self.extensions.ask(self, method).await
+    }
+
+    /// A text for the user to go on with.
+    pub async fn suggest(&self, text: String) {
+        let request = UiRequest {
+            id: uuid::Uuid::new_v4().to_string(),
+            method: UiMethod::SetEditorText { text },
+        };
+        self.tell(Event::ExtensionUiRequest(request)).await;
     }
 
     pub fn is_busy(&self) -> bool {

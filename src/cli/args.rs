@@ -84,6 +84,10 @@ pub struct Options {
     #[arg(long = "continue", short = 'c', help_heading = SESSION)]
     pub continue_: bool,
 
+    /// Choose a session to go on with
+    #[arg(long, short, help_heading = SESSION)]
+    pub resume: bool,
+
     /// Go on with this one: a file, or the beginning of an id
     #[arg(long, value_name = "SESSION", help_heading = SESSION)]
     pub session: Option<String>,
@@ -150,8 +154,7 @@ const TWO_LETTERS: [(&str, &str); 2] = [("-ne", "no-extensions"), ("-nc", "no-co
 
 /// What the TypeScript pi has and this one does not have yet. To hand these to
 /// the extensions, or to ignore them, would do something else than was asked for.
-const OPTIONS_TO_COME: [(&str, &str); 8] = [
-    ("--resume", "-r"),
+const OPTIONS_TO_COME: [(&str, &str); 7] = [
     ("--export", ""),
     ("--skill", ""),
     ("--no-skills", "-ns"),

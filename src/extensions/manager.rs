@@ -20,7 +20,7 @@ use super::host::{BridgeHost, ConsoleSink, Reports, Stopped, Stops};
 use super::registry::{ExtensionInfo, InvokableCommand, Registry};
 use super::tool::ExtensionTool;
 use super::ui::UiBroker;
-use crate::agent::event::{Event, ExtensionError, UiAnswer};
+use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod};
 use crate::resources::extension_paths::ExtensionPath;
 use crate::tools::tool::Tool;
 
@@ -445,6 +445,11 @@ impl Extensions {
         self.ui.answer(id, answer)
     }
 
+    /// A question of the program's own.
+    pub async fn ask(&self, actions: &dyn Actions, method: UiMethod) -> UiAnswer {
+        self.ui.ask(actions, method, None, None).await
+    }
+
     /// The session ends: whatever waits for the user is told that nobody answers,
     /// and so is whoever asks from now on.
     pub fn close_dialogs(&self) {
@@ -461,11 +466,8 @@ impl Extensions {
     async fn say_goodbye(&self, generation: &Generation, reason: &str, target: Option<String>) {
         generation.host.leave();
         let cancel = CancellationToken::new();
-        let mut event = Map::new();
-        event.insert("reason".into(), reason.into());
-        if let Some(target) = target {
-            event.insert("targetSessionFile".into(), target.into());
-        }
+        let mut event = Map::from_iter([("reason".to_string(), Value::from(reason))]);
+        event.extend(target.map(|target| ("targetSessionFile".to_string(), target.into())));
         let emission = generation.emit("session_shutdown", event, None, &cancel);
         tokio::pin!(emission);
         let limit = generation.limits.shutdown * 2;

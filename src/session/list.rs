@@ -116,6 +116,12 @@ fn children(dir: &Path) -> Result<Vec<PathBuf>, SessionError> {
         .map_err(SessionError::io("list", dir))
 }
 
+/// What the first line of a file says; `None` for what is no session.
+pub fn header_of(path: &Path) -> Option<Header> {
+    let found = read_ref(path.to_owned()).ok().flatten();
+    found.map(|found| found.header)
+}
+
 fn read_ref(path: PathBuf) -> io::Result<Option<SessionRef>> {
     let file = File::open(&path)?;
     let modified = file.metadata()?.modified()?;

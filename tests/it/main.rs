@@ -14,6 +14,7 @@ mod javascript;
 mod line_mode;
 mod rpc_commands;
 mod rpc_protocol;
+mod session_choice;
 mod session_tree;
 mod sessions;
 mod sessions_kill;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::session_commands;
 use super::text::{counted, error_line, extension_name, one_line};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::app::{AgentSession, SessionStats};
@@ -15,12 +16,17 @@ pub enum Command {
     Session,
     Thinking(String),
     Name(String),
+    Resume(String),
+    Fork(String),
+    Clone,
+    Export(String),
+    Import(String),
     Help,
     Quit,
 }
 
 /// Name, arguments, what it does.
-pub const COMMANDS: [(&str, &str, &str); 8] = [
+pub const COMMANDS: [(&str, &str, &str); 13] = [
     ("help", "", "shows this"),
     ("model", "[pattern]", "lists the models, or chooses one"),
     (
@@ -35,6 +41,15 @@ pub const COMMANDS: [(&str, &str, &str); 8] = [
     ),
     ("name", "[text]", "shows or sets the session's name"),
     ("new", "", "begins a new session"),
+    ("resume", "[words]", "chooses a session to go on with"),
+    (
+        "fork",
+        "[number]",
+        "begins a new session before one of your messages",
+    ),
+    ("clone", "", "goes on in a copy of this session"),
+    ("export", "<path.jsonl>", "writes the session to a file"),
+    ("import", "<path.jsonl>", "goes on with a session of a file"),
     ("reload", "", "loads settings, models and extensions anew"),
     ("quit", "", "ends pi"),
 ];
@@ -54,6 +69,11 @@ pub fn parse(line: &str) -> Option<Command> {
         "session" => Command::Session,
         "name" => Command::Name(args),
         "new" => Command::New,
+        "resume" => Command::Resume(args),
+        "fork" => Command::Fork(args),
+        "clone" => Command::Clone,
+        "export" => Command::Export(args),
+        "import" => Command::Import(args),
         "reload" => Command::Reload,
         "quit" => Command::Quit,
         _ => return None,
@@ -79,6 +99,11 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
             session.set_session_name(&name)?;
             Ok(format!("Session name: {}", one_line(&name)))
         }
+        Command::Resume(query) => session_commands::resume(session, &query).await,
+        Command::Fork(number) => session_commands::fork(session, &number).await,
+        Command::Clone => session_commands::clone(session).await,
+        Command::Export(path) => session_commands::export(session, &path),
+        Command::Import(path) => session_commands::import(session, &path).await,
         Command::Help => Ok(help(session)),
         Command::Quit => Ok(String::new()),
     }
