@@ -4,6 +4,7 @@
 mod bridge;
 mod original;
 mod process;
+mod sessions;
 
 fn main() {
     // `cargo test --benches` and the like only want to know that it starts.
@@ -34,6 +35,7 @@ fn main() {
         process::stream(&pi, original.as_ref()).await;
         bridge::round_trips().await;
     });
+    sessions::finding();
 }
 
 fn cores() -> usize {

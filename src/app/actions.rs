@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::AgentSession;
+use super::forks::ForkPosition;
 use super::prompt::{Behavior, PromptRequest, Source, custom};
 use super::run::NewRun;
 use crate::agent::event::Event;
@@ -18,6 +19,8 @@ use crate::extensions::actions::{
     ActionError, ActionResult, Actions, Cancelled, ContextUsage, CustomMessageInput, DeliverAs,
     SendOptions,
 };
+use crate::extensions::sessions;
+use crate::session::LooseSession;
 
 #[async_trait]
 impl Actions for AgentSession {
@@ -165,39 +168,13 @@ impl Actions for AgentSession {
     fn session_since(&self, id: &str, since: usize) -> String {
         let state = self.state.lock();
         let session = &state.session;
-        let entries = session.entries();
-        let since = match session.id() == id {
-            true => since.min(entries.len()),
-            false => 0,
-        };
-        // The entries are JSON already.
-        let raw: Vec<&str> = entries[since..].iter().map(|entry| &*entry.raw).collect();
         let path = session.path();
         let dir = path.and_then(|path| path.parent()).unwrap_or(session.cwd());
-        format!(
-            "{{\"id\":{},\"cwd\":{},\"dir\":{},\"file\":{},\"header\":{},\"leafId\":{},\
-             \"entries\":[{}]}}",
-            json!(session.id()),
-            json!(session.cwd()),
-            json!(dir),
-            path.map_or_else(|| "null".to_string(), |path| json!(path).to_string()),
-            session.header().raw,
-            json!(session.leaf_id()),
-            raw.join(",")
-        )
+        sessions::since(session, path, dir, id, since)
     }
 
     fn session_context(&self) -> String {
-        let context = self.state.lock().session.build_context();
-        let model = context
-            .model
-            .map(|model| json!({ "provider": model.provider, "modelId": model.model_id }));
-        json!({
-            "messages": context.messages,
-            "thinkingLevel": context.thinking_level.unwrap_or_else(|| "off".into()),
-            "model": model,
-        })
-        .to_string()
+        sessions::context(&self.state.lock().session.build_context())
     }
 
     fn models(&self, question: &str, args: &Value) -> ActionResult<Value> {
@@ -277,20 +254,32 @@ impl Actions for AgentSession {
 
     async fn switch_session(&self, path: String) -> ActionResult<Cancelled> {
         let session = self.arc();
-        let switch = async move { session.switch_session(path.as_ref()).await };
+        let switch = async move { session.switch_session(path.as_ref(), None).await };
         cancelled(self.apart(switch).await)
     }
 
-    async fn fork(&self, entry: String, position: Option<String>) -> ActionResult<Cancelled> {
-        if let Some(position) = position.filter(|position| position != "before") {
-            return Err(ActionError::new(format!(
-                "ctx.fork() with position \"{position}\" is not supported by this version of pi \
-                 yet; \"before\" is"
-            )));
-        }
+    async fn prepare_session(&self, parent: Option<String>) -> ActionResult<Option<LooseSession>> {
+        let parent = parent.map(PathBuf::from);
+        let prepared = AgentSession::prepare_session(self, parent).await;
+        prepared.map_err(ActionError::new)
+    }
+
+    async fn enter_session(&self, prepared: LooseSession) -> ActionResult<()> {
         let session = self.arc();
-        let fork = async move { session.fork(&entry).await.map(|text| text.is_some()) };
-        cancelled(self.apart(fork).await)
+        let enter = async move { AgentSession::enter_session(&session, prepared).await };
+        self.apart(enter).await.map_err(ActionError::new)
+    }
+
+    async fn fork(&self, entry: String, position: Option<String>) -> ActionResult<Cancelled> {
+        let position = position.as_deref().unwrap_or("before");
+        let position = ForkPosition::parse(position).ok_or_else(|| {
+            ActionError::new(format!(
+                "ctx.fork(): there is no position \"{position}\": use \"before\" or \"at\""
+            ))
+        })?;
+        let session = self.arc();
+        let fork = async move { session.fork(&entry, position).await };
+        cancelled(self.apart(fork).await.map(|forked| forked.is_some()))
     }
 
     async fn reload(&self) -> ActionResult<()> {

@@ -16,6 +16,8 @@ pub struct AppConfig {
     /// Whether extensions can ask somebody.
     pub has_ui: bool,
     pub session: SessionTarget,
+    /// If the session's own folder is gone, the one to work in takes its place.
+    pub continue_here: bool,
     /// Overrides the setting `sessionDir`.
     pub session_dir: Option<PathBuf>,
     pub model: ModelChoice,

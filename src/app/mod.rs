@@ -5,6 +5,8 @@ mod actions;
 mod bash;
 mod config;
 mod export;
+mod forks;
+mod locate;
 mod models;
 mod packages;
 mod prompt;
@@ -20,6 +22,8 @@ mod trace;
 
 pub use bash::BashOutcome;
 pub use config::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
+pub use forks::{ForkPosition, Forked};
+pub use locate::{Located, listed, locate, missing_cwd};
 pub use models::CycledModel;
 pub use packages::{Progress, is_offline};
 pub use prompt::{Accepted, Behavior, PromptError, PromptRequest, Source};

@@ -9,7 +9,6 @@ use super::AgentSession;
 use super::run::object;
 use super::start::find_extensions;
 use super::texts::Added;
-use crate::agent::AgentMessage;
 use crate::extensions::{Emission, LoadReport};
 use crate::resources::resource_paths::NamedPath;
 use crate::session::{NewSession, Session};
@@ -18,8 +17,7 @@ impl AgentSession {
     /// A new, empty session. `false` if an extension vetoed.
     pub async fn new_session(&self, parent: Option<PathBuf>) -> Result<bool, String> {
         let _one = self.replacing.lock().await;
-        let event = object(json!({ "reason": "new" }));
-        if self.is_vetoed("session_before_switch", event).await {
+        if !self.may_begin().await {
             return Ok(false);
         }
         let new = NewSession {
@@ -35,8 +33,15 @@ impl AgentSession {
         Ok(true)
     }
 
+    /// Whether no extension objects to a new session.
+    pub(super) async fn may_begin(&self) -> bool {
+        let event = object(json!({ "reason": "new" }));
+        !self.is_vetoed("session_before_switch", event).await
+    }
+
     /// Another session's file; a path without a file becomes a new session there.
-    pub async fn switch_session(&self, path: &Path) -> Result<bool, String> {
+    /// `cwd` is where it goes on, if not where the file says.
+    pub async fn switch_session(&self, path: &Path, cwd: Option<&Path>) -> Result<bool, String> {
         let _one = self.replacing.lock().await;
         let target = path.display().to_string();
         let event = object(json!({ "reason": "resume", "targetSessionFile": target }));
@@ -44,61 +49,12 @@ impl AgentSession {
             return Ok(false);
         }
         // Its own file is open already, and has one writer.
-        let same = self.state.lock().session.path() == Some(path);
-        if same {
+        let own = self.state.lock().session.path().map(Path::to_owned);
+        if own.is_some_and(|own| is_same_file(&own, path)) {
             return Ok(true);
         }
-        let (session, warnings) =
-            Session::open(path, &self.cwd()).map_err(|error| error.to_string())?;
-        if !session.cwd().is_dir() {
-            return Err(format!(
-                "Stored session working directory does not exist: {}. Create the folder, or start \
-                 a new session",
-                session.cwd().display()
-            ));
-        }
-        self.note_warnings(warnings);
-        self.replace(session, "resume").await;
+        self.go_on_with(path, cwd).await?;
         Ok(true)
-    }
-
-    /// A new session with what was said before the user message `entry`; returns
-    /// that message's text, `None` if an extension vetoed.
-    pub async fn fork(&self, entry: &str) -> Result<Option<String>, String> {
-        let _one = self.replacing.lock().await;
-        let invalid = || "Invalid entry ID for forking".to_string();
-        let (text, parent) = {
-            let state = self.state.lock();
-            let entry = state.session.entry(entry).ok_or_else(invalid)?;
-            let message = entry.message().ok().flatten().ok_or_else(invalid)?;
-            let AgentMessage::User(user) = &*message else {
-                return Err(invalid());
-            };
-            (user.content.text(), entry.parent_id.clone())
-        };
-        let event = object(json!({ "entryId": entry, "position": "before" }));
-        if self.is_vetoed("session_before_fork", event).await {
-            return Ok(None);
-        }
-        let cwd = self.cwd();
-        let dir = super::start::session_dir(&self.config, &self.settings, &cwd);
-        let forked = self.state.lock().session.fork_to(parent.as_deref(), &dir);
-        let session = forked.map_err(|error| error.to_string())?;
-        self.replace(session, "fork").await;
-        Ok(Some(text))
-    }
-
-    /// All user messages of the file, with the ids that [`Self::fork`] takes.
-    pub fn fork_messages(&self) -> Vec<(String, String)> {
-        let state = self.state.lock();
-        let users = state.session.entries().iter().filter_map(|entry| {
-            let message = entry.message().ok().flatten()?;
-            match &*message {
-                AgentMessage::User(user) => Some((entry.id.clone(), user.content.text())),
-                _ => None,
-            }
-        });
-        users.collect()
     }
 
     /// Settings, models and extensions as they are on the disk now. What runs
@@ -178,10 +134,11 @@ impl AgentSession {
         }
     }
 
-    async fn replace(&self, session: Session, reason: &str) {
+    pub(super) async fn replace(&self, session: Session, reason: &str) {
         let _idle = self.take_over().await;
         self.flush_bash().await;
-        self.extensions.shut_down().await;
+        let target = session.path().map(|path| path.display().to_string());
+        self.extensions.shut_down(reason, target).await;
         self.flush_unsaved().await;
         let cwd = session.cwd().to_path_buf();
         let previous = {
@@ -217,7 +174,7 @@ impl AgentSession {
     }
 
     /// An extension objects, or the user does not want it any more.
-    async fn is_vetoed(&self, name: &'static str, event: Map<String, Value>) -> bool {
+    pub(super) async fn is_vetoed(&self, name: &'static str, event: Map<String, Value>) -> bool {
         let asked = self.emit(name, event).await;
         asked.aborted || asked.says("cancel")
     }
@@ -247,10 +204,23 @@ impl AgentSession {
         }
     }
 
-    /// Where new sessions of `cwd` go; `None` if this one lives in memory.
-    fn session_dir(&self, cwd: &Path) -> Option<PathBuf> {
-        self.state.lock().session.path()?;
-        Some(super::start::session_dir(&self.config, &self.settings, cwd))
+    /// Where new sessions of `cwd` go: where the user wants them, or beside this one.
+    /// `None` if this one lives in memory.
+    pub(super) fn session_dir(&self, cwd: &Path) -> Option<PathBuf> {
+        let beside = self.state.lock().session.path()?.parent()?.to_owned();
+        let chosen =
+            self.config.session_dir.is_some() || self.settings.values().session_dir.is_some();
+        Some(match chosen {
+            true => super::start::session_dir(&self.config, &self.settings, cwd),
+            false => beside,
+        })
+    }
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
     }
 }
 

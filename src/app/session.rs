@@ -14,7 +14,7 @@ use super::state::State;
 use super::texts::Texts;
 use super::trace::trace;
 use crate::agent::AgentMessage;
-use crate::agent::event::{Event, ExtensionError, UiAnswer};
+use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
 use crate::agent::queue::{Delivery, QueueMode};
 use crate::ai::registry::ModelRegistry;
 use crate::extensions::{Extensions, LoadReport};
@@ -111,6 +111,20 @@ impl AgentSession {
 
     pub fn extensions(&self) -> &Extensions {
         &self.extensions
+    }
+
+    /// Puts a question of pi itself to the user, as extensions put theirs.
+    pub async fn ask_user(&self, method: UiMethod) -> UiAnswer {
+        self.extensions.ask(self, method).await
+    }
+
+    /// A text for the user to go on with.
+    pub async fn suggest(&self, text: String) {
+        let request = UiRequest {
+            id: uuid::Uuid::new_v4().to_string(),
+            method: UiMethod::SetEditorText { text },
+        };
+        self.tell(Event::ExtensionUiRequest(request)).await;
     }
 
     pub fn is_busy(&self) -> bool {
@@ -265,7 +279,7 @@ impl AgentSession {
         let _ = tokio::time::timeout(LAST_WORK, self.wait_idle()).await;
         let rest = async {
             self.flush_bash().await;
-            self.extensions.shut_down().await;
+            self.extensions.shut_down("quit", None).await;
             // Extensions may have had a last word.
             self.flush_unsaved().await;
         };

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::actions::say_in_turn;
 use super::config::{AppConfig, SessionTarget};
+use super::locate::{Located, locate};
 use super::prompt::PromptRequest;
 use super::session::{AgentSession, EventSink};
 use super::state::State;
@@ -28,7 +29,7 @@ use crate::extensions::{Extensions, ExtensionsConfig, Limits};
 use crate::resources::extension_paths::{self, ExtensionPath, ResourceSources};
 use crate::resources::paths::expand_tilde;
 use crate::resources::settings::Settings;
-use crate::session::{NewSession, Session, SessionError, Warning, default_session_dir, find_by_id};
+use crate::session::{NewSession, Session, SessionError, Warning, default_session_dir};
 
 /// Why there is no session; the sentence is for the user.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +41,10 @@ pub enum StartError {
          pi --fork {prefix}"
     )]
     ElsewhereSession { prefix: String, cwd: String },
-    #[error("Stored session working directory does not exist: {0}")]
+    #[error(
+        "Stored session working directory does not exist: {0}. Create the folder, or continue in \
+         a copy: pi --fork with the path or id of the session"
+    )]
     MissingCwd(PathBuf),
     #[error("cannot work in {path}: {source}")]
     Chdir {
@@ -260,50 +264,37 @@ fn open_session(
 ) -> Result<(Session, Vec<Warning>), StartError> {
     let cwd = &config.paths.cwd;
     let dir = session_dir(config, settings, cwd);
-    let (session, warnings) = match &config.session {
+    let (mut session, warnings) = match &config.session {
         SessionTarget::InMemory => (Session::in_memory(cwd), Vec::new()),
         SessionTarget::New => (
             Session::create(&dir, cwd, NewSession::default()),
             Vec::new(),
         ),
         SessionTarget::Recent => Session::continue_recent(&dir, cwd)?,
-        SessionTarget::Named(name) => Session::open(&find(config, &dir, name)?, cwd)?,
-        SessionTarget::ForkOf(name) => Session::fork_file(&find(config, &dir, name)?, &dir, cwd)?,
+        SessionTarget::Named(name) => Session::open(&find(config, settings, name)?, cwd)?,
+        SessionTarget::ForkOf(name) => {
+            Session::fork_file(&find(config, settings, name)?, &dir, cwd)?
+        }
     };
+    if !session.cwd().is_dir() && config.continue_here {
+        session.override_cwd(cwd);
+    }
     if !session.cwd().is_dir() {
         return Err(StartError::MissingCwd(session.cwd().to_path_buf()));
     }
     Ok((session, warnings))
 }
 
-/// A path, or the beginning of an id: of this folder's sessions, then of all.
-fn find(config: &AppConfig, dir: &Path, name: &str) -> Result<PathBuf, StartError> {
-    let is_path = name.contains(['/', '\\']) || name.ends_with(".jsonl");
-    if is_path {
-        return Ok(config
-            .paths
-            .cwd
-            .join(expand_tilde(name, &config.paths.home)));
-    }
-    if let [found, ..] = find_by_id(dir, name)?.as_slice() {
-        return Ok(found.path.clone());
-    }
-    for dir in crate::session::session_dirs(&config.paths.sessions())? {
-        if let [found, ..] = find_by_id(&dir, name)?.as_slice() {
-            if matches!(config.session, SessionTarget::ForkOf(_)) {
-                return Ok(found.path.clone());
-            }
-            return Err(StartError::ElsewhereSession {
-                prefix: name.to_string(),
-                cwd: found
-                    .header
-                    .cwd
-                    .as_deref()
-                    .unwrap_or(&dir)
-                    .display()
-                    .to_string(),
-            });
+/// A session of another folder is not opened from here; a copy of it is.
+fn find(config: &AppConfig, settings: &Settings, name: &str) -> Result<PathBuf, StartError> {
+    match locate(config, settings, name)? {
+        Located::Here(path) => Ok(path),
+        Located::Elsewhere { path, .. } if matches!(config.session, SessionTarget::ForkOf(_)) => {
+            Ok(path)
         }
+        Located::Elsewhere { cwd, .. } => Err(StartError::ElsewhereSession {
+            prefix: name.to_string(),
+            cwd,
+        }),
     }
-    Err(StartError::NoSuchSession(name.to_string()))
 }

@@ -85,6 +85,10 @@ pub struct Options {
     #[arg(long = "continue", short = 'c', help_heading = SESSION)]
     pub continue_: bool,
 
+    /// Choose a session to go on with
+    #[arg(long, short, help_heading = SESSION)]
+    pub resume: bool,
+
     /// Go on with this one: a file, or the beginning of an id
     #[arg(long, value_name = "SESSION", help_heading = SESSION)]
     pub session: Option<String>,
@@ -184,7 +188,6 @@ const TWO_LETTERS: [(&str, &str); 4] = [
 
 /// What the TypeScript pi has and this one does not have yet. To hand these to
 /// the extensions, or to ignore them, would do something else than was asked for.
-const OPTIONS_TO_COME: [(&str, &str); 1] = [("--resume", "-r")];
 const COMMANDS_TO_COME: [&str; 1] = ["config"];
 
 #[derive(Debug, PartialEq, Eq)]
@@ -206,8 +209,6 @@ pub enum ArgumentError {
     Unknown(String),
     #[error("{0} needs a value (see pi --help)")]
     NoValue(String),
-    #[error("{0} is not there yet in this version of pi")]
-    OptionToCome(String),
     #[error(
         "pi {0} is not there yet in this version of pi. \
          If it is the beginning of a message, write: pi -- {0} ..."
@@ -314,11 +315,7 @@ impl Sorter {
             });
             return;
         }
-        let to_come = |(long, short): &(&str, &str)| [*long, *short].contains(&name);
-        if OPTIONS_TO_COME.iter().any(to_come) {
-            self.errors
-                .push(ArgumentError::OptionToCome(name.to_string()));
-        } else if let Some(name) = name.strip_prefix("--") {
+        if let Some(name) = name.strip_prefix("--") {
             // Whether the extension's option takes a value is not known before the
             // extension is loaded.
             let value = value.or_else(|| words.next_if(|word| !is_special(word)));

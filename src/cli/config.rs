@@ -31,6 +31,7 @@ pub fn build(
         mode: mode.name(),
         has_ui: mode.has_ui(),
         session: session_target(options)?,
+        continue_here: false,
         session_dir: session_dir(options, &paths),
         model: ModelChoice {
             provider: given(&options.provider).map(str::to_string),
@@ -66,6 +67,7 @@ fn session_target(options: &Options) -> Result<SessionTarget, ForkConflict> {
         let others = [
             (session.is_some(), "--session"),
             (options.continue_, "--continue"),
+            (options.resume, "--resume"),
             (options.no_session, "--no-session"),
         ];
         let given = others.into_iter().filter(|(given, _)| *given);

@@ -4,6 +4,7 @@
 
 mod args;
 mod as_node;
+mod choose;
 mod config;
 mod help;
 pub mod input;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use args::{ArgumentError, Arguments, Options, OutputMode};
+use choose::Decision;
 use config::ForkConflict;
 use input::{Files, FirstPrompt, InputError};
 use js_runtime::Console;
@@ -59,6 +61,13 @@ enum CliError {
     Session(#[from] StartError),
     #[error(transparent)]
     Script(#[from] js_runtime::StartError),
+    #[error(
+        "--resume needs a terminal, to choose a session on. Use --continue for the latest one of \
+         this folder, or --session with a file or the beginning of an id"
+    )]
+    ResumeNeedsTerminal,
+    #[error("stdin: {0}")]
+    Stdin(io::Error),
     #[error("stdout: {0}")]
     Stdout(io::Error),
     #[error("no threads can be started: {0}")]
@@ -190,12 +199,16 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
         warnings.push(problem.to_string());
     }
     tracing::info!(version = VERSION, mode = mode.name(), cwd = %paths.cwd.display(), "pi starts");
-    let config = config::build(&arguments, paths, mode, &mut warnings)?;
+    let mut config = config::build(&arguments, paths, mode, &mut warnings)?;
     if mode == Mode::Rpc && !arguments.messages.is_empty() {
         warnings.push("messages on the command line are not used in RPC mode".into());
     }
     for warning in &warnings {
         warn(warning);
+    }
+    if let Decision::Leave(why) = choose::settle(&mut config, arguments.options.resume, mode)? {
+        output(&format!("{why}\n"))?;
+        return Ok(0);
     }
     let prompts = match mode {
         Mode::Rpc => Vec::new(),

@@ -11,6 +11,7 @@ use crate::agent::event::Event;
 use crate::agent::queue::Delivery;
 use crate::ai::message::UserContent;
 use crate::ai::model::{Model, ThinkingLevel};
+use crate::session::LooseSession;
 
 /// An error whose text is for the author of the extension.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -124,7 +125,7 @@ pub trait Actions: Send + Sync {
 
     /// The session's entries from index `since` on (from 0 if `id` is not this
     /// session's), and what surrounds them: JSON of `Since` in
-    /// `js/bridge/session.ts`.
+    /// `js/modules/pi-coding-agent/session-view.ts`.
     fn session_since(&self, id: &str, since: usize) -> String;
     /// JSON of the messages, model and thinking level that the model would see.
     fn session_context(&self) -> String;
@@ -136,6 +137,9 @@ pub trait Actions: Send + Sync {
 
     async fn wait_for_idle(&self);
     async fn new_session(&self, parent: Option<String>) -> ActionResult<Cancelled>;
+    /// A new session to write to before it is entered; `None` if an extension vetoed.
+    async fn prepare_session(&self, parent: Option<String>) -> ActionResult<Option<LooseSession>>;
+    async fn enter_session(&self, prepared: LooseSession) -> ActionResult<()>;
     async fn switch_session(&self, path: String) -> ActionResult<Cancelled>;
     async fn fork(&self, entry: String, position: Option<String>) -> ActionResult<Cancelled>;
     async fn reload(&self) -> ActionResult<()>;

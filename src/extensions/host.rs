@@ -24,7 +24,9 @@ use super::registry::{
     CommandRegistration, ExtensionId, FlagRegistration, Registry, ToolRegistration,
 };
 use super::services::{self, FileMutations};
+use super::sessions::{self, Sessions};
 use super::ui::UiBroker;
+use super::visits::{VisitId, Visits};
 use crate::agent::event::{ExtensionError, UiAnswer, UiMethod};
 use crate::tools::tool::{ToolOutput, UpdateSink};
 
@@ -38,6 +40,9 @@ pub struct BridgeHost {
     ui: Arc<UiBroker>,
     execs: Execs,
     mutations: FileMutations,
+    sessions: Sessions,
+    /// Calls that are let through although this generation is stale.
+    pub visits: Visits,
     streams: ModelStreams,
     tokens: AtomicU64,
     actions: OnceLock<Weak<dyn Actions>>,
@@ -130,6 +135,8 @@ impl BridgeHost {
             ui,
             execs: Execs::default(),
             mutations: FileMutations::default(),
+            sessions: Sessions::default(),
+            visits: Visits::default(),
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
             tokens: AtomicU64::new(1),
             actions: OnceLock::new(),
@@ -199,11 +206,13 @@ impl BridgeHost {
         });
     }
 
-    fn actions(&self) -> Result<Arc<dyn Actions>, HostError> {
-        if self.stale.load(Ordering::Relaxed) {
+    /// For a call with these arguments.
+    fn actions(&self, args: &str) -> Result<Arc<dyn Actions>, HostError> {
+        if self.stale.load(Ordering::Relaxed) && !self.visits.allow(args) {
             return Err(HostError::new(
                 "This extension instance is stale: it was replaced by a reload or a session \
-                 switch. Use the `pi` and `ctx` that the new instance gets",
+                 switch. Use the `pi` and `ctx` that the new instance gets, or the ctx that \
+                 `withSession` is called with",
             ));
         }
         self.actions.get().and_then(Weak::upgrade).ok_or_else(|| {
@@ -233,7 +242,7 @@ impl BridgeHost {
                 drop(registry);
                 tracing::debug!(name, "tool registered");
                 // Before the session is bound it asks for the tools itself.
-                if let Ok(actions) = self.actions() {
+                if let Ok(actions) = self.actions(args) {
                     actions.tools_changed();
                 }
                 Ok(())
@@ -309,14 +318,54 @@ impl BridgeHost {
         if method == "file_mutation.release" {
             return self.mutations.release(method, args);
         }
+        if method == "visit.end" {
+            self.visits.finish(parse::<Visit>(method, args)?.visit);
+            return Ok(Value::Null);
+        }
         if let Some(answer) = self
             .register(method, args)
             .or_else(|| services::serve(method, args))
+            .or_else(|| self.sessions.serve(method, args))
         {
             return answer;
         }
-        let actions = self.actions()?;
+        let actions = self.actions(args)?;
         act(&*actions, method, args)
+    }
+
+    /// What replaces the session concerns this generation, too: it may hold the
+    /// session that takes the place, and stay to see it.
+    async fn replace_or(&self, actions: &dyn Actions, method: &str, args: &str) -> Answer {
+        let given: Option<Replacement> = parse(method, args)?;
+        let given = given.unwrap_or_default();
+        // Before the session is replaced: what is replaced ends when nobody stays.
+        if let Some(visit) = given.stay {
+            self.visits.begin(visit);
+        }
+        let answer = match (method, given.session) {
+            ("ctx.prepareSession", _) => {
+                match actions.prepare_session(given.parent_session).await {
+                    Ok(Some(prepared)) => Ok(json!({ "token": self.sessions.hold(prepared) })),
+                    Ok(None) => Ok(Value::Null),
+                    Err(error) => Err(HostError::new(error.0)),
+                }
+            }
+            ("ctx.newSession", Some(token)) => match self.sessions.take(token) {
+                Ok(prepared) => actions
+                    .enter_session(prepared)
+                    .await
+                    .map(|()| json!({ "cancelled": false }))
+                    .map_err(|error| HostError::new(error.0)),
+                Err(error) => Err(error),
+            },
+            _ => act_async(actions, method, args).await,
+        };
+        if let Some(visit) = given.stay
+            && !matches!(&answer, Ok(answer) if answer["cancelled"] == false)
+        {
+            self.visits.finish(visit);
+        }
+        answer
     }
 
     /// Unique among generations.
@@ -340,11 +389,14 @@ impl BridgeHost {
             "ai.stream.next" => return self.streams.next(method, args).await,
             _ => {}
         }
+        if matches!(method, "sessions.list" | "sessions.listAll") {
+            return sessions::listed(method, args).await;
+        }
         if method == "file_mutation.acquire" {
             let token = self.tokens.fetch_add(1, Ordering::Relaxed);
             return self.mutations.acquire(method, args, token).await;
         }
-        let actions = self.actions()?;
+        let actions = self.actions(args)?;
         match method {
             "ui.ask" => {
                 let ask: Ask = parse(method, args)?;
@@ -375,7 +427,7 @@ impl BridgeHost {
                 let extension = parse::<Owner>(method, args).map(|owner| owner.extension);
                 // Waiting for the agent or the user is not the extension's time.
                 let _waiting = extension.ok().map(|id| self.waits.begin(id));
-                act_async(&*actions, method, args).await
+                self.replace_or(&*actions, method, args).await
             }
         }
     }
@@ -385,11 +437,15 @@ impl Host for BridgeHost {
     fn call_sync(&self, method: &str, args: &str) -> Result<String, HostError> {
         match method {
             // Already JSON, and possibly long.
+            _ if method.starts_with("sessions.") => match self.sessions.text(method, args) {
+                Some(answer) => answer,
+                None => self.answer(method, args).map(|value| text(&value)),
+            },
             "session.since" => {
                 let since: Since = parse(method, args)?;
-                Ok(self.actions()?.session_since(&since.id, since.since))
+                Ok(self.actions(args)?.session_since(&since.id, since.since))
             }
-            "session.context" => Ok(self.actions()?.session_context()),
+            "session.context" => Ok(self.actions(args)?.session_context()),
             _ => self.answer(method, args).map(|value| text(&value)),
         }
     }
@@ -422,6 +478,21 @@ impl Host for BridgeHost {
             Fault::Stopped(reason) => self.stopped(reason),
         }
     }
+}
+
+#[derive(Deserialize)]
+struct Visit {
+    visit: VisitId,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Replacement {
+    parent_session: Option<String>,
+    /// What `ctx.prepareSession` made.
+    session: Option<u64>,
+    /// A callback works on the session afterwards.
+    stay: Option<VisitId>,
 }
 
 #[derive(Deserialize)]

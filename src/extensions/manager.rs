@@ -20,7 +20,7 @@ use super::host::{BridgeHost, ConsoleSink, Reports, Stopped, Stops};
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
 use super::tool::ExtensionTool;
 use super::ui::UiBroker;
-use crate::agent::event::{Event, ExtensionError, UiAnswer};
+use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod};
 use crate::resources::extension_paths::ExtensionPath;
 use crate::tools::tool::Tool;
 
@@ -158,7 +158,7 @@ impl Extensions {
             return report;
         }
         *self.paths.lock() = paths;
-        self.say_goodbye(&old).await;
+        self.say_goodbye(&old, "reload", None).await;
         self.replace(generation);
         report
     }
@@ -187,10 +187,12 @@ impl Extensions {
     pub fn let_old_go(&self) {
         for old in self.replaced.lock().drain(..) {
             let limit = old.limits.shutdown;
+            let host = old.host.clone();
             // Only what it is in the middle of keeps it; otherwise it goes now.
             let old = Arc::downgrade(&old);
             tokio::spawn(async move {
                 tokio::time::sleep(limit).await;
+                host.visits.end().await;
                 if let Some(old) = old.upgrade() {
                     old.stop();
                 }
@@ -448,6 +450,11 @@ impl Extensions {
         self.ui.answer(id, answer)
     }
 
+    /// A question of the program's own.
+    pub async fn ask(&self, actions: &dyn Actions, method: UiMethod) -> UiAnswer {
+        self.ui.ask(actions, method, None, None).await
+    }
+
     /// The session ends: whatever waits for the user is told that nobody answers,
     /// and so is whoever asks from now on.
     pub fn close_dialogs(&self) {
@@ -456,14 +463,17 @@ impl Extensions {
     }
 
     /// `session_shutdown`, with its own deadline. What comes after it is stale.
-    pub async fn shut_down(&self) {
-        self.say_goodbye(&self.current()).await;
+    /// `target` is the file of the session that takes the place of this one.
+    pub async fn shut_down(&self, reason: &str, target: Option<String>) {
+        self.say_goodbye(&self.current(), reason, target).await;
     }
 
-    async fn say_goodbye(&self, generation: &Generation) {
+    async fn say_goodbye(&self, generation: &Generation, reason: &str, target: Option<String>) {
         generation.host.leave();
         let cancel = CancellationToken::new();
-        let emission = generation.emit("session_shutdown", Map::new(), None, &cancel);
+        let mut event = Map::from_iter([("reason".to_string(), Value::from(reason))]);
+        event.extend(target.map(|target| ("targetSessionFile".to_string(), target.into())));
+        let emission = generation.emit("session_shutdown", event, None, &cancel);
         tokio::pin!(emission);
         let limit = generation.limits.shutdown * 2;
         let emission = match tokio::time::timeout(limit, &mut emission).await {

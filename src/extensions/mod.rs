@@ -15,8 +15,10 @@ mod model_streams;
 mod notifications;
 pub mod registry;
 mod services;
+pub mod sessions;
 mod tool;
 pub mod ui;
+mod visits;
 
 pub use deadline::Limits;
 pub use dispatch::Emission;

@@ -5,4 +5,5 @@ pub mod line;
 mod output;
 pub mod print;
 pub mod rpc;
+pub mod session_list;
 pub mod signals;

@@ -2,7 +2,7 @@
 //! whole file (`--fork`). The original's file is only read.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::backing::Backing;
@@ -20,22 +20,32 @@ impl Session {
     /// makes an empty one. Labels of copied entries come along. A session in
     /// memory gets a copy in memory.
     pub fn fork_to(&self, leaf: Option<&str>, dir: &Path) -> Result<Self, SessionError> {
+        let (storage, parent) = match &self.backing {
+            Backing::Memory => (None, None),
+            Backing::Unwritten { storage, .. } => (Some(Arc::clone(storage)), None),
+            Backing::File(file) => (Some(file.storage()), Some(file.path().to_owned())),
+        };
+        self.fork_on(storage, parent, leaf, dir)
+    }
+
+    /// The same; without a storage in memory.
+    pub(super) fn fork_on(
+        &self,
+        storage: Option<Arc<dyn Storage>>,
+        parent_session: Option<PathBuf>,
+        leaf: Option<&str>,
+        dir: &Path,
+    ) -> Result<Self, SessionError> {
         if let Some(id) = leaf {
             self.tree.known(id)?;
         }
-        let mut fork = match &self.backing {
-            Backing::Memory => Self::in_memory(&self.cwd),
-            Backing::Unwritten { storage, .. } => {
-                Self::create_on(Arc::clone(storage), dir, &self.cwd, NewSession::default())
-            }
-            Backing::File(file) => {
-                let parent_session = Some(file.path().to_owned());
-                let new = NewSession {
-                    id: None,
-                    parent_session,
-                };
-                Self::create_on(file.storage(), dir, &self.cwd, new)
-            }
+        let new = NewSession {
+            id: None,
+            parent_session,
+        };
+        let mut fork = match storage {
+            None => Self::in_memory(&self.cwd),
+            Some(storage) => Self::create_on(storage, dir, &self.cwd, new),
         };
         fork.tree = self.copy_path(leaf);
         fork.write_if_worth()?;

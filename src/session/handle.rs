@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::backing::Backing;
 use super::context::{self, SessionContext};
-use super::entry::Entry;
+use super::entry::{Entry, EntryKind};
 use super::error::{SessionError, Warning};
+use super::given;
 use super::header::Header;
 use super::list;
 use super::load::{Tail, load};
@@ -19,6 +20,7 @@ use super::record::{Place, Record};
 use super::storage::{Disk, Storage};
 use super::store::SessionFile;
 use super::tree::{Tree, TreeNode};
+use super::tree_json;
 use crate::ai::message::UserContent;
 
 /// What a new session may be told. The default is a fresh id and no parent.
@@ -60,8 +62,12 @@ impl Session {
 
     /// A session that is never stored.
     pub fn in_memory(cwd: &Path) -> Self {
+        Self::in_memory_with(cwd, NewSession::default())
+    }
+
+    pub fn in_memory_with(cwd: &Path, new: NewSession) -> Self {
         Self {
-            header: Header::new(None, cwd, None),
+            header: Header::new(new.id, cwd, new.parent_session.as_deref()),
             cwd: cwd.to_owned(),
             backing: Backing::Memory,
             tree: Tree::default(),
@@ -120,7 +126,7 @@ impl Session {
         ))
     }
 
-    fn unwritten(
+    pub(super) fn unwritten(
         storage: Arc<dyn Storage>,
         path: PathBuf,
         file: Option<SessionFile>,
@@ -258,6 +264,21 @@ impl Session {
         self.append(Record::Label { target_id, label })
     }
 
+    /// An entry as somebody else made it, whose members, known or not, are stored as
+    /// they are. Its place in the session is given here.
+    pub fn append_given(&mut self, given: &str) -> Result<Arc<Entry>, SessionError> {
+        let place = Place {
+            id: &self.tree.new_id(),
+            parent_id: self.tree.leaf(),
+            timestamp: &paths::iso(Utc::now()),
+        };
+        let entry = given::entry(given, place)?;
+        if let EntryKind::Label { target_id, .. } = &entry.kind {
+            self.tree.known(target_id)?;
+        }
+        self.store(entry)
+    }
+
     fn append(&mut self, record: Record<'_>) -> Result<Arc<Entry>, SessionError> {
         let entry = self.new_entry(record);
         self.store(entry)
@@ -309,6 +330,26 @@ impl Session {
     /// Every entry with its relatives, in file order.
     pub fn tree(&self) -> Vec<TreeNode> {
         self.tree.nodes()
+    }
+
+    /// `{"tree":[…],"leafId":…}`, with every node inside its parent.
+    pub fn tree_json(&self) -> String {
+        tree_json::beside_leaf("tree", &tree_json::write(&self.tree()), self.leaf_id())
+    }
+
+    /// `{"entries":[…],"leafId":…}`: those after `since`, or all.
+    pub fn entries_json(&self, since: Option<&str>) -> Result<String, SessionError> {
+        let entries = self.entries();
+        let from = match since {
+            None => 0,
+            Some(id) => {
+                let at = entries.iter().position(|entry| entry.id == id);
+                at.ok_or_else(|| SessionError::UnknownEntry { id: id.to_owned() })? + 1
+            }
+        };
+        let raw: Vec<&str> = entries[from..].iter().map(|entry| &*entry.raw).collect();
+        let list = format!("[{}]", raw.join(","));
+        Ok(tree_json::beside_leaf("entries", &list, self.leaf_id()))
     }
 
     /// What a model is told at the leaf.

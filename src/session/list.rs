@@ -7,32 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use std::time::SystemTime;
 
 use super::error::SessionError;
 use super::header::Header;
-use super::paths;
-
-/// A session as a list shows it. Times are milliseconds since the epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionInfo {
-    pub path: PathBuf,
-    pub id: String,
-    /// Empty for sessions of an age that did not store it.
-    pub cwd: PathBuf,
-    pub name: Option<String>,
-    pub parent_session: Option<PathBuf>,
-    pub created: i64,
-    /// When the user or the model last said something.
-    pub modified: i64,
-    pub message_count: usize,
-    pub first_message: String,
-    /// What the user and the model said, for searching.
-    pub all_messages_text: String,
-}
+use super::info::{self, SessionInfo};
 
 /// What the first line of a file tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,9 +28,20 @@ const LONGEST_HEADER: u64 = 64 * 1024;
 /// The sessions of a folder, the last active first. A folder that does not exist
 /// has none; files that are no sessions are not sessions.
 pub fn list(dir: &Path) -> Result<Vec<SessionInfo>, SessionError> {
-    let files = session_files(dir)?;
+    Ok(read_all(session_files(dir)?))
+}
+
+/// The sessions of all folders under `<agent folder>/sessions`, as one list.
+/// Folders that cannot be read are left out.
+pub fn list_all(sessions: &Path) -> Result<Vec<SessionInfo>, SessionError> {
+    let dirs = session_dirs(sessions)?;
+    let files = dirs.iter().filter_map(|dir| session_files(dir).ok());
+    Ok(read_all(files.flatten().collect()))
+}
+
+fn read_all(files: Vec<PathBuf>) -> Vec<SessionInfo> {
     let next = AtomicUsize::new(0);
-    let found = Mutex::new(Vec::new());
+    let found = Mutex::new(Vec::with_capacity(files.len()));
     let workers = thread::available_parallelism()
         .map_or(1, usize::from)
         .min(files.len());
@@ -59,7 +49,7 @@ pub fn list(dir: &Path) -> Result<Vec<SessionInfo>, SessionError> {
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Some(info) = read_info(path) {
+                    if let Some(info) = info::read(path) {
                         found.lock().expect("no worker panics").push(info);
                     }
                 }
@@ -68,7 +58,7 @@ pub fn list(dir: &Path) -> Result<Vec<SessionInfo>, SessionError> {
     });
     let mut sessions = found.into_inner().expect("no worker panics");
     sessions.sort_by(|a, b| (b.modified, &b.path).cmp(&(a.modified, &a.path)));
-    Ok(sessions)
+    sessions
 }
 
 /// The folders under `<agent folder>/sessions`, one per working directory.
@@ -126,6 +116,12 @@ fn children(dir: &Path) -> Result<Vec<PathBuf>, SessionError> {
         .map_err(SessionError::io("list", dir))
 }
 
+/// What the first line of a file says; `None` for what is no session.
+pub fn header_of(path: &Path) -> Option<Header> {
+    let found = read_ref(path.to_owned()).ok().flatten();
+    found.map(|found| found.header)
+}
+
 fn read_ref(path: PathBuf) -> io::Result<Option<SessionRef>> {
     let file = File::open(&path)?;
     let modified = file.metadata()?.modified()?;
@@ -137,137 +133,4 @@ fn read_ref(path: PathBuf) -> io::Result<Option<SessionRef>> {
         header,
         modified,
     }))
-}
-
-/// `None` for what cannot be read or is no session.
-fn read_info(path: &Path) -> Option<SessionInfo> {
-    let bytes = fs::read(path).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let header = Header::parse(lines.next()?)?;
-    let mut summary = Summary::default();
-    for line in lines {
-        // What cannot be read is reported when the session is opened.
-        if let Ok(line) = serde_json::from_str::<Line<'_>>(line) {
-            summary.add(line);
-        }
-    }
-    let created = match paths::millis(&header.timestamp) {
-        0 => file_time(path),
-        created => created,
-    };
-    Some(SessionInfo {
-        path: path.to_owned(),
-        id: header.id,
-        cwd: header.cwd.unwrap_or_default(),
-        name: summary.name,
-        parent_session: header.parent_session,
-        created,
-        modified: summary.modified.unwrap_or(created),
-        message_count: summary.message_count,
-        first_message: summary
-            .first_message
-            .unwrap_or_else(|| "(no messages)".into()),
-        all_messages_text: summary.texts.join(" "),
-    })
-}
-
-fn file_time(path: &Path) -> i64 {
-    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
-    let since = modified
-        .ok()
-        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    since
-        .and_then(|since| i64::try_from(since.as_millis()).ok())
-        .unwrap_or(0)
-}
-
-#[derive(Deserialize)]
-struct Line<'a> {
-    r#type: String,
-    name: Option<String>,
-    timestamp: Option<String>,
-    /// Most of a file is tool results, which a list does not look into.
-    #[serde(borrow)]
-    message: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Message<'a> {
-    role: String,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    timestamp: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct Block {
-    r#type: String,
-    text: Option<String>,
-}
-
-#[derive(Default)]
-struct Summary {
-    name: Option<String>,
-    modified: Option<i64>,
-    message_count: usize,
-    first_message: Option<String>,
-    texts: Vec<String>,
-}
-
-impl Summary {
-    fn add(&mut self, line: Line<'_>) {
-        match &*line.r#type {
-            "session_info" => {
-                let name = line
-                    .name
-                    .as_deref()
-                    .map(str::trim)
-                    .filter(|name| !name.is_empty());
-                self.name = name.map(str::to_owned);
-            }
-            "message" => {
-                self.message_count += 1;
-                let message = line
-                    .message
-                    .map(|message| serde_json::from_str(message.get()));
-                if let Some(Ok(message)) = message {
-                    self.add_message(&message, line.timestamp.as_deref());
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn add_message(&mut self, message: &Message<'_>, entry_time: Option<&str>) {
-        let Some(content) = message.content else {
-            return;
-        };
-        if message.role != "user" && message.role != "assistant" {
-            return;
-        }
-        let time = message.timestamp.map(|time| time as i64);
-        let time = time.or_else(|| entry_time.map(paths::millis).filter(|time| *time > 0));
-        self.modified = self.modified.max(time);
-        let text = text_of(content);
-        if text.is_empty() {
-            return;
-        }
-        if message.role == "user" && self.first_message.is_none() {
-            self.first_message = Some(text.clone());
-        }
-        self.texts.push(text);
-    }
-}
-
-fn text_of(content: &RawValue) -> String {
-    if let Ok(text) = serde_json::from_str(content.get()) {
-        return text;
-    }
-    let blocks: Vec<Block> = serde_json::from_str(content.get()).unwrap_or_default();
-    let texts = blocks.into_iter().filter(|block| block.r#type == "text");
-    texts
-        .filter_map(|block| block.text)
-        .collect::<Vec<_>>()
-        .join(" ")
 }

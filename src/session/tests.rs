@@ -4,9 +4,11 @@ mod context;
 mod crash;
 mod damage;
 mod every_fault;
+mod export;
 mod faults;
 mod fork;
 mod list;
+mod loose;
 mod reference;
 mod store;
 

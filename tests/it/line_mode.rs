@@ -44,7 +44,7 @@ const ASK: &str = r#"export default function (pi) {
 }
 "#;
 
-struct Terminal {
+pub struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     master: Box<dyn MasterPty + Send>,
     keys: Arc<Mutex<Box<dyn Write + Send>>>,
@@ -57,6 +57,14 @@ struct Terminal {
 
 impl Terminal {
     fn start(home: &Home, term: &str) -> Self {
+        let mut terminal = Self::open(home, term, &["--provider", "demo", "--model", "demo"]);
+        terminal.see("/help lists the commands.");
+        terminal.see("> ");
+        terminal
+    }
+
+    /// Whatever pi prints first.
+    pub fn open(home: &Home, term: &str, arguments: &[&str]) -> Self {
         let pair = native_pty_system()
             .openpty(PtySize {
                 rows: 40,
@@ -72,7 +80,7 @@ impl Terminal {
         }
         command.env("TERM", term);
         command.cwd(home.cwd());
-        command.args(["--provider", "demo", "--model", "demo"]);
+        command.args(arguments);
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
         let keys = Arc::new(Mutex::new(pair.master.take_writer().unwrap()));
@@ -93,17 +101,14 @@ impl Terminal {
                 }
             }
         });
-        let mut terminal = Self {
+        Self {
             child,
             master: pair.master,
             keys,
             printed,
             raw: Vec::new(),
             seen: 0,
-        };
-        terminal.see("/help lists the commands.");
-        terminal.see("> ");
-        terminal
+        }
     }
 
     fn text(&self) -> String {
@@ -116,7 +121,7 @@ impl Terminal {
 
     /// Waits until this is printed, after what was seen before; returns what came
     /// in between.
-    fn see(&mut self, wanted: &str) -> String {
+    pub fn see(&mut self, wanted: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let text = self.text();
@@ -137,7 +142,7 @@ impl Terminal {
         self.keys.lock().write_all(keys.as_bytes()).unwrap();
     }
 
-    fn line(&mut self, text: &str) {
+    pub fn line(&mut self, text: &str) {
         self.keys(&format!("{text}\r"));
     }
 
@@ -150,7 +155,7 @@ impl Terminal {
 
     /// Waits for the end, which leaves the terminal as it was; returns the exit
     /// code.
-    fn end(mut self) -> u32 {
+    pub fn end(mut self) -> u32 {
         let before = self.raw.len();
         while let Ok(bytes) = self.printed.recv_timeout(PATIENCE) {
             self.raw.extend(bytes);

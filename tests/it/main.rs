@@ -19,6 +19,8 @@ mod resources;
 mod rpc_commands;
 mod rpc_protocol;
 mod search_tools;
+mod session_choice;
+mod session_tree;
 mod sessions;
 mod sessions_kill;
 mod support;

@@ -1,9 +1,11 @@
 // `ctx`: the session as handlers, tools and commands see it. Nothing in it is a
 // copy; every member asks when it is read.
 import { host, hostSync } from "ext:js_runtime/host.ts";
-import { sessionManager } from "ext:js_runtime/bridge/session.ts";
+import { openSession } from "ext:js_runtime/bridge/session.ts";
 import { createUi } from "ext:js_runtime/bridge/ui.ts";
 import { report } from "ext:js_runtime/bridge/registry.ts";
+import { adopt } from "pi:pi-coding-agent/session-manager.ts";
+import type { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 
 /** One controller per run of the agent that a handler has looked at. */
 const runs = new Map<number, AbortController>();
@@ -26,7 +28,23 @@ export function abortRun(run: number): void {
   runs.get(run)?.abort();
 }
 
-const modelRegistry = {
+/** How a context asks the program. */
+interface Calls {
+  host: typeof host;
+  hostSync: typeof hostSync;
+}
+
+const CALLS: Calls = { host, hostSync };
+
+/** The calls of a callback that outlives its generation: they name their visit. */
+function visiting(visit: number): Calls {
+  return {
+    host: (method, args) => host(method, { ...(args as object), visit }),
+    hostSync: (method, args) => hostSync(method, { ...(args as object), visit }),
+  };
+}
+
+const createModelRegistry = ({ host, hostSync }: Calls) => ({
   find: (provider: string, id: string) => hostSync("models.find", { provider, id }),
   getAll: () => hostSync("models.all"),
   getAvailable: () => hostSync("models.available"),
@@ -37,7 +55,11 @@ const modelRegistry = {
     host("models.credentials", { provider: model.provider, id: model.id }),
   getApiKeyForProvider: (provider: string) => host("models.apiKey", { provider }),
   refresh: () => hostSync("models.refresh"),
-};
+});
+
+/** The same for all contexts of a generation. */
+const modelRegistry = createModelRegistry(CALLS);
+const sessionManager = openSession();
 
 const uis = new Map<number, ReturnType<typeof createUi>>();
 
@@ -53,9 +75,11 @@ interface CompactOptions {
   onError?(error: Error): void;
 }
 
-export function createContext(extension: number, run?: number | null) {
+export function createContext(extension: number, run?: number | null, calls = CALLS) {
+  const { host, hostSync } = calls;
+  const own = calls === CALLS;
   return {
-    ui: uiOf(extension),
+    ui: own ? uiOf(extension) : createUi(extension, host),
     get hasUI() {
       return hostSync<boolean>("ctx.hasUI");
     },
@@ -65,8 +89,8 @@ export function createContext(extension: number, run?: number | null) {
     get cwd() {
       return hostSync<string>("ctx.cwd");
     },
-    sessionManager,
-    modelRegistry,
+    sessionManager: own ? sessionManager : openSession(hostSync),
+    modelRegistry: own ? modelRegistry : createModelRegistry(calls),
     get model() {
       return hostSync("ctx.model");
     },
@@ -89,31 +113,78 @@ export function createContext(extension: number, run?: number | null) {
   };
 }
 
-interface NewSessionOptions {
-  parentSession?: string;
-  setup?: unknown;
+type Cancelled = { cancelled: boolean };
+
+interface ReplaceOptions {
+  /** Called with a context of the session that took the place. */
+  withSession?(ctx: unknown): unknown;
 }
 
+interface NewSessionOptions extends ReplaceOptions {
+  parentSession?: string;
+  /** Writes to the new session before it is entered. */
+  setup?(session: SessionManager): unknown;
+}
+
+interface ForkOptions extends ReplaceOptions {
+  position?: string;
+}
+
+let visits = 0;
+
 /** What commands get in addition: they may replace the session. */
-export function createCommandContext(extension: number, run?: number | null) {
-  const replace = (method: string, args: object) =>
-    host<{ cancelled: boolean }>(`ctx.${method}`, { extension, ...args });
-  const context = createContext(extension, run);
+export function createCommandContext(extension: number, run?: number | null, calls = CALLS) {
+  const { host } = calls;
+  async function replace(
+    method: string,
+    args: object,
+    withSession: ReplaceOptions["withSession"],
+  ): Promise<Cancelled> {
+    const stay = withSession && (visits += 1);
+    const done = await host<Cancelled>(`ctx.${method}`, { extension, ...args, stay });
+    if (stay && !done.cancelled) {
+      try {
+        await withSession(createReplacedContext(extension, visiting(stay)));
+      } finally {
+        hostSync("visit.end", { visit: stay });
+      }
+    }
+    return done;
+  }
+  const context = createContext(extension, run, calls);
   return Object.defineProperties(context, Object.getOwnPropertyDescriptors({
     waitForIdle: () => host<void>("ctx.waitForIdle"),
-    newSession(options: NewSessionOptions = {}) {
-      if (options.setup) {
-        throw new Error(
-          "ctx.newSession({ setup }) is not supported yet: send messages from session_start instead",
-        );
-      }
-      return replace("newSession", { parentSession: options.parentSession });
+    async newSession(options: NewSessionOptions = {}): Promise<Cancelled> {
+      const { parentSession, setup, withSession } = options;
+      if (!setup) return replace("newSession", { parentSession }, withSession);
+      const prepared = await host<{ token: number } | undefined>("ctx.prepareSession", {
+        extension,
+        parentSession,
+      });
+      if (!prepared) return { cancelled: true };
+      await setup(adopt(prepared.token));
+      return replace("newSession", { session: prepared.token }, withSession);
     },
-    switchSession: (path: string) => replace("switchSession", { path }),
-    fork: (entryId: string, options?: { position?: string }) =>
-      replace("fork", { entryId, position: options?.position }),
+    switchSession: (path: string, options?: ReplaceOptions) =>
+      replace("switchSession", { path }, options?.withSession),
+    fork: (entryId: string, options?: ForkOptions) =>
+      replace("fork", { entryId, position: options?.position }, options?.withSession),
     navigateTree: (targetId: string, options?: object) =>
-      replace("navigateTree", { targetId, options }),
+      replace("navigateTree", { targetId, options }, undefined),
     reload: () => host<void>("ctx.reload", { extension }),
+  }));
+}
+
+/** What `withSession` gets: it has no `pi` of the new session. */
+function createReplacedContext(extension: number, calls: Calls) {
+  const { hostSync } = calls;
+  const context = createCommandContext(extension, undefined, calls);
+  return Object.defineProperties(context, Object.getOwnPropertyDescriptors({
+    async sendMessage(message: unknown, options?: unknown): Promise<void> {
+      hostSync("pi.sendMessage", { extension, message, options });
+    },
+    async sendUserMessage(content: unknown, options?: unknown): Promise<void> {
+      hostSync("pi.sendUserMessage", { extension, content, options });
+    },
   }));
 }

@@ -25,7 +25,10 @@ function milliseconds(timeout: number | undefined): number | undefined {
   return Math.min(Math.max(Math.round(timeout), 1), Number.MAX_SAFE_INTEGER);
 }
 
+type Host = typeof host;
+
 async function ask(
+  host: Host,
   extension: number,
   method: string,
   args: object,
@@ -48,7 +51,7 @@ async function ask(
  * Nobody answers. A closed client is not the extension's problem, what cannot be
  * said is.
  */
-function tell(extension: number, method: string, args: object): void {
+function tell(host: Host, extension: number, method: string, args: object): void {
   host("ui.tell", { extension, method, ...args }).catch((error) => {
     if (error instanceof TypeError) report(extension, `ctx.ui.${method}`, error);
   });
@@ -56,34 +59,35 @@ function tell(extension: number, method: string, args: object): void {
 
 const NO_THEMES = { success: false, error: "Theme switching not supported in this mode" };
 
-export function createUi(extension: number) {
+/** `by` may be that of a visit, see context.ts. */
+export function createUi(extension: number, by: Host = host) {
   return {
     select: async (title: string, options: string[], dialog?: DialogOptions) =>
-      (await ask(extension, "select", { title, options }, dialog)).value,
+      (await ask(by, extension, "select", { title, options }, dialog)).value,
     confirm: async (title: string, message: string, dialog?: DialogOptions) =>
-      (await ask(extension, "confirm", { title, message }, dialog)).confirmed ?? false,
+      (await ask(by, extension, "confirm", { title, message }, dialog)).confirmed ?? false,
     input: async (title: string, placeholder?: string, dialog?: DialogOptions) =>
-      (await ask(extension, "input", { title, placeholder }, dialog)).value,
+      (await ask(by, extension, "input", { title, placeholder }, dialog)).value,
     editor: async (title: string, prefill?: string) =>
-      (await ask(extension, "editor", { title, prefill })).value,
+      (await ask(by, extension, "editor", { title, prefill })).value,
 
     notify: (message: string, notifyType?: "info" | "warning" | "error") =>
-      tell(extension, "notify", { message, notifyType }),
+      tell(by, extension, "notify", { message, notifyType }),
     setStatus: (statusKey: string, statusText?: string) =>
-      tell(extension, "setStatus", { statusKey, statusText }),
+      tell(by, extension, "setStatus", { statusKey, statusText }),
     setWidget(key: string, content: unknown, options?: { placement?: string }): void {
       // Components need a terminal that draws; without one they are left out, as
       // the protocol says.
       if (typeof content === "function") return;
-      tell(extension, "setWidget", {
+      tell(by, extension, "setWidget", {
         widgetKey: key,
         widgetLines: content,
         widgetPlacement: options?.placement,
       });
     },
-    setTitle: (title: string) => tell(extension, "setTitle", { title }),
-    setEditorText: (text: string) => tell(extension, "set_editor_text", { text }),
-    pasteToEditor: (text: string) => tell(extension, "set_editor_text", { text }),
+    setTitle: (title: string) => tell(by, extension, "setTitle", { title }),
+    setEditorText: (text: string) => tell(by, extension, "set_editor_text", { text }),
+    pasteToEditor: (text: string) => tell(by, extension, "set_editor_text", { text }),
 
     // What follows needs a terminal that draws. The protocol fixes what it does
     // without one.

@@ -7,10 +7,13 @@ export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
 export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";
 export { convertToLlm, serializeConversation } from "pi:pi-coding-agent/messages.ts";
 export {
+  buildSessionContext,
   CURRENT_SESSION_VERSION,
   getLatestCompactionEntry,
+  migrateSessionEntries,
   parseSessionEntries,
 } from "pi:pi-coding-agent/session-file.ts";
+export { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 export {
   getMarkdownTheme,
   getSelectListTheme,

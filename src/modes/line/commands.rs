@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::session_commands;
 use super::text::{counted, error_line, extension_name, one_line};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::app::{AgentSession, SessionStats};
@@ -16,13 +17,17 @@ pub enum Command {
     Session,
     Thinking(String),
     Name(String),
+    Resume(String),
+    Fork(String),
+    Clone,
     Export(String),
+    Import(String),
     Help,
     Quit,
 }
 
 /// Name, arguments, what it does.
-pub const COMMANDS: [(&str, &str, &str); 9] = [
+pub const COMMANDS: [(&str, &str, &str); 13] = [
     ("help", "", "shows this"),
     ("model", "[pattern]", "lists the models, or chooses one"),
     (
@@ -36,8 +41,20 @@ pub const COMMANDS: [(&str, &str, &str); 9] = [
         "shows the session's file, messages, tokens and cost",
     ),
     ("name", "[text]", "shows or sets the session's name"),
-    ("export", "[page]", "makes an HTML page of the session"),
     ("new", "", "begins a new session"),
+    ("resume", "[words]", "chooses a session to go on with"),
+    (
+        "fork",
+        "[number]",
+        "begins a new session before one of your messages",
+    ),
+    ("clone", "", "goes on in a copy of this session"),
+    (
+        "export",
+        "[path]",
+        "makes an HTML page of the session, or a copy with .jsonl",
+    ),
+    ("import", "<path.jsonl>", "goes on with a session of a file"),
     ("reload", "", "loads settings, models and extensions anew"),
     ("quit", "", "ends pi"),
 ];
@@ -56,8 +73,12 @@ pub fn parse(line: &str) -> Option<Command> {
         "thinking" => Command::Thinking(args),
         "session" => Command::Session,
         "name" => Command::Name(args),
-        "export" => Command::Export(args),
         "new" => Command::New,
+        "resume" => Command::Resume(args),
+        "fork" => Command::Fork(args),
+        "clone" => Command::Clone,
+        "export" => Command::Export(args),
+        "import" => Command::Import(args),
         "reload" => Command::Reload,
         "quit" => Command::Quit,
         _ => return None,
@@ -83,7 +104,14 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
             session.set_session_name(&name)?;
             Ok(format!("Session name: {}", one_line(&name)))
         }
+        Command::Export(path) if path.ends_with(".jsonl") => {
+            session_commands::export(session, &path)
+        }
         Command::Export(page) => export(session, &page).await,
+        Command::Resume(query) => session_commands::resume(session, &query).await,
+        Command::Fork(number) => session_commands::fork(session, &number).await,
+        Command::Clone => session_commands::clone(session).await,
+        Command::Import(path) => session_commands::import(session, &path).await,
         Command::Help => Ok(help(session)),
         Command::Quit => Ok(String::new()),
     }

@@ -64,7 +64,16 @@ impl Client {
     }
 
     pub(super) fn run_command(&mut self, command: Command) {
-        if matches!(command, Command::Reload | Command::New) {
+        let replaces = matches!(
+            command,
+            Command::Reload
+                | Command::New
+                | Command::Resume(_)
+                | Command::Fork(_)
+                | Command::Clone
+                | Command::Import(_)
+        );
+        if replaces {
             self.screen.quiet_loads = command == Command::Reload;
             self.screen.ambient.clear();
         }

@@ -16,6 +16,7 @@ mod editor;
 mod jobs;
 mod plain;
 mod screen;
+mod session_commands;
 mod style;
 mod terminal;
 mod text;

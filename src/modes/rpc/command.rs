@@ -76,7 +76,13 @@ pub enum Command {
     Fork {
         entry_id: String,
     },
+    Clone,
     GetForkMessages,
+    GetEntries {
+        #[serde(default)]
+        since: Option<String>,
+    },
+    GetTree,
     GetLastAssistantText,
     SetSessionName {
         name: String,

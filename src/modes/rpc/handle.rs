@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::Response;
@@ -10,11 +11,11 @@ use super::command::{BadCommand, Command, parse};
 use crate::agent::event::UiAnswer;
 use crate::agent::queue::Delivery;
 use crate::ai::model::ThinkingLevel;
-use crate::app::{AgentSession, Behavior, PromptRequest, Source};
+use crate::app::{AgentSession, Behavior, ForkPosition, PromptRequest, Source};
 use crate::modes::output::Output;
 
 /// The data of a response; `None` where there is none.
-type Answer = Result<Option<Value>, String>;
+type Answer = Result<Option<Box<RawValue>>, String>;
 
 pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
     let (command, name, id) = match parse(line) {
@@ -159,12 +160,18 @@ async fn execute(session: &Arc<AgentSession>, command: Command) -> Answer {
             }
         }
         Command::SwitchSession { session_path } => {
-            cancelled(session.switch_session(session_path.as_ref()).await)
+            cancelled(session.switch_session(session_path.as_ref(), None).await)
         }
-        Command::Fork { entry_id } => data(&match session.fork(&entry_id).await? {
-            Some(text) => json!({ "text": text, "cancelled": false }),
-            None => json!({ "cancelled": true }),
-        }),
+        Command::Fork { entry_id } => {
+            let forked = session.fork(&entry_id, ForkPosition::Before).await?;
+            data(&match forked {
+                Some(forked) => json!({ "text": forked.text, "cancelled": false }),
+                None => json!({ "cancelled": true }),
+            })
+        }
+        Command::Clone => cancelled(session.clone_session().await),
+        Command::GetEntries { since } => json_text(session.entries_json(since.as_deref())?),
+        Command::GetTree => json_text(session.tree_json()),
         Command::GetForkMessages => {
             let messages = session.fork_messages().into_iter();
             let messages: Vec<Value> = messages
@@ -212,7 +219,14 @@ fn cancelled(done: Result<bool, String>) -> Answer {
 }
 
 fn data(value: &impl serde::Serialize) -> Answer {
-    serde_json::to_value(value)
+    to_raw_value(value)
+        .map(Some)
+        .map_err(|error| error.to_string())
+}
+
+/// What is JSON already, and may be deeper than a value can be.
+fn json_text(text: String) -> Answer {
+    RawValue::from_string(text)
         .map(Some)
         .map_err(|error| error.to_string())
 }

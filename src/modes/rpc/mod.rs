@@ -31,7 +31,7 @@ struct Response {
     command: String,
     success: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<serde_json::Value>,
+    data: Option<Box<serde_json::value::RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }

@@ -300,3 +300,30 @@ fn a_session_can_be_reopened_while_processes_are_started() {
     });
     assert_eq!(refused, 0);
 }
+
+#[test]
+fn a_long_conversation_is_a_deep_tree() {
+    let mut session = Session::in_memory(Path::new("/w"));
+    let first = session.append_message(&user("0")).unwrap().id.clone();
+    for n in 1..20_000 {
+        session.append_message(&user(&n.to_string())).unwrap();
+    }
+    session.set_leaf(Some(&first)).unwrap();
+    let other = session.append_message(&user("other")).unwrap().id.clone();
+    session.append_label(&first, Some("a \"label\"")).unwrap();
+    let text = session.tree_json();
+    let start = format!(
+        "{{\"tree\":[{{\"entry\":{},\"label\":\"a \\\"label\\\"\",\"labelTimestamp\":\"",
+        session.entries()[0].raw
+    );
+    assert!(text.starts_with(&start), "{}", &text[..400]);
+    let label = &session.entries()[20_001];
+    let end = format!(
+        "}},{{\"entry\":{},\"children\":[{{\"entry\":{},\"children\":[]}}]}}]}}],\"leafId\":\"{}\"}}",
+        session.entry(&other).unwrap().raw,
+        label.raw,
+        label.id
+    );
+    assert!(text.ends_with(&end), "{}", &text[text.len() - 600..]);
+    assert_eq!(text.matches("\"children\"").count(), 20_002);
+}

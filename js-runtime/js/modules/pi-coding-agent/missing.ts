@@ -1,4 +1,4 @@
-// Names of pi-coding-agent that we do not offer yet: its own session and agent classes, tools
+// Names of pi-coding-agent that we do not offer yet: its own agent classes, tools
 // and screens (0.67), and what extensions for newer versions import.
 import { missing } from "pi:missing.ts";
 
@@ -31,7 +31,6 @@ export const ModelRuntime = missing("ModelRuntime", MODULE);
 export const ModelSelectorComponent = missing("ModelSelectorComponent", MODULE);
 export const OAuthSelectorComponent = missing("OAuthSelectorComponent", MODULE);
 export const RpcClient = missing("RpcClient", MODULE);
-export const SessionManager = missing("SessionManager", MODULE);
 export const SessionSelectorComponent = missing("SessionSelectorComponent", MODULE);
 export const SettingsManager = missing("SettingsManager", MODULE);
 export const SettingsSelectorComponent = missing("SettingsSelectorComponent", MODULE);
@@ -45,7 +44,6 @@ export const UserMessageComponent = missing("UserMessageComponent", MODULE);
 export const UserMessageSelectorComponent = missing("UserMessageSelectorComponent", MODULE);
 export const bashTool = missing("bashTool", MODULE);
 export const bashToolDefinition = missing("bashToolDefinition", MODULE);
-export const buildSessionContext = missing("buildSessionContext", MODULE);
 export const calculateContextTokens = missing("calculateContextTokens", MODULE);
 export const codingTools = missing("codingTools", MODULE);
 export const collectEntriesForBranchSummary = missing("collectEntriesForBranchSummary", MODULE);
@@ -100,7 +98,6 @@ export const loadSkillsFromDir = missing("loadSkillsFromDir", MODULE);
 export const lsTool = missing("lsTool", MODULE);
 export const lsToolDefinition = missing("lsToolDefinition", MODULE);
 export const main = missing("main", MODULE);
-export const migrateSessionEntries = missing("migrateSessionEntries", MODULE);
 export const parseSkillBlock = missing("parseSkillBlock", MODULE);
 export const prepareBranchEntries = missing("prepareBranchEntries", MODULE);
 export const readOnlyTools = missing("readOnlyTools", MODULE);

@@ -1,0 +1,209 @@
+// `SessionManager`: sessions that an extension opens beside the one that is open, in
+// the program's own store. The file is locked only while something is written to it.
+import { host, hostSync } from "pi:host.ts";
+import { getAgentDir } from "pi:pi-coding-agent/config.ts";
+import { createView } from "pi:pi-coding-agent/session-view.ts";
+import type { Since, View } from "pi:pi-coding-agent/session-view.ts";
+
+interface Held {
+  token: number;
+}
+
+export interface SessionInfo {
+  path: string;
+  id: string;
+  cwd: string;
+  name?: string;
+  parentSessionPath?: string;
+  created: Date;
+  modified: Date;
+  messageCount: number;
+  firstMessage: string;
+  allMessagesText: string;
+}
+
+type Progress = (loaded: number, total: number) => void;
+
+/** Made when the first session is held: the snapshot cannot contain it. */
+let registry: FinalizationRegistry<number> | undefined;
+
+function close(token: number): void {
+  hostSync("sessions.close", { token });
+}
+
+function make(method: string, args: object): SessionManager {
+  const { token } = hostSync<Held>(`sessions.${method}`, { ...args, agentDir: getAgentDir() });
+  return adopt(token);
+}
+
+async function listed(method: string, args: object, onProgress?: Progress): Promise<SessionInfo[]> {
+  type Row = Omit<SessionInfo, "created" | "modified"> & { created: number; modified: number };
+  const given = { ...args, agentDir: getAgentDir() };
+  const rows = (await host(`sessions.${method}`, given)) as Row[];
+  onProgress?.(rows.length, rows.length);
+  return rows.map((row) => ({
+    ...row,
+    created: new Date(row.created),
+    modified: new Date(row.modified),
+  }));
+}
+
+const OURS = Symbol();
+
+export class SessionManager {
+  #token: number;
+
+  constructor(key: unknown, token: number) {
+    if (key !== OURS) {
+      throw new TypeError(
+        "new SessionManager() is not supported: use SessionManager.create(), open(), " +
+          "continueRecent(), inMemory() or forkFrom()",
+      );
+    }
+    this.#token = token;
+    Object.assign(this, this.#read());
+    registry ??= new FinalizationRegistry(close);
+    registry.register(this, token, this);
+  }
+
+  static create(cwd: string, sessionDir?: string): SessionManager {
+    return make("create", { cwd, dir: sessionDir });
+  }
+
+  static open(path: string, sessionDir?: string, cwdOverride?: string): SessionManager {
+    return make("open", { path, dir: sessionDir, cwd: cwdOverride });
+  }
+
+  static continueRecent(cwd: string, sessionDir?: string): SessionManager {
+    return make("recent", { cwd, dir: sessionDir });
+  }
+
+  static inMemory(cwd?: string): SessionManager {
+    return make("memory", { cwd });
+  }
+
+  static forkFrom(sourcePath: string, targetCwd: string, sessionDir?: string): SessionManager {
+    return make("fork", { path: sourcePath, cwd: targetCwd, dir: sessionDir });
+  }
+
+  /** The sessions of a working directory, the last active first. */
+  static list(cwd: string, sessionDir?: string, onProgress?: Progress): Promise<SessionInfo[]> {
+    return listed("list", { cwd, dir: sessionDir }, onProgress);
+  }
+
+  /** The sessions of all working directories. */
+  static listAll(onProgress?: Progress): Promise<SessionInfo[]> {
+    return listed("listAll", {}, onProgress);
+  }
+
+  #read(): View {
+    const token = this.#token;
+    return createView(
+      (id, since) => hostSync<Since>("sessions.since", { token, id, since }),
+      () => hostSync("sessions.context", { token }),
+    );
+  }
+
+  #ask<T>(method: string, args: object = {}): T {
+    return hostSync<T>(`sessions.${method}`, { token: this.#token, ...args });
+  }
+
+  /** Another session is here from now on: nothing that was read of the last one counts. */
+  #replaced(): void {
+    Object.assign(this, this.#read());
+  }
+
+  #append(entry: object): string {
+    return this.#ask("append", { entry });
+  }
+
+  appendMessage(message: object): string {
+    return this.#append({ type: "message", message });
+  }
+
+  appendThinkingLevelChange(thinkingLevel: string): string {
+    return this.#append({ type: "thinking_level_change", thinkingLevel });
+  }
+
+  appendModelChange(provider: string, modelId: string): string {
+    return this.#append({ type: "model_change", provider, modelId });
+  }
+
+  appendCompaction(
+    summary: string,
+    firstKeptEntryId: string,
+    tokensBefore: number,
+    details?: unknown,
+    fromHook?: boolean,
+  ): string {
+    const entry = { summary, firstKeptEntryId, tokensBefore, details, fromHook };
+    return this.#append({ type: "compaction", ...entry });
+  }
+
+  appendCustomEntry(customType: string, data?: unknown): string {
+    return this.#append({ type: "custom", customType, data });
+  }
+
+  appendCustomMessageEntry(
+    customType: string,
+    content: unknown,
+    display: boolean,
+    details?: unknown,
+  ): string {
+    return this.#append({ type: "custom_message", customType, content, display, details });
+  }
+
+  appendSessionInfo(name: string): string {
+    return this.#append({ type: "session_info", name: name.trim() });
+  }
+
+  appendLabelChange(targetId: string, label?: string): string {
+    return this.#append({ type: "label", targetId, label });
+  }
+
+  /** What is appended next hangs on this entry. */
+  branch(branchFromId: string): void {
+    this.#ask("leaf", { id: branchFromId });
+  }
+
+  resetLeaf(): void {
+    this.#ask("leaf", { id: null });
+  }
+
+  branchWithSummary(
+    branchFromId: string | null,
+    summary: string,
+    details?: unknown,
+    fromHook?: boolean,
+  ): string {
+    const fromId = branchFromId ?? "root";
+    const entry = { type: "branch_summary", fromId, summary, details, fromHook };
+    return this.#ask("summarize", { id: branchFromId, entry });
+  }
+
+  /** A session of its own with the entries up to `leafId`, which is here from now on. */
+  createBranchedSession(leafId: string): string | undefined {
+    this.#ask("branchOff", { id: leafId });
+    this.#replaced();
+    return this.getSessionFile();
+  }
+
+  newSession(options?: { id?: string; parentSession?: string }): string | undefined {
+    this.#ask("begin", { id: options?.id, parentSession: options?.parentSession });
+    this.#replaced();
+    return this.getSessionFile();
+  }
+
+  setSessionFile(sessionFile: string): void {
+    this.#ask("reopen", { path: sessionFile });
+    this.#replaced();
+  }
+}
+
+// deno-lint-ignore no-empty-interface
+export interface SessionManager extends View {}
+
+/** The session that the program holds under this number. */
+export function adopt(token: number): SessionManager {
+  return new SessionManager(OURS, token);
+}

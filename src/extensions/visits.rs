@@ -1,0 +1,68 @@
+//! Callbacks of a replaced generation that work on the session that took the place
+//! of theirs (`withSession`): while one lasts, its calls are let through, and its
+//! isolate is not ended.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+use tokio::sync::watch;
+
+/// The number that JavaScript gave a visit.
+pub type VisitId = u64;
+
+#[derive(Default)]
+pub struct Visits {
+    open: watch::Sender<HashSet<VisitId>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Args {
+    #[serde(default)]
+    visit: Option<VisitId>,
+}
+
+impl Visits {
+    pub fn begin(&self, id: VisitId) {
+        self.open.send_modify(|open| {
+            open.insert(id);
+        });
+    }
+
+    pub fn finish(&self, id: VisitId) {
+        self.open.send_modify(|open| {
+            open.remove(&id);
+        });
+    }
+
+    /// Whether a call with these arguments is one of a visit that lasts.
+    pub fn allow(&self, args: &str) -> bool {
+        let args: Option<Args> = serde_json::from_str(args).unwrap_or_default();
+        let visit = args.unwrap_or_default().visit;
+        visit.is_some_and(|visit| self.open.borrow().contains(&visit))
+    }
+
+    /// Returns when there are none any more.
+    pub async fn end(&self) {
+        let mut open = self.open.subscribe();
+        // The sender is ours.
+        let _ = open.wait_for(HashSet::is_empty).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_visit_is_let_through_until_it_ends() {
+        let visits = Visits::default();
+        visits.begin(7);
+        assert!(visits.allow(r#"{"visit":7}"#));
+        for args in [r#"{"visit":8}"#, "{}", "null", "7", ""] {
+            assert!(!visits.allow(args), "{args}");
+        }
+        visits.finish(7);
+        visits.end().await;
+        assert!(!visits.allow(r#"{"visit":7}"#));
+    }
+}

@@ -1,0 +1,195 @@
+//! The commands that put another session in the place of the one that is open, and
+//! their questions.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chrono::Utc;
+
+use super::commands::{Answer, header};
+use super::text::one_line;
+use crate::agent::event::{UiAnswer, UiMethod};
+use crate::app::{AgentSession, ForkPosition, missing_cwd};
+use crate::modes::session_list::{Choice, SessionList};
+
+const VETO: &str = "An extension wants to stay in this session.";
+const NOTHING: &str = "Nothing was chosen.";
+
+pub async fn resume(session: &Arc<AgentSession>, query: &str) -> Answer {
+    let list = async |all, query: &str| -> Result<SessionList, String> {
+        Ok(SessionList::new(
+            session.list_sessions(all).await?,
+            all,
+            query,
+        ))
+    };
+    let mut shown = list(false, query).await?;
+    loop {
+        let width = crossterm::terminal::size().ok();
+        let width = width.map(|(columns, _)| usize::from(columns).saturating_sub(1));
+        let text = shown.text(Utc::now().timestamp_millis(), width);
+        let Some(said) = ask(session, text).await else {
+            return Ok(NOTHING.into());
+        };
+        match shown.hear(&said) {
+            Choice::Session(path) => return switch(session, &path).await,
+            Choice::Nothing => return Ok(NOTHING.into()),
+            Choice::Show => {}
+            Choice::Scope { all } => shown = list(all, shown.query()).await?,
+        }
+    }
+}
+
+async fn switch(session: &Arc<AgentSession>, path: &Path) -> Answer {
+    let Some(cwd) = work_folder(session, path).await else {
+        return Ok(NOTHING.into());
+    };
+    Ok(match session.switch_session(path, cwd.as_deref()).await? {
+        true => header(session),
+        false => VETO.into(),
+    })
+}
+
+/// Where to go on with a session, if not where it was held; `None` if the user does
+/// not want to.
+async fn work_folder(session: &Arc<AgentSession>, path: &Path) -> Option<Option<PathBuf>> {
+    let Some(gone) = missing_cwd(path) else {
+        return Some(None);
+    };
+    let here = std::env::current_dir().ok()?;
+    let title = format!("The folder of this session is gone: {}", gone.display());
+    let message = format!("Continue in {}?", here.display());
+    let yes = confirm(session, title, message).await;
+    yes.then_some(Some(here))
+}
+
+/// `wanted` is the number of a message, or nothing.
+pub async fn fork(session: &Arc<AgentSession>, wanted: &str) -> Answer {
+    let messages = session.fork_messages();
+    if messages.is_empty() {
+        return Ok("No messages to fork from".into());
+    }
+    let mut said = Some(wanted.trim().to_string()).filter(|text| !text.is_empty());
+    loop {
+        if let Some(text) = said {
+            if text.is_empty() {
+                return Ok(NOTHING.into());
+            }
+            let number = text.parse::<usize>().ok();
+            let chosen = number.and_then(|number| messages.get(number.checked_sub(1)?));
+            if let Some((id, _)) = chosen {
+                return fork_before(session, id).await;
+            }
+        }
+        let lines = messages.iter().enumerate();
+        let lines =
+            lines.map(|(index, (_, text))| format!("{:>3}. {}\n", index + 1, one_line(text)));
+        let text = format!(
+            "Fork before which message?\n{}Type a number, or nothing.",
+            lines.collect::<String>()
+        );
+        match ask(session, text).await {
+            Some(text) => said = Some(text.trim().to_string()),
+            None => return Ok(NOTHING.into()),
+        }
+    }
+}
+
+async fn fork_before(session: &Arc<AgentSession>, entry: &str) -> Answer {
+    let Some(forked) = session.fork(entry, ForkPosition::Before).await? else {
+        return Ok(VETO.into());
+    };
+    // The message is to be said in another way.
+    session.suggest(forked.text.unwrap_or_default()).await;
+    Ok(format!("Forked to a new session.\n{}", header(session)))
+}
+
+pub async fn clone(session: &Arc<AgentSession>) -> Answer {
+    Ok(match session.clone_session().await? {
+        true => format!("Cloned to a new session.\n{}", header(session)),
+        false => VETO.into(),
+    })
+}
+
+pub fn export(session: &Arc<AgentSession>, args: &str) -> Answer {
+    let path = path_argument(args).ok_or("Usage: /export <path.jsonl>")?;
+    if !path.ends_with(".jsonl") {
+        return Err("only JSONL can be exported here yet: /export <path.jsonl>".into());
+    }
+    let path = session.export_jsonl(Some(&path))?;
+    Ok(format!("Session exported to: {}", path.display()))
+}
+
+pub async fn import(session: &Arc<AgentSession>, args: &str) -> Answer {
+    let path = path_argument(args).ok_or("Usage: /import <path.jsonl>")?;
+    let title = "Import session".to_string();
+    if !confirm(
+        session,
+        title,
+        format!("Replace current session with {path}?"),
+    )
+    .await
+    {
+        return Ok("Import cancelled".into());
+    }
+    let file = std::env::current_dir().unwrap_or_default().join(&path);
+    let Some(cwd) = work_folder(session, &file).await else {
+        return Ok("Import cancelled".into());
+    };
+    Ok(match session.import_jsonl(&path, cwd.as_deref()).await? {
+        true => format!("Session imported from: {path}\n{}", header(session)),
+        false => VETO.into(),
+    })
+}
+
+/// The first word, or what stands in quotes.
+fn path_argument(args: &str) -> Option<String> {
+    let args = args.trim();
+    let path = match args.chars().next()? {
+        quote @ ('"' | '\'') => args[1..].split_once(quote)?.0,
+        _ => args.split_whitespace().next()?,
+    };
+    (!path.is_empty()).then(|| path.to_string())
+}
+
+async fn ask(session: &Arc<AgentSession>, title: String) -> Option<String> {
+    let method = UiMethod::Input {
+        title,
+        placeholder: None,
+        timeout: None,
+    };
+    match session.ask_user(method).await {
+        UiAnswer::Value(text) => Some(text),
+        UiAnswer::Confirmed(_) | UiAnswer::Cancelled => None,
+    }
+}
+
+async fn confirm(session: &Arc<AgentSession>, title: String, message: String) -> bool {
+    let method = UiMethod::Confirm {
+        title,
+        message,
+        timeout: None,
+    };
+    session.ask_user(method).await == UiAnswer::Confirmed(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_a_word_or_stands_in_quotes() {
+        let cases = [
+            ("a.jsonl", Some("a.jsonl")),
+            ("  a.jsonl more", Some("a.jsonl")),
+            ("\"a b.jsonl\" more", Some("a b.jsonl")),
+            ("'a b.jsonl'", Some("a b.jsonl")),
+            ("\"a b.jsonl", None),
+            ("\"\"", None),
+            ("", None),
+        ];
+        for (args, path) in cases {
+            assert_eq!(path_argument(args).as_deref(), path, "{args}");
+        }
+    }
+}

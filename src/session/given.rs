@@ -1,0 +1,111 @@
+//! Entries that extensions made: checked before they are stored, because a file
+//! that cannot be read again is worse than an error.
+
+use super::entry::{Entry, EntryKind};
+use super::error::SessionError;
+use super::patch::{Object, raw, string};
+use super::record::Place;
+
+/// The entry at its place; the order of the members is that of the original.
+pub(super) fn entry(given: &str, place: Place<'_>) -> Result<Entry, SessionError> {
+    let bad = |reason: String| SessionError::BadEntry {
+        what: "the entry".into(),
+        reason,
+    };
+    let object: Object = serde_json::from_str(given).map_err(|error| bad(error.to_string()))?;
+    let type_name = string(&object, "type").ok_or_else(|| bad("it has no type".into()))?;
+    let mut own = Object::new();
+    own.insert("id".into(), raw(place.id));
+    own.insert("parentId".into(), raw(&place.parent_id));
+    own.insert("timestamp".into(), raw(place.timestamp));
+    let mut line = Object::new();
+    line.insert("type".into(), raw(&type_name));
+    let is_custom = matches!(type_name.as_str(), "custom" | "custom_message");
+    let rest = object.into_iter().filter(|(name, _)| name != "type");
+    // Inserted again, they would stay where they are: ours win.
+    let rest = rest.filter(|(name, _)| !own.contains_key(name)).collect();
+    let (first, last): (Object, Object) = match is_custom {
+        true => (rest, own),
+        false => (own, rest),
+    };
+    line.extend(first);
+    line.extend(last);
+    let text = raw(&line);
+    if text.get().contains('\n') {
+        return Err(bad("it has to be JSON without line ends".into()));
+    }
+    let entry = Entry::parse(text.get()).map_err(|error| bad(error.to_string()))?;
+    check(&entry)?;
+    Ok(entry)
+}
+
+fn check(entry: &Entry) -> Result<(), SessionError> {
+    let bad = |reason: &str| SessionError::BadEntry {
+        what: format!("an entry of the type \"{}\"", entry.type_name()),
+        reason: reason.into(),
+    };
+    match &entry.kind {
+        EntryKind::Other { .. } => {
+            return Err(bad("the type is unknown, or lacks a member that it needs"));
+        }
+        EntryKind::Message { role } if role == "compactionSummary" || role == "branchSummary" => {
+            return Err(bad(
+                "a summary is an entry of its own: use appendCompaction or branchWithSummary",
+            ));
+        }
+        _ => {}
+    }
+    match entry.message() {
+        Ok(_) => Ok(()),
+        Err(SessionError::BadMessage { source, .. }) => Err(bad(&source.to_string())),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Place<'_> = Place {
+        id: "b",
+        parent_id: Some("a"),
+        timestamp: "T",
+    };
+
+    #[test]
+    fn members_stand_where_the_original_puts_them() {
+        let cases = [
+            (
+                r#"{"type":"message","message":{"role":"user","content":"x","timestamp":1,"more":{ "y":1.0 }}}"#,
+                r#"{"type":"message","id":"b","parentId":"a","timestamp":"T","message":{"role":"user","content":"x","timestamp":1,"more":{ "y":1.0 }}}"#,
+            ),
+            (
+                r#"{"customType":"c","type":"custom","data":[1],"id":"mine"}"#,
+                r#"{"type":"custom","customType":"c","data":[1],"id":"b","parentId":"a","timestamp":"T"}"#,
+            ),
+            (
+                r#"{"type":"compaction","summary":"s","firstKeptEntryId":"a","tokensBefore":1,"new":true}"#,
+                r#"{"type":"compaction","id":"b","parentId":"a","timestamp":"T","summary":"s","firstKeptEntryId":"a","tokensBefore":1,"new":true}"#,
+            ),
+        ];
+        for (given, stored) in cases {
+            assert_eq!(&*entry(given, PLACE).unwrap().raw, stored);
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_refused() {
+        for given in [
+            "7",
+            "{}",
+            r#"{"type":"mood"}"#,
+            r#"{"type":"message","message":{"role":"user"}}"#,
+            r#"{"type":"message","message":{"role":"branchSummary","summary":"s","fromId":"a","timestamp":1}}"#,
+            r#"{"type":"custom"}"#,
+            "{\"type\":\"custom\",\"customType\":\"c\",\"data\":{\n}}",
+        ] {
+            let error = entry(given, PLACE).unwrap_err();
+            assert!(matches!(error, SessionError::BadEntry { .. }), "{error}");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! What a list shows of a session, read in one pass over its file. Lists are made
+//! of thousands of files, so most lines (tool results, what extensions keep) are
+//! told by how they begin and never parsed.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::header::Header;
+use super::paths;
+
+/// A session as a list shows it. Times are milliseconds since the epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionInfo {
+    pub path: PathBuf,
+    pub id: String,
+    /// Empty for sessions of an age that did not store it.
+    pub cwd: PathBuf,
+    pub name: Option<String>,
+    pub parent_session: Option<PathBuf>,
+    pub created: i64,
+    /// When the user or the model last said something.
+    pub modified: i64,
+    pub message_count: usize,
+    pub first_message: String,
+    /// What the user and the model said, for searching.
+    pub all_messages_text: String,
+}
+
+/// `None` for what cannot be read or is no session.
+pub(super) fn read(path: &Path) -> Option<SessionInfo> {
+    let bytes = fs::read(path).ok()?;
+    let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let header = loop {
+        let line = lines.next()?;
+        if !line.is_empty() {
+            break Header::parse(&String::from_utf8_lossy(line))?;
+        }
+    };
+    let mut summary = Summary::default();
+    for line in lines {
+        summary.add(line);
+    }
+    let created = match paths::millis(&header.timestamp) {
+        0 => file_time(path),
+        created => created,
+    };
+    Some(SessionInfo {
+        path: path.to_owned(),
+        id: header.id,
+        cwd: header.cwd.unwrap_or_default(),
+        name: summary.name,
+        parent_session: header.parent_session,
+        created,
+        modified: summary.modified.unwrap_or(created),
+        message_count: summary.message_count,
+        first_message: summary
+            .first_message
+            .unwrap_or_else(|| "(no messages)".into()),
+        all_messages_text: summary.texts,
+    })
+}
+
+fn file_time(path: &Path) -> i64 {
+    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+    let since = modified
+        .ok()
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since
+        .and_then(|since| i64::try_from(since.as_millis()).ok())
+        .unwrap_or(0)
+}
+
+#[derive(Default)]
+struct Summary {
+    name: Option<String>,
+    modified: Option<i64>,
+    message_count: usize,
+    first_message: Option<String>,
+    texts: String,
+}
+
+/// What the beginning of a line tells.
+#[derive(Debug, PartialEq, Eq)]
+enum Beginning {
+    /// Nothing that a list shows.
+    Other,
+    /// A message of neither the user nor the model.
+    Aside,
+    /// It has to be parsed.
+    Unknown,
+}
+
+impl Beginning {
+    fn of(line: &[u8]) -> Self {
+        let Some(rest) = line.strip_prefix(br#"{"type":""#) else {
+            return Self::Unknown;
+        };
+        // Whole lines only: what was cut off in the middle is no entry.
+        let (Some(end), true) = (position(rest, b'"'), line.ends_with(b"}")) else {
+            return Self::Unknown;
+        };
+        match &rest[..end] {
+            b"session_info" => Self::Unknown,
+            b"message" => match role(&rest[end..]) {
+                Some(b"user" | b"assistant") | None => Self::Unknown,
+                Some(_) => Self::Aside,
+            },
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The role, if it is the first member of the message, and nothing but plain
+/// members come before the message.
+fn role(line: &[u8]) -> Option<&[u8]> {
+    const MESSAGE: &[u8] = br#""message":{"role":""#;
+    let brace = position(line, b'{')?;
+    let start = (brace + 1).checked_sub(br#""message":{"#.len())?;
+    let rest = line[start..].strip_prefix(MESSAGE)?;
+    position(rest, b'"').map(|end| &rest[..end])
+}
+
+fn position(bytes: &[u8], wanted: u8) -> Option<usize> {
+    bytes.iter().position(|byte| *byte == wanted)
+}
+
+impl Summary {
+    fn add(&mut self, line: &[u8]) {
+        match Beginning::of(line) {
+            Beginning::Other => {}
+            Beginning::Aside => self.message_count += 1,
+            Beginning::Unknown => {
+                // What cannot be read is reported when the session is opened.
+                let text = String::from_utf8_lossy(line);
+                if let Ok(line) = serde_json::from_str::<Line<'_>>(&text) {
+                    self.add_line(line);
+                } else if let Ok(line) = serde_json::from_str::<Bare>(&text)
+                    && line.r#type == "message"
+                {
+                    self.message_count += 1;
+                }
+            }
+        }
+    }
+
+    fn add_line(&mut self, line: Line<'_>) {
+        match &*line.r#type {
+            "session_info" => {
+                let name = line
+                    .name
+                    .as_deref()
+                    .map(str::trim)
+                    .filter(|name| !name.is_empty());
+                self.name = name.map(str::to_owned);
+            }
+            "message" => {
+                self.message_count += 1;
+                if let Some(message) = line.message {
+                    self.add_message(message, line.timestamp.as_deref());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_message(&mut self, message: Message<'_>, entry_time: Option<&str>) {
+        let Some(Text(text)) = message.content else {
+            return;
+        };
+        if message.role != "user" && message.role != "assistant" {
+            return;
+        }
+        let time = message.timestamp.map(|time| time as i64);
+        let time = time.or_else(|| entry_time.map(paths::millis).filter(|time| *time > 0));
+        self.modified = self.modified.max(time);
+        if text.is_empty() {
+            return;
+        }
+        if !self.texts.is_empty() {
+            self.texts.push(' ');
+        }
+        self.texts.push_str(&text);
+        if message.role == "user" && self.first_message.is_none() {
+            self.first_message = Some(text);
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    timestamp: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+}
+
+/// A line whose other members are not what they should be.
+#[derive(Deserialize)]
+struct Bare {
+    r#type: String,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    role: Cow<'a, str>,
+    content: Option<Text>,
+    timestamp: Option<f64>,
+}
+
+/// A text, or the texts among blocks with spaces between them.
+struct Text(String);
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Content;
+
+        impl<'de> Visitor<'de> for Content {
+            type Value = Text;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a text or blocks")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Text, E> {
+                Ok(Text(text.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut blocks: A) -> Result<Text, A::Error> {
+                let mut texts = Vec::new();
+                while let Some(block) = blocks.next_element::<Block<'de>>()? {
+                    if block.r#type == "text" {
+                        texts.extend(block.text);
+                    }
+                }
+                Ok(Text(texts.join(" ")))
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Text, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Text(String::new()))
+            }
+        }
+
+        deserializer.deserialize_any(Content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_lines_are_told_by_their_beginning() {
+        let lines = [
+            (
+                r#"{"type":"custom","customType":"c","data":{}}"#,
+                Beginning::Other,
+            ),
+            (r#"{"type":"mood","id":"a"}"#, Beginning::Other),
+            (
+                r#"{"type":"message","id":"a","parentId":null,"timestamp":"T","message":{"role":"toolResult","x":1}}"#,
+                Beginning::Aside,
+            ),
+            (
+                r#"{"type":"message","id":"a","parentId":null,"timestamp":"T","message":{"role":"user","content":"x"}}"#,
+                Beginning::Unknown,
+            ),
+            // Another object before the message, another order, another spacing.
+            (
+                r#"{"type":"message","x":{"role":"toolResult"},"message":{"role":"user"}}"#,
+                Beginning::Unknown,
+            ),
+            (
+                r#"{"type":"message","message":{"content":"","role":"toolResult"}}"#,
+                Beginning::Unknown,
+            ),
+            (r#"{ "type": "message" }"#, Beginning::Unknown),
+            (
+                r#"{"type":"message","id":"a","message":{"role":"toolRes"#,
+                Beginning::Unknown,
+            ),
+            (r#"{"type":"session_info","name":"n"}"#, Beginning::Unknown),
+            ("", Beginning::Unknown),
+        ];
+        for (line, expected) in lines {
+            assert_eq!(Beginning::of(line.as_bytes()), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_odd_is_counted_all_the_same() {
+        let mut summary = Summary::default();
+        for line in [
+            r#"{"type":"message","message":{"role":"user","content":7}}"#,
+            r#"{"type":"message","message":{"role":"user","content":{"a":1},"timestamp":3}}"#,
+            r#"{"type":"message","message":{"role":"user","content":[{"type":"text","text":7}]}}"#,
+            r#"{"type":"message"}"#,
+            r#"{"type":"message","message":{"role":"toolResu"#,
+        ] {
+            summary.add(line.as_bytes());
+        }
+        assert_eq!((summary.message_count, &*summary.texts), (4, ""));
+    }
+}

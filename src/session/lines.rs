@@ -1,0 +1,58 @@
+//! Entries that somebody has without their file: brought to this version, and what
+//! a model would be told of them.
+
+use super::context::{self, SessionContext};
+use super::entry::Entry;
+use super::error::SessionError;
+use super::header::{CURRENT_VERSION, Header};
+use super::migrate::migrate;
+use super::tree::Tree;
+
+/// What a model is told at `leaf`, of which `None` is the last entry and
+/// `Some(None)` the place before the first. Lines that are no entries (a header,
+/// say) are left out.
+pub fn context_of(
+    lines: &[&str],
+    leaf: Option<Option<&str>>,
+) -> Result<SessionContext, SessionError> {
+    let mut tree = Tree::default();
+    for entry in lines.iter().filter_map(|line| Entry::parse(line).ok()) {
+        if entry.type_name() != "session" {
+            tree.insert(entry);
+        }
+    }
+    match leaf {
+        Some(None) => tree.set_leaf(None)?,
+        // An id that is not there means the end, too.
+        Some(Some(id)) if tree.get(id).is_some() => tree.set_leaf(Some(id))?,
+        _ => {}
+    }
+    Ok(context::build(&tree.path_to(tree.leaf())))
+}
+
+/// `None` if they are of this version already.
+pub fn migrate_lines(lines: &[&str]) -> Option<Vec<String>> {
+    let header = lines.iter().find_map(|line| Header::parse(line));
+    let version = header.map_or(1, |header| header.version);
+    (version < CURRENT_VERSION).then(|| migrate(lines, version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_context_is_that_of_the_leaf() {
+        let lines = [
+            r#"{"type":"session","version":3,"id":"s"}"#,
+            r#"{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"a","timestamp":1}}"#,
+            r#"{"type":"message","id":"b","parentId":"a","message":{"role":"user","content":"b","timestamp":1}}"#,
+        ];
+        let count = |leaf| context_of(&lines, leaf).unwrap().messages.len();
+        assert_eq!(count(None), 2);
+        assert_eq!(count(Some(Some("a"))), 1);
+        assert_eq!(count(Some(Some("gone"))), 2);
+        assert_eq!(count(Some(None)), 0);
+        assert_eq!(migrate_lines(&lines), None);
+    }
+}

@@ -1,0 +1,220 @@
+//! A session that is locked only while something is written to it: what extensions
+//! hold, who open files to look into them, keep them for as long as they like and
+//! cannot be relied on to let go.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::backing::Backing;
+use super::error::{SessionError, Warning};
+use super::handle::{NewSession, Session, absolute};
+use super::load::{Tail, load};
+use super::storage::{Disk, Storage};
+use super::store::SessionFile;
+
+pub struct LooseSession {
+    /// While nothing is written, its backing is memory if there is a file.
+    session: Session,
+    /// The file, and how long it was when we last saw it.
+    file: Option<(PathBuf, usize)>,
+    /// Where sessions that come from this one go; `None` in memory.
+    dir: Option<PathBuf>,
+}
+
+impl LooseSession {
+    pub fn create(dir: &Path, cwd: &Path, new: NewSession) -> Result<Self, SessionError> {
+        check_id(new.id.as_deref())?;
+        Ok(Self {
+            session: Session::create(dir, cwd, new),
+            file: None,
+            dir: Some(dir.to_owned()),
+        })
+    }
+
+    pub fn in_memory(cwd: &Path, new: NewSession) -> Result<Self, SessionError> {
+        check_id(new.id.as_deref())?;
+        Ok(Self {
+            session: Session::in_memory_with(cwd, new),
+            file: None,
+            dir: None,
+        })
+    }
+
+    /// Looks into a file, which may be in use. One that does not exist or is empty
+    /// becomes a new session, at that path. `dir` is the file's folder if it is not
+    /// given, `cwd` what the file says.
+    pub fn open(
+        path: &Path,
+        dir: Option<&Path>,
+        cwd: Option<&Path>,
+        here: &Path,
+    ) -> Result<(Self, Vec<Warning>), SessionError> {
+        let path = absolute(path);
+        let dir = dir.or(path.parent()).map(absolute);
+        let mut warnings = Vec::new();
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(SessionError::io("read", &path)(error)),
+        };
+        let loaded = load(&path, &bytes, &mut warnings)?;
+        let (mut session, file) = match loaded.session {
+            // The ids that a migration gives have to be those of the file.
+            Some(_) if loaded.migrated.is_some() => {
+                let (session, opened) = Session::open(&path, here)?;
+                warnings = opened;
+                (session, None)
+            }
+            Some((header, tree)) => {
+                let seen = match loaded.tail {
+                    Tail::Nothing => bytes.len(),
+                    // To be looked at, and repaired, before anything is written.
+                    Tail::Record | Tail::Torn(_) => usize::MAX,
+                };
+                let cwd = header.cwd.clone().unwrap_or_else(|| here.to_owned());
+                let backing = Backing::Memory;
+                let session = Session {
+                    header,
+                    cwd,
+                    backing,
+                    tree,
+                };
+                (session, Some((path, seen)))
+            }
+            None => {
+                let storage: Arc<dyn Storage> = Arc::new(Disk);
+                (Session::unwritten(storage, path, None, here), None)
+            }
+        };
+        if let Some(cwd) = cwd {
+            session.override_cwd(cwd);
+        }
+        let mut loose = Self { session, file, dir };
+        loose.let_go();
+        Ok((loose, warnings))
+    }
+
+    /// All entries of `source` in a new session.
+    pub fn fork_file(source: &Path, dir: &Path, cwd: &Path) -> Result<Self, SessionError> {
+        let (session, _) = Session::fork_file(source, dir, cwd)?;
+        let mut loose = Self {
+            session,
+            file: None,
+            dir: Some(dir.to_owned()),
+        };
+        loose.let_go();
+        Ok(loose)
+    }
+
+    /// To be read, and moved about in. What is appended here is not stored: see
+    /// [`Self::write`].
+    pub fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    pub fn path(&self) -> Option<&Path> {
+        match &self.file {
+            Some((path, _)) => Some(path),
+            None => self.session.path(),
+        }
+    }
+
+    pub fn dir(&self) -> Option<&Path> {
+        self.dir.as_deref()
+    }
+
+    /// Does `work` while the file is ours. An error is that of `work`, or that
+    /// somebody else has the file.
+    pub fn write<T>(
+        &mut self,
+        work: impl FnOnce(&mut Session) -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
+        self.take()?;
+        let done = work(&mut self.session);
+        self.let_go();
+        done
+    }
+
+    /// From here on the file is ours alone.
+    pub fn into_session(mut self) -> Result<Session, SessionError> {
+        self.take()?;
+        Ok(self.session)
+    }
+
+    /// What is there now becomes a path of its own: a new session with the entries
+    /// up to `leaf`.
+    pub fn branch_off(&mut self, leaf: &str) -> Result<(), SessionError> {
+        let (parent, dir) = match &self.dir {
+            Some(dir) => (Some(self.path().map(Path::to_owned)), dir.clone()),
+            None => (None, PathBuf::new()),
+        };
+        self.session = match parent {
+            Some(parent) => {
+                let storage: Arc<dyn Storage> = Arc::new(Disk);
+                self.session
+                    .fork_on(Some(storage), parent, Some(leaf), &dir)?
+            }
+            None => self.session.fork_on(None, None, Some(leaf), &dir)?,
+        };
+        self.file = None;
+        self.let_go();
+        Ok(())
+    }
+
+    /// Begins a new session in the place of this one.
+    pub fn begin(&mut self, new: NewSession) -> Result<(), SessionError> {
+        let cwd = self.session.cwd().to_owned();
+        *self = match &self.dir {
+            Some(dir) => Self::create(dir, &cwd, new)?,
+            None => Self::in_memory(&cwd, new)?,
+        };
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<(), SessionError> {
+        let Some((path, seen)) = &self.file else {
+            return Ok(());
+        };
+        let vanished = || SessionError::Vanished { path: path.clone() };
+        let storage: Arc<dyn Storage> = Arc::new(Disk);
+        let mut file = SessionFile::open(&storage, path, &mut Vec::new())?.ok_or_else(vanished)?;
+        if file.read()?.len() == *seen {
+            self.session.backing = Backing::File(file);
+            return Ok(());
+        }
+        // Somebody else wrote meanwhile: theirs first, then ours, where we are.
+        drop(file);
+        let (mut session, _) = Session::open(path, self.session.cwd())?;
+        let leaf = self.session.leaf_id();
+        if leaf.is_none_or(|leaf| session.entry(leaf).is_some()) {
+            session.set_leaf(leaf)?;
+        }
+        session.override_cwd(self.session.cwd());
+        self.session = session;
+        Ok(())
+    }
+
+    /// Ends the lock, if we have it.
+    fn let_go(&mut self) {
+        let Backing::File(file) = &self.session.backing else {
+            return;
+        };
+        let path = file.path().to_owned();
+        let length = fs::metadata(&path).map_or(u64::MAX, |metadata| metadata.len());
+        self.session.backing = Backing::Memory;
+        self.file = Some((path, usize::try_from(length).unwrap_or(usize::MAX)));
+    }
+}
+
+/// It becomes part of the file's name.
+fn check_id(id: Option<&str>) -> Result<(), SessionError> {
+    let is_good = |id: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        !id.is_empty() && id.len() <= 128 && id.chars().all(plain)
+    };
+    match id {
+        Some(id) if !is_good(id) => Err(SessionError::BadId { id: id.to_owned() }),
+        _ => Ok(()),
+    }
+}

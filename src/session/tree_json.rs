@@ -1,0 +1,62 @@
+//! The tree as nested JSON, as clients and extensions know it. Written as text: a
+//! conversation is as deep as it is long, and values of that depth cannot be made
+//! or dropped.
+
+use serde_json::{Value, json};
+
+use super::tree::TreeNode;
+
+enum Step<'a> {
+    Text(&'static str),
+    Node(&'a TreeNode),
+}
+
+/// `[{"entry":…,"children":[…],"label"?,"labelTimestamp"?}]`
+pub(super) fn write(nodes: &[TreeNode]) -> String {
+    let roots: Vec<&TreeNode> = nodes.iter().filter(|node| node.parent.is_none()).collect();
+    let mut out = String::from("[");
+    let mut steps = Vec::new();
+    push(&mut steps, roots.into_iter());
+    while let Some(step) = steps.pop() {
+        let node = match step {
+            Step::Text(text) => {
+                out += text;
+                continue;
+            }
+            Step::Node(node) => node,
+        };
+        out += "{\"entry\":";
+        out += &node.entry.raw;
+        let label = node.label.as_ref().map(|text| ("label", text));
+        let time = node.label_timestamp.as_ref();
+        for (name, text) in label
+            .into_iter()
+            .chain(time.map(|time| ("labelTimestamp", time)))
+        {
+            out += &format!(",\"{name}\":{}", Value::from(text.as_str()));
+        }
+        out += ",\"children\":[";
+        steps.push(Step::Text("]}"));
+        push(&mut steps, node.children.iter().map(|child| &nodes[*child]));
+    }
+    out.push(']');
+    out
+}
+
+/// In order, with commas between them.
+fn push<'a>(
+    steps: &mut Vec<Step<'a>>,
+    nodes: impl DoubleEndedIterator<Item = &'a TreeNode> + ExactSizeIterator,
+) {
+    for (index, node) in nodes.enumerate().rev() {
+        steps.push(Step::Node(node));
+        if index > 0 {
+            steps.push(Step::Text(","));
+        }
+    }
+}
+
+/// The answers of `get_entries` and `get_tree`.
+pub(super) fn beside_leaf(member: &str, list: &str, leaf: Option<&str>) -> String {
+    format!("{{\"{member}\":{list},\"leafId\":{}}}", json!(leaf))
+}
