@@ -196,17 +196,7 @@ fn errors_name_the_word() {
         (&["-"], &["Unknown option: -"]),
         (&["--model"], &["--model needs a value (see pi --help)"]),
         (&["-e"], &["-e needs a value (see pi --help)"]),
-        (
-            &["-r", "-z"],
-            &[
-                "-r is not there yet in this version of pi",
-                "Unknown option: -z",
-            ],
-        ),
-        (
-            &["--no-themes"],
-            &["--no-themes is not there yet in this version of pi"],
-        ),
+        (&["-y", "-z"], &["Unknown option: -y", "Unknown option: -z"]),
         (
             &["--mode", "tui"],
             &[
