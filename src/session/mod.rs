@@ -15,6 +15,7 @@ pub mod message;
 mod migrate;
 mod patch;
 mod paths;
+mod raw;
 mod record;
 mod storage;
 mod store;
@@ -28,6 +29,7 @@ pub use handle::{NewSession, Session};
 pub use header::{CURRENT_VERSION, Header};
 pub use list::{SessionInfo, SessionRef, find_by_id, list, most_recent, session_dirs};
 pub use paths::{default_session_dir, folder_name};
+pub use raw::Raw;
 pub use storage::{Disk, Storage, StoredFile};
 pub use tree::TreeNode;
 
