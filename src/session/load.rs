@@ -121,8 +121,11 @@ type Parsed = Result<Entry, serde_json::Error>;
 /// On all processors, if that is worth their while.
 fn parse(lines: &[Line]) -> Vec<Parsed> {
     let size: usize = lines.iter().map(|line| line.raw.as_bytes().len()).sum();
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    let parts = parts(lines, size / (size / WORTH_A_THREAD).clamp(1, processors));
+    let threads = match size / WORTH_A_THREAD {
+        0 | 1 => 1,
+        most => thread::available_parallelism().map_or(1, |processors| most.min(processors.get())),
+    };
+    let parts = parts(lines, size.div_ceil(threads));
     let Some((first, others)) = parts.split_first() else {
         return Vec::new();
     };

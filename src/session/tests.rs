@@ -7,6 +7,7 @@ mod every_fault;
 mod faults;
 mod fork;
 mod list;
+mod memory;
 mod reference;
 mod store;
 

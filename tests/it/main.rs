@@ -16,4 +16,5 @@ mod rpc_commands;
 mod rpc_protocol;
 mod sessions;
 mod sessions_kill;
+mod sessions_shared;
 mod support;
