@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::error::SessionError;
 use super::message::{AgentMessage, BranchSummaryMessage, CompactionSummaryMessage, CustomMessage};
 use super::paths;
+use super::raw::Raw;
 use crate::ai::message::UserContent;
 
 #[derive(Debug)]
@@ -20,7 +21,7 @@ pub struct Entry {
     pub timestamp: String,
     pub kind: EntryKind,
     /// The exact line, without its line end.
-    pub raw: Arc<str>,
+    pub raw: Raw,
     message: OnceLock<Arc<AgentMessage>>,
 }
 
@@ -101,40 +102,32 @@ struct BareLine {
 }
 
 impl Entry {
-    pub(super) fn parse(raw: &str) -> Result<Self, serde_json::Error> {
-        if let Ok(line) = serde_json::from_str::<Line<'_>>(raw) {
-            let (id, timestamp) = (line.id.to_string(), line.timestamp.to_string());
-            let parent_id = line.parent_id.clone();
-            return Ok(Self::new(id, parent_id, timestamp, line.into_kind(), raw));
-        }
-        let line: BareLine = serde_json::from_str(raw)?;
-        let kind = EntryKind::Other {
-            type_name: line.r#type,
-        };
-        Ok(Self::new(
-            line.id,
-            line.parent_id,
-            line.timestamp,
-            kind,
-            raw,
-        ))
-    }
-
-    fn new(
-        id: String,
-        parent_id: Option<String>,
-        timestamp: String,
-        kind: EntryKind,
-        raw: &str,
-    ) -> Self {
-        Self {
+    pub(super) fn parse(raw: impl Into<Raw>) -> Result<Self, serde_json::Error> {
+        let raw = raw.into();
+        let (id, parent_id, timestamp, kind) =
+            match serde_json::from_slice::<Line<'_>>(raw.as_bytes()) {
+                Ok(mut line) => (
+                    line.id.to_string(),
+                    line.parent_id.take(),
+                    line.timestamp.to_string(),
+                    line.into_kind(),
+                ),
+                Err(_) => {
+                    let line: BareLine = serde_json::from_slice(raw.as_bytes())?;
+                    let kind = EntryKind::Other {
+                        type_name: line.r#type,
+                    };
+                    (line.id, line.parent_id, line.timestamp, kind)
+                }
+            };
+        Ok(Self {
             id,
             parent_id,
             timestamp,
             kind,
-            raw: raw.into(),
+            raw,
             message: OnceLock::new(),
-        }
+        })
     }
 
     /// The same entry with the message that was just serialized into it.
@@ -194,11 +187,11 @@ impl Entry {
     fn parse_message(&self) -> Result<Option<AgentMessage>, serde_json::Error> {
         let message = match self.kind {
             EntryKind::Message { .. } => {
-                let body: MessageBody = serde_json::from_str(&self.raw)?;
+                let body: MessageBody = serde_json::from_slice(self.raw.as_bytes())?;
                 body.message
             }
             EntryKind::CustomMessage { .. } => {
-                let body: CustomBody = serde_json::from_str(&self.raw)?;
+                let body: CustomBody = serde_json::from_slice(self.raw.as_bytes())?;
                 AgentMessage::Custom(CustomMessage {
                     custom_type: body.custom_type,
                     content: body.content,
@@ -208,7 +201,7 @@ impl Entry {
                 })
             }
             EntryKind::BranchSummary => {
-                let body: BranchBody = serde_json::from_str(&self.raw)?;
+                let body: BranchBody = serde_json::from_slice(self.raw.as_bytes())?;
                 if body.summary.is_empty() {
                     return Ok(None);
                 }
@@ -219,7 +212,7 @@ impl Entry {
                 })
             }
             EntryKind::Compaction { .. } => {
-                let body: CompactionBody = serde_json::from_str(&self.raw)?;
+                let body: CompactionBody = serde_json::from_slice(self.raw.as_bytes())?;
                 AgentMessage::CompactionSummary(CompactionSummaryMessage {
                     summary: body.summary,
                     tokens_before: body.tokens_before,
@@ -270,43 +263,38 @@ struct CompactionBody {
 
 impl Line<'_> {
     fn into_kind(self) -> EntryKind {
-        self.known_kind().unwrap_or_else(|| EntryKind::Other {
-            type_name: self.r#type.into_owned(),
-        })
-    }
-
-    fn known_kind(&self) -> Option<EntryKind> {
-        Some(match &*self.r#type {
-            "message" => EntryKind::Message {
-                role: self.message.as_ref()?.role.clone(),
-            },
-            "thinking_level_change" => EntryKind::ThinkingLevelChange {
-                level: self.thinking_level.clone()?,
-            },
-            "model_change" => EntryKind::ModelChange {
-                provider: self.provider.clone()?,
-                model_id: self.model_id.clone()?,
-            },
+        let known = match &*self.r#type {
+            "message" => self
+                .message
+                .map(|message| EntryKind::Message { role: message.role }),
+            "thinking_level_change" => self
+                .thinking_level
+                .map(|level| EntryKind::ThinkingLevelChange { level }),
+            "model_change" => self
+                .provider
+                .zip(self.model_id)
+                .map(|(provider, model_id)| EntryKind::ModelChange { provider, model_id }),
             // Without it everything before the compaction is dropped from the
             // context; that is what the original does, too.
-            "compaction" => EntryKind::Compaction {
-                first_kept_entry_id: self.first_kept_entry_id.clone().unwrap_or_default(),
-            },
-            "branch_summary" => EntryKind::BranchSummary,
-            "custom" => EntryKind::Custom {
-                custom_type: self.custom_type.clone()?,
-            },
-            "custom_message" => EntryKind::CustomMessage {
-                custom_type: self.custom_type.clone()?,
-            },
-            "label" => EntryKind::Label {
-                target_id: self.target_id.clone()?,
-                label: self.label.clone().filter(|label| !label.is_empty()),
-            },
-            "session_info" => EntryKind::SessionInfo {
-                name: self.name.clone(),
-            },
-            _ => return None,
+            "compaction" => Some(EntryKind::Compaction {
+                first_kept_entry_id: self.first_kept_entry_id.unwrap_or_default(),
+            }),
+            "branch_summary" => Some(EntryKind::BranchSummary),
+            "custom" => self
+                .custom_type
+                .map(|custom_type| EntryKind::Custom { custom_type }),
+            "custom_message" => self
+                .custom_type
+                .map(|custom_type| EntryKind::CustomMessage { custom_type }),
+            "label" => self.target_id.map(|target_id| EntryKind::Label {
+                target_id,
+                label: self.label.filter(|label| !label.is_empty()),
+            }),
+            "session_info" => Some(EntryKind::SessionInfo { name: self.name }),
+            _ => None,
+        };
+        known.unwrap_or_else(|| EntryKind::Other {
+            type_name: self.r#type.into_owned(),
         })
     }
 }

@@ -63,7 +63,7 @@ impl Session {
         let bytes = fs::read(&source).map_err(SessionError::io("read", &source))?;
         let mut warnings = Vec::new();
         // A torn tail may be a record that the other pi is writing just now.
-        let loaded = load(&source, &bytes, &mut warnings)?;
+        let loaded = load(&source, bytes, &mut warnings)?;
         let Some((_, tree)) = loaded.session else {
             return Err(SessionError::NotASession { path: source });
         };
@@ -100,11 +100,11 @@ impl Session {
             }
             let parent = copy.leaf();
             let line = if entry.parent_id.as_deref() == parent {
-                entry.raw.to_string()
+                entry.raw.clone()
             } else {
-                with_parent(&entry.raw, parent)
+                with_parent(&entry.raw, parent).into()
             };
-            copy.insert(Entry::parse(&line).expect("the line of an entry is an entry"));
+            copy.insert(Entry::parse(line).expect("the line of an entry is an entry"));
         }
         for (target_id, label) in self.tree.labels() {
             if copy.get(target_id).is_none() {
@@ -119,7 +119,7 @@ impl Session {
                 parent_id: copy.leaf(),
                 timestamp: &label.timestamp,
             });
-            copy.insert(Entry::parse(&line).expect("a line that was just written is an entry"));
+            copy.insert(Entry::parse(line).expect("a line that was just written is an entry"));
         }
         copy
     }

@@ -91,19 +91,19 @@ impl Session {
             return Ok((Self::unwritten(storage, path, None, cwd), warnings));
         };
         let bytes = file.read()?;
-        let loaded = load(&path, &bytes, &mut warnings)?;
+        let loaded = load(&path, bytes, &mut warnings)?;
         if let Tail::Torn(start) = loaded.tail {
             // A whole session need not be kept waiting for a tidy end.
             let can_stay = loaded.session.is_some() && loaded.migrated.is_none();
-            let warning = mend(&mut file, &path, start, &bytes[start..], can_stay)?;
+            let warning = mend(&mut file, &path, start, &loaded.torn, can_stay)?;
             warnings.insert(0, warning);
         }
         let Some((header, tree)) = loaded.session else {
             return Ok((Self::unwritten(storage, path, Some(file), cwd), warnings));
         };
         if let Some(migrated) = loaded.migrated {
-            if warnings.contains(&Warning::InvalidUtf8 { path: path.clone() }) {
-                let aside = file.keep_copy(&bytes)?;
+            if let Some(damaged) = loaded.damaged {
+                let aside = file.keep_copy(&damaged)?;
                 warnings.push(Warning::KeptOriginal { path, aside });
             }
             file.replace(migrated.as_bytes())?;
@@ -290,7 +290,7 @@ impl Session {
             parent_id: self.tree.leaf(),
             timestamp: &paths::iso(Utc::now()),
         });
-        Entry::parse(&line).expect("a line that was just written has a type and an id")
+        Entry::parse(line).expect("a line that was just written has a type and an id")
     }
 
     /// The file first: memory never holds what the file does not, unless it was

@@ -1,8 +1,8 @@
 //! From the bytes of a session file to its tree, whatever state they are in.
 //! Only reads; what has to be repaired is told to the caller.
 
-use std::borrow::Cow;
 use std::path::Path;
+use std::thread;
 
 use serde::de::IgnoredAny;
 
@@ -10,14 +10,19 @@ use super::entry::Entry;
 use super::error::{SessionError, Warning};
 use super::header::{CURRENT_VERSION, Header};
 use super::migrate::migrate;
+use super::raw::{Line, lines};
 use super::tree::Tree;
 
 pub(super) struct Loaded {
     /// `None` if the file holds nothing yet.
     pub(super) session: Option<(Header, Tree)>,
     pub(super) tail: Tail,
+    /// What stands behind the last whole line, if that is half a line.
+    pub(super) torn: Vec<u8>,
     /// What the file has to hold instead.
     pub(super) migrated: Option<String>,
+    /// The whole lines as they were, if they were not UTF-8.
+    pub(super) damaged: Option<Vec<u8>>,
 }
 
 /// What stands after the last line end.
@@ -35,85 +40,66 @@ const HEADER_START: &[u8] = br#"{"type":"session""#;
 
 pub(super) fn load(
     path: &Path,
-    bytes: &[u8],
+    mut bytes: Vec<u8>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Loaded, SessionError> {
-    let tail = Tail::of(bytes);
-    let body = match tail {
-        Tail::Torn(start) => &bytes[..start],
-        Tail::Nothing | Tail::Record => bytes,
+    let tail = Tail::of(&bytes);
+    let torn = match tail {
+        Tail::Torn(start) => bytes.split_off(start),
+        Tail::Nothing | Tail::Record => Vec::new(),
     };
-    let text = String::from_utf8_lossy(body);
-    if matches!(text, Cow::Owned(_)) {
+    let (lines, damaged) = lines(bytes);
+    if damaged.is_some() {
         warnings.push(Warning::InvalidUtf8 {
             path: path.to_owned(),
         });
     }
-    let mut lines = text
-        .trim_start_matches('\u{feff}')
-        .split('\n')
-        .map(|line| line.strip_suffix('\r').unwrap_or(line))
-        .enumerate()
-        .filter(|(_, line)| !line.trim().is_empty())
-        .peekable();
-    if lines.peek().is_none() {
+    let mut loaded = Loaded {
+        session: None,
+        tail,
+        torn,
+        migrated: None,
+        damaged,
+    };
+    let not_a_session = || SessionError::NotASession {
+        path: path.to_owned(),
+    };
+    if lines.is_empty() {
         // Nothing, or the header of a session that got no further. Anything else
         // is somebody's text that we were pointed at by mistake.
         return match tail {
-            Tail::Torn(start) if !bytes[start..].starts_with(HEADER_START) => {
-                Err(SessionError::NotASession {
-                    path: path.to_owned(),
-                })
-            }
-            _ => Ok(Loaded {
-                session: None,
-                tail,
-                migrated: None,
-            }),
+            Tail::Torn(_) if !loaded.torn.starts_with(HEADER_START) => Err(not_a_session()),
+            _ => Ok(loaded),
         };
     }
     let mut skipped = Skipped::default();
+    let mut rest = lines.as_slice();
     let header = loop {
-        let Some((number, line)) = lines.next() else {
-            return Err(SessionError::NotASession {
-                path: path.to_owned(),
-            });
-        };
-        match serde_json::from_str::<IgnoredAny>(line) {
-            Ok(_) => match Header::parse(line) {
-                Some(header) => break header,
-                None => {
-                    return Err(SessionError::NotASession {
-                        path: path.to_owned(),
-                    });
-                }
-            },
-            Err(error) => skipped.add(number, &error),
+        let (first, others) = rest.split_first().ok_or_else(not_a_session)?;
+        rest = others;
+        match serde_json::from_str::<IgnoredAny>(&first.raw) {
+            Ok(_) => break Header::parse(&first.raw).ok_or_else(not_a_session)?,
+            Err(error) => skipped.add(first.number, &error),
         }
     };
 
-    let mut tree = Tree::default();
-    let loaded = if header.version < CURRENT_VERSION {
+    let mut tree = Tree::with_capacity(rest.len());
+    let header = if header.version < CURRENT_VERSION {
         let mut old = vec![&*header.raw];
-        old.extend(lines.map(|(_, line)| line));
+        old.extend(rest.iter().map(|line| &*line.raw));
         let lines = migrate(&old, header.version);
         for (number, line) in lines.iter().enumerate().skip(1) {
-            read_line(&mut tree, &mut skipped, number, line);
+            add(&mut tree, &mut skipped, number, Entry::parse(&**line));
         }
         warnings.push(Warning::Migrated {
             path: path.to_owned(),
             from: header.version,
         });
-        let header = Header::parse(&lines[0]).unwrap_or(header);
-        let migrated = Some(lines.join("\n") + "\n");
-        Loaded {
-            session: Some((header, tree)),
-            tail,
-            migrated,
-        }
+        loaded.migrated = Some(lines.join("\n") + "\n");
+        Header::parse(&lines[0]).unwrap_or(header)
     } else {
-        for (number, line) in lines {
-            read_line(&mut tree, &mut skipped, number, line);
+        for (line, entry) in rest.iter().zip(parse(rest)) {
+            add(&mut tree, &mut skipped, line.number, entry);
         }
         if header.version > CURRENT_VERSION {
             let version = header.version;
@@ -122,29 +108,84 @@ pub(super) fn load(
                 version,
             });
         }
-        Loaded {
-            session: Some((header, tree)),
-            tail,
-            migrated: None,
-        }
+        header
     };
     skipped.warn(path, warnings);
-    if let Some((_, tree)) = &loaded.session {
-        warn_of_orphans(tree, path, warnings);
-    }
+    warn_of_orphans(&tree, path, warnings);
+    loaded.session = Some((header, tree));
     Ok(loaded)
 }
 
-fn read_line(tree: &mut Tree, skipped: &mut Skipped, number: usize, line: &str) {
-    match Entry::parse(line) {
+type Parsed = Result<Entry, serde_json::Error>;
+
+/// On all processors, if that is worth their while.
+fn parse(lines: &[Line]) -> Vec<Parsed> {
+    let size: usize = lines.iter().map(|line| line.raw.as_bytes().len()).sum();
+    let threads = match size / WORTH_A_THREAD {
+        0 | 1 => 1,
+        most => thread::available_parallelism().map_or(1, |processors| most.min(processors.get())),
+    };
+    let parts = parts(lines, size.div_ceil(threads));
+    let Some((first, others)) = parts.split_first() else {
+        return Vec::new();
+    };
+    thread::scope(|scope| {
+        let others: Vec<_> = others
+            .iter()
+            .map(|part| {
+                let thread = thread::Builder::new();
+                (part, thread.spawn_scoped(scope, || parse_each(part)))
+            })
+            .collect();
+        let mut parsed = parse_each(first);
+        for (part, thread) in others {
+            parsed.extend(match thread.map(thread::ScopedJoinHandle::join) {
+                Ok(Ok(entries)) => entries,
+                Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                // The system has no more threads for us.
+                Err(_) => parse_each(part),
+            });
+        }
+        parsed
+    })
+}
+
+/// So many bytes take longer to parse than a thread takes to be there.
+const WORTH_A_THREAD: usize = 1 << 20;
+
+/// Whole lines of at least so many bytes, as far as there are as many.
+fn parts(lines: &[Line], size: usize) -> Vec<&[Line]> {
+    let mut parts = Vec::new();
+    let mut rest = lines;
+    while !rest.is_empty() {
+        let mut sum = 0;
+        let enough = rest.iter().position(|line| {
+            sum += line.raw.as_bytes().len();
+            sum >= size
+        });
+        let (part, others) = rest.split_at(enough.map_or(rest.len(), |last| last + 1));
+        parts.push(part);
+        rest = others;
+    }
+    parts
+}
+
+fn parse_each(lines: &[Line]) -> Vec<Parsed> {
+    let raws = lines.iter().map(|line| line.raw.clone());
+    raws.map(Entry::parse).collect()
+}
+
+fn add(tree: &mut Tree, skipped: &mut Skipped, number: usize, parsed: Parsed) {
+    match parsed {
         Ok(entry) if entry.type_name() == "session" => {
             skipped.add(number, &"a second session header");
         }
-        // Written a second time because the first time could be neither finished
-        // nor taken back.
-        Ok(entry) if tree.get(&entry.id).is_some_and(|e| e.raw == entry.raw) => {}
         Ok(entry) => {
-            tree.insert(entry);
+            // Written a second time because the first time could be neither
+            // finished nor taken back.
+            if tree.get(&entry.id).is_none_or(|e| e.raw != entry.raw) {
+                tree.insert(entry);
+            }
         }
         Err(error) => skipped.add(number, &error),
     }

@@ -17,7 +17,7 @@ use super::tree::fresh_id;
 
 /// How long a lock may be there that nobody seems to hold: a process that was
 /// killed is still ending, or its child has yet to become another program.
-const LAST_BREATH: Duration = Duration::from_millis(500);
+const LAST_BREATH: Duration = Duration::from_secs(2);
 
 pub(super) struct SessionFile {
     storage: Arc<dyn Storage>,

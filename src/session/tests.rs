@@ -9,6 +9,7 @@ mod faults;
 mod fork;
 mod list;
 mod loose;
+mod memory;
 mod reference;
 mod store;
 

@@ -1,7 +1,9 @@
 //! The entries of a session in memory: file order, the tree over it, and what
 //! labels and names say at the end. Derived from the file, never the truth.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -13,13 +15,37 @@ use super::error::SessionError;
 #[derive(Default)]
 pub(super) struct Tree {
     entries: Vec<Arc<Entry>>,
-    by_id: HashMap<String, usize>,
+    by_id: HashMap<ById, usize>,
     labels: IndexMap<String, Label>,
     name: Option<String>,
-    leaf: Option<String>,
+    /// The index of an entry.
+    leaf: Option<usize>,
     /// So many of the last entries are not in the file although they should be.
     owed: usize,
 }
+
+/// An entry that is looked up by its id; a key of its own would be a copy.
+struct ById(Arc<Entry>);
+
+impl Borrow<str> for ById {
+    fn borrow(&self) -> &str {
+        &self.0.id
+    }
+}
+
+impl Hash for ById {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.id.as_str().hash(state);
+    }
+}
+
+impl PartialEq for ById {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl Eq for ById {}
 
 pub(super) struct Label {
     pub(super) text: String,
@@ -52,6 +78,14 @@ pub(super) fn fresh_id(taken: impl Fn(&str) -> bool) -> String {
 }
 
 impl Tree {
+    pub(super) fn with_capacity(entries: usize) -> Self {
+        Self {
+            entries: Vec::with_capacity(entries),
+            by_id: HashMap::with_capacity(entries),
+            ..Self::default()
+        }
+    }
+
     /// Adds an entry, which becomes the leaf.
     pub(super) fn insert(&mut self, entry: Entry) -> Arc<Entry> {
         match &entry.kind {
@@ -81,8 +115,9 @@ impl Tree {
             _ => {}
         }
         let entry = Arc::new(entry);
-        self.leaf = Some(entry.id.clone());
-        self.by_id.insert(entry.id.clone(), self.entries.len());
+        let index = self.entries.len();
+        self.leaf = Some(index);
+        self.by_id.insert(ById(Arc::clone(&entry)), index);
         self.entries.push(Arc::clone(&entry));
         entry
     }
@@ -110,21 +145,20 @@ impl Tree {
     }
 
     pub(super) fn leaf(&self) -> Option<&str> {
-        self.leaf.as_deref()
+        self.leaf.map(|index| self.entries[index].id.as_str())
     }
 
     /// `None` is the place before the first entry.
     pub(super) fn set_leaf(&mut self, leaf: Option<&str>) -> Result<(), SessionError> {
-        if let Some(id) = leaf {
-            self.known(id)?;
-        }
-        self.leaf = leaf.map(str::to_owned);
+        self.leaf = match leaf {
+            Some(id) => Some(*self.by_id.get(id).ok_or_else(|| unknown(id))?),
+            None => None,
+        };
         Ok(())
     }
 
     pub(super) fn known(&self, id: &str) -> Result<&Arc<Entry>, SessionError> {
-        self.get(id)
-            .ok_or_else(|| SessionError::UnknownEntry { id: id.to_owned() })
+        self.get(id).ok_or_else(|| unknown(id))
     }
 
     pub(super) fn labels(&self) -> &IndexMap<String, Label> {
@@ -161,11 +195,14 @@ impl Tree {
 
     /// Entries whose parent is named and missing.
     pub(super) fn orphans(&self) -> impl Iterator<Item = &Arc<Entry>> {
-        let lost = |entry: &&Arc<Entry>| {
+        let mut previous = None;
+        self.entries.iter().filter(move |entry| {
             let parent = entry.parent_id.as_deref();
-            parent.is_some_and(|parent| !self.by_id.contains_key(parent))
-        };
-        self.entries.iter().filter(lost)
+            // Nearly always, so nothing else needs to be fast.
+            let follows = parent == previous;
+            previous = Some(entry.id.as_str());
+            !follows && parent.is_some_and(|parent| !self.by_id.contains_key(parent))
+        })
     }
 
     /// In file order, so that indexes are those of [`Tree::entries`].
@@ -194,4 +231,8 @@ impl Tree {
             entry,
         }
     }
+}
+
+fn unknown(id: &str) -> SessionError {
+    SessionError::UnknownEntry { id: id.to_owned() }
 }

@@ -23,4 +23,5 @@ mod session_choice;
 mod session_tree;
 mod sessions;
 mod sessions_kill;
+mod sessions_shared;
 mod support;
