@@ -48,7 +48,7 @@ await drive(browser, {
     assert.equal(await page.locator(".markdown td").first().innerText(), "Oymyakon");
     await page.locator("pre[data-language=rust] .hljs-keyword", { hasText: "fn" }).waitFor();
     assert.equal(await page.locator(".markdown li.task input").first().isChecked(), true);
-    assert.equal(await page.locator(".role-user .picture").first().evaluate((image) => image.naturalWidth), 1);
+    await page.waitForFunction(() => document.querySelector(".role-user .picture")?.naturalWidth === 1);
     await page.locator(".label", { hasText: "decision" }).first().waitFor();
     for (const text of ["Compaction of 152,000 tokens", "You ran", "exit code 1", "plan-mode", "The request failed: overloaded"]) {
       await shown(page, text);
@@ -157,7 +157,8 @@ await drive(browser, {
     assert.ok(entries.length > 20, `${entries.length} entries`);
     for (const id of entries) {
       await page.evaluate((id) => (location.hash = `#${encodeURIComponent(id)}`), id);
-      await inSight(page, ".target");
+      // Of two entries with one id, the later.
+      await inSight(page, `.target[data-entry="${entries.lastIndexOf(id)}"]`);
       await page.evaluate(() => {
         for (const details of document.querySelectorAll("details")) details.open = true;
         for (const more of document.querySelectorAll(".more")) more.click();
