@@ -32,31 +32,50 @@ async function launch(executablePath) {
 
 /** Runs the steps one after another, each with what it is called. */
 export async function drive(executablePath, steps) {
-  const browser = await launch(executablePath);
+  let browser = await launch(executablePath);
   let failed = 0;
   for (const [name, step] of Object.entries(steps)) {
-    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: "light" });
-    context.setDefaultTimeout(PATIENCE);
-    await context.setOffline(true);
-    const page = await context.newPage();
-    const problems = watch(page);
-    try {
-      await step(page);
-      if (problems.length > 0) throw new Error(problems.join("\n"));
-      console.log(`ok: ${name}`);
-    } catch (error) {
+    for (let attempt = 1; ; attempt++) {
+      const failure = await run(browser, step);
+      if (failure === null) {
+        console.log(`ok: ${name}`);
+        break;
+      }
+      // A machine without memory kills browsers; it may do that once.
+      if (attempt === 1 && /crashed|has been closed/.test(failure)) {
+        console.error(`once more: ${name}\n${failure}`);
+        await browser.close().catch(() => {});
+        browser = await launch(executablePath);
+        continue;
+      }
       failed++;
-      console.error(`FAILED: ${name}\n${error.stack}\n${problems.join("\n")}`);
+      console.error(`FAILED: ${name}\n${failure}`);
+      break;
     }
-    await context.close();
   }
   await browser.close();
   process.exitCode = failed > 0 ? 1 : 0;
 }
 
-/** Errors, dialogs, requests, and what the content security policy had to stop. */
-function watch(page) {
+/** What went wrong, or `null`. */
+async function run(browser, step) {
   const problems = [];
+  try {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: "light" });
+    context.setDefaultTimeout(PATIENCE);
+    await context.setOffline(true);
+    const page = await context.newPage();
+    watch(page, problems);
+    await step(page);
+    await context.close();
+  } catch (error) {
+    problems.push(error.stack);
+  }
+  return problems.length > 0 ? problems.join("\n") : null;
+}
+
+/** Errors, dialogs, requests, and what the content security policy had to stop. */
+function watch(page, problems) {
   page.on("pageerror", (error) => problems.push(`the page threw: ${error.stack}`));
   page.on("dialog", (dialog) => {
     problems.push(`a dialog: ${dialog.message()}`);
@@ -69,5 +88,4 @@ function watch(page) {
   page.on("console", (message) => {
     if (/content security policy/i.test(message.text())) problems.push(message.text());
   });
-  return problems;
 }

@@ -3,6 +3,7 @@
 //   node export.mjs <browser> <folder with story.html, live.html, hostile.html, long.html>
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { drive } from "./browser.mjs";
 
@@ -28,7 +29,7 @@ await drive(browser, {
     await open(page, "story");
     assert.equal(await page.title(), "Cold stations");
     const facts = await page.locator("#overview").innerText();
-    for (const fact of ["Cold stations", "/home/ann/weather", "scripted/scribe", "$0.0600", "3 from the user"]) {
+    for (const fact of ["Cold stations", "/home/ann/weather", "scripted/scribe", "$0.0600", "4 from the user"]) {
       assert.ok(facts.includes(fact), `${fact} is not in: ${facts}`);
     }
   },
@@ -48,9 +49,11 @@ await drive(browser, {
     assert.equal(await page.locator(".markdown td").first().innerText(), "Oymyakon");
     await page.locator("pre[data-language=rust] .hljs-keyword", { hasText: "fn" }).waitFor();
     assert.equal(await page.locator(".markdown li.task input").first().isChecked(), true);
-    assert.equal(await page.locator(".role-user .picture").first().evaluate((image) => image.naturalWidth), 1);
+    await page.waitForFunction(() => document.querySelector(".role-user .picture")?.naturalWidth === 1);
     await page.locator(".label", { hasText: "decision" }).first().waitFor();
-    for (const text of ["Compaction of 152,000 tokens", "You ran", "exit code 1", "plan-mode", "The request failed: overloaded"]) {
+    await page.locator("summary", { hasText: "skill forecasts" }).click();
+    await page.getByText("Look at the sky.").waitFor();
+    for (const text of ["With care, please", "Compaction of 152,000 tokens", "You ran", "exit code 1", "plan-mode", "The request failed: overloaded"]) {
       await shown(page, text);
     }
   },
@@ -157,7 +160,8 @@ await drive(browser, {
     assert.ok(entries.length > 20, `${entries.length} entries`);
     for (const id of entries) {
       await page.evaluate((id) => (location.hash = `#${encodeURIComponent(id)}`), id);
-      await inSight(page, ".target");
+      // Of two entries with one id, the later.
+      await inSight(page, `.target[data-entry="${entries.lastIndexOf(id)}"]`);
       await page.evaluate(() => {
         for (const details of document.querySelectorAll("details")) details.open = true;
         for (const more of document.querySelectorAll(".more")) more.click();
@@ -169,6 +173,21 @@ await drive(browser, {
     const addresses = await page.locator("[href], [src]").evaluateAll((all) => all.map((one) => one.href ?? one.src));
     for (const address of addresses) assert.match(address, /^(https:|mailto:|file:|data:image\/png;base64,)/);
     await page.locator("article", { hasText: "the last word" }).waitFor();
+  },
+
+  async "gives the session file back"(page) {
+    for (const name of ["story", "hostile"]) {
+      await open(page, name);
+      const download = page.waitForEvent("download");
+      await page.locator("#save").click();
+      const saved = await download;
+      assert.equal(saved.suggestedFilename(), "2026-04-20T09-00-00-000Z_0199aaaa-bbbb-7ccc-8ddd-eeeeffff0001.jsonl");
+      const values = async (path) => {
+        const lines = (await readFile(path, "utf8")).split("\n").filter((line) => line.startsWith("{"));
+        return lines.map((line) => (line.includes('"deep"') ? line : JSON.parse(line)));
+      };
+      assert.deepEqual(await values(await saved.path()), await values(`${folder}/${name}.jsonl`));
+    }
   },
 
   async "stays quick with ten thousand entries"(page) {

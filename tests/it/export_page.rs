@@ -178,6 +178,10 @@ fn story() -> String {
         "role": "bashExecution", "command": "false", "output": "", "exitCode": 1,
         "cancelled": false, "truncated": false, "timestamp": 0,
     }));
+    story.user(
+        "e-skill",
+        json!("<skill name=\"forecasts\" location=\"/s/SKILL.md\">\nLook at the sky.\n</skill>\n\nWith care, please."),
+    );
     story.add(
         "custom_message",
         json!({"customType": "plan-mode", "content": "A plan", "display": true}),

@@ -123,6 +123,9 @@ async fn export(session: &AgentSession, page: &str) -> Answer {
         .iter()
         .find_map(|quote| page.strip_prefix(*quote)?.strip_suffix(*quote));
     let page = quoted.unwrap_or(page);
+    if page.ends_with(".jsonl") {
+        return Err("/export makes HTML pages; JSONL is not there yet".into());
+    }
     let page = (!page.is_empty()).then(|| Path::new(page));
     let written = session.export_html(page).await;
     written

@@ -5,14 +5,17 @@ import { switchable } from "./appearance.js";
 import { button, part } from "./dom.js";
 import { count } from "./format.js";
 import { overview, title } from "./overview.js";
+import { save } from "./save.js";
 import { find, Marks } from "./search.js";
 import { type Node, parse } from "./session.js";
 import { Sidebar } from "./sidebar.js";
 import { fragment, Thread } from "./thread.js";
 
-const session = parse(part("session").textContent ?? "");
+const source = part("session").textContent ?? "";
+const session = parse(source);
 document.title = title(session);
 overview(part("overview"), session);
+part("save").addEventListener("click", () => save(source, session));
 switchable(part("theme") as HTMLButtonElement);
 
 const marks = new Marks();

@@ -23,7 +23,7 @@ export function message(target: HTMLElement, node: Node, calls: Calls): void {
   target.classList.add(`role-${/^\w+$/.test(role) ? role : "unknown"}`);
   switch (role) {
     case "user":
-      return append(target, heading("You", at), ...written(said.content));
+      return append(target, heading("You", at), ...asked(said.content));
     case "assistant":
       return answer(target, node, said, at, calls);
     case "toolResult":
@@ -37,6 +37,18 @@ export function message(target: HTMLElement, node: Node, calls: Calls): void {
     default:
       append(target, heading(role || "Message", at), output(json(said), { lines: 12, language: "json" }));
   }
+}
+
+/** What `/skill:name` became: the skill's text, then what the user said. */
+const SKILL = /^<skill name="([^"\n]*)"[^>\n]*>\n([\s\S]*?)\n<\/skill>(?:\n\n([\s\S]*))?$/;
+
+function asked(value: unknown): HTMLElement[] {
+  const said = content(value);
+  const skill = SKILL.exec(said.text);
+  if (!skill) return written(value);
+  const [, name = "", body = "", rest = ""] = skill;
+  const folded = element("details", { class: "quiet" }, element("summary", {}, `skill ${name}`), markdown(body));
+  return [folded, ...written([{ type: "text", text: rest }]), ...said.pictures.map((one) => picture(one))];
 }
 
 /** Text and pictures. */

@@ -38,7 +38,7 @@ export function outline(node: Node): string {
     case "message":
       return ofMessage(members(entry.message));
     case "custom_message":
-      return `${text(entry.customType)}: ${firstLine(content(entry.content).text)}`;
+      return `${text(entry.customType)}: ${unmarked(firstLine(content(entry.content).text))}`;
     case "compaction":
       return "compaction";
     case "branch_summary":
@@ -60,7 +60,7 @@ export function outline(node: Node): string {
 
 function ofMessage(message: Members): string {
   const said = content(message.content);
-  const line = unmarked(firstLine(said.text));
+  const line = unmarked(firstLine(said.text.replace(/^<skill name="([^"\n]*)".*/, "skill $1")));
   switch (message.role) {
     case "assistant": {
       if (line) return line;

@@ -56,7 +56,9 @@ export function overview(target: HTMLElement, session: Session): void {
     if (value) append(facts, element("div", {}, element("dt", {}, name), element("dd", {}, value)));
   };
   const [first, last] = [dateTime(header.timestamp), dateTime(nodes.at(-1)?.entry.timestamp)];
-  fact("Date", last && last !== first ? `${first} \u2013 ${last}` : first);
+  const day = first.slice(0, 10);
+  const until = day && last.startsWith(day) ? last.slice(11) : last;
+  fact("Date", last && last !== first ? `${first} \u2013 ${until}` : first);
   fact("Folder", text(header.cwd));
   fact("Models", [...sum.models].join(", "));
   fact(

@@ -1,0 +1,22 @@
+// The session file out of the page, for who wants to go on with it.
+
+import type { Session } from "./session.js";
+import { text } from "./values.js";
+
+/** `source` is what the page holds: the second line is not of the file. */
+export function save(source: string, { header }: Session): void {
+  const lines = source.trim().split("\n");
+  lines.splice(1, 1);
+  const file = new Blob([`${lines.join("\n")}\n`], { type: "application/x-ndjson" });
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(file);
+  link.download = fileName(text(header.timestamp), text(header.id));
+  link.click();
+  // Not before the browser has begun to read it.
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+/** As pi names them. */
+function fileName(timestamp: string, id: string): string {
+  return `${timestamp.replace(/[:.]/g, "-")}_${id}`.replace(/[^\w-]/g, "") + ".jsonl";
+}
