@@ -4,6 +4,7 @@
 
 mod args;
 mod config;
+mod doctor;
 mod help;
 pub mod input;
 mod list_models;
@@ -26,6 +27,7 @@ use crate::ai::select::SelectError;
 use crate::app::{AppConfig, SessionTarget, StartError};
 use crate::extensions::ConsoleSink;
 use crate::modes;
+use crate::resources::migrations;
 use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
 
@@ -114,6 +116,10 @@ fn command(words: &[OsString]) -> Result<Option<u8>, CliError> {
             tell_children(words.iter().any(|word| word == "--offline"));
             packages::run(&words)
         }
+        Some("doctor") => {
+            tell_children(words.iter().any(|word| word == "--offline"));
+            doctor::run(&words).map(Some)
+        }
         _ => Ok(None),
     }
 }
@@ -160,6 +166,11 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
         warnings.push(problem.to_string());
     }
     tracing::info!(version = VERSION, mode = mode.name(), cwd = %paths.cwd.display(), "pi starts");
+    for note in migrations::run(&paths) {
+        complain(&note);
+    }
+    let old = migrations::old_folders(&paths);
+    warnings.extend(old.iter().map(ToString::to_string));
     let config = config::build(&arguments, paths, mode, &mut warnings)?;
     if mode == Mode::Rpc && !arguments.messages.is_empty() {
         warnings.push("messages on the command line are not used in RPC mode".into());
