@@ -205,6 +205,15 @@ impl AuthStore {
         })
     }
 
+    /// Entries as an earlier version had them; those that are there stay.
+    pub(crate) fn insert_all(&self, more: Map<String, Value>) -> Result<(), AuthFileError> {
+        self.update(|entries| {
+            for (provider, entry) in more {
+                entries.entry(provider).or_insert(entry);
+            }
+        })
+    }
+
     pub fn remove(&self, provider: &str) -> Result<(), AuthFileError> {
         self.update(|entries| {
             entries.shift_remove(provider);

@@ -45,8 +45,12 @@ impl FileLock {
 
     /// Whether somebody holds the lock right now.
     pub fn is_held(file: &Path) -> bool {
-        let directory = Self::directory(file);
-        directory.is_dir() && !is_stale(&directory)
+        Self::is_held_directory(&Self::directory(file))
+    }
+
+    /// The same for the lock itself.
+    pub fn is_held_directory(directory: &Path) -> bool {
+        directory.is_dir() && !is_stale(directory)
     }
 
     fn directory(file: &Path) -> PathBuf {

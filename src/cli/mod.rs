@@ -6,6 +6,7 @@ mod args;
 mod as_node;
 mod choose;
 mod config;
+mod doctor;
 mod help;
 pub mod input;
 mod list_models;
@@ -30,6 +31,7 @@ use crate::app::{AppConfig, SessionTarget, StartError};
 use crate::export::{ExportError, export_file};
 use crate::extensions::ConsoleSink;
 use crate::modes;
+use crate::resources::migrations;
 use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
 
@@ -136,6 +138,10 @@ fn command(words: &[OsString]) -> Result<Option<u8>, CliError> {
             tell_children(words.iter().any(|word| word == "--offline"));
             packages::run(&words)
         }
+        Some("doctor") => {
+            tell_children(words.iter().any(|word| word == "--offline"));
+            doctor::run(&words).map(Some)
+        }
         _ => Ok(None),
     }
 }
@@ -199,6 +205,11 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
         warnings.push(problem.to_string());
     }
     tracing::info!(version = VERSION, mode = mode.name(), cwd = %paths.cwd.display(), "pi starts");
+    for note in migrations::run(&paths) {
+        complain(&note);
+    }
+    let old = migrations::old_folders(&paths);
+    warnings.extend(old.iter().map(ToString::to_string));
     let mut config = config::build(&arguments, paths, mode, &mut warnings)?;
     if mode == Mode::Rpc && !arguments.messages.is_empty() {
         warnings.push("messages on the command line are not used in RPC mode".into());

@@ -5,6 +5,7 @@ pub mod diagnostic;
 pub mod extension_paths;
 pub mod frontmatter;
 pub mod keybindings;
+pub mod migrations;
 pub mod packages;
 pub mod paths;
 pub mod prompt_files;

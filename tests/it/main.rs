@@ -7,6 +7,7 @@
 mod aborts;
 mod cli;
 mod conversation;
+mod doctor;
 mod examples;
 mod export;
 mod export_page;

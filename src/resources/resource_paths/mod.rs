@@ -351,12 +351,19 @@ impl Finder<'_> {
         scope: SourceScope,
     ) -> Option<PathBuf> {
         let places = Places::new(self.sources.paths, self.sources.settings);
+        let mut place = PathBuf::from(source);
         let message = match (places.of(parsed, scope), parsed) {
             (Ok(root), _) if root.exists() => return Some(root),
-            (Ok(root), PackageSource::Local(_)) => format!(
-                "The package \"{source}\" does not exist: {}",
-                root.display()
-            ),
+            (Ok(root), PackageSource::Local(_)) => {
+                place = root;
+                format!(
+                    "The package \"{source}\" does not exist: {}",
+                    place.display()
+                )
+            }
+            (Ok(_), _) if scope == SourceScope::Temporary => {
+                format!("The package \"{source}\" is not there")
+            }
             (Ok(_), _) => {
                 let local = match scope {
                     SourceScope::Project => " -l",
@@ -368,7 +375,11 @@ impl Finder<'_> {
             }
             (Err(error), _) => format!("The package \"{source}\" is not loaded: {error}"),
         };
-        self.report(Diagnostic::warning(Path::new(source), message));
+        self.report(match scope {
+            // Asked for by name.
+            SourceScope::Temporary => Diagnostic::error(&place, message),
+            _ => Diagnostic::warning(&place, message),
+        });
         None
     }
 

@@ -2,7 +2,7 @@
 //! keep what we do not know. The project's value wins; objects are merged one
 //! level deep.
 
-pub(crate) mod edit;
+mod edit;
 mod file;
 #[cfg(test)]
 mod tests;
@@ -14,9 +14,10 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value};
 
+pub(crate) use edit::parse as parse_settings;
 pub use file::SettingsError;
 pub use values::{
-    BranchSummarySettings, CompactionSettings, ExtensionTimeouts, HeapMb, ImageSettings,
+    BranchSummarySettings, CompactionSettings, ExtensionTimeouts, HeapMb, ImageSettings, KEYS,
     PackageEntry, PackageFilter, QueueMode, RetrySettings, SettingsValues, Transport,
 };
 

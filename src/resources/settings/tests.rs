@@ -407,3 +407,13 @@ fn setting_what_is_set_already_does_not_touch_the_file() {
     fixture.load().set_retry_enabled(false).unwrap();
     assert_eq!(fixture.global_text(), "{\"retry\":{\"enabled\":false}}");
 }
+
+#[test]
+fn every_key_has_a_type() {
+    for key in KEYS {
+        // No value of any of them.
+        let object = json!({key: [[0]]}).as_object().unwrap().clone();
+        let settings = Settings::in_memory(object);
+        assert!(!settings.take_warnings().is_empty(), "{key}");
+    }
+}

@@ -82,6 +82,47 @@ impl SettingsValues {
     }
 }
 
+/// What the original has at the top of its settings, and what we add.
+pub const KEYS: [&str; 37] = [
+    "lastChangelogVersion",
+    "defaultProvider",
+    "defaultModel",
+    "defaultThinkingLevel",
+    "transport",
+    "steeringMode",
+    "followUpMode",
+    "theme",
+    "compaction",
+    "branchSummary",
+    "retry",
+    "hideThinkingBlock",
+    "shellPath",
+    "quietStartup",
+    "shellCommandPrefix",
+    "npmCommand",
+    "collapseChangelog",
+    "enableInstallTelemetry",
+    "packages",
+    "extensions",
+    "skills",
+    "prompts",
+    "themes",
+    "enableSkillCommands",
+    "terminal",
+    "images",
+    "enabledModels",
+    "doubleEscapeAction",
+    "treeFilterMode",
+    "thinkingBudgets",
+    "editorPaddingX",
+    "autocompleteMaxVisible",
+    "showHardwareCursor",
+    "markdown",
+    "sessionDir",
+    "extensionTimeouts",
+    "extensionHeapMb",
+];
+
 /// Lists whose elements stand for themselves: one that is wrong does not change
 /// what the others mean.
 const LISTS: [&str; 6] = [

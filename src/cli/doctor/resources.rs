@@ -1,0 +1,115 @@
+//! Themes, skills, prompt templates, packages and extensions: whether what is
+//! wanted is there and can be read.
+
+use std::path::{Path, PathBuf};
+
+use super::Doctor;
+use super::syntax;
+use crate::resources::diagnostic::Diagnostic;
+use crate::resources::extension_paths::find_extensions;
+use crate::resources::packages::{Output, Packages};
+use crate::resources::prompt_templates::load_prompt_templates;
+use crate::resources::resource_paths::ResourceSources;
+use crate::resources::skills::load_skills;
+use crate::resources::source_info::SourceScope;
+use crate::resources::themes::{BUILT_IN, load_themes};
+
+impl Doctor {
+    fn sources(&self) -> ResourceSources<'_> {
+        ResourceSources {
+            paths: &self.paths,
+            settings: &self.settings,
+            cli_extensions: &[],
+            discover: true,
+        }
+    }
+}
+
+const MEND: &str = "Correct the file, rename it, or remove it";
+
+pub(super) fn themes(doctor: &mut Doctor) {
+    let (themes, problems) = load_themes(&doctor.sources(), &[]);
+    doctor.pass_on(problems, MEND);
+    let wanted = doctor.settings.values().theme.clone();
+    if let Some(wanted) = wanted
+        && !BUILT_IN.contains(&wanted.as_str())
+        && !themes.iter().any(|theme| theme.name == wanted)
+    {
+        let path = doctor.paths.global_settings();
+        let names = themes.iter().map(|theme| theme.name.as_str());
+        let there = BUILT_IN.into_iter().chain(names).collect::<Vec<_>>();
+        doctor.warning(
+            &path,
+            format!("The theme \"{wanted}\" is not there, or an extension brings it"),
+            format!("Choose one of: {}", there.join(", ")),
+        );
+    }
+}
+
+pub(super) fn skills(doctor: &mut Doctor) {
+    let (_, problems) = load_skills(&doctor.sources(), &[]);
+    doctor.pass_on(problems, MEND);
+}
+
+pub(super) fn prompts(doctor: &mut Doctor) {
+    let (_, problems) = load_prompt_templates(&doctor.sources(), &[]);
+    doctor.pass_on(problems, MEND);
+}
+
+pub(super) fn packages(doctor: &mut Doctor) {
+    let settings = doctor.settings.clone();
+    let paths = doctor.paths.clone();
+    let packages = Packages::new(&paths, &settings, Output::Shown, &|_| {});
+    for package in packages.configured() {
+        if package.folder.is_some() {
+            continue;
+        }
+        let (local, file) = match package.scope {
+            SourceScope::Project => (" -l", paths.project_settings()),
+            _ => ("", paths.global_settings()),
+        };
+        let source = &package.source;
+        match package.problem {
+            Some(problem) => doctor.error(
+                &file,
+                format!("The package {source} cannot be found: {problem}"),
+                "Correct the entry of \"packages\", or remove it",
+            ),
+            None => doctor.error(
+                &file,
+                format!("The package {source} is not installed"),
+                format!("pi install{local} {source}\nor: pi remove{local} {source}"),
+            ),
+        }
+    }
+}
+
+pub(super) fn extensions(doctor: &mut Doctor) {
+    let found = find_extensions(&doctor.sources());
+    // Packages that are missing were told of already.
+    let is_file = |problem: &Diagnostic| problem.path.is_absolute();
+    let problems = found.diagnostics.into_iter().filter(is_file).collect();
+    doctor.pass_on(problems, "Correct the settings, or put the file there");
+    for extension in found.paths {
+        let Some(module) = module_of(&extension.path) else {
+            doctor.error(
+                &extension.path,
+                "It is no module: there is no index.ts or index.js in it",
+                "Add one, or remove the folder",
+            );
+            continue;
+        };
+        if let Err(problem) = syntax::check(&module) {
+            doctor.error(&module, problem, "Correct it there, or move it away");
+        }
+    }
+}
+
+/// What is imported for an extension.
+fn module_of(path: &Path) -> Option<PathBuf> {
+    if !path.is_dir() {
+        return Some(path.to_owned());
+    }
+    let mut indexes = ["index.ts", "index.js"].iter().map(|name| path.join(name));
+    indexes.find(|index| index.is_file())
+}
