@@ -61,7 +61,9 @@ fn session(n: usize, cwd: &str) -> String {
     // The role comes first, as in what pi writes.
     for turn in 0..TURNS {
         let at = 1_767_225_600_000_u64 + (n * TURNS + turn) as u64;
-        add(json!({"role": "user", "content": format!("question {turn} with a needle in session {n}"), "timestamp": at}));
+        add(
+            json!({"role": "user", "content": format!("question {turn} with a needle in session {n}"), "timestamp": at}),
+        );
         add(
             json!({"role": "assistant", "content": [{"type": "thinking", "thinking": "hm ".repeat(60)}, {"type": "toolCall", "id": "call", "name": "bash", "arguments": {"command": "ls"}}], "timestamp": at}),
         );

@@ -15,11 +15,11 @@ use crate::agent::event::Event;
 use crate::agent::queue::Delivery;
 use crate::ai::message::{ContentBlock, ImageContent, UserContent};
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::extensions::sessions;
 use crate::extensions::actions::{
     ActionError, ActionResult, Actions, Cancelled, ContextUsage, CustomMessageInput, DeliverAs,
     SendOptions,
 };
+use crate::extensions::sessions;
 use crate::session::LooseSession;
 
 #[async_trait]
@@ -174,7 +174,7 @@ impl Actions for AgentSession {
     }
 
     fn session_context(&self) -> String {
-        sessions::context(&self.state.lock().session.build_context())
+        self.state.lock().session.context_json()
     }
 
     fn models(&self, question: &str, args: &Value) -> ActionResult<Value> {

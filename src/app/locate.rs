@@ -7,7 +7,9 @@ use super::config::AppConfig;
 use super::start::{StartError, session_dir};
 use crate::resources::paths::expand_tilde;
 use crate::resources::settings::Settings;
-use crate::session::{SessionInfo, SessionRef, find_by_id, header_of, list, list_all, session_dirs};
+use crate::session::{
+    SessionInfo, SessionRef, find_by_id, header_of, list, list_all, session_dirs,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Located {

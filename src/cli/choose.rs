@@ -71,7 +71,10 @@ fn choose(config: &AppConfig, settings: &Settings) -> Result<Option<PathBuf>, Cl
     loop {
         let width = crossterm::terminal::size().ok();
         let width = width.map(|(columns, _)| usize::from(columns).saturating_sub(1));
-        output(&format!("{}\n> ", shown.text(Utc::now().timestamp_millis(), width)))?;
+        output(&format!(
+            "{}\n> ",
+            shown.text(Utc::now().timestamp_millis(), width)
+        ))?;
         let Some(line) = line()? else {
             output("\n")?;
             return Ok(None);

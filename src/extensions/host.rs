@@ -343,11 +343,13 @@ impl BridgeHost {
             self.visits.begin(visit);
         }
         let answer = match (method, given.session) {
-            ("ctx.prepareSession", _) => match actions.prepare_session(given.parent_session).await {
-                Ok(Some(prepared)) => Ok(json!({ "token": self.sessions.hold(prepared) })),
-                Ok(None) => Ok(Value::Null),
-                Err(error) => Err(HostError::new(error.0)),
-            },
+            ("ctx.prepareSession", _) => {
+                match actions.prepare_session(given.parent_session).await {
+                    Ok(Some(prepared)) => Ok(json!({ "token": self.sessions.hold(prepared) })),
+                    Ok(None) => Ok(Value::Null),
+                    Err(error) => Err(HostError::new(error.0)),
+                }
+            }
             ("ctx.newSession", Some(token)) => match self.sessions.take(token) {
                 Ok(prepared) => actions
                     .enter_session(prepared)

@@ -33,7 +33,9 @@ pub enum Choice {
     /// The list has changed: show it.
     Show,
     /// The sessions of all folders are wanted, or again those of this one.
-    Scope { all: bool },
+    Scope {
+        all: bool,
+    },
     Nothing,
 }
 
@@ -122,7 +124,9 @@ impl SessionList {
             self.search(said);
             return Choice::Show;
         };
-        let chosen = number.checked_sub(1).and_then(|index| self.found.get(index));
+        let chosen = number
+            .checked_sub(1)
+            .and_then(|index| self.found.get(index));
         if let Some(chosen) = chosen {
             return Choice::Session(self.sessions[*chosen].path.clone());
         }
@@ -211,7 +215,11 @@ mod tests {
     #[test]
     fn a_session_is_shown_with_what_tells_it_apart() {
         let sessions = vec![
-            session(2, None, "why\n\x1b[31mdoes \u{4f60}\u{597d} it hang, and what can be done?"),
+            session(
+                2,
+                None,
+                "why\n\x1b[31mdoes \u{4f60}\u{597d} it hang, and what can be done?",
+            ),
             session(12, Some("A name"), "hello"),
         ];
         let mut list = SessionList::new(sessions, false, "");
@@ -233,7 +241,10 @@ mod tests {
         assert_eq!(list.hear("more"), Choice::Show);
         assert!(list.text(0, None).contains(" 21. talk 20"));
         assert_eq!(list.hear("\"of 1\""), Choice::Show);
-        assert!(list.text(0, None).starts_with("Sessions of this folder with \"of 1\":\n  1. talk 1 "));
+        assert!(
+            list.text(0, None)
+                .starts_with("Sessions of this folder with \"of 1\":\n  1. talk 1 ")
+        );
         assert_eq!(list.hear("2"), Choice::Session("/s/3.jsonl".into()));
         for wrong in ["0", "99"] {
             assert_eq!(list.hear(wrong), Choice::Show);
@@ -249,7 +260,15 @@ mod tests {
 
     #[test]
     fn an_age_is_short() {
-        let ages = [0, 5 * 60_000, 3 * HOUR, 50 * HOUR, 200 * HOUR, 1000 * HOUR, 20_000 * HOUR];
+        let ages = [
+            0,
+            5 * 60_000,
+            3 * HOUR,
+            50 * HOUR,
+            200 * HOUR,
+            1000 * HOUR,
+            20_000 * HOUR,
+        ];
         let texts = ages.map(|then| age(-then, 0));
         assert_eq!(texts, ["now", "5m", "3h", "2d", "1w", "1mo", "2y"]);
     }

@@ -51,7 +51,7 @@ pub(super) fn build(path: &[Arc<Entry>]) -> SessionContext {
 }
 
 /// The entries that a model hears of, in the order in which it does.
-fn said(path: &[Arc<Entry>]) -> Vec<&Arc<Entry>> {
+pub(super) fn said(path: &[Arc<Entry>]) -> Vec<&Arc<Entry>> {
     let compaction = path
         .iter()
         .enumerate()
@@ -77,7 +77,7 @@ fn said(path: &[Arc<Entry>]) -> Vec<&Arc<Entry>> {
     said
 }
 
-fn model_of(entry: &Entry) -> Option<ModelRef> {
+pub(super) fn model_of(entry: &Entry) -> Option<ModelRef> {
     match &entry.kind {
         EntryKind::ModelChange { provider, model_id } => Some(ModelRef {
             provider: provider.clone(),

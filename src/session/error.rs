@@ -26,13 +26,9 @@ pub enum SessionError {
          stored there. Start a new session, or fork this one to keep its conversation"
     )]
     Vanished { path: PathBuf },
-    #[error(
-        "{path} is the file of this very session: export it under another name"
-    )]
+    #[error("{path} is the file of this very session: export it under another name")]
     ExportOntoItself { path: PathBuf },
-    #[error(
-        "\"{id}\" cannot be the id of a session: use letters, digits, dots and dashes"
-    )]
+    #[error("\"{id}\" cannot be the id of a session: use letters, digits, dots and dashes")]
     BadId { id: String },
     #[error("{what} cannot be stored: {reason}")]
     BadEntry { what: String, reason: String },

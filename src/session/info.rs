@@ -271,7 +271,10 @@ mod tests {
     #[test]
     fn most_lines_are_told_by_their_beginning() {
         let lines = [
-            (r#"{"type":"custom","customType":"c","data":{}}"#, Beginning::Other),
+            (
+                r#"{"type":"custom","customType":"c","data":{}}"#,
+                Beginning::Other,
+            ),
             (r#"{"type":"mood","id":"a"}"#, Beginning::Other),
             (
                 r#"{"type":"message","id":"a","parentId":null,"timestamp":"T","message":{"role":"toolResult","x":1}}"#,
@@ -286,9 +289,15 @@ mod tests {
                 r#"{"type":"message","x":{"role":"toolResult"},"message":{"role":"user"}}"#,
                 Beginning::Unknown,
             ),
-            (r#"{"type":"message","message":{"content":"","role":"toolResult"}}"#, Beginning::Unknown),
+            (
+                r#"{"type":"message","message":{"content":"","role":"toolResult"}}"#,
+                Beginning::Unknown,
+            ),
             (r#"{ "type": "message" }"#, Beginning::Unknown),
-            (r#"{"type":"message","id":"a","message":{"role":"toolRes"#, Beginning::Unknown),
+            (
+                r#"{"type":"message","id":"a","message":{"role":"toolRes"#,
+                Beginning::Unknown,
+            ),
             (r#"{"type":"session_info","name":"n"}"#, Beginning::Unknown),
             ("", Beginning::Unknown),
         ];

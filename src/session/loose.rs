@@ -10,8 +10,8 @@ use super::backing::Backing;
 use super::error::{SessionError, Warning};
 use super::handle::{NewSession, Session, absolute};
 use super::load::{Tail, load};
-use super::store::SessionFile;
 use super::storage::{Disk, Storage};
+use super::store::SessionFile;
 
 pub struct LooseSession {
     /// While nothing is written, its backing is memory if there is a file.
@@ -152,7 +152,8 @@ impl LooseSession {
         self.session = match parent {
             Some(parent) => {
                 let storage: Arc<dyn Storage> = Arc::new(Disk);
-                self.session.fork_on(Some(storage), parent, Some(leaf), &dir)?
+                self.session
+                    .fork_on(Some(storage), parent, Some(leaf), &dir)?
             }
             None => self.session.fork_on(None, None, Some(leaf), &dir)?,
         };
@@ -177,8 +178,7 @@ impl LooseSession {
         };
         let vanished = || SessionError::Vanished { path: path.clone() };
         let storage: Arc<dyn Storage> = Arc::new(Disk);
-        let mut file =
-            SessionFile::open(&storage, path, &mut Vec::new())?.ok_or_else(vanished)?;
+        let mut file = SessionFile::open(&storage, path, &mut Vec::new())?.ok_or_else(vanished)?;
         if file.read()?.len() == *seen {
             self.session.backing = Backing::File(file);
             return Ok(());

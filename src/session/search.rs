@@ -109,7 +109,13 @@ mod tests {
         ] {
             assert!(matches(query), "{query}");
         }
-        for query in ["bsket", "\"basket", "basket pear", "\"basket the\"", "re:^basket"] {
+        for query in [
+            "bsket",
+            "\"basket",
+            "basket pear",
+            "\"basket the\"",
+            "re:^basket",
+        ] {
             assert!(!matches(query), "{query}");
         }
     }

@@ -29,7 +29,10 @@ pub(super) fn write(nodes: &[TreeNode]) -> String {
         out += &node.entry.raw;
         let label = node.label.as_ref().map(|text| ("label", text));
         let time = node.label_timestamp.as_ref();
-        for (name, text) in label.into_iter().chain(time.map(|time| ("labelTimestamp", time))) {
+        for (name, text) in label
+            .into_iter()
+            .chain(time.map(|time| ("labelTimestamp", time)))
+        {
             out += &format!(",\"{name}\":{}", Value::from(text.as_str()));
         }
         out += ",\"children\":[";

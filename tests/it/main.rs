@@ -15,6 +15,7 @@ mod line_mode;
 mod rpc_commands;
 mod rpc_protocol;
 mod session_choice;
+mod session_manager;
 mod session_tree;
 mod sessions;
 mod sessions_kill;

@@ -103,11 +103,17 @@ async fn without_a_terminal_resume_says_what_to_do() {
     for arguments in [&["--resume", "-p", "hi"][..], &["-r", "--mode", "rpc"]] {
         let finished = home.run(&[&DEMO[..], arguments].concat(), "").await;
         let error = finished.failed(1);
-        assert!(error.contains("--continue") && error.contains("--session"), "{error}");
+        assert!(
+            error.contains("--continue") && error.contains("--session"),
+            "{error}"
+        );
     }
     let finished = home.run(&["-r", "--fork", "x"], "").await;
     let error = finished.failed(1);
-    assert!(error.contains("--fork cannot be combined with --resume"), "{error}");
+    assert!(
+        error.contains("--fork cannot be combined with --resume"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -121,7 +127,7 @@ async fn a_session_of_another_folder_is_copied_if_the_user_wants_it() {
     terminal.line("n");
     terminal.see("Aborted.");
     assert_eq!(terminal.end(), 0);
-    assert_eq!(home.sessions(), [source.clone()]);
+    assert_eq!(home.sessions(), std::slice::from_ref(&source));
 
     let mut terminal = Terminal::open(&home, "dumb", &arguments);
     terminal.see("[y/N] ");
@@ -132,7 +138,10 @@ async fn a_session_of_another_folder_is_copied_if_the_user_wants_it() {
     let copies: Vec<PathBuf> = copies.collect();
     let lines = read_jsonl(&copies[0]);
     assert_eq!(lines[0]["parentSession"], source.to_str().unwrap());
-    assert_eq!(lines[0]["cwd"], home.cwd().canonicalize().unwrap().to_str().unwrap());
+    assert_eq!(
+        lines[0]["cwd"],
+        home.cwd().canonicalize().unwrap().to_str().unwrap()
+    );
     assert_eq!(lines[1..3], read_jsonl(&source)[1..3]);
 
     // With nobody to ask it is told what to do.

@@ -17,7 +17,11 @@ const NOTHING: &str = "Nothing was chosen.";
 
 pub async fn resume(session: &Arc<AgentSession>, query: &str) -> Answer {
     let list = async |all, query: &str| -> Result<SessionList, String> {
-        Ok(SessionList::new(session.list_sessions(all).await?, all, query))
+        Ok(SessionList::new(
+            session.list_sessions(all).await?,
+            all,
+            query,
+        ))
     };
     let mut shown = list(false, query).await?;
     loop {
@@ -78,7 +82,8 @@ pub async fn fork(session: &Arc<AgentSession>, wanted: &str) -> Answer {
             }
         }
         let lines = messages.iter().enumerate();
-        let lines = lines.map(|(index, (_, text))| format!("{:>3}. {}\n", index + 1, one_line(text)));
+        let lines =
+            lines.map(|(index, (_, text))| format!("{:>3}. {}\n", index + 1, one_line(text)));
         let text = format!(
             "Fork before which message?\n{}Type a number, or nothing.",
             lines.collect::<String>()
@@ -118,7 +123,13 @@ pub fn export(session: &Arc<AgentSession>, args: &str) -> Answer {
 pub async fn import(session: &Arc<AgentSession>, args: &str) -> Answer {
     let path = path_argument(args).ok_or("Usage: /import <path.jsonl>")?;
     let title = "Import session".to_string();
-    if !confirm(session, title, format!("Replace current session with {path}?")).await {
+    if !confirm(
+        session,
+        title,
+        format!("Replace current session with {path}?"),
+    )
+    .await
+    {
         return Ok("Import cancelled".into());
     }
     let file = std::env::current_dir().unwrap_or_default().join(&path);

@@ -18,7 +18,10 @@ fn the_branch_is_exported_in_a_line_with_all_its_members() {
     assert_eq!(session.export_branch(&out).unwrap(), out);
     let text = fs::read_to_string(&out).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[1..], [&line("a", None, "one"), odd, &line("d", Some("b"), "two")]);
+    assert_eq!(
+        lines[1..],
+        [&line("a", None, "one"), odd, &line("d", Some("b"), "two")]
+    );
     let (exported, warnings) = open(&out);
     assert_eq!(warnings, []);
     assert_eq!((exported.id(), exported.cwd()), ("s", Path::new("/w")));
@@ -53,7 +56,11 @@ fn an_import_replaces_nothing() {
     write("one");
     let first = import(&source, dir.path()).unwrap();
     assert_eq!(first, dir.path().join("talk.jsonl"));
-    assert_eq!(import(&source, dir.path()).unwrap(), first, "it is there already");
+    assert_eq!(
+        import(&source, dir.path()).unwrap(),
+        first,
+        "it is there already"
+    );
     write("two");
     let second = import(&source, dir.path()).unwrap();
     assert_eq!(second, dir.path().join("talk-2.jsonl"));

@@ -20,7 +20,10 @@ fn a_file_in_use_can_be_looked_into() {
     let path = session.path().unwrap().to_owned();
     let mut loose = open_loose(&path);
     assert_eq!(raws(loose.session()), raws(&session));
-    assert_eq!((loose.path(), loose.dir()), (Some(&*path), Some(dir.path())));
+    assert_eq!(
+        (loose.path(), loose.dir()),
+        (Some(&*path), Some(dir.path()))
+    );
     // But two do not write it.
     let refused = loose.write(|session| session.append_message(&user("b")));
     assert!(matches!(refused, Err(SessionError::Locked { .. })));
@@ -33,7 +36,8 @@ fn a_file_in_use_can_be_looked_into() {
 #[test]
 fn nobody_is_kept_out_between_two_writes() {
     let dir = temp();
-    let mut loose = LooseSession::create(dir.path(), Path::new("/w"), NewSession::default()).unwrap();
+    let mut loose =
+        LooseSession::create(dir.path(), Path::new("/w"), NewSession::default()).unwrap();
     say(&mut loose, "a");
     let path = loose.path().unwrap().to_owned();
     let (mut other, _) = open(&path);
@@ -42,7 +46,11 @@ fn nobody_is_kept_out_between_two_writes() {
     // Where this one stands, not where the other went on.
     say(&mut loose, "c");
     let (session, _) = open(&path);
-    let parents: Vec<_> = session.entries().iter().map(|e| e.parent_id.clone()).collect();
+    let parents: Vec<_> = session
+        .entries()
+        .iter()
+        .map(|e| e.parent_id.clone())
+        .collect();
     let a = session.entries()[0].id.clone();
     assert_eq!(parents, [None, Some(a.clone()), Some(a)]);
     assert_eq!(ids(session.entries()), ids(loose.session().entries()));
@@ -59,13 +67,17 @@ fn one_that_was_not_there_is_made_when_something_is_said() {
     assert_eq!(session.path(), Some(&*path));
     assert_eq!(session.cwd(), Path::new("/elsewhere"));
     let again = Session::open(&path, Path::new("/w"));
-    assert!(matches!(again, Err(SessionError::Locked { .. })), "it is ours now");
+    assert!(
+        matches!(again, Err(SessionError::Locked { .. })),
+        "it is ours now"
+    );
 }
 
 #[test]
 fn a_path_of_it_becomes_a_session_beside_it() {
     let dir = temp();
-    let mut loose = LooseSession::create(dir.path(), Path::new("/w"), NewSession::default()).unwrap();
+    let mut loose =
+        LooseSession::create(dir.path(), Path::new("/w"), NewSession::default()).unwrap();
     let a = say(&mut loose, "a");
     say(&mut loose, "b");
     let parent = loose.path().unwrap().to_owned();
@@ -94,10 +106,17 @@ fn what_is_in_memory_stays_there() {
 fn a_torn_line_is_repaired_before_something_is_written() {
     let dir = temp();
     let path = dir.path().join("s.jsonl");
-    let content = format!("{HEADER}\n{}\n{{\"type\":\"mess", line("aaaaaaaa", None, "a"));
+    let content = format!(
+        "{HEADER}\n{}\n{{\"type\":\"mess",
+        line("aaaaaaaa", None, "a")
+    );
     fs::write(&path, &content).unwrap();
     let mut loose = open_loose(&path);
-    assert_eq!(fs::read_to_string(&path).unwrap(), content, "only looked at");
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        content,
+        "only looked at"
+    );
     say(&mut loose, "b");
     let (session, warnings) = open(&path);
     assert_eq!(warnings, []);
