@@ -1,8 +1,8 @@
 // `ctx`: the session as handlers, tools and commands see it.
-import type { Model } from "./pi-ai.js";
+import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { Component, KeybindingsManager, TUI } from "./pi-tui.js";
 import type { CompactionResult } from "./events.js";
-import type { ReadonlySessionManager } from "./session.js";
+import type { CustomMessage, ReadonlySessionManager, SessionManager } from "./session.js";
 import type { Theme } from "./theme.js";
 
 export interface ExtensionUIDialogOptions {
@@ -111,15 +111,43 @@ interface Cancelled {
   cancelled: boolean;
 }
 
+interface ReplaceOptions {
+  /**
+   * Called when the other session is there, with a context of it. The `pi` and the
+   * `ctx` of before are stale then.
+   */
+  withSession?(ctx: ReplacedSessionContext): Promise<void> | void;
+}
+
 /** What commands get in addition. */
 export interface ExtensionCommandContext extends ExtensionContext {
   waitForIdle(): Promise<void>;
-  newSession(options?: { parentSession?: string }): Promise<Cancelled>;
-  switchSession(sessionPath: string): Promise<Cancelled>;
-  fork(entryId: string, options?: { position?: "before" | "at" }): Promise<Cancelled>;
+  newSession(
+    options?: ReplaceOptions & {
+      parentSession?: string;
+      /** Writes to the new session before it is entered; if it throws, nothing changes. */
+      setup?(sessionManager: SessionManager): Promise<void> | void;
+    },
+  ): Promise<Cancelled>;
+  switchSession(sessionPath: string, options?: ReplaceOptions): Promise<Cancelled>;
+  /** Before a message of the user, or at any entry. */
+  fork(entryId: string, options?: ReplaceOptions & { position?: "before" | "at" }): Promise<Cancelled>;
   navigateTree(
     targetId: string,
     options?: { summarize?: boolean; customInstructions?: string; replaceInstructions?: boolean; label?: string },
   ): Promise<Cancelled>;
   reload(): Promise<void>;
+}
+
+/** Of the session that took the place. */
+export interface ReplacedSessionContext extends ExtensionCommandContext {
+  sendMessage(
+    message: Pick<CustomMessage, "customType" | "content" | "display" | "details">,
+    options?: { triggerTurn?: boolean; deliverAs?: "steer" | "followUp" | "nextTurn" },
+  ): Promise<void>;
+  /** Resolves when the message is on its way, not when it is answered. */
+  sendUserMessage(
+    content: string | (TextContent | ImageContent)[],
+    options?: { deliverAs?: "steer" | "followUp" },
+  ): Promise<void>;
 }

@@ -26,6 +26,9 @@ export interface SessionStartEvent {
 }
 export interface SessionShutdownEvent {
   type: "session_shutdown";
+  reason: "quit" | "reload" | "new" | "resume" | "fork";
+  /** Of the session that takes the place. */
+  targetSessionFile?: string;
 }
 export interface SessionBeforeSwitchEvent {
   type: "session_before_switch";
@@ -35,6 +38,8 @@ export interface SessionBeforeSwitchEvent {
 export interface SessionBeforeForkEvent {
   type: "session_before_fork";
   entryId: string;
+  /** Before a message of the user, or with the entry. */
+  position: "before" | "at";
 }
 export interface CancelResult {
   cancel?: boolean;

@@ -3,12 +3,18 @@ import type { EventBusController } from "./api.js";
 import type { BuiltInToolInputs, ToolCallEvent, ToolResultEvent } from "./events.js";
 import type { Message } from "./pi-ai.js";
 import type { Component, Container, TUI } from "./pi-tui.js";
-import type { AgentMessage, CompactionEntry, SessionEntry } from "./session.js";
+import type {
+  AgentMessage,
+  CompactionEntry,
+  SessionContext,
+  SessionEntry,
+  SessionHeader,
+} from "./session.js";
 import type { Theme } from "./theme.js";
 
 export type * from "./context.js";
 export type * from "./events.js";
-export type * from "./session.js";
+export * from "./session.js";
 export type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from "./pi-agent-core.js";
 export type { KeybindingsManager } from "./pi-tui.js";
 export * from "./api.js";
@@ -67,7 +73,11 @@ export function truncateLine(line: string, maxChars?: number): { text: string; w
 export function convertToLlm(messages: AgentMessage[]): Message[];
 export function serializeConversation(messages: Message[]): string;
 export const CURRENT_SESSION_VERSION: number;
-export function parseSessionEntries(content: string): SessionEntry[];
+export function parseSessionEntries(content: string): (SessionHeader | SessionEntry)[];
+/** At the leaf, which is the last entry if it is not given. */
+export function buildSessionContext(entries: SessionEntry[], leafId?: string | null): SessionContext;
+/** Brings the entries of an older file, header first, to this version, in place. */
+export function migrateSessionEntries(entries: (SessionHeader | SessionEntry)[]): void;
 export function getLatestCompactionEntry(entries: SessionEntry[]): CompactionEntry | null;
 
 export function parseFrontmatter<T extends Record<string, unknown> = Record<string, unknown>>(

@@ -130,6 +130,7 @@ export interface SessionTreeNode {
   entry: SessionEntry;
   children: SessionTreeNode[];
   label?: string;
+  labelTimestamp?: string;
 }
 
 export interface SessionContext {
@@ -157,4 +158,89 @@ export interface ReadonlySessionManager {
   getTree(): SessionTreeNode[];
   getSessionName(): string | undefined;
   buildSessionContext(): SessionContext;
+}
+
+export interface NewSessionOptions {
+  id?: string;
+  /** The file of the session that this one continues. */
+  parentSession?: string;
+}
+
+/** A session in a list. */
+export interface SessionInfo {
+  path: string;
+  id: string;
+  cwd: string;
+  name?: string;
+  parentSessionPath?: string;
+  created: Date;
+  /** When the user or the model last said something. */
+  modified: Date;
+  messageCount: number;
+  firstMessage: string;
+  allMessagesText: string;
+}
+
+type Progress = (loaded: number, total: number) => void;
+
+/**
+ * A session beside the one that is open. Its file is locked only while something is
+ * written to it; writing to a session that a pi has open is an error.
+ */
+export class SessionManager implements ReadonlySessionManager {
+  private constructor();
+  static create(cwd: string, sessionDir?: string): SessionManager;
+  static open(path: string, sessionDir?: string, cwdOverride?: string): SessionManager;
+  static continueRecent(cwd: string, sessionDir?: string): SessionManager;
+  static inMemory(cwd?: string): SessionManager;
+  static forkFrom(sourcePath: string, targetCwd: string, sessionDir?: string): SessionManager;
+  static list(cwd: string, sessionDir?: string, onProgress?: Progress): Promise<SessionInfo[]>;
+  static listAll(onProgress?: Progress): Promise<SessionInfo[]>;
+
+  getCwd(): string;
+  getSessionDir(): string;
+  getSessionId(): string;
+  getSessionFile(): string | undefined;
+  isPersisted(): boolean;
+  getLeafId(): string | null;
+  getLeafEntry(): SessionEntry | undefined;
+  getEntry(id: string): SessionEntry | undefined;
+  getChildren(parentId: string | null): SessionEntry[];
+  getLabel(id: string): string | undefined;
+  getBranch(fromId?: string): SessionEntry[];
+  getHeader(): SessionHeader | null;
+  getEntries(): SessionEntry[];
+  getTree(): SessionTreeNode[];
+  getSessionName(): string | undefined;
+  buildSessionContext(): SessionContext;
+
+  /** These answer with the id of the new entry, which hangs on the leaf. */
+  appendMessage(message: Message | CustomMessage | BashExecutionMessage): string;
+  appendThinkingLevelChange(thinkingLevel: string): string;
+  appendModelChange(provider: string, modelId: string): string;
+  appendCompaction(
+    summary: string,
+    firstKeptEntryId: string,
+    tokensBefore: number,
+    details?: unknown,
+    fromHook?: boolean,
+  ): string;
+  appendCustomEntry(customType: string, data?: unknown): string;
+  appendCustomMessageEntry(customType: string, content: Content, display: boolean, details?: unknown): string;
+  appendSessionInfo(name: string): string;
+  appendLabelChange(targetId: string, label: string | undefined): string;
+
+  /** Moves the leaf. */
+  branch(branchFromId: string): void;
+  resetLeaf(): void;
+  branchWithSummary(
+    branchFromId: string | null,
+    summary: string,
+    details?: unknown,
+    fromHook?: boolean,
+  ): string;
+  /** These put another session here, and answer with its file. */
+  createBranchedSession(leafId: string): string | undefined;
+  newSession(options?: NewSessionOptions): string | undefined;
+  setSessionFile(sessionFile: string): void;
 }

@@ -1,6 +1,6 @@
 //! What extensions may do with the session (see [`Actions`]).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
@@ -169,12 +169,13 @@ impl Actions for AgentSession {
         let state = self.state.lock();
         let session = &state.session;
         let path = session.path();
-        let dir = path.and_then(|path| path.parent()).unwrap_or(session.cwd());
+        // One in memory has no folder.
+        let dir = path.and_then(|path| path.parent()).unwrap_or(Path::new(""));
         sessions::since(session, path, dir, id, since)
     }
 
     fn session_context(&self) -> String {
-        sessions::context(&self.state.lock().session.build_context())
+        self.state.lock().session.context_json()
     }
 
     fn models(&self, question: &str, args: &Value) -> ActionResult<Value> {

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::AgentSession;
 use super::run::object;
 use crate::agent::AgentMessage;
+use crate::resources::paths::expand_tilde;
 use crate::session::{LooseSession, NewSession, Session, SessionError, SessionInfo};
 
 /// How much of the conversation a fork takes along.
@@ -144,7 +145,7 @@ impl AgentSession {
     pub async fn import_jsonl(&self, path: &str, cwd: Option<&Path>) -> Result<bool, String> {
         let _one = self.replacing.lock().await;
         let here = self.cwd();
-        let source = here.join(path);
+        let source = here.join(expand_tilde(path, &self.config.paths.home));
         if !source.exists() {
             return Err(format!("File not found: {}", source.display()));
         }
@@ -159,7 +160,9 @@ impl AgentSession {
             return Ok(false);
         }
         let copy = crate::session::import(&source, &dir).map_err(|error| error.to_string())?;
-        self.go_on_with(&copy, cwd).await?;
+        if !self.is_open(&copy) {
+            self.go_on_with(&copy, cwd).await?;
+        }
         Ok(true)
     }
 
@@ -168,7 +171,9 @@ impl AgentSession {
         let time = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
         let usual = || format!("session-{}.jsonl", time.replace([':', '.'], "-"));
         let path = path.map_or_else(usual, str::to_owned);
-        let path = self.cwd().join(path);
+        let path = self
+            .cwd()
+            .join(expand_tilde(&path, &self.config.paths.home));
         let state = self.state.lock();
         state.session.export_branch(&path).map_err(text)
     }

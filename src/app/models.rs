@@ -41,7 +41,10 @@ impl AgentSession {
         let scope = select::scope(&self.models, &patterns);
         let context = self.state.lock().session.build_context();
         let previous = (!context.messages.is_empty()).then(|| SessionChoice {
-            model: context.model.map(|model| (model.provider, model.model_id)),
+            model: context
+                .model
+                .as_ref()
+                .map(|model| (model.provider.clone(), model.model_id.clone())),
             thinking: context
                 .thinking_level
                 .as_deref()
@@ -74,7 +77,13 @@ impl AgentSession {
         state.model = start.model;
         state.thinking = start.thinking;
         state.scope = scope.models;
-        let fresh = previous.is_none();
+        // A fork, or what an extension prepared, may say it already.
+        let said = context.model.is_some_and(|said| {
+            let chosen = state.model.as_ref();
+            chosen.is_some_and(|model| model.provider == said.provider && model.id == said.model_id)
+        });
+        let said = said && context.thinking_level.as_deref() == Some(state.thinking.as_str());
+        let fresh = previous.is_none() && !said;
         if let Some(error) = fresh.then(|| state.begin().err()).flatten() {
             self.notes.lock().push(error.to_string());
         }

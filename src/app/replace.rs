@@ -48,13 +48,19 @@ impl AgentSession {
         if self.is_vetoed("session_before_switch", event).await {
             return Ok(false);
         }
-        // Its own file is open already, and has one writer.
-        let own = self.state.lock().session.path().map(Path::to_owned);
-        if own.is_some_and(|own| is_same_file(&own, path)) {
-            return Ok(true);
+        if !self.is_open(path) {
+            self.go_on_with(path, cwd).await?;
         }
-        self.go_on_with(path, cwd).await?;
         Ok(true)
+    }
+
+    /// Whether it is this session's own file, which has one writer.
+    pub(super) fn is_open(&self, path: &Path) -> bool {
+        let own = self.state.lock().session.path().map(Path::to_owned);
+        own.is_some_and(|own| match (own.canonicalize(), path.canonicalize()) {
+            (Ok(own), Ok(path)) => own == path,
+            _ => own == path,
+        })
     }
 
     /// Settings, models and extensions as they are on the disk now. What runs
@@ -214,13 +220,6 @@ impl AgentSession {
             true => super::start::session_dir(&self.config, &self.settings, cwd),
             false => beside,
         })
-    }
-}
-
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => one == other,
     }
 }
 

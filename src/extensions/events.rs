@@ -1,6 +1,8 @@
 //! Every event that `pi.on` takes, as data: who waits for it, how answers are
 //! merged, and what an exception does (behaviour.md §3.7).
 
+use serde_json::{Map, Value};
+
 /// One row of the table.
 #[derive(Debug)]
 pub struct EventKind {
@@ -148,6 +150,15 @@ const FORMER: [(&str, &str); 2] = [
     ("session_switch", "session_start (its `reason` says why)"),
     ("session_fork", "session_start (its `reason` is \"fork\")"),
 ];
+
+/// The members of `session_shutdown`: why, and which session takes the place.
+pub fn shutdown(reason: &str, target: Option<String>) -> Map<String, Value> {
+    let mut event = Map::from_iter([("reason".to_string(), reason.into())]);
+    if let Some(target) = target {
+        event.insert("targetSessionFile".into(), target.into());
+    }
+    event
+}
 
 pub fn find(name: &str) -> Option<(usize, &'static EventKind)> {
     EVENTS

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::actions::Actions;
 use super::deadline::Limits;
 use super::dispatch::Emission;
+use super::events;
 use super::generation::{Generation, stop_text};
 use super::host::{BridgeHost, ConsoleSink, Reports, Stopped, Stops};
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
@@ -186,13 +187,11 @@ impl Extensions {
     /// latest after the time of a shutdown.
     pub fn let_old_go(&self) {
         for old in self.replaced.lock().drain(..) {
-            let limit = old.limits.shutdown;
-            let host = old.host.clone();
+            let (limit, host) = (old.limits.shutdown, old.host.clone());
             // Only what it is in the middle of keeps it; otherwise it goes now.
             let old = Arc::downgrade(&old);
             tokio::spawn(async move {
-                tokio::time::sleep(limit).await;
-                host.visits.end().await;
+                host.visits.over(limit).await;
                 if let Some(old) = old.upgrade() {
                     old.stop();
                 }
@@ -471,8 +470,7 @@ impl Extensions {
     async fn say_goodbye(&self, generation: &Generation, reason: &str, target: Option<String>) {
         generation.host.leave();
         let cancel = CancellationToken::new();
-        let mut event = Map::from_iter([("reason".to_string(), Value::from(reason))]);
-        event.extend(target.map(|target| ("targetSessionFile".to_string(), target.into())));
+        let event = events::shutdown(reason, target);
         let emission = generation.emit("session_shutdown", event, None, &cancel);
         tokio::pin!(emission);
         let limit = generation.limits.shutdown * 2;

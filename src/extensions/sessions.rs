@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::host::{Answer, parse};
 use crate::session::{
-    LooseSession, NewSession, Session, SessionContext, SessionError, SessionInfo, context_of,
+    LooseSession, NewSession, Session, SessionError, SessionInfo, context_json_of,
     default_session_dir, list, list_all, migrate_lines, most_recent,
 };
 
@@ -109,14 +109,12 @@ impl Sessions {
                 Ok(since(session, path.as_deref(), &dir, &id, of.since))
             }),
             "sessions.context" => self.of(method, args, |session, _| {
-                Ok(context(&session.session().build_context()))
+                Ok(session.session().context_json())
             }),
             "sessions.contextOf" => parse::<Entries>(method, args).and_then(|given| {
                 let lines: Vec<&str> = given.lines.iter().map(|line| line.get()).collect();
                 let leaf = (!given.at_end).then_some(given.leaf_id.as_deref());
-                context_of(&lines, leaf)
-                    .map(|found| context(&found))
-                    .map_err(failed)
+                context_json_of(&lines, leaf).map_err(failed)
             }),
             "sessions.migrate" => parse::<Entries>(method, args).map(|given| {
                 let lines: Vec<&str> = given.lines.iter().map(|line| line.get()).collect();
@@ -249,22 +247,23 @@ pub async fn listed(method: &str, args: &str) -> Answer {
     Ok(found.into_iter().map(describe).collect())
 }
 
+/// Its members stand in the order of the original's.
 fn describe(info: SessionInfo) -> Value {
+    let parent = info.parent_session.as_ref();
     let mut value = json!({
         "path": info.path.to_string_lossy(),
         "id": info.id,
         "cwd": info.cwd.to_string_lossy(),
+        "name": info.name,
+        "parentSessionPath": parent.map(|parent| parent.to_string_lossy()),
         "created": info.created,
         "modified": info.modified,
         "messageCount": info.message_count,
         "firstMessage": info.first_message,
         "allMessagesText": info.all_messages_text,
     });
-    if let Some(name) = info.name {
-        value["name"] = name.into();
-    }
-    if let Some(parent) = info.parent_session {
-        value["parentSessionPath"] = parent.to_string_lossy().into();
+    if let Some(members) = value.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
     }
     value
 }
@@ -290,18 +289,6 @@ pub fn since(session: &Session, path: Option<&Path>, dir: &Path, id: &str, since
         json!(session.leaf_id()),
         raw.join(",")
     )
-}
-
-/// JSON of what a model would be told.
-pub fn context(context: &SessionContext) -> String {
-    let model = context.model.as_ref();
-    let model = model.map(|model| json!({ "provider": model.provider, "modelId": model.model_id }));
-    json!({
-        "messages": context.messages,
-        "thinkingLevel": context.thinking_level.as_deref().unwrap_or("off"),
-        "model": model,
-    })
-    .to_string()
 }
 
 fn given_entry(of: &Of) -> Result<&RawValue, SessionError> {

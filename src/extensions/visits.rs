@@ -3,9 +3,11 @@
 //! isolate is not ended.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// The number that JavaScript gave a visit.
 pub type VisitId = u64;
@@ -41,11 +43,15 @@ impl Visits {
         visit.is_some_and(|visit| self.open.borrow().contains(&visit))
     }
 
-    /// Returns when there are none any more.
-    pub async fn end(&self) {
+    /// Returns when there is none, and none has begun within `limit`: whoever visited
+    /// has as long to finish.
+    pub async fn over(&self, limit: Duration) {
         let mut open = self.open.subscribe();
-        // The sender is ours.
-        let _ = open.wait_for(HashSet::is_empty).await;
+        // The sender is ours, so that waiting does not fail.
+        let begun = |open: &HashSet<VisitId>| !open.is_empty();
+        while timeout(limit, open.wait_for(begun)).await.is_ok() {
+            let _ = open.wait_for(HashSet::is_empty).await;
+        }
     }
 }
 
@@ -62,7 +68,7 @@ mod tests {
             assert!(!visits.allow(args), "{args}");
         }
         visits.finish(7);
-        visits.end().await;
+        visits.over(Duration::from_millis(1)).await;
         assert!(!visits.allow(r#"{"visit":7}"#));
     }
 }

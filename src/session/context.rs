@@ -58,7 +58,7 @@ pub(super) fn build(path: &[Arc<Entry>]) -> SessionContext {
 }
 
 /// The entries that a model hears of, in the order in which it does.
-fn said(path: &[Arc<Entry>]) -> Vec<&Arc<Entry>> {
+pub(super) fn said(path: &[Arc<Entry>]) -> Vec<&Arc<Entry>> {
     let compaction = path
         .iter()
         .enumerate()
@@ -84,7 +84,7 @@ fn said(path: &[Arc<Entry>]) -> Vec<&Arc<Entry>> {
     said
 }
 
-fn model_of(entry: &Entry) -> Option<ModelRef> {
+pub(super) fn model_of(entry: &Entry) -> Option<ModelRef> {
     match &entry.kind {
         EntryKind::ModelChange { provider, model_id } => Some(ModelRef {
             provider: provider.clone(),

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::backing::Backing;
 use super::context::{self, SessionContext};
+use super::context_json;
 use super::entry::{Entry, EntryKind};
 use super::error::{SessionError, Warning};
 use super::given;
@@ -355,6 +356,11 @@ impl Session {
     /// What a model is told at the leaf.
     pub fn build_context(&self) -> SessionContext {
         context::build(&self.tree.path_to(self.tree.leaf()))
+    }
+
+    /// The same as extensions see it: JSON.
+    pub fn context_json(&self) -> String {
+        context_json::write(&self.tree.path_to(self.tree.leaf()))
     }
 
     pub fn name(&self) -> Option<&str> {

@@ -1,20 +1,17 @@
 //! Entries that somebody has without their file: brought to this version, and what
 //! a model would be told of them.
 
-use super::context::{self, SessionContext};
+use super::context_json;
 use super::entry::Entry;
 use super::error::SessionError;
 use super::header::{CURRENT_VERSION, Header};
 use super::migrate::migrate;
 use super::tree::Tree;
 
-/// What a model is told at `leaf`, of which `None` is the last entry and
+/// JSON of what a model is told at `leaf`, of which `None` is the last entry and
 /// `Some(None)` the place before the first. Lines that are no entries (a header,
 /// say) are left out.
-pub fn context_of(
-    lines: &[&str],
-    leaf: Option<Option<&str>>,
-) -> Result<SessionContext, SessionError> {
+pub fn context_json_of(lines: &[&str], leaf: Option<Option<&str>>) -> Result<String, SessionError> {
     let mut tree = Tree::default();
     for entry in lines.iter().filter_map(|line| Entry::parse(line).ok()) {
         if entry.type_name() != "session" {
@@ -27,7 +24,7 @@ pub fn context_of(
         Some(Some(id)) if tree.get(id).is_some() => tree.set_leaf(Some(id))?,
         _ => {}
     }
-    Ok(context::build(&tree.path_to(tree.leaf())))
+    Ok(context_json::write(&tree.path_to(tree.leaf())))
 }
 
 /// `None` if they are of this version already.
@@ -48,7 +45,10 @@ mod tests {
             r#"{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"a","timestamp":1}}"#,
             r#"{"type":"message","id":"b","parentId":"a","message":{"role":"user","content":"b","timestamp":1}}"#,
         ];
-        let count = |leaf| context_of(&lines, leaf).unwrap().messages.len();
+        let count = |leaf| {
+            let context = context_json_of(&lines, leaf).unwrap();
+            context.matches("\"role\"").count()
+        };
         assert_eq!(count(None), 2);
         assert_eq!(count(Some(Some("a"))), 1);
         assert_eq!(count(Some(Some("gone"))), 2);

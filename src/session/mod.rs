@@ -3,6 +3,7 @@
 
 mod backing;
 mod context;
+mod context_json;
 mod entry;
 mod error;
 mod export;
@@ -37,7 +38,7 @@ pub use export::import;
 pub use handle::{NewSession, Session};
 pub use header::{CURRENT_VERSION, Header};
 pub use info::SessionInfo;
-pub use lines::{context_of, migrate_lines};
+pub use lines::{context_json_of, migrate_lines};
 pub use list::{SessionRef, find_by_id, header_of, list, list_all, most_recent, session_dirs};
 pub use loose::LooseSession;
 pub use paths::{default_session_dir, folder_name};

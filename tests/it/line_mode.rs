@@ -138,7 +138,7 @@ impl Terminal {
         }
     }
 
-    fn keys(&mut self, keys: &str) {
+    pub fn keys(&mut self, keys: &str) {
         self.keys.lock().write_all(keys.as_bytes()).unwrap();
     }
 

@@ -21,6 +21,7 @@ mod rpc_commands;
 mod rpc_protocol;
 mod search_tools;
 mod session_choice;
+mod session_manager;
 mod session_tree;
 mod sessions;
 mod sessions_kill;

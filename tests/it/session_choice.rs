@@ -127,7 +127,7 @@ async fn a_session_of_another_folder_is_copied_if_the_user_wants_it() {
     terminal.line("n");
     terminal.see("Aborted.");
     assert_eq!(terminal.end(), 0);
-    assert_eq!(home.sessions(), [source.clone()]);
+    assert_eq!(home.sessions(), std::slice::from_ref(&source));
 
     let mut terminal = Terminal::open(&home, "dumb", &arguments);
     terminal.see("[y/N] ");
@@ -241,4 +241,44 @@ async fn fork_clone_export_and_import() {
     assert_eq!(heads.len(), 1, "the fork has nothing in it yet");
     assert_eq!(heads[0][0]["parentSession"], source.to_str().unwrap());
     assert_eq!(heads[0][1..3], read_jsonl(&source)[1..3]);
+}
+
+#[tokio::test]
+async fn a_terminal_that_draws_asks_the_same() {
+    let home = Home::bare();
+    session(&home, &home.cwd(), "one", 3, "how do apples grow?");
+    session(&home, &home.cwd(), "two", 5, "what about pears?");
+    let arguments = [&DEMO[..], &["--resume"]].concat();
+    let mut terminal = Terminal::open(&home, "xterm", &arguments);
+    terminal.see("  2. what about pears?");
+    terminal.see("> ");
+    terminal.line("2");
+    ready(&mut terminal);
+    terminal.line("/resume");
+    terminal.see("  1. how do apples grow?");
+    terminal.see("answer> ");
+    terminal.line("1");
+    terminal.see("session one");
+    terminal.see("> ");
+    // Escape chooses nothing.
+    terminal.line("/resume");
+    terminal.see("answer> ");
+    terminal.keys("\x1b");
+    terminal.see("Nothing was chosen.");
+    terminal.see("> ");
+    terminal.line("/fork 1");
+    terminal.see("Forked to a new session.");
+    terminal.see("> how do apples grow?");
+    terminal.line(" And pears?");
+    terminal.see("> ");
+    quit(terminal);
+    let fork = home.sessions().into_iter().map(|path| read_jsonl(&path));
+    let fork = fork.filter(|lines| lines[0]["parentSession"].is_string());
+    let fork: Vec<_> = fork.collect();
+    let said = fork[0]
+        .iter()
+        .find(|line| line["type"] == "message")
+        .unwrap();
+    let said = crate::support::text_of(&said["message"]);
+    assert_eq!(said, "how do apples grow? And pears?");
 }

@@ -40,7 +40,8 @@ async function listed(method: string, args: object, onProgress?: Progress): Prom
   type Row = Omit<SessionInfo, "created" | "modified"> & { created: number; modified: number };
   const given = { ...args, agentDir: getAgentDir() };
   const rows = (await host(`sessions.${method}`, given)) as Row[];
-  onProgress?.(rows.length, rows.length);
+  // The original's documentation passes other things in its place.
+  if (typeof onProgress === "function") onProgress(rows.length, rows.length);
   return rows.map((row) => ({
     ...row,
     created: new Date(row.created),

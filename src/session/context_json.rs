@@ -1,0 +1,48 @@
+//! What a model would be told, as extensions see it: messages with all the members
+//! that they have in the file, also those that we do not know.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::context::{model_of, said};
+use super::entry::{Entry, EntryKind};
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    message: &'a RawValue,
+}
+
+/// `{"messages":[…],"thinkingLevel":…,"model":…}`; `path` runs from the root to the
+/// leaf.
+pub(super) fn write(path: &[Arc<Entry>]) -> String {
+    let messages: Vec<String> = said(path)
+        .into_iter()
+        .filter_map(|entry| message(entry))
+        .collect();
+    let level = path.iter().rev().find_map(|entry| match &entry.kind {
+        EntryKind::ThinkingLevelChange { level } => Some(level.as_str()),
+        _ => None,
+    });
+    let model = path.iter().rev().find_map(|entry| model_of(entry));
+    let model = model.map(|model| json!({ "provider": model.provider, "modelId": model.model_id }));
+    format!(
+        "{{\"messages\":[{}],\"thinkingLevel\":{},\"model\":{}}}",
+        messages.join(","),
+        json!(level.unwrap_or("off")),
+        json!(model)
+    )
+}
+
+/// What cannot be read is left out: whoever opened the session was told of it.
+fn message(entry: &Entry) -> Option<String> {
+    if let EntryKind::Message { .. } = entry.kind {
+        let line: Line<'_> = serde_json::from_str(&entry.raw).ok()?;
+        return Some(line.message.get().to_owned());
+    }
+    let message = entry.message().ok()??;
+    serde_json::to_string(&*message).ok()
+}
