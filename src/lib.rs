@@ -10,6 +10,7 @@
 //! | [`app`] | `AgentSession`, which ties everything below together |
 //! | [`extensions`] | the Rust half of the bridge to JavaScript |
 //! | [`agent`] | the loop, events, queues, retry |
+//! | [`compaction`] | what is kept and what is summarised of a long conversation |
 //! | [`session`] | the session file and its tree |
 //! | [`tools`] | read, write, edit, bash |
 //! | [`resources`] | what users keep in `~/.pi/agent` and `.pi` |
@@ -19,6 +20,7 @@ pub mod agent;
 pub mod ai;
 pub mod app;
 pub mod cli;
+pub mod compaction;
 pub mod extensions;
 pub mod modes;
 pub mod resources;
