@@ -2,7 +2,7 @@
 import type { Model } from "./pi-ai.js";
 import type { Component, KeybindingsManager, TUI } from "./pi-tui.js";
 import type { CompactionResult } from "./events.js";
-import type { ReadonlySessionManager } from "./session.js";
+import type { BranchSummaryEntry, ReadonlySessionManager } from "./session.js";
 import type { Theme } from "./theme.js";
 
 export interface ExtensionUIDialogOptions {
@@ -111,6 +111,14 @@ interface Cancelled {
   cancelled: boolean;
 }
 
+export interface Navigated extends Cancelled {
+  /** The user stopped it. */
+  aborted?: boolean;
+  /** What the user said there, to be changed and said again. */
+  editorText?: string;
+  summaryEntry?: BranchSummaryEntry;
+}
+
 /** What commands get in addition. */
 export interface ExtensionCommandContext extends ExtensionContext {
   waitForIdle(): Promise<void>;
@@ -120,6 +128,6 @@ export interface ExtensionCommandContext extends ExtensionContext {
   navigateTree(
     targetId: string,
     options?: { summarize?: boolean; customInstructions?: string; replaceInstructions?: boolean; label?: string },
-  ): Promise<Cancelled>;
+  ): Promise<Navigated>;
   reload(): Promise<void>;
 }

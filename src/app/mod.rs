@@ -3,8 +3,10 @@
 
 mod actions;
 mod bash;
+mod compact;
 mod config;
 mod models;
+mod navigate;
 mod prompt;
 mod replace;
 mod run;
@@ -12,6 +14,7 @@ mod session;
 mod start;
 mod state;
 mod stats;
+mod summary;
 mod texts;
 mod tools;
 

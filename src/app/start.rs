@@ -113,6 +113,9 @@ impl AgentSession {
             run: None,
             replacing: false,
             retry_wait: None,
+            summary: None,
+            due: None,
+            overflow_recovered: false,
             runs: 0,
             retry: RetryPolicy {
                 enabled: retry.enabled,
@@ -137,6 +140,7 @@ impl AgentSession {
             waiting: Mutex::default(),
             commands: CancellationToken::new(),
             busy: watch::Sender::new(false),
+            summarising: watch::Sender::new(false),
             handle: tokio::runtime::Handle::current(),
             replacing: tokio::sync::Mutex::default(),
             said,

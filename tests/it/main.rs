@@ -6,6 +6,9 @@
 
 mod aborts;
 mod cli;
+mod compaction;
+mod compaction_extensions;
+mod compaction_reference;
 mod conversation;
 mod examples;
 mod extensions;
@@ -17,3 +20,4 @@ mod rpc_protocol;
 mod sessions;
 mod sessions_kill;
 mod support;
+mod tree;

@@ -15,12 +15,14 @@ pub enum Command {
     Session,
     Thinking(String),
     Name(String),
+    Compact(String),
+    Tree(String),
     Help,
     Quit,
 }
 
 /// Name, arguments, what it does.
-pub const COMMANDS: [(&str, &str, &str); 8] = [
+pub const COMMANDS: [(&str, &str, &str); 10] = [
     ("help", "", "shows this"),
     ("model", "[pattern]", "lists the models, or chooses one"),
     (
@@ -34,6 +36,16 @@ pub const COMMANDS: [(&str, &str, &str); 8] = [
         "shows the session's file, messages, tokens and cost",
     ),
     ("name", "[text]", "shows or sets the session's name"),
+    (
+        "compact",
+        "[focus]",
+        "puts a summary in the place of the older messages",
+    ),
+    (
+        "tree",
+        "[id]",
+        "lists the branches of the session, or goes to an entry",
+    ),
     ("new", "", "begins a new session"),
     ("reload", "", "loads settings, models and extensions anew"),
     ("quit", "", "ends pi"),
@@ -53,6 +65,8 @@ pub fn parse(line: &str) -> Option<Command> {
         "thinking" => Command::Thinking(args),
         "session" => Command::Session,
         "name" => Command::Name(args),
+        "compact" => Command::Compact(args),
+        "tree" => Command::Tree(args),
         "new" => Command::New,
         "reload" => Command::Reload,
         "quit" => Command::Quit,
@@ -79,6 +93,13 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
             session.set_session_name(&name)?;
             Ok(format!("Session name: {}", one_line(&name)))
         }
+        Command::Compact(focus) => {
+            let focus = Some(focus.as_str()).filter(|focus| !focus.is_empty());
+            // How it went is told by an event, whoever asked for it.
+            let _ = session.compact(focus).await;
+            Ok(String::new())
+        }
+        Command::Tree(args) => super::tree::run(session, &args).await,
         Command::Help => Ok(help(session)),
         Command::Quit => Ok(String::new()),
     }

@@ -53,6 +53,13 @@ pub enum Command {
     SetFollowUpMode {
         mode: QueueMode,
     },
+    Compact {
+        #[serde(default)]
+        custom_instructions: Option<String>,
+    },
+    SetAutoCompaction {
+        enabled: bool,
+    },
     SetAutoRetry {
         enabled: bool,
     },
@@ -106,7 +113,7 @@ impl From<StreamingBehavior> for Delivery {
 }
 
 /// Commands of the original that a later version of ours will have.
-const NOT_YET: [&str; 3] = ["compact", "set_auto_compaction", "export_html"];
+const NOT_YET: [&str; 1] = ["export_html"];
 
 /// Why a line is no command.
 #[derive(Debug, PartialEq, Eq)]
