@@ -233,7 +233,8 @@ impl AgentSession {
         let mut state = self.state.lock();
         let idle = state.run.is_none() && state.summary.is_none();
         state.replacing = idle;
-        idle.then_some(Idle(self))
+        // One that is made and dropped at once would wait for this lock.
+        idle.then(|| Idle(self))
     }
 
     async fn show_notes(&self) {

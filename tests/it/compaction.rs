@@ -548,3 +548,52 @@ async fn the_original_goes_on_with_it() {
     let after = home.entries();
     assert_eq!(after[..before.len()], before);
 }
+
+#[tokio::test]
+async fn print_mode_goes_on_after_it() {
+    let (server, home) = keeping(1).await;
+    server.push(Answer::text("About one."));
+    home.run(&["-p", "one"], "").await.ok();
+    server.push(Answer::error(400, TOO_LONG));
+    server.push(Answer::text("The summary."));
+    server.push(Answer::text("It fits."));
+    assert_eq!(home.run(&["-c", "-p", "two"], "").await.ok(), "It fits.\n");
+}
+
+#[tokio::test]
+async fn two_at_a_time_are_one() {
+    let (server, home) = keeping(TURN).await;
+    let mut rpc = home.rpc(&[]);
+    talk(&server, &mut rpc, &["one", "two"]).await;
+    server.push(Answer::text("The summary.").delay(50));
+    begin(&mut rpc, "a", compact()).await;
+    begin(&mut rpc, "b", compact()).await;
+    assert_eq!(response(&mut rpc, "a").await["success"], true);
+    assert_eq!(response(&mut rpc, "b").await["error"], "Already compacted");
+}
+
+#[tokio::test]
+async fn nothing_is_reloaded_while_something_is_at_work() {
+    let (server, home) = keeping(TURN).await;
+    let mut rpc = home.rpc(&[]);
+    talk(&server, &mut rpc, &["one", "two"]).await;
+    server.push(Answer::stall());
+    begin(&mut rpc, "c", compact()).await;
+    server.received(3).await;
+    let error = rpc.refused(json!({"type": "reload"})).await;
+    assert!(
+        error.starts_with("Wait for the current response"),
+        "{error}"
+    );
+    rpc.ok(json!({"type": "abort"})).await;
+    server.push(Answer::stall());
+    rpc.ok(prompt("three")).await;
+    server.received(4).await;
+    let error = rpc.refused(json!({"type": "reload"})).await;
+    assert!(
+        error.starts_with("Wait for the current response"),
+        "{error}"
+    );
+    rpc.ok(json!({"type": "abort"})).await;
+    rpc.ok(json!({"type": "reload"})).await;
+}
