@@ -15,6 +15,13 @@ pub(super) struct Cut {
     pub turn_start: Option<usize>,
 }
 
+/// The first entry of `path[start..]` that is kept, and the beginning of the turn
+/// that is cut through.
+pub fn cut_point(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> (usize, Option<usize>) {
+    let cut = find_cut(path, start, keep_recent);
+    (cut.first_kept, cut.turn_start)
+}
+
 /// Cuts `path[start..]`.
 pub(super) fn find_cut(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> Cut {
     let mut cut = match next_cut_point(path, start) {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::session::message::AgentMessage;
 
 /// Paths as the model gave them to the tools.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileOperations {
     pub read: IndexSet<String>,
     pub written: IndexSet<String>,

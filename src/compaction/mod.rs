@@ -12,9 +12,10 @@ mod text;
 mod tokens;
 
 pub use branch::{BranchPart, BranchRequest, branch_part, summarize_branch};
+pub use cut::cut_point;
 pub use prepare::{Preparation, Unprepared, prepare};
 pub use summarize::{Compacted, Summarizer, SummaryError, summarize};
-pub use tokens::{ContextEstimate, estimate_context, of_usage, outgrows};
+pub use tokens::{ContextEstimate, estimate, estimate_context, of_usage, outgrows};
 
 #[cfg(test)]
 mod tests;

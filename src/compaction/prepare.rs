@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::cut::find_cut;
 use super::files::FileOperations;
@@ -13,7 +13,7 @@ use crate::session::message::AgentMessage;
 use crate::session::{Entry, EntryKind};
 
 /// Also what `session_before_compact` handlers are told.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Preparation {
     pub first_kept_entry_id: String,
@@ -22,7 +22,7 @@ pub struct Preparation {
     pub turn_prefix_messages: Vec<Arc<AgentMessage>>,
     pub is_split_turn: bool,
     pub tokens_before: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_summary: Option<String>,
     pub file_ops: FileOperations,
     pub settings: CompactionSettings,

@@ -54,7 +54,7 @@ pub fn outgrows(tokens: u64, context_window: u64, settings: CompactionSettings) 
 }
 
 /// Characters of what the model is told, by four.
-pub(super) fn estimate(message: &AgentMessage) -> u64 {
+pub fn estimate(message: &AgentMessage) -> u64 {
     let characters = match message {
         // As in the original, which counts no pictures of users: the place where
         // a conversation is cut depends on it.

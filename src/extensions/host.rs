@@ -24,6 +24,7 @@ use super::registry::{
     CommandRegistration, ExtensionId, FlagRegistration, Registry, ToolRegistration,
 };
 use super::services::{self, FileMutations};
+use super::summaries::Summaries;
 use super::ui::UiBroker;
 use crate::agent::event::{ExtensionError, UiAnswer, UiMethod};
 use crate::tools::tool::{ToolOutput, UpdateSink};
@@ -39,6 +40,7 @@ pub struct BridgeHost {
     execs: Execs,
     mutations: FileMutations,
     streams: ModelStreams,
+    summaries: Summaries,
     tokens: AtomicU64,
     actions: OnceLock<Weak<dyn Actions>>,
     /// A newer generation took over.
@@ -131,6 +133,7 @@ impl BridgeHost {
             execs: Execs::default(),
             mutations: FileMutations::default(),
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
+            summaries: Summaries::new(tokio::runtime::Handle::current()),
             tokens: AtomicU64::new(1),
             actions: OnceLock::new(),
             stale: AtomicBool::new(false),
@@ -312,6 +315,7 @@ impl BridgeHost {
         if let Some(answer) = self
             .register(method, args)
             .or_else(|| services::serve(method, args))
+            .or_else(|| self.summaries.serve(method, args))
         {
             return answer;
         }
@@ -338,6 +342,9 @@ impl BridgeHost {
                 return self.streams.open(method, args, id);
             }
             "ai.stream.next" => return self.streams.next(method, args).await,
+            "compaction.compact" | "compaction.branch" => {
+                return self.summaries.write(method, args).await;
+            }
             _ => {}
         }
         if method == "file_mutation.acquire" {

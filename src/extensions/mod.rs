@@ -15,6 +15,7 @@ mod model_streams;
 mod notifications;
 pub mod registry;
 mod services;
+mod summaries;
 mod tool;
 pub mod ui;
 

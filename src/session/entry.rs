@@ -101,7 +101,7 @@ struct BareLine {
 }
 
 impl Entry {
-    pub(super) fn parse(raw: &str) -> Result<Self, serde_json::Error> {
+    pub(crate) fn parse(raw: &str) -> Result<Self, serde_json::Error> {
         if let Ok(line) = serde_json::from_str::<Line<'_>>(raw) {
             let (id, timestamp) = (line.id.to_string(), line.timestamp.to_string());
             let parent_id = line.parent_id.clone();

@@ -213,3 +213,124 @@ async fn the_examples_of_the_original_work() {
     rpc.notified("Compaction completed").await;
     assert_eq!(compactions(&home).len(), 1);
 }
+
+/// Says the same of the same session in the original and here.
+const PARTS: &str = r#"
+import * as pi from "@mariozechner/pi-coding-agent";
+export default (api) => api.registerCommand("parts", { handler: async (args, ctx) => {
+    const entries = ctx.sessionManager.getEntries();
+    const messages = entries.filter((e) => e.type === "message").map((e) => e.message);
+    ctx.ui.notify(JSON.stringify({
+        settings: pi.DEFAULT_COMPACTION_SETTINGS,
+        estimates: messages.map((message) => pi.estimateTokens(message)),
+        used: pi.calculateContextTokens(pi.getLastAssistantUsage(entries)),
+        should: [10, 20].map((tokens) => pi.shouldCompact(tokens, 100,
+            { enabled: true, reserveTokens: 85, keepRecentTokens: 0 })),
+        cuts: [0, 1, 3, 4, 5, 8, 1000].map((keep) =>
+            pi.findCutPoint(entries, 0, entries.length, keep)),
+        turns: entries.map((_, index) => pi.findTurnStartIndex(entries, index, 1)),
+        left: pi.collectEntriesForBranchSummary(
+            ctx.sessionManager, entries.at(-1).id, entries[3].id)
+            .entries.map((e) => entries.indexOf(e)),
+    }));
+} });"#;
+
+#[tokio::test]
+async fn the_parts_are_those_of_the_original() {
+    let (server, home, mut rpc) = with(PARTS).await;
+    server.push(Answer::tool("read", json!({"path": "missing.txt"})));
+    server.push(Answer::text("It is not there."));
+    rpc.run("read it").await;
+    rpc.ok(prompt("/parts")).await;
+    let ours = rpc.ui("notify").await["message"].clone();
+    assert!(rpc.close().await.success());
+    let mut command = home.command("node");
+    command.arg(crate::support::Reference::install().program());
+    command.args(["--mode", "rpc", "-c"]);
+    let mut original = Rpc::start(command);
+    original.ok(prompt("/parts")).await;
+    let theirs = original.ui("notify").await["message"].clone();
+    let parse = |text: &Value| serde_json::from_str::<Value>(text.as_str().unwrap()).unwrap();
+    assert_eq!(parse(&ours), parse(&theirs));
+}
+
+#[tokio::test]
+async fn one_summarises_with_a_model_of_its_choice() {
+    let (server, home, mut rpc) = with(
+        r#"import { compact, generateSummary } from "@mariozechner/pi-coding-agent";
+        export default (pi) => pi.on("session_before_compact", async (event, ctx) => {
+            const { preparation, customInstructions, signal } = event;
+            const model = { ...ctx.model, maxTokens: 77 };
+            const compaction = await compact(
+                preparation, model, "its-key", { "x-mine": "yes" }, customInstructions, signal);
+            const more = await generateSummary(preparation.turnPrefixMessages, model, 1000, "k");
+            return { compaction: { ...compaction, summary: `${compaction.summary} + ${more}` } };
+        });"#,
+    )
+    .await;
+    for text in ["History.", "Prefix.", "More."] {
+        server.push(Answer::text(text));
+    }
+    let command = json!({"type": "compact", "customInstructions": "the docs"});
+    let result = rpc.ok(command).await;
+    let summary = result["summary"].as_str().unwrap();
+    assert!(
+        summary.starts_with("History.") && summary.ends_with("Prefix. + More."),
+        "{summary}"
+    );
+    let request = &server.requests()[2];
+    assert_eq!(request.headers["x-api-key"], "its-key");
+    assert_eq!(request.headers["x-mine"], "yes");
+    assert!(
+        request
+            .body
+            .to_string()
+            .contains("Additional focus: the docs")
+    );
+    assert_eq!(compactions(&home)[0]["fromHook"], true);
+}
+
+#[tokio::test]
+async fn an_abort_reaches_the_model_of_an_extension() {
+    let (server, home, mut rpc) = with(
+        r#"import { compact } from "@mariozechner/pi-coding-agent";
+        export default (pi) => pi.on("session_before_compact", async (event, ctx) => {
+            const { preparation, signal } = event;
+            try {
+                await compact(preparation, ctx.model, "key", undefined, undefined, signal);
+            } catch (error) {
+                ctx.ui.notify(`ended: ${error.message}`);
+            }
+        });"#,
+    )
+    .await;
+    server.repeat(Answer::stall());
+    rpc.send(&json!({"type": "compact"}).to_string()).await;
+    server.received(3).await;
+    rpc.ok(json!({"type": "abort"})).await;
+    rpc.notified("ended: cancelled").await;
+    server.hung_up(1).await;
+    assert!(compactions(&home).is_empty());
+}
+
+#[tokio::test]
+async fn one_that_fails_leaves_it_to_pi() {
+    let (server, home, mut rpc) = with(
+        r#"export default (pi) => {
+            pi.on("session_before_compact", () => { throw new Error("not me"); });
+            pi.on("session_compact", () => { throw new Error("nor me"); });
+        };"#,
+    )
+    .await;
+    server.repeat(Answer::text("The summary."));
+    rpc.ok(compact()).await;
+    for (event, text) in [
+        ("session_before_compact", "not me"),
+        ("session_compact", "nor me"),
+    ] {
+        let error = rpc.event("extension_error").await;
+        assert_eq!(error["event"], event);
+        assert!(error["error"].as_str().unwrap().contains(text), "{error}");
+    }
+    assert_eq!(compactions(&home)[0]["fromHook"], false);
+}
