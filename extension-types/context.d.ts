@@ -2,7 +2,7 @@
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { Component, KeybindingsManager, TUI } from "./pi-tui.js";
 import type { CompactionResult } from "./events.js";
-import type { CustomMessage, ReadonlySessionManager, SessionManager } from "./session.js";
+import type { BranchSummaryEntry, CustomMessage, ReadonlySessionManager, SessionManager } from "./session.js";
 import type { Theme } from "./theme.js";
 
 export interface ExtensionUIDialogOptions {
@@ -119,6 +119,14 @@ interface ReplaceOptions {
   withSession?(ctx: ReplacedSessionContext): Promise<void> | void;
 }
 
+export interface Navigated extends Cancelled {
+  /** The user stopped it. */
+  aborted?: boolean;
+  /** What the user said there, to be changed and said again. */
+  editorText?: string;
+  summaryEntry?: BranchSummaryEntry;
+}
+
 /** What commands get in addition. */
 export interface ExtensionCommandContext extends ExtensionContext {
   waitForIdle(): Promise<void>;
@@ -135,7 +143,7 @@ export interface ExtensionCommandContext extends ExtensionContext {
   navigateTree(
     targetId: string,
     options?: { summarize?: boolean; customInstructions?: string; replaceInstructions?: boolean; label?: string },
-  ): Promise<Cancelled>;
+  ): Promise<Navigated>;
   reload(): Promise<void>;
 }
 

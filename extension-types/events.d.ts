@@ -54,7 +54,8 @@ export interface CompactionPreparation {
   isSplitTurn: boolean;
   tokensBefore: number;
   previousSummary?: string;
-  fileOps: unknown;
+  /** Paths as the model gave them to the tools. */
+  fileOps: { read: Set<string>; written: Set<string>; edited: Set<string> };
   settings: { enabled: boolean; reserveTokens: number; keepRecentTokens: number };
 }
 export interface SessionBeforeCompactEvent {

@@ -1,11 +1,18 @@
 // `@mariozechner/pi-coding-agent`: what extensions are written against.
 import type { EventBusController } from "./api.js";
-import type { BuiltInToolInputs, ToolCallEvent, ToolResultEvent } from "./events.js";
-import type { Message } from "./pi-ai.js";
+import type {
+  BuiltInToolInputs,
+  CompactionPreparation,
+  CompactionResult,
+  ToolCallEvent,
+  ToolResultEvent,
+} from "./events.js";
+import type { Message, Model, Usage } from "./pi-ai.js";
 import type { Component, Container, TUI } from "./pi-tui.js";
 import type {
   AgentMessage,
   CompactionEntry,
+  ReadonlySessionManager,
   SessionContext,
   SessionEntry,
   SessionHeader,
@@ -79,6 +86,70 @@ export function buildSessionContext(entries: SessionEntry[], leafId?: string | n
 /** Brings the entries of an older file, header first, to this version, in place. */
 export function migrateSessionEntries(entries: (SessionHeader | SessionEntry)[]): void;
 export function getLatestCompactionEntry(entries: SessionEntry[]): CompactionEntry | null;
+
+export interface CompactionSettings {
+  enabled: boolean;
+  reserveTokens: number;
+  keepRecentTokens: number;
+}
+export const DEFAULT_COMPACTION_SETTINGS: CompactionSettings;
+export function estimateTokens(message: AgentMessage): number;
+export function calculateContextTokens(usage: Usage): number;
+/** Of the last answer that was not aborted and did not fail. */
+export function getLastAssistantUsage(entries: SessionEntry[]): Usage | undefined;
+export function shouldCompact(contextTokens: number, contextWindow: number, settings: CompactionSettings): boolean;
+/** Where `entries[startIndex...endIndex]` would be cut. */
+export function findCutPoint(
+  entries: SessionEntry[],
+  startIndex: number,
+  endIndex: number,
+  keepRecentTokens: number,
+): { firstKeptEntryIndex: number; turnStartIndex: number; isSplitTurn: boolean };
+/** Where the turn of an entry begins; -1 if it is before `startIndex`. */
+export function findTurnStartIndex(entries: SessionEntry[], entryIndex: number, startIndex: number): number;
+/** What pi itself does when it compacts, with the model that is given. */
+export function compact(
+  preparation: CompactionPreparation,
+  model: Model,
+  apiKey: string | undefined,
+  headers?: Record<string, string>,
+  customInstructions?: string,
+  signal?: AbortSignal,
+): Promise<CompactionResult>;
+export function generateSummary(
+  currentMessages: AgentMessage[],
+  model: Model,
+  reserveTokens: number,
+  apiKey: string | undefined,
+  headers?: Record<string, string>,
+  signal?: AbortSignal,
+  customInstructions?: string,
+  previousSummary?: string,
+): Promise<string>;
+export function collectEntriesForBranchSummary(
+  session: ReadonlySessionManager,
+  oldLeafId: string | null,
+  targetId: string,
+): { entries: SessionEntry[]; commonAncestorId: string | null };
+export interface BranchSummaryResult {
+  summary?: string;
+  readFiles?: string[];
+  modifiedFiles?: string[];
+  aborted?: boolean;
+  error?: string;
+}
+export function generateBranchSummary(
+  entries: SessionEntry[],
+  options: {
+    model: Model;
+    apiKey?: string;
+    headers?: Record<string, string>;
+    signal?: AbortSignal;
+    customInstructions?: string;
+    replaceInstructions?: boolean;
+    reserveTokens?: number;
+  },
+): Promise<BranchSummaryResult>;
 
 export function parseFrontmatter<T extends Record<string, unknown> = Record<string, unknown>>(
   content: string,

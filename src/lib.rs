@@ -11,6 +11,7 @@
 //! | [`export`] | sessions as pages for people |
 //! | [`extensions`] | the Rust half of the bridge to JavaScript |
 //! | [`agent`] | the loop, events, queues, retry |
+//! | [`compaction`] | what is kept and what is summarised of a long conversation |
 //! | [`session`] | the session file and its tree |
 //! | [`tools`] | read, write, edit, bash |
 //! | [`resources`] | what users keep in `~/.pi/agent` and `.pi` |
@@ -20,6 +21,7 @@ pub mod agent;
 pub mod ai;
 pub mod app;
 pub mod cli;
+pub mod compaction;
 pub mod export;
 pub mod extensions;
 pub mod modes;

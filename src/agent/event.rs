@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::ai::message::AssistantMessage;
 use crate::ai::stream::AssistantEvent;
+use crate::compaction::Compacted;
 use crate::session::message::AgentMessage;
 use crate::tools::tool::ToolOutput;
 
@@ -70,8 +71,33 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         final_error: Option<String>,
     },
+    CompactionStart {
+        reason: CompactionReason,
+    },
+    CompactionEnd {
+        reason: CompactionReason,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<Compacted>,
+        aborted: bool,
+        /// The request that did not fit is made again.
+        will_retry: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error_message: Option<String>,
+    },
     ExtensionError(ExtensionError),
     ExtensionUiRequest(UiRequest),
+}
+
+/// Why a conversation is compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CompactionReason {
+    /// Somebody asked for it.
+    Manual,
+    /// Little is left of the model's context.
+    Threshold,
+    /// The model refused, because nothing is left of it.
+    Overflow,
 }
 
 /// Something an extension did wrong; the agent goes on.
@@ -228,6 +254,8 @@ impl Event {
             Self::QueueUpdate { .. } => "queue_update",
             Self::AutoRetryStart { .. } => "auto_retry_start",
             Self::AutoRetryEnd { .. } => "auto_retry_end",
+            Self::CompactionStart { .. } => "compaction_start",
+            Self::CompactionEnd { .. } => "compaction_end",
             Self::ExtensionError(_) => "extension_error",
             Self::ExtensionUiRequest(_) => "extension_ui_request",
         }

@@ -6,18 +6,21 @@ use std::sync::{Arc, Weak};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::AgentSession;
 use super::forks::ForkPosition;
-use super::prompt::{Behavior, PromptRequest, Source, custom};
+use super::prompt::{Behavior, PromptError, PromptRequest, Source, custom};
 use super::run::NewRun;
+use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::agent::queue::Delivery;
 use crate::ai::message::{ContentBlock, ImageContent, UserContent};
 use crate::ai::model::{Model, ThinkingLevel};
+use crate::compaction::Compacted;
 use crate::extensions::actions::{
     ActionError, ActionResult, Actions, Cancelled, ContextUsage, CustomMessageInput, DeliverAs,
-    SendOptions,
+    NavigateOptions, Navigated, SendOptions,
 };
 use crate::extensions::sessions;
 use crate::session::LooseSession;
@@ -84,6 +87,11 @@ impl Actions for AgentSession {
             Ok(()) => return Ok(()),
             Err(message) => message,
         };
+        if options.trigger_turn && self.is_summarising() {
+            let waiting = self.waiting.lock().clone();
+            self.spawn(async move { session.start_after_compaction(message, waiting).await });
+            return Ok(());
+        }
         if options.trigger_turn {
             return self
                 .start_run(NewRun::of(vec![message]))
@@ -283,6 +291,22 @@ impl Actions for AgentSession {
         cancelled(self.apart(fork).await.map(|forked| forked.is_some()))
     }
 
+    async fn compact(&self, focus: Option<String>) -> ActionResult<Compacted> {
+        let session = self.arc();
+        let compact = async move { session.compact(focus.as_deref()).await };
+        self.apart(compact).await.map_err(ActionError::new)
+    }
+
+    async fn navigate_tree(
+        &self,
+        target: String,
+        options: NavigateOptions,
+    ) -> ActionResult<Navigated> {
+        let session = self.arc();
+        let navigate = async move { session.navigate(&target, options).await };
+        self.apart(navigate).await.map_err(ActionError::new)
+    }
+
     async fn reload(&self) -> ActionResult<()> {
         let session = self.arc();
         let reload = async move { session.reload().await.map(|_| ()) };
@@ -315,6 +339,24 @@ impl AgentSession {
         work: impl Future<Output = T> + Send + 'static,
     ) -> tokio::task::JoinHandle<T> {
         self.handle.spawn(work)
+    }
+
+    /// For a message that came during a compaction and is to be answered.
+    async fn start_after_compaction(&self, message: Arc<AgentMessage>, waiting: CancellationToken) {
+        loop {
+            if self.wait_for_compaction(&waiting).await.is_err() {
+                return;
+            }
+            let message = match self.queue_if_busy(Delivery::Steer, message.clone()) {
+                Ok(()) => return,
+                Err(message) => message,
+            };
+            match self.start_run(NewRun::of(vec![message])).map(drop) {
+                Ok(()) => return,
+                Err(PromptError::Busy) if self.is_working() => {}
+                Err(error) => return self.report("<runtime>", "send_message", error).await,
+            }
+        }
     }
 
     async fn apart<T: Send + 'static>(

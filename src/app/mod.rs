@@ -3,11 +3,13 @@
 
 mod actions;
 mod bash;
+mod compact;
 mod config;
 mod export;
 mod forks;
 mod locate;
 mod models;
+mod navigate;
 mod packages;
 mod prompt;
 mod replace;
@@ -16,6 +18,7 @@ mod session;
 mod start;
 mod state;
 mod stats;
+mod summary;
 mod texts;
 mod tools;
 mod trace;

@@ -123,6 +123,7 @@ impl AgentSession {
             text.clone(),
             images.clone(),
         )));
+        self.wait_for_compaction(&cancel).await?;
         if self.is_busy() {
             let Behavior::Queue(delivery) = request.while_busy else {
                 return Err(PromptError::Busy);
@@ -138,6 +139,7 @@ impl AgentSession {
         }
         self.flush_bash().await;
         self.check_model().await?;
+        self.compact_before_prompt().await;
         let mut prompts = vec![message.clone()];
         let base = self.system_prompt_text();
         let started = self
@@ -161,12 +163,19 @@ impl AgentSession {
                 }
             }
         }
-        let begun = self.start_run(NewRun {
+        let new = NewRun {
             prompts,
             system_prompt,
             prompted: true,
-            cancel: Some(cancel),
-        });
+            cancel: Some(cancel.clone()),
+        };
+        let begun = loop {
+            self.wait_for_compaction(&cancel).await?;
+            match self.start_run(new.clone()) {
+                Err(PromptError::Busy) if self.is_summarising() => {}
+                begun => break begun,
+            }
+        };
         match (begun, request.while_busy) {
             // Another prompt was faster.
             (Err(PromptError::Busy), Behavior::Queue(delivery)) => {
@@ -175,6 +184,17 @@ impl AgentSession {
                 Ok(Accepted::done())
             }
             (begun, _) => begun,
+        }
+    }
+
+    /// What is said during a compaction, or the summary of a branch, is said after it.
+    pub(super) async fn wait_for_compaction(
+        &self,
+        cancel: &CancellationToken,
+    ) -> Result<(), PromptError> {
+        tokio::select! {
+            () = self.wait_summary() => Ok(()),
+            () = cancel.cancelled() => Err(PromptError::Aborted),
         }
     }
 

@@ -71,6 +71,7 @@ impl AgentSession {
             .keep_idle()
             .ok_or("Wait for the current response to finish before reloading")?;
         self.settings.reload();
+        self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
         self.models.reload();
         self.install_missing(&self.cwd(), self.noted()).await;
         let paths = find_extensions(&self.config, &self.settings, &self.cwd());
@@ -155,6 +156,7 @@ impl AgentSession {
             state.queues.clear();
             state.next_turn.clear();
             state.attempt = 0;
+            state.overflow_recovered = false;
             previous
         };
         self.queue_changed().await;
@@ -189,6 +191,7 @@ impl AgentSession {
     async fn take_over(&self) -> Idle<'_> {
         loop {
             self.abort_run();
+            self.abort_summary();
             self.wait_idle().await;
             if let Some(idle) = self.keep_idle() {
                 return idle;
@@ -199,9 +202,10 @@ impl AgentSession {
     /// No run may begin before the guard is dropped; `None` if one is going on.
     fn keep_idle(&self) -> Option<Idle<'_>> {
         let mut state = self.state.lock();
-        let idle = state.run.is_none();
+        let idle = state.run.is_none() && state.summary.is_none();
         state.replacing = idle;
-        idle.then_some(Idle(self))
+        // One that is made and dropped at once would wait for this lock.
+        idle.then(|| Idle(self))
     }
 
     async fn show_notes(&self) {

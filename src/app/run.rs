@@ -2,6 +2,7 @@
 //! events go, and what happens when an answer fails.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use indexmap::IndexMap;
@@ -33,7 +34,7 @@ impl AgentSession {
             if new.cancel.is_some_and(|cancel| cancel.is_cancelled()) {
                 return Err(PromptError::Aborted);
             }
-            if state.run.is_some() || state.replacing {
+            if state.run.is_some() || state.summary.is_some() || state.replacing {
                 return Err(PromptError::Busy);
             }
             if new.prompted {
@@ -60,7 +61,7 @@ impl AgentSession {
             // The sender is dropped, nothing is ever sent.
             let _ = go.await;
             let session = &ends.session;
-            session.drive(prompts, &config, &active.cancel).await;
+            session.drive(prompts, &config, &active).await;
         });
         Ok(accepted)
     }
@@ -81,13 +82,10 @@ impl AgentSession {
         })
     }
 
-    /// Runs, and runs again after failures that pass.
-    async fn drive(
-        &self,
-        mut prompts: Vec<Arc<AgentMessage>>,
-        config: &RunConfig,
-        cancel: &CancellationToken,
-    ) {
+    /// Runs, and runs again after failures that pass, and after a compaction if the
+    /// conversation did not fit.
+    async fn drive(&self, mut prompts: Vec<Arc<AgentMessage>>, config: &RunConfig, active: &Run) {
+        let cancel = &active.cancel;
         loop {
             let hooks = Hooks {
                 session: self,
@@ -102,35 +100,58 @@ impl AgentSession {
                 cancel,
             )
             .await;
-            let Some(delay) = self.retry_after(config).await else {
-                return;
+            let again = match self.retry_after(config).await {
+                Some(delay) => self.wait_for_retry(delay, cancel).await,
+                None => false,
             };
-            let wait = cancel.child_token();
-            self.state.lock().retry_wait = Some(wait.clone());
-            tokio::select! {
-                () = tokio::time::sleep(delay) => self.state.lock().retry_wait = None,
-                () = wait.cancelled() => {
-                    let attempt = {
-                        let mut state = self.state.lock();
-                        state.retry_wait = None;
-                        state.run = None;
-                        std::mem::take(&mut state.attempt)
-                    };
-                    self.tell(Event::AutoRetryEnd {
-                        success: false,
-                        attempt,
-                        final_error: Some("Retry cancelled".into()),
-                    })
-                    .await;
-                    return;
-                }
+            if !again && !self.compact_after_run(active).await {
+                return;
             }
         }
     }
 
+    /// `false` if somebody ended the wait, and the run with it.
+    async fn wait_for_retry(&self, delay: Duration, cancel: &CancellationToken) -> bool {
+        let wait = cancel.child_token();
+        self.state.lock().retry_wait = Some(wait.clone());
+        let waited = tokio::select! {
+            () = tokio::time::sleep(delay) => true,
+            () = wait.cancelled() => false,
+        };
+        let attempt = {
+            let mut state = self.state.lock();
+            state.retry_wait = None;
+            if waited {
+                return true;
+            }
+            self.rest(&mut state);
+            std::mem::take(&mut state.attempt)
+        };
+        self.tell(Event::AutoRetryEnd {
+            success: false,
+            attempt,
+            final_error: Some("Retry cancelled".into()),
+        })
+        .await;
+        false
+    }
+
+    /// The run is over: a client that hears of it may go on at once, or wait for the
+    /// compaction that is due. `true` if messages are left that nobody has seen,
+    /// and nothing that will see them.
+    fn rest(&self, state: &mut State) -> bool {
+        state.run = None;
+        state.due = state.compaction_due(self.compaction_settings(), false);
+        if state.due.is_some() {
+            self.hold_summary(state);
+            return false;
+        }
+        state.ended_well() && !state.queues.is_empty()
+    }
+
     /// How long to wait before the failed answer is asked for again; `None` if it
     /// did not fail, or is not to be.
-    async fn retry_after(&self, config: &RunConfig) -> Option<std::time::Duration> {
+    async fn retry_after(&self, config: &RunConfig) -> Option<Duration> {
         let (event, delay) = {
             let mut state = self.state.lock();
             let error = state.passing_failure(config)?;
@@ -149,8 +170,7 @@ impl AgentSession {
                     (start, Some(delay))
                 }
                 None => {
-                    // A client that hears of the end may go on at once.
-                    state.run = None;
+                    self.rest(&mut state);
                     let end = Event::AutoRetryEnd {
                         success: false,
                         attempt: std::mem::take(&mut state.attempt),
@@ -166,6 +186,7 @@ impl AgentSession {
 }
 
 /// What a run begins with.
+#[derive(Clone)]
 pub(super) struct NewRun {
     pub prompts: Vec<Arc<AgentMessage>>,
     /// Instead of the session's own.
@@ -198,6 +219,9 @@ impl Drop for Ends {
         let mut state = self.session.state.lock();
         if state.run.as_ref().is_some_and(|run| run.id == self.run) {
             state.run = None;
+        }
+        if state.due.take().is_some() {
+            self.session.release_summary(&mut state);
         }
         // Whoever heard of the end may have begun another run already.
         if state.run.is_none() {
@@ -262,6 +286,14 @@ impl RunHooks for Hooks<'_> {
             let news = session.state.lock().say_anyway(message.clone());
             session.tell_of_store(news).await;
         }
+        if let Event::MessageEnd { message } = &event {
+            let fits = match &**message {
+                AgentMessage::User(_) => true,
+                AgentMessage::Assistant(answer) => answer.stop_reason != StopReason::Error,
+                _ => false,
+            };
+            session.state.lock().overflow_recovered &= !fits;
+        }
         let recovered = match &event {
             Event::MessageEnd { message } => message.as_assistant().and_then(|message| {
                 let fine = !matches!(message.stop_reason, StopReason::Error | StopReason::Aborted);
@@ -273,11 +305,8 @@ impl RunHooks for Hooks<'_> {
         let mut left = false;
         if let Event::AgentEnd { .. } = &event {
             let mut state = session.state.lock();
-            // A client that hears of the end may go on at once.
             if state.passing_failure(self.config).is_none() {
-                state.run = None;
-                // Queued while the run was on its way out: nobody has seen it.
-                left = state.ended_well() && !state.queues.is_empty();
+                left = session.rest(&mut state);
             }
         }
         session.tell(event).await;

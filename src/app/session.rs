@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::AppConfig;
 use super::prompt::PromptRequest;
-use super::state::State;
+use super::state::{Run, State};
 use super::texts::Texts;
 use super::trace::trace;
 use crate::agent::AgentMessage;
@@ -47,6 +47,8 @@ pub struct AgentSession {
     pub(super) commands: CancellationToken,
     /// Whether the agent is at work.
     pub(super) busy: watch::Sender<bool>,
+    /// Whether a summary is being written.
+    pub(super) summarising: watch::Sender<bool>,
     /// An extension asked for the end of the program.
     pub(super) leave: watch::Sender<bool>,
     /// The program's threads; extensions call from their own.
@@ -127,15 +129,29 @@ impl AgentSession {
         self.tell(Event::ExtensionUiRequest(request)).await;
     }
 
+    /// The agent runs.
     pub fn is_busy(&self) -> bool {
         self.state.lock().run.is_some()
     }
 
-    /// Returns when the agent has nothing to do.
+    /// The agent runs, or a summary is being written.
+    pub fn is_working(&self) -> bool {
+        let state = self.state.lock();
+        state.run.is_some() || state.summary.is_some()
+    }
+
+    /// Returns when nothing is at work.
     pub async fn wait_idle(&self) {
         let mut busy = self.busy.subscribe();
-        // An error means that the session is gone.
-        let _ = busy.wait_for(|busy| !busy).await;
+        loop {
+            // An error means that the session is gone.
+            let _ = busy.wait_for(|busy| !busy).await;
+            self.wait_summary().await;
+            // A run may have begun meanwhile.
+            if !*busy.borrow_and_update() {
+                return;
+            }
+        }
     }
 
     /// Returns when an extension has asked for the end of the program and the
@@ -147,21 +163,27 @@ impl AgentSession {
         self.wait_idle().await;
     }
 
-    /// Stops the run, the wait for a retry, and whatever waits for extensions.
-    /// Returns at once; see [`Self::wait_idle`].
+    /// Stops the run, the wait for a retry, a compaction or the summary of a branch,
+    /// and whatever waits for extensions. Returns at once; see [`Self::wait_idle`].
     pub fn abort(&self) {
         std::mem::take(&mut *self.waiting.lock()).cancel();
         self.abort_run();
+        self.abort_summary();
     }
 
     /// The run alone: whoever asks for it may be what an abort would end.
     pub(super) fn abort_run(&self) {
         let run = self.state.lock().run.clone();
-        if let Some(run) = run {
-            run.cancel.cancel();
+        self.cancel(run);
+    }
+
+    /// Also fires the signal that extensions hold of it.
+    pub(super) fn cancel(&self, work: Option<Run>) {
+        if let Some(work) = work {
+            work.cancel.cancel();
             let extensions = self.extensions.clone();
             self.handle
-                .spawn(async move { extensions.abort_run(run.id).await });
+                .spawn(async move { extensions.abort_run(work.id).await });
         }
     }
 

@@ -117,6 +117,9 @@ impl AgentSession {
             run: None,
             replacing: false,
             retry_wait: None,
+            summary: None,
+            due: None,
+            overflow_recovered: false,
             runs: 0,
             retry: RetryPolicy {
                 enabled: retry.enabled,
@@ -141,6 +144,7 @@ impl AgentSession {
             waiting: Mutex::default(),
             commands: CancellationToken::new(),
             busy: watch::Sender::new(false),
+            summarising: watch::Sender::new(false),
             handle: tokio::runtime::Handle::current(),
             replacing: tokio::sync::Mutex::default(),
             said,

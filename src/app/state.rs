@@ -13,6 +13,8 @@ use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::select::ScopedModel;
 use crate::session::{Session, SessionError};
 
+use super::compact::Due;
+
 pub(super) struct State {
     pub session: Session,
     /// What the model would be told: derived from the session, kept beside it so
@@ -36,6 +38,16 @@ pub(super) struct State {
     pub replacing: bool,
     /// The wait before a failed answer is asked for again.
     pub retry_wait: Option<CancellationToken>,
+    /// A summary is being written: of what was said (a compaction), or of a branch.
+    /// No run may begin.
+    pub summary: Option<Run>,
+    /// The run that has ended is followed by a compaction, for which `summary` is
+    /// held already.
+    pub due: Option<Due>,
+    /// The conversation was compacted because it did not fit, and nothing was said
+    /// since that did.
+    pub overflow_recovered: bool,
+    /// Of runs and summaries.
     pub runs: u64,
     pub retry: RetryPolicy,
     /// Failed attempts of the request that is going on.
@@ -46,7 +58,7 @@ pub(super) struct State {
     pub auto_compaction: bool,
 }
 
-/// The agent at work.
+/// The agent, or whoever summarises, at work.
 #[derive(Clone)]
 pub(super) struct Run {
     pub id: u64,

@@ -8,8 +8,9 @@ use serde::Serialize;
 use super::AgentSession;
 use crate::agent::AgentMessage;
 use crate::agent::queue::QueueMode;
-use crate::ai::message::{StopReason, js_number};
+use crate::ai::message::js_number;
 use crate::ai::model::{Model, ThinkingLevel};
+use crate::compaction::estimate_context;
 use crate::extensions::actions::ContextUsage;
 
 #[derive(Clone, Debug, Serialize)]
@@ -69,7 +70,7 @@ impl AgentSession {
             model: state.model.clone(),
             thinking_level: state.thinking,
             is_streaming: state.run.is_some(),
-            is_compacting: false,
+            is_compacting: state.summary.is_some(),
             steering_mode: state.queues.steering_mode,
             follow_up_mode: state.queues.follow_up_mode,
             session_file: state.session.path().map(|path| path.display().to_string()),
@@ -119,72 +120,20 @@ impl AgentSession {
         stats
     }
 
-    /// The last answer's own count, and an estimate of what came after it: a
-    /// token is four characters (behaviour.md §6.5).
+    /// Right after a compaction the last count is that of what was before it, and
+    /// nothing is known until the model has answered.
     pub(super) fn usage(&self) -> Option<ContextUsage> {
         let state = self.state.lock();
         let context_window = state.model.as_ref()?.context_window;
         if context_window == 0 {
             return None;
         }
-        let counted = state.context.iter().rposition(|message| {
-            message.as_assistant().is_some_and(|answer| {
-                !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
-            })
-        });
-        let base = counted.and_then(|index| state.context[index].as_assistant());
-        let base = base.map_or(0, |answer| match answer.usage.total_tokens {
-            0 => {
-                let usage = &answer.usage;
-                usage.input + usage.output + usage.cache_read + usage.cache_write
-            }
-            total => total,
-        });
-        let rest = &state.context[counted.map_or(0, |index| index + 1)..];
-        let tokens = base + rest.iter().map(|message| estimate(message)).sum::<u64>();
+        let known = state.counted_since_compaction();
+        let tokens = known.then(|| estimate_context(&state.context).tokens);
         Some(ContextUsage {
-            tokens: Some(tokens),
+            tokens,
             context_window,
-            percent: Some(tokens as f64 / context_window as f64 * 100.0),
+            percent: tokens.map(|tokens| tokens as f64 / context_window as f64 * 100.0),
         })
     }
-}
-
-/// Characters of what the model is told, by four.
-fn estimate(message: &AgentMessage) -> u64 {
-    use crate::ai::message::{AssistantBlock, ContentBlock, UserContent};
-    let blocks = |blocks: &[ContentBlock]| -> usize {
-        let chars = blocks.iter().map(|block| match block {
-            ContentBlock::Text(text) => text.text.chars().count(),
-            ContentBlock::Image(_) => 4800,
-        });
-        chars.sum()
-    };
-    let content = |content: &UserContent| match content {
-        UserContent::Text(text) => text.chars().count(),
-        UserContent::Blocks(parts) => blocks(parts),
-    };
-    let chars = match message {
-        // The original counts no pictures of users; ours are as big as any.
-        AgentMessage::User(user) => content(&user.content),
-        AgentMessage::Custom(custom) => content(&custom.content),
-        AgentMessage::ToolResult(result) => blocks(&result.content),
-        AgentMessage::Assistant(answer) => answer
-            .content
-            .iter()
-            .map(|block| match block {
-                AssistantBlock::Text(text) => text.text.chars().count(),
-                AssistantBlock::Thinking(thinking) => thinking.thinking.chars().count(),
-                AssistantBlock::ToolCall(call) => {
-                    call.name.chars().count() + call.arguments.to_string().chars().count()
-                }
-            })
-            .sum(),
-        AgentMessage::BashExecution(bash) => {
-            bash.command.chars().count() + bash.output.chars().count()
-        }
-        AgentMessage::BranchSummary(branch) => branch.summary.chars().count(),
-        AgentMessage::CompactionSummary(compaction) => compaction.summary.chars().count(),
-    };
-    (chars as u64).div_ceil(4)
 }

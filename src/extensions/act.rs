@@ -4,7 +4,9 @@ use js_runtime::HostError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::actions::{ActionError, Actions, CustomMessageInput, DeliverAs, SendOptions};
+use super::actions::{
+    ActionError, Actions, CustomMessageInput, DeliverAs, NavigateOptions, SendOptions,
+};
 use super::host::{Answer, parse, to_value};
 use crate::ai::message::UserContent;
 use crate::ai::model::ThinkingLevel;
@@ -28,6 +30,9 @@ struct Args {
     path: Option<String>,
     position: Option<String>,
     parent_session: Option<String>,
+    custom_instructions: Option<String>,
+    target_id: Option<String>,
+    navigation: Option<NavigateOptions>,
 }
 
 /// What is there at once.
@@ -128,6 +133,18 @@ pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> Answe
             let entry = need(given.entry_id, "entryId")?;
             match actions.fork(entry, given.position).await {
                 Ok(cancelled) => return to_value(cancelled),
+                Err(error) => Err(error),
+            }
+        }
+        "ctx.compact" => match actions.compact(given.custom_instructions).await {
+            Ok(compacted) => return to_value(compacted),
+            Err(error) => Err(error),
+        },
+        "ctx.navigateTree" => {
+            let target = need(given.target_id, "targetId")?;
+            let options = given.navigation.unwrap_or_default();
+            match actions.navigate_tree(target, options).await {
+                Ok(navigated) => return to_value(navigated),
                 Err(error) => Err(error),
             }
         }

@@ -11,6 +11,7 @@ use crate::agent::event::Event;
 use crate::agent::queue::Delivery;
 use crate::ai::message::UserContent;
 use crate::ai::model::{Model, ThinkingLevel};
+use crate::compaction::Compacted;
 use crate::session::LooseSession;
 
 /// An error whose text is for the author of the extension.
@@ -80,6 +81,52 @@ pub struct Cancelled {
     pub cancelled: bool,
 }
 
+/// `ctx.navigateTree`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NavigateOptions {
+    /// Whether the branch that is left is summarised.
+    pub summarize: Option<bool>,
+    pub custom_instructions: Option<String>,
+    /// The instructions take the place of pi's own instead of being added.
+    pub replace_instructions: Option<bool>,
+    /// Of the summary, or of the target if there is none.
+    pub label: Option<String>,
+}
+
+/// Where `ctx.navigateTree` came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Navigated {
+    pub cancelled: bool,
+    /// The user stopped it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub aborted: bool,
+    /// What the user said there, to be changed and said again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub editor_text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_entry: Option<Value>,
+}
+
+impl Navigated {
+    /// An extension vetoed.
+    pub fn cancelled() -> Self {
+        Self {
+            cancelled: true,
+            ..Self::default()
+        }
+    }
+
+    pub fn aborted() -> Self {
+        Self {
+            cancelled: true,
+            aborted: true,
+            ..Self::default()
+        }
+    }
+}
+
 #[async_trait]
 pub trait Actions: Send + Sync {
     /// Hands an event to the mode; waits when the mode is slow.
@@ -142,5 +189,12 @@ pub trait Actions: Send + Sync {
     async fn enter_session(&self, prepared: LooseSession) -> ActionResult<()>;
     async fn switch_session(&self, path: String) -> ActionResult<Cancelled>;
     async fn fork(&self, entry: String, position: Option<String>) -> ActionResult<Cancelled>;
+    /// Stops the run and compacts the conversation.
+    async fn compact(&self, focus: Option<String>) -> ActionResult<Compacted>;
+    async fn navigate_tree(
+        &self,
+        target: String,
+        options: NavigateOptions,
+    ) -> ActionResult<Navigated>;
     async fn reload(&self) -> ActionResult<()>;
 }

@@ -15,6 +15,9 @@ use crate::agent::event::ExtensionError;
 /// What each handler of [`Merge::Ignore`] is given that is called after the wait
 /// for them was given up: one that does not wait itself comes to its end in it.
 const MOMENT: Duration = Duration::from_millis(100);
+/// How many times the limit of a handler one may take that summarises: with 30
+/// seconds for a handler it is 10 minutes, and an abort ends it at any time.
+const SUMMARY: u32 = 20;
 
 /// What came of asking.
 #[derive(Debug, Default)]
@@ -170,7 +173,7 @@ impl Generation {
     async fn drained(&self, kind: &EventKind) {
         let drained = self.notifications.drain();
         match kind.limit {
-            Limit::Handler => drained.await,
+            Limit::Handler | Limit::Summary => drained.await,
             Limit::Shutdown => {
                 // An error means that handlers of earlier events hang.
                 let _ = tokio::time::timeout(self.limits.shutdown, drained).await;
@@ -181,6 +184,7 @@ impl Generation {
     fn limit(&self, limit: Limit) -> Duration {
         match limit {
             Limit::Handler => self.limits.handler,
+            Limit::Summary => self.limits.handler.saturating_mul(SUMMARY),
             Limit::Shutdown => self.limits.shutdown,
         }
     }

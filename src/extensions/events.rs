@@ -53,6 +53,8 @@ pub enum OnError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     Handler,
+    /// Many times that of a handler: it may ask a model for a summary.
+    Summary,
     Shutdown,
 }
 
@@ -90,9 +92,15 @@ pub static EVENTS: [EventKind; 28] = [
     row("session_start", Merge::Ignore),
     row("session_before_switch", CANCEL),
     row("session_before_fork", CANCEL),
-    row("session_before_compact", CANCEL),
+    EventKind {
+        limit: Limit::Summary,
+        ..row("session_before_compact", CANCEL)
+    },
     row("session_compact", Merge::Ignore),
-    row("session_before_tree", CANCEL),
+    EventKind {
+        limit: Limit::Summary,
+        ..row("session_before_tree", CANCEL)
+    },
     row("session_tree", Merge::Ignore),
     EventKind {
         limit: Limit::Shutdown,

@@ -25,6 +25,7 @@ use super::registry::{
 };
 use super::services::{self, FileMutations};
 use super::sessions::{self, Sessions};
+use super::summaries::Summaries;
 use super::ui::UiBroker;
 use super::visits::{VisitId, Visits};
 use crate::agent::event::{ExtensionError, UiAnswer, UiMethod};
@@ -44,6 +45,7 @@ pub struct BridgeHost {
     /// Calls that are let through although this generation is stale.
     pub visits: Visits,
     streams: ModelStreams,
+    summaries: Summaries,
     tokens: AtomicU64,
     actions: OnceLock<Weak<dyn Actions>>,
     /// A newer generation took over.
@@ -138,6 +140,7 @@ impl BridgeHost {
             sessions: Sessions::default(),
             visits: Visits::default(),
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
+            summaries: Summaries::new(tokio::runtime::Handle::current()),
             tokens: AtomicU64::new(1),
             actions: OnceLock::new(),
             stale: AtomicBool::new(false),
@@ -326,6 +329,7 @@ impl BridgeHost {
             .register(method, args)
             .or_else(|| services::serve(method, args))
             .or_else(|| self.sessions.serve(method, args))
+            .or_else(|| self.summaries.serve(method, args))
         {
             return answer;
         }
@@ -387,6 +391,9 @@ impl BridgeHost {
                 return self.streams.open(method, args, id);
             }
             "ai.stream.next" => return self.streams.next(method, args).await,
+            "compaction.compact" | "compaction.branch" => {
+                return self.summaries.write(method, args).await;
+            }
             _ => {}
         }
         if matches!(method, "sessions.list" | "sessions.listAll") {
@@ -426,7 +433,9 @@ impl BridgeHost {
             _ => {
                 let extension = parse::<Owner>(method, args).map(|owner| owner.extension);
                 // Waiting for the agent or the user is not the extension's time.
-                let _waiting = extension.ok().map(|id| self.waits.begin(id));
+                // For a compaction nobody waits; its handlers have their own time.
+                let waits = extension.ok().filter(|_| method != "ctx.compact");
+                let _waiting = waits.map(|id| self.waits.begin(id));
                 self.replace_or(&*actions, method, args).await
             }
         }

@@ -16,6 +16,7 @@ mod notifications;
 pub mod registry;
 mod services;
 pub mod sessions;
+mod summaries;
 mod tool;
 pub mod ui;
 mod visits;

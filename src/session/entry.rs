@@ -102,7 +102,7 @@ struct BareLine {
 }
 
 impl Entry {
-    pub(super) fn parse(raw: impl Into<Raw>) -> Result<Self, serde_json::Error> {
+    pub(crate) fn parse(raw: impl Into<Raw>) -> Result<Self, serde_json::Error> {
         let raw = raw.into();
         let (id, parent_id, timestamp, kind) =
             match serde_json::from_slice::<Line<'_>>(raw.as_bytes()) {

@@ -45,7 +45,10 @@ pub fn import(source: &Path, dir: &Path) -> Result<PathBuf, SessionError> {
     let source = absolute(source);
     let bytes = fs::read(&source).map_err(SessionError::io("read", &source))?;
     let mut warnings = Vec::new();
-    if load(&source, &bytes, &mut warnings)?.session.is_none() {
+    if load(&source, bytes.clone(), &mut warnings)?
+        .session
+        .is_none()
+    {
         return Err(SessionError::NotASession { path: source });
     }
     for name in names(&source) {

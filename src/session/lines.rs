@@ -13,7 +13,7 @@ use super::tree::Tree;
 /// say) are left out.
 pub fn context_json_of(lines: &[&str], leaf: Option<Option<&str>>) -> Result<String, SessionError> {
     let mut tree = Tree::default();
-    for entry in lines.iter().filter_map(|line| Entry::parse(line).ok()) {
+    for entry in lines.iter().filter_map(|line| Entry::parse(*line).ok()) {
         if entry.type_name() != "session" {
             tree.insert(entry);
         }

@@ -58,7 +58,8 @@ impl LooseSession {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(SessionError::io("read", &path)(error)),
         };
-        let loaded = load(&path, &bytes, &mut warnings)?;
+        let length = bytes.len();
+        let loaded = load(&path, bytes, &mut warnings)?;
         let (mut session, file) = match loaded.session {
             // The ids that a migration gives have to be those of the file.
             Some(_) if loaded.migrated.is_some() => {
@@ -68,7 +69,7 @@ impl LooseSession {
             }
             Some((header, tree)) => {
                 let seen = match loaded.tail {
-                    Tail::Nothing => bytes.len(),
+                    Tail::Nothing => length,
                     // To be looked at, and repaired, before anything is written.
                     Tail::Record | Tail::Torn(_) => usize::MAX,
                 };

@@ -112,7 +112,7 @@ impl AgentMessage {
             Self::BranchSummary(branch) => user(
                 format!(
                     "The following is a summary of a branch that this conversation came back \
-                     from:\n\n<summary>\n{}\n</summary>",
+                     from:\n\n<summary>\n{}</summary>",
                     branch.summary
                 ),
                 branch.timestamp,

@@ -26,7 +26,7 @@ impl Snapshot {
         let bytes = fs::read(path).map_err(SessionError::io("read", path))?;
         let mut warnings = Vec::new();
         // A torn tail may be a record that the other pi is writing just now.
-        let loaded = load(path, &bytes, &mut warnings)?;
+        let loaded = load(path, bytes, &mut warnings)?;
         // Only in memory: the file stays as old as it is.
         warnings.retain(|warning| !matches!(warning, Warning::Migrated { .. }));
         let snapshot = loaded.session.map(|(header, tree)| Self {

@@ -208,6 +208,60 @@ async fn prompts_tools_and_the_end() {
 }
 
 #[tokio::test]
+async fn a_conversation_is_compacted() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.line("/compact");
+    terminal.see("Error: Compaction failed: Nothing to compact (session too small)\n");
+    terminal.see("> ");
+    terminal.line("hello");
+    terminal.see("built-in demo");
+    terminal.see("> ");
+    terminal.line("/compact the violets");
+    terminal.see("Compacting the conversation\n");
+    terminal.see("Compacted: it was about ");
+    terminal.see("> ");
+    terminal.line("/session");
+    terminal.see("Context: not known yet");
+    terminal.see("> ");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[tokio::test]
+async fn the_tree_is_listed_and_walked() {
+    let (home, mut terminal) = set_up("xterm");
+    terminal.line("/tree");
+    terminal.see("(thinking_level_change)  <- here\n");
+    terminal.see("> ");
+    terminal.line("read violets.txt");
+    terminal.see("violets are blue");
+    terminal.see("> ");
+    let entries = home.entries();
+    let id = entries[3]["id"].as_str().unwrap();
+    terminal.line("/tree");
+    terminal.see(&format!("* {id} you: read violets.txt\n"));
+    terminal.see("  <- here\n");
+    terminal.see("> ");
+    terminal.line(&format!("/tree {id} summary"));
+    terminal.see(&format!("Now before {id}; its text is at the prompt."));
+    // It can be changed, and said again.
+    terminal.see("> read violets.txt");
+    terminal.keys("\r");
+    terminal.see("violets are blue");
+    terminal.see("> ");
+    terminal.line("/tree");
+    let listed = terminal.see("  <- here\n");
+    assert!(listed.contains(&format!("    {id} you: read")), "{listed}");
+    assert!(
+        listed.contains("summary of a branch: The user explored"),
+        "{listed}"
+    );
+    terminal.see("> ");
+    terminal.line("/tree nonsense");
+    terminal.see("Error: there is no entry nonsense; /tree lists them\n");
+}
+
+#[tokio::test]
 async fn dialogs_are_questions() {
     let (_home, mut terminal) = set_up("xterm");
     terminal.line("/ask now");

@@ -6,6 +6,9 @@
 
 mod aborts;
 mod cli;
+mod compaction;
+mod compaction_extensions;
+mod compaction_reference;
 mod conversation;
 mod doctor;
 mod examples;
@@ -27,3 +30,4 @@ mod sessions;
 mod sessions_kill;
 mod sessions_shared;
 mod support;
+mod tree;

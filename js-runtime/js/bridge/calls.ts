@@ -6,6 +6,7 @@ import {
   abortRun as abortRunSignal,
   createCommandContext,
   createContext,
+  withSignal,
 } from "ext:js_runtime/bridge/context.ts";
 import { commands, enter, handlers, report, tools } from "ext:js_runtime/bridge/registry.ts";
 
@@ -48,14 +49,29 @@ export async function dispatch(json: string): Promise<string | undefined> {
   const { extension, handler, event, mutable, run } = JSON.parse(json) as Dispatch;
   const fn = find(handlers, handler, "handler");
   const before = mutable && JSON.stringify(event[mutable]);
-  enter(extension, event.type as string);
-  const result = await fn(event, createContext(extension, run));
+  const ask = async () => {
+    enter(extension, event.type as string);
+    return await fn(event, createContext(extension, run));
+  };
+  const result = await (typeof event.signal === "number" ? withLive(event, ask) : ask());
   const after = mutable && JSON.stringify(event[mutable]);
   const changed = before !== after && after !== undefined;
   if (!changed && (result === undefined || result === null)) return undefined;
   return JSON.stringify({
     result: result ?? null,
     mutated: changed ? event[mutable as string] : undefined,
+  });
+}
+
+/** The members of a `session_before_...` event that are no plain data. */
+function withLive<T>(event: Record<string, unknown>, ask: () => Promise<T>): Promise<T> {
+  const { fileOps } = event.preparation as { fileOps?: Record<string, unknown> };
+  for (const kind of Object.keys(fileOps ?? {})) {
+    fileOps![kind] = new Set(fileOps![kind] as string[]);
+  }
+  return withSignal(event.signal as number, (signal) => {
+    event.signal = signal;
+    return ask();
   });
 }
 

@@ -23,9 +23,28 @@ function signalOf(run: number | null | undefined): AbortSignal | undefined {
   return controller.signal;
 }
 
+/** Controllers of what asks handlers with a signal of its own: a compaction, a navigation. */
+const works = new Map<number, AbortController>();
+
+/** Calls `ask` with the signal of the work `id`. */
+export async function withSignal<T>(
+  id: number,
+  ask: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  works.set(id, controller);
+  try {
+    return await ask(controller.signal);
+  } finally {
+    works.delete(id);
+  }
+}
+
+/** Runs and works have their numbers from one sequence. */
 export function abortRun(run: number): void {
   aborted.add(run);
   runs.get(run)?.abort();
+  works.get(run)?.abort();
 }
 
 /** How a context asks the program. */
@@ -169,8 +188,13 @@ export function createCommandContext(extension: number, run?: number | null, cal
       replace("switchSession", { path }, options?.withSession),
     fork: (entryId: string, options?: ForkOptions) =>
       replace("fork", { entryId, position: options?.position }, options?.withSession),
+    /** `editorText` is what the user said there, to be changed and said again. */
     navigateTree: (targetId: string, options?: object) =>
-      replace("navigateTree", { targetId, options }, undefined),
+      host<{ cancelled: boolean; editorText?: string }>("ctx.navigateTree", {
+        extension,
+        targetId,
+        navigation: options,
+      }),
     reload: () => host<void>("ctx.reload", { extension }),
   }));
 }

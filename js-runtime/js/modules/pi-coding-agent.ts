@@ -1,6 +1,19 @@
 // `@mariozechner/pi-coding-agent`: what extensions are written against.
 export { createEventBus } from "pi:host.ts";
 export { BorderedLoader, DynamicBorder } from "pi:pi-coding-agent/components.ts";
+export {
+  calculateContextTokens,
+  collectEntriesForBranchSummary,
+  compact,
+  DEFAULT_COMPACTION_SETTINGS,
+  estimateTokens,
+  findCutPoint,
+  findTurnStartIndex,
+  generateBranchSummary,
+  generateSummary,
+  getLastAssistantUsage,
+  shouldCompact,
+} from "pi:pi-coding-agent/compaction.ts";
 export { getAgentDir, VERSION } from "pi:pi-coding-agent/config.ts";
 export { parseFrontmatter, stripFrontmatter } from "pi:pi-coding-agent/frontmatter.ts";
 export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";

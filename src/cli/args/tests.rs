@@ -190,7 +190,7 @@ fn what_nobody_knows_is_for_the_extensions() {
 
 #[test]
 fn errors_name_the_word() {
-    let cases: [(&[&str], &[&str]); 9] = [
+    let cases: [(&[&str], &[&str]); 8] = [
         (&["-x"], &["Unknown option: -x"]),
         (&["-pc"], &["Unknown option: -pc"]),
         (&["-"], &["Unknown option: -"]),

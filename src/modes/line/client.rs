@@ -95,7 +95,7 @@ impl Client {
             }
             self.settle().await?;
             let wake = self.wake();
-            let busy = self.session.is_busy();
+            let busy = self.session.is_working();
             tokio::select! {
                 Some(event) = self.events.recv(), if self.out.len() < HELD => {
                     self.on_event(&event);
@@ -211,7 +211,7 @@ impl Client {
     }
 
     fn is_working(&self) -> bool {
-        self.session.is_busy() || !self.running.is_empty()
+        self.session.is_working() || !self.running.is_empty()
     }
 
     fn on_event(&mut self, event: &Event) {

@@ -17,6 +17,8 @@ pub enum Command {
     Session,
     Thinking(String),
     Name(String),
+    Compact(String),
+    Tree(String),
     Resume(String),
     Fork(String),
     Clone,
@@ -27,7 +29,7 @@ pub enum Command {
 }
 
 /// Name, arguments, what it does.
-pub const COMMANDS: [(&str, &str, &str); 13] = [
+pub const COMMANDS: [(&str, &str, &str); 15] = [
     ("help", "", "shows this"),
     ("model", "[pattern]", "lists the models, or chooses one"),
     (
@@ -41,6 +43,16 @@ pub const COMMANDS: [(&str, &str, &str); 13] = [
         "shows the session's file, messages, tokens and cost",
     ),
     ("name", "[text]", "shows or sets the session's name"),
+    (
+        "compact",
+        "[focus]",
+        "puts a summary in the place of the older messages",
+    ),
+    (
+        "tree",
+        "[id]",
+        "lists the branches of the session, or goes to an entry",
+    ),
     ("new", "", "begins a new session"),
     ("resume", "[words]", "chooses a session to go on with"),
     (
@@ -73,6 +85,8 @@ pub fn parse(line: &str) -> Option<Command> {
         "thinking" => Command::Thinking(args),
         "session" => Command::Session,
         "name" => Command::Name(args),
+        "compact" => Command::Compact(args),
+        "tree" => Command::Tree(args),
         "new" => Command::New,
         "resume" => Command::Resume(args),
         "fork" => Command::Fork(args),
@@ -112,6 +126,13 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
         Command::Fork(number) => session_commands::fork(session, &number).await,
         Command::Clone => session_commands::clone(session).await,
         Command::Import(path) => session_commands::import(session, &path).await,
+        Command::Compact(focus) => {
+            let focus = Some(focus.as_str()).filter(|focus| !focus.is_empty());
+            // How it went is told by an event, whoever asked for it.
+            let _ = session.compact(focus).await;
+            Ok(String::new())
+        }
+        Command::Tree(args) => super::tree::run(session, &args).await,
         Command::Help => Ok(help(session)),
         Command::Quit => Ok(String::new()),
     }

@@ -148,6 +148,7 @@ impl Client {
             Ok(Done::Command(answer)) => {
                 self.screen.quiet_loads = false;
                 match answer {
+                    Ok(text) if text.is_empty() => String::new(),
                     Ok(text) => self.screen.lines(&clean(&text)),
                     Err(error) => self.screen.error(&error),
                 }

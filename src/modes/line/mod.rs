@@ -21,6 +21,7 @@ mod style;
 mod terminal;
 mod text;
 mod tool_line;
+mod tree;
 
 use std::sync::Arc;
 

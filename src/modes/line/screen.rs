@@ -10,9 +10,10 @@ use super::style::Style;
 use super::text::{Cleaner, clean, counted, error_line, extension_name, one_line};
 use super::tool_line;
 use crate::agent::AgentMessage;
-use crate::agent::event::{Event, ExtensionError, UiMethod};
+use crate::agent::event::{CompactionReason, Event, ExtensionError, UiMethod};
 use crate::ai::message::{AssistantMessage, StopReason};
 use crate::ai::stream::AssistantEvent;
+use crate::compaction::Compacted;
 use crate::tools::tool::ToolOutput;
 
 pub struct Screen {
@@ -153,6 +154,30 @@ impl Screen {
                 let retries = counted(*attempt as usize, "retry", "retries");
                 self.error(&format!("gave up after {retries}: {}", one_line(error)))
             }
+            Event::CompactionStart { reason } => {
+                let line = self.style.dim(match reason {
+                    CompactionReason::Manual => "Compacting the conversation",
+                    CompactionReason::Threshold => {
+                        "The model's context is nearly full: compacting the conversation"
+                    }
+                    CompactionReason::Overflow => {
+                        "The conversation does not fit into the model's context: compacting it"
+                    }
+                });
+                self.lines(&line)
+            }
+            Event::CompactionEnd {
+                result,
+                aborted,
+                will_retry,
+                error_message,
+                ..
+            } => self.compaction_end(
+                result.as_ref(),
+                *aborted,
+                *will_retry,
+                error_message.as_deref(),
+            ),
             Event::QueueUpdate {
                 steering,
                 follow_up,
@@ -166,6 +191,34 @@ impl Screen {
             | Event::ToolExecutionUpdate { .. }
             | Event::AutoRetryEnd { .. } => String::new(),
         }
+    }
+
+    fn compaction_end(
+        &mut self,
+        result: Option<&Compacted>,
+        aborted: bool,
+        will_retry: bool,
+        error: Option<&str>,
+    ) -> String {
+        if will_retry {
+            self.failure = None;
+        }
+        if let Some(error) = error {
+            return self.error(&one_line(error));
+        }
+        let line = match (result, aborted) {
+            (Some(compacted), _) => {
+                let again = if will_retry { " Trying again." } else { "" };
+                let line = format!(
+                    "Compacted: it was about {} tokens.{again}",
+                    compacted.tokens_before
+                );
+                self.style.dim(&line)
+            }
+            (None, true) => self.style.yellow("Compaction cancelled."),
+            (None, false) => self.style.yellow("Nothing was compacted."),
+        };
+        self.lines(&line)
     }
 
     fn message_start(&mut self, message: &AgentMessage) -> String {

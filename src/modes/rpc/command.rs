@@ -55,6 +55,13 @@ pub enum Command {
     SetFollowUpMode {
         mode: QueueMode,
     },
+    Compact {
+        #[serde(default)]
+        custom_instructions: Option<String>,
+    },
+    SetAutoCompaction {
+        enabled: bool,
+    },
     SetAutoRetry {
         enabled: bool,
     },
@@ -117,9 +124,6 @@ impl From<StreamingBehavior> for Delivery {
     }
 }
 
-/// Commands of the original that a later version of ours will have.
-const NOT_YET: [&str; 2] = ["compact", "set_auto_compaction"];
-
 /// Why a line is no command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadCommand {
@@ -149,10 +153,6 @@ pub fn parse(line: &[u8]) -> Result<(Command, String, Option<Value>), BadCommand
         return Err(bad(id, "parse", error));
     };
     let name = name.to_string();
-    if NOT_YET.contains(&name.as_str()) {
-        let error = format!("{name} is not supported by this version of pi yet");
-        return Err(bad(id, &name, error));
-    }
     // Unit variants take no other members.
     match serde_json::from_value(value) {
         Ok(command) => Ok((command, name, id)),

@@ -140,6 +140,13 @@ async fn execute(session: &Arc<AgentSession>, command: Command) -> Answer {
             session.set_queue_mode(Delivery::FollowUp, mode);
             done
         }
+        Command::Compact {
+            custom_instructions,
+        } => data(&session.compact(custom_instructions.as_deref()).await?),
+        Command::SetAutoCompaction { enabled } => {
+            session.set_auto_compaction(enabled);
+            done
+        }
         Command::SetAutoRetry { enabled } => {
             session.set_auto_retry(enabled);
             done

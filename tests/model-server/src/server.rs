@@ -51,8 +51,13 @@ struct State {
     progress: watch::Sender<Progress>,
 }
 
+/// Answers a request by what it asks.
+type Rule = Arc<dyn Fn(&Received) -> Option<Answer> + Send + Sync>;
+
 #[derive(Default)]
 struct Script {
+    /// Goes before the script.
+    rule: Option<Rule>,
     answers: VecDeque<Answer>,
     /// Comes when there are no more answers.
     last: Option<Answer>,
@@ -92,6 +97,12 @@ impl ModelServer {
     /// Without it those are answered with status 400, which nobody retries.
     pub fn repeat(&self, answer: Answer) {
         self.state.script().last = Some(answer);
+    }
+
+    /// Requests for which `rule` has an answer get that, the others the next of the
+    /// script. For clients that ask several things at a time, in any order.
+    pub fn answer_by(&self, rule: impl Fn(&Received) -> Option<Answer> + Send + Sync + 'static) {
+        self.state.script().rule = Some(Arc::new(rule));
     }
 
     /// How many answers of the script nobody has asked for.
@@ -177,9 +188,12 @@ impl State {
     /// Notes a request and takes its answer; the number counts requests from 1.
     fn next(&self, request: Received) -> (Option<Answer>, usize) {
         let mut script = self.script();
+        let ruled = script.rule.as_ref().and_then(|rule| rule(&request));
         script.received.push(request);
         let number = script.received.len();
-        let answer = script.answers.pop_front().or_else(|| script.last.clone());
+        let answer = ruled
+            .or_else(|| script.answers.pop_front())
+            .or_else(|| script.last.clone());
         drop(script);
         self.progress.send_modify(|now| now.received = number);
         (answer, number)

@@ -1,0 +1,432 @@
+//! Compaction in this session: when it is due, who is asked, what is stored, and
+//! how the agent goes on afterwards.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::AgentSession;
+use super::run::{NewRun, object};
+use super::state::{Run, State};
+use super::summary::{NoSummarizer, Summarising};
+use crate::agent::event::{CompactionReason, Event};
+use crate::agent::queue::Delivery;
+use crate::ai::classify;
+use crate::ai::message::{AssistantMessage, StopReason};
+use crate::compaction::{
+    Compacted, Preparation, SummaryError, Unprepared, estimate_context, of_usage, outgrows,
+    prepare, summarize,
+};
+use crate::resources::settings::CompactionSettings;
+use crate::session::{Entry, EntryKind};
+
+const CANCELLED: &str = "Compaction cancelled";
+const GAVE_UP: &str = "Context overflow recovery failed after one compact-and-retry attempt. Try \
+                       reducing context or switching to a larger-context model.";
+
+/// What an answer calls for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    Threshold,
+    /// `retry`: there is no answer, so the model is asked again.
+    Overflow {
+        retry: bool,
+    },
+    /// It did not fit after a compaction either.
+    GiveUp,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum CompactError {
+    #[error("{CANCELLED}")]
+    Cancelled,
+    #[error(transparent)]
+    Nothing(#[from] Unprepared),
+    #[error(transparent)]
+    NoSummarizer(NoSummarizer),
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<SummaryError> for CompactError {
+    fn from(error: SummaryError) -> Self {
+        match error {
+            SummaryError::Cancelled => Self::Cancelled,
+            SummaryError::Failed(error) => Self::Failed(error),
+        }
+    }
+}
+
+impl From<NoSummarizer> for CompactError {
+    fn from(error: NoSummarizer) -> Self {
+        match error {
+            NoSummarizer::Cancelled => Self::Cancelled,
+            error => Self::NoSummarizer(error),
+        }
+    }
+}
+
+/// What a `session_before_compact` handler gives instead of a summary of ours.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    summary: String,
+    first_kept_entry_id: Option<String>,
+    tokens_before: Option<f64>,
+    details: Option<Value>,
+}
+
+impl AgentSession {
+    /// Stops the run and compacts the conversation, with `focus` in mind.
+    pub async fn compact(&self, focus: Option<&str>) -> Result<Compacted, String> {
+        let cancel = self.waiting.lock().clone();
+        let summarising = tokio::select! {
+            summarising = self.stop_for_summary() => summarising,
+            () = cancel.cancelled() => return Err(CANCELLED.into()),
+        };
+        let reason = CompactionReason::Manual;
+        self.tell(Event::CompactionStart { reason }).await;
+        let compacted = self.shorten(focus, &summarising.work).await;
+        // A client that hears of the end may go on at once.
+        drop(summarising);
+        let aborted = matches!(compacted, Err(CompactError::Cancelled));
+        let failure = compacted.as_ref().err().filter(|_| !aborted);
+        self.tell(Event::CompactionEnd {
+            reason,
+            result: compacted.as_ref().ok().cloned(),
+            aborted,
+            will_retry: false,
+            error_message: failure.map(|error| format!("Compaction failed: {error}")),
+        })
+        .await;
+        compacted.map_err(|error| error.to_string())
+    }
+
+    /// For this session, and kept in the settings.
+    pub fn set_auto_compaction(&self, enabled: bool) {
+        self.state.lock().auto_compaction = enabled;
+        self.saved(self.settings.set_compaction_enabled(enabled));
+    }
+
+    pub(super) fn compaction_settings(&self) -> CompactionSettings {
+        self.settings.values().compaction
+    }
+
+    async fn stop_for_summary(&self) -> Summarising<'_> {
+        loop {
+            drop(self.replacing.lock().await);
+            self.abort_run();
+            self.wait_idle().await;
+            if let Some(summarising) = self.begin_summary() {
+                return summarising;
+            }
+        }
+    }
+
+    /// What the last answer called for when the run ended. `true` if the run is to
+    /// go on: it is the session's again.
+    pub(super) async fn compact_after_run(&self, run: &Run) -> bool {
+        let (due, work) = {
+            let mut state = self.state.lock();
+            let (Some(due), Some(work)) = (state.due.take(), state.summary.clone()) else {
+                return false;
+            };
+            (due, work)
+        };
+        let summarising = self.go_on_with_summary(work);
+        let settled = self.compact_by_itself(due, summarising, Some(run)).await;
+        if settled == Settled::Retry {
+            return true;
+        }
+        let prompts = {
+            let mut state = self.state.lock();
+            // What was queued meanwhile has nobody seen.
+            match settled != Settled::Aborted && !state.queues.is_empty() {
+                true => state.queues.take(Delivery::FollowUp),
+                false => return false,
+            }
+        };
+        // An error means that a run has begun meanwhile, which sees the rest.
+        let _ = self.start_run(NewRun::of(prompts)).map(drop);
+        false
+    }
+
+    /// The same before a prompt: the last answer may be from a run that was aborted,
+    /// or from another day.
+    pub(super) async fn compact_before_prompt(&self) {
+        let settings = self.compaction_settings();
+        let due = self.state.lock().compaction_due(settings, true);
+        let (Some(due), Some(summarising)) = (due, self.begin_summary()) else {
+            return;
+        };
+        self.compact_by_itself(due, summarising, None).await;
+    }
+
+    /// `run` is to go on where there is something to be tried again.
+    async fn compact_by_itself(
+        &self,
+        due: Due,
+        summarising: Summarising<'_>,
+        run: Option<&Run>,
+    ) -> Settled {
+        let overflow = due != Due::Threshold;
+        let reason = match overflow {
+            true => CompactionReason::Overflow,
+            false => CompactionReason::Threshold,
+        };
+        if due == Due::GiveUp {
+            drop(summarising);
+            self.tell(Event::CompactionEnd {
+                reason,
+                result: None,
+                aborted: false,
+                will_retry: false,
+                error_message: Some(GAVE_UP.into()),
+            })
+            .await;
+            return Settled::Done;
+        }
+        self.state.lock().overflow_recovered |= overflow;
+        self.tell(Event::CompactionStart { reason }).await;
+        let compacted = self.shorten(None, &summarising.work).await;
+        let retried = run.filter(|_| compacted.is_ok() && due == Due::Overflow { retry: true });
+        if overflow && compacted.is_ok() {
+            // It stays in the file; the model is not shown it.
+            self.state.lock().forget_failure();
+        }
+        match retried {
+            Some(run) => summarising.give_way_to(run.clone()),
+            None => drop(summarising),
+        }
+        let (aborted, error_message) = match &compacted {
+            Err(CompactError::Cancelled) => (true, None),
+            Err(CompactError::Failed(error)) => {
+                let what = match overflow {
+                    true => "Context overflow recovery failed",
+                    false => "Auto-compaction failed",
+                };
+                (false, Some(format!("{what}: {error}")))
+            }
+            // Nothing to do, or nobody to ask: whoever prompts is told.
+            Err(CompactError::Nothing(_) | CompactError::NoSummarizer(_)) | Ok(_) => (false, None),
+        };
+        self.tell(Event::CompactionEnd {
+            reason,
+            result: compacted.ok(),
+            aborted,
+            will_retry: retried.is_some(),
+            error_message,
+        })
+        .await;
+        match (retried, aborted) {
+            (Some(_), _) => Settled::Retry,
+            (None, true) => Settled::Aborted,
+            (None, false) => Settled::Done,
+        }
+    }
+
+    /// Puts a summary in the place of all but the end of the conversation.
+    async fn shorten(&self, focus: Option<&str>, work: &Run) -> Result<Compacted, CompactError> {
+        let summarizer = self.summarizer(&work.cancel).await?;
+        let (path, preparation) = {
+            let state = self.state.lock();
+            let mut settings = self.compaction_settings();
+            settings.enabled = state.auto_compaction;
+            let path = state.session.branch(None);
+            let context = state.session.build_context().messages;
+            let preparation = prepare(&path, &context, settings)?;
+            (path, preparation)
+        };
+        let given = self
+            .ask_for_summary(&preparation, &path, focus, work)
+            .await?;
+        let from_extension = given.is_some();
+        let compacted = match given {
+            Some(given) => given,
+            None => summarize(&preparation, focus, &summarizer, &work.cancel).await?,
+        };
+        if work.cancel.is_cancelled() {
+            return Err(CompactError::Cancelled);
+        }
+        let entry = {
+            let mut state = self.state.lock();
+            let appended = state.session.append_compaction(
+                &compacted.summary,
+                &compacted.first_kept_entry_id,
+                compacted.tokens_before,
+                compacted.details.as_ref(),
+                Some(from_extension),
+            );
+            let entry = appended.map_err(|error| CompactError::Failed(error.to_string()))?;
+            state.context = state.session.build_context().messages;
+            entry
+        };
+        if self.extensions.has_handlers("session_compact") {
+            let event = object(json!({
+                "compactionEntry": json_of(&entry),
+                "fromExtension": from_extension,
+            }));
+            self.extensions
+                .emit("session_compact", event, &work.cancel)
+                .await;
+        }
+        Ok(compacted)
+    }
+
+    /// The `session_before_compact` event.
+    async fn ask_for_summary(
+        &self,
+        preparation: &Preparation,
+        path: &[Arc<Entry>],
+        focus: Option<&str>,
+        work: &Run,
+    ) -> Result<Option<Compacted>, CompactError> {
+        const NAME: &str = "session_before_compact";
+        if !self.extensions.has_handlers(NAME) {
+            return Ok(None);
+        }
+        let entries: Vec<Value> = path.iter().map(|entry| json_of(entry)).collect();
+        let mut event = object(json!({
+            "preparation": preparation,
+            "branchEntries": entries,
+            // JavaScript makes an `AbortSignal` of it.
+            "signal": work.id,
+        }));
+        if let Some(focus) = focus {
+            event.insert("customInstructions".into(), focus.into());
+        }
+        let emission = self.extensions.emit(NAME, event, &work.cancel).await;
+        if emission.aborted || emission.says("cancel") {
+            return Err(CompactError::Cancelled);
+        }
+        let given = emission
+            .answer
+            .and_then(|mut answer| answer.remove("compaction"));
+        let Some(given) = given.filter(|given| !given.is_null()) else {
+            return Ok(None);
+        };
+        match serde_json::from_value::<Given>(given) {
+            Ok(given) => Ok(Some(Compacted {
+                summary: given.summary,
+                first_kept_entry_id: given
+                    .first_kept_entry_id
+                    .unwrap_or_else(|| preparation.first_kept_entry_id.clone()),
+                tokens_before: given
+                    .tokens_before
+                    .map_or(preparation.tokens_before, |tokens| tokens as u64),
+                details: given.details,
+            })),
+            Err(error) => {
+                let error = format!(
+                    "the compaction that the handlers gave cannot be used, pi makes its own: \
+                     {error}"
+                );
+                self.report("<runtime>", NAME, error).await;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// How a compaction that nobody asked for ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Settled {
+    Done,
+    Aborted,
+    Retry,
+}
+
+impl State {
+    /// `after_abort`: also if the last answer was aborted.
+    pub fn compaction_due(&self, settings: CompactionSettings, after_abort: bool) -> Option<Due> {
+        let model = self.model.as_ref().filter(|_| self.auto_compaction)?;
+        let answer = self
+            .context
+            .iter()
+            .rev()
+            .find_map(|said| said.as_assistant())?;
+        if answer.stop_reason == StopReason::Aborted && !after_abort {
+            return None;
+        }
+        // What was said before a compaction has led to it, and is counted no more.
+        if !self.is_since_compaction(answer) {
+            return None;
+        }
+        let same_model = answer.provider == model.provider && answer.model == model.id;
+        if same_model && classify::is_context_overflow(answer, model.context_window) {
+            let retry = answer.stop_reason == StopReason::Error;
+            return Some(match self.overflow_recovered {
+                true => Due::GiveUp,
+                false => Due::Overflow { retry },
+            });
+        }
+        let tokens = match answer.stop_reason {
+            // It has no count of its own.
+            StopReason::Error => {
+                let estimate = estimate_context(&self.context);
+                let counted = self.context[estimate.counted?].as_assistant()?;
+                if !self.is_since_compaction(counted) {
+                    return None;
+                }
+                estimate.tokens
+            }
+            _ => of_usage(&answer.usage),
+        };
+        outgrows(tokens, model.context_window, settings).then_some(Due::Threshold)
+    }
+
+    /// Whether a count of the model is about what it is told now.
+    pub fn counted_since_compaction(&self) -> bool {
+        let Some(since) = self.since_compaction() else {
+            return true;
+        };
+        let answers = since.iter().rev().filter_map(|entry| entry.message().ok()?);
+        let mut counted = answers.filter_map(|message| {
+            let answer = message.as_assistant()?;
+            let is_counted = !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted);
+            is_counted.then(|| of_usage(&answer.usage) > 0)
+        });
+        counted.next().unwrap_or(false)
+    }
+
+    fn is_since_compaction(&self, answer: &AssistantMessage) -> bool {
+        let Some(since) = self.since_compaction() else {
+            return true;
+        };
+        since.iter().rev().any(|entry| {
+            let message = entry.message().ok().flatten();
+            message.is_some_and(|message| message.as_assistant() == Some(answer))
+        })
+    }
+
+    /// The entries after the last compaction on the path; `None` if there is none.
+    fn since_compaction(&self) -> Option<Vec<Arc<Entry>>> {
+        use crate::agent::AgentMessage;
+        // The model is told of it first.
+        if !matches!(**self.context.first()?, AgentMessage::CompactionSummary(_)) {
+            return None;
+        }
+        let mut path = self.session.branch(None);
+        let last = path
+            .iter()
+            .rposition(|entry| matches!(entry.kind, EntryKind::Compaction { .. }))?;
+        Some(path.split_off(last + 1))
+    }
+
+    /// The failed answer at the end is to be asked for again.
+    fn forget_failure(&mut self) {
+        let last = self
+            .context
+            .last()
+            .and_then(|message| message.as_assistant());
+        if last.is_some_and(|answer| answer.stop_reason == StopReason::Error) {
+            self.context.pop();
+        }
+    }
+}
+
+/// As it stands in the file.
+pub(super) fn json_of(entry: &Entry) -> Value {
+    serde_json::from_str(&entry.raw).unwrap_or_default()
+}

@@ -1,0 +1,97 @@
+//! Where a conversation is cut: about so many tokens of its end are kept, and a
+//! tool's result never without the call that it answers.
+
+use std::sync::Arc;
+
+use super::tokens::estimate;
+use crate::session::{Entry, EntryKind};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// The first entry that is kept.
+    pub first_kept: usize,
+    /// The entry that began the turn through which the cut goes; `None` if it goes
+    /// between turns.
+    pub turn_start: Option<usize>,
+}
+
+/// The first entry of `path[start..]` that is kept, and the beginning of the turn
+/// that is cut through.
+pub fn cut_point(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> (usize, Option<usize>) {
+    let cut = find_cut(path, start, keep_recent);
+    (cut.first_kept, cut.turn_start)
+}
+
+/// Cuts `path[start..]`.
+pub(super) fn find_cut(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> Cut {
+    let mut cut = match next_cut_point(path, start) {
+        Some(first) => far_enough(path, start, keep_recent).unwrap_or(first),
+        None => {
+            return Cut {
+                first_kept: start,
+                turn_start: None,
+            };
+        }
+    };
+    // What was set or noted just before belongs to what follows.
+    while cut > start
+        && !matches!(
+            path[cut - 1].kind,
+            EntryKind::Compaction { .. } | EntryKind::Message { .. }
+        )
+    {
+        cut -= 1;
+    }
+    let at_user = matches!(&path[cut].kind, EntryKind::Message { role } if role == "user");
+    let turn_start = match at_user {
+        true => None,
+        false => (start..=cut).rev().find(|index| begins_turn(&path[*index])),
+    };
+    Cut {
+        first_kept: cut,
+        turn_start,
+    }
+}
+
+/// The cut point at or after the entry from which on there are `keep_recent`
+/// tokens.
+fn far_enough(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> Option<usize> {
+    let mut tokens = 0_u64;
+    for index in (start..path.len()).rev() {
+        let entry = &path[index];
+        if !matches!(entry.kind, EntryKind::Message { .. }) {
+            continue;
+        }
+        // One that cannot be read is not told to the model.
+        let message = entry.message().ok().flatten();
+        tokens = tokens.saturating_add(message.map_or(0, |message| estimate(&message)));
+        if tokens >= keep_recent {
+            return next_cut_point(path, index);
+        }
+    }
+    None
+}
+
+fn next_cut_point(path: &[Arc<Entry>], from: usize) -> Option<usize> {
+    (from..path.len()).find(|index| match &path[*index].kind {
+        EntryKind::Message { role } => matches!(
+            role.as_str(),
+            "user"
+                | "assistant"
+                | "bashExecution"
+                | "custom"
+                | "branchSummary"
+                | "compactionSummary"
+        ),
+        EntryKind::BranchSummary | EntryKind::CustomMessage { .. } => true,
+        _ => false,
+    })
+}
+
+fn begins_turn(entry: &Entry) -> bool {
+    match &entry.kind {
+        EntryKind::Message { role } => matches!(role.as_str(), "user" | "bashExecution"),
+        EntryKind::BranchSummary | EntryKind::CustomMessage { .. } => true,
+        _ => false,
+    }
+}

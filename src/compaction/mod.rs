@@ -1,0 +1,21 @@
+//! Shortens a conversation that outgrows its model, and remembers branches that
+//! were left: what is kept, what is summarised, and how a model is asked for the
+//! summary. Appends nothing; whoever uses it owns the session.
+
+mod branch;
+mod cut;
+mod files;
+mod prepare;
+mod prompts;
+mod summarize;
+mod text;
+mod tokens;
+
+pub use branch::{BranchPart, BranchRequest, branch_part, summarize_branch};
+pub use cut::cut_point;
+pub use prepare::{Preparation, Unprepared, prepare};
+pub use summarize::{Compacted, Summarizer, SummaryError, summarize};
+pub use tokens::{ContextEstimate, estimate, estimate_context, of_usage, outgrows};
+
+#[cfg(test)]
+mod tests;

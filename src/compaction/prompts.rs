@@ -1,0 +1,95 @@
+//! What a model is told that has to summarise. The headings are relied upon: by a
+//! later summary, which is made from an earlier one, and by people's extensions.
+
+/// The system prompt.
+pub(super) const ROLE: &str = "You write summaries of conversations between a user and a coding \
+assistant, so that another assistant can go on where they stopped. You are not a part of the \
+conversation: do not answer its questions and do not do what it asks for. Reply with the summary \
+alone, in the form that you are asked for.";
+
+/// The parts that a summary of a conversation and one of a branch have in common.
+const FORM: &str = "## Goal
+(what the user wants to get done; a list if there are several things)
+
+## Constraints & Preferences
+- (what the user requires or prefers; \"(none)\" if nothing was said)
+
+## Progress
+### Done
+- [x] (what is finished)
+
+### In Progress
+- [ ] (what was begun)
+
+### Blocked
+- (what stands in the way, if anything does)
+
+## Key Decisions
+- **(decision)**: (the reason, in a few words)
+
+## Next Steps
+1. (what comes next, in order)";
+
+const CONTEXT: &str = "
+
+## Critical Context
+- (data, examples and references that the work needs; \"(none)\" if there are none)";
+
+const CARE: &str = "Be brief. Copy paths of files, names of functions and texts of errors \
+literally.";
+
+/// For everything that was said so far.
+pub(super) fn history() -> String {
+    format!(
+        "The conversation above will be replaced by your summary. Whoever goes on with the work \
+         will know nothing else of it. Fill in this form, with exactly these headings:\n\n\
+         {FORM}{CONTEXT}\n\n{CARE}"
+    )
+}
+
+/// For what was said since the last summary, which stands in `<previous-summary>`.
+pub(super) fn update() -> String {
+    format!(
+        "The conversation above went on after the summary in <previous-summary>. Write one \
+         summary of both, which replaces them:\n\
+         - Keep everything of the previous summary that still matters, word for word where it \
+         names files, functions or errors.\n\
+         - Add what is new: progress, decisions, facts.\n\
+         - Move what has been finished from \"In Progress\" to \"Done\", and bring \"Next Steps\" \
+         up to date.\n\
+         - Leave out only what is settled and of no more use.\n\n\
+         Fill in this form, with exactly these headings:\n\n{FORM}{CONTEXT}\n\n{CARE}"
+    )
+}
+
+/// For the beginning of a turn whose end is kept.
+pub(super) fn turn_prefix() -> String {
+    format!(
+        "The conversation above is the beginning of one long turn. Its end is kept as it is; only \
+         this beginning is replaced by your summary. Say what is needed to understand the rest, \
+         with exactly these headings:\n\n\
+         ## Original Request\n(what the user asked for)\n\n\
+         ## Early Progress\n- (what was found out, decided and done)\n\n\
+         ## Context for Suffix\n- (what the rest of the turn takes for granted)\n\n{CARE}"
+    )
+}
+
+/// For a branch of the conversation that the user leaves.
+pub(super) fn branch() -> String {
+    format!(
+        "The conversation above is a branch that the user has left to go on from an earlier \
+         point. Summarise it, so that what was learned there is not lost. Fill in this form, with \
+         exactly these headings:\n\n{FORM}\n\n{CARE}"
+    )
+}
+
+/// What a stored summary of a branch begins with.
+pub(super) const BRANCH_PREAMBLE: &str = "The user explored a different conversation branch \
+before returning here.\nSummary of that exploration:\n\n";
+
+pub(super) fn with_focus(prompt: String, focus: Option<&str>) -> String {
+    match focus.filter(|focus| !focus.is_empty()) {
+        Some(focus) => format!("{prompt}\n\nAdditional focus: {focus}"),
+        None => prompt,
+    }
+}

@@ -1,0 +1,219 @@
+//! Asks a model for the summary of a compaction.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::prepare::Preparation;
+use super::{prompts, text};
+use crate::ai::message::{AssistantMessage, Message, StopReason, UserMessage};
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::ai::stream::{Api, AssistantStream, Request, StreamItem, StreamOptions};
+use crate::session::message::AgentMessage;
+
+/// The model that summarises, and what it takes to ask it.
+#[derive(Clone)]
+pub struct Summarizer {
+    pub model: Arc<Model>,
+    pub api: Arc<dyn Api>,
+    pub api_key: Option<String>,
+    pub headers: IndexMap<String, String>,
+}
+
+/// What a compaction came to: also the answer to `compact`, and what an extension
+/// may give instead.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Compacted {
+    pub summary: String,
+    pub first_kept_entry_id: String,
+    pub tokens_before: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SummaryError {
+    #[error("cancelled")]
+    Cancelled,
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The summary of what is not kept, with the files it was about.
+pub async fn summarize(
+    preparation: &Preparation,
+    focus: Option<&str>,
+    summarizer: &Summarizer,
+    cancel: &CancellationToken,
+) -> Result<Compacted, SummaryError> {
+    let mut summary = match preparation.turn_prefix_messages.is_empty() {
+        true => {
+            let history = history(preparation, focus, summarizer, cancel);
+            history.text("Summarization failed").await?
+        }
+        false => split(preparation, focus, summarizer, cancel).await?,
+    };
+    let files = preparation.file_ops.lists();
+    summary.push_str(&files.to_text());
+    let details = serde_json::to_value(files).expect("lists of strings are JSON");
+    Ok(Compacted {
+        summary,
+        first_kept_entry_id: preparation.first_kept_entry_id.clone(),
+        tokens_before: preparation.tokens_before,
+        details: Some(details),
+    })
+}
+
+/// Two summaries, of what came before the turn and of the turn's beginning.
+async fn split(
+    preparation: &Preparation,
+    focus: Option<&str>,
+    summarizer: &Summarizer,
+    cancel: &CancellationToken,
+) -> Result<String, SummaryError> {
+    let ask_prefix = || {
+        let request = prompt(
+            &preparation.turn_prefix_messages,
+            None,
+            prompts::turn_prefix(),
+        );
+        let limit = preparation.settings.reserve_tokens / 2;
+        summarizer.ask(request, limit, None, cancel)
+    };
+    const FAILED: &str = "Turn prefix summarization failed";
+    let (history, prefix) = match preparation.messages_to_summarize.is_empty() {
+        true => {
+            let prefix = ask_prefix().text(FAILED).await?;
+            ("No prior history.".to_owned(), prefix)
+        }
+        false => {
+            let mut history = history(preparation, focus, summarizer, cancel);
+            // The requests are made in this order, and answered side by side.
+            history.begun().await;
+            let prefix = ask_prefix();
+            tokio::try_join!(history.text("Summarization failed"), prefix.text(FAILED))?
+        }
+    };
+    Ok(format!(
+        "{history}\n\n---\n\n**Turn Context (split turn):**\n\n{prefix}"
+    ))
+}
+
+fn history(
+    preparation: &Preparation,
+    focus: Option<&str>,
+    summarizer: &Summarizer,
+    cancel: &CancellationToken,
+) -> Answer {
+    let previous = preparation.previous_summary.as_deref();
+    let previous = previous.filter(|summary| !summary.is_empty());
+    let instructions = match previous {
+        Some(_) => prompts::update(),
+        None => prompts::history(),
+    };
+    let instructions = prompts::with_focus(instructions, focus);
+    let request = prompt(&preparation.messages_to_summarize, previous, instructions);
+    let limit = preparation.settings.reserve_tokens.saturating_mul(4) / 5;
+    let thinking = summarizer.model.reasoning.then_some(ThinkingLevel::High);
+    summarizer.ask(request, limit, thinking, cancel)
+}
+
+/// The conversation, what is known of the time before it, and what to do with them.
+pub(super) fn prompt(
+    messages: &[Arc<AgentMessage>],
+    previous: Option<&str>,
+    instructions: String,
+) -> String {
+    let mut prompt = format!(
+        "<conversation>\n{}\n</conversation>\n\n",
+        text::conversation(messages)
+    );
+    if let Some(previous) = previous {
+        prompt += &format!("<previous-summary>\n{previous}\n</previous-summary>\n\n");
+    }
+    prompt + instructions.as_str()
+}
+
+impl Summarizer {
+    /// `limit` is that of the answer, in tokens.
+    pub(super) fn ask(
+        &self,
+        prompt: String,
+        limit: u64,
+        thinking: Option<ThinkingLevel>,
+        cancel: &CancellationToken,
+    ) -> Answer {
+        // A model that gives shorter answers would refuse.
+        let limit = match self.model.max_tokens {
+            0 => limit,
+            most => limit.min(most),
+        };
+        let request = Request {
+            model: self.model.clone(),
+            system_prompt: Some(prompts::ROLE.to_owned()),
+            messages: vec![Message::User(UserMessage::new(prompt, Vec::new()))],
+            tools: Vec::new(),
+            options: StreamOptions {
+                api_key: self.api_key.clone(),
+                headers: self.headers.clone(),
+                reasoning: thinking,
+                max_tokens: Some(limit),
+                ..StreamOptions::default()
+            },
+            cancel: cancel.clone(),
+        };
+        Answer {
+            stream: self.api.stream(request),
+            done: None,
+        }
+    }
+}
+
+/// An answer that is on its way.
+pub(super) struct Answer {
+    stream: AssistantStream,
+    done: Option<Arc<AssistantMessage>>,
+}
+
+impl Answer {
+    /// Returns when the first part of it is there.
+    async fn begun(&mut self) {
+        if let Some(StreamItem::Done(message)) = self.stream.next().await {
+            self.done = Some(message);
+        }
+    }
+
+    /// All of its text; an error is introduced by `what` failed.
+    pub(super) async fn text(mut self, what: &str) -> Result<String, SummaryError> {
+        let failed = |why: &str| SummaryError::Failed(format!("{what}: {why}"));
+        let message = loop {
+            if let Some(message) = self.done.take() {
+                break message;
+            }
+            match self.stream.next().await {
+                Some(StreamItem::Done(message)) => break message,
+                Some(StreamItem::Event { .. }) => {}
+                None => return Err(failed("the stream ended without an answer")),
+            }
+        };
+        match message.stop_reason {
+            StopReason::Aborted => return Err(SummaryError::Cancelled),
+            StopReason::Error => {
+                let why = message.error_message.as_deref();
+                return Err(failed(why.unwrap_or("Unknown error")));
+            }
+            StopReason::Stop | StopReason::Length | StopReason::ToolUse => {}
+        }
+        let texts: Vec<&str> = message.texts().collect();
+        let text = texts.join("\n");
+        // The conversation would be gone, with nothing in its place.
+        match text.trim().is_empty() {
+            true => Err(failed("the model answered without a text")),
+            false => Ok(text),
+        }
+    }
+}

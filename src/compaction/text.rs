@@ -1,0 +1,99 @@
+//! A conversation as one text. A model that is shown messages goes on with them;
+//! one that is shown a text can be asked about it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::tokens::{js_json, units};
+use crate::ai::message::{AssistantBlock, ContentBlock, Message, ToolCall, UserContent};
+use crate::session::message::AgentMessage;
+
+/// UTF-16 units of a tool's result; more of it is no help to a summary.
+const LONGEST_RESULT: usize = 2000;
+
+pub(super) fn conversation(messages: &[Arc<AgentMessage>]) -> String {
+    let mut parts = Vec::new();
+    for message in messages.iter().filter_map(|message| message.to_llm()) {
+        match message {
+            Message::User(user) => {
+                let text = match &user.content {
+                    UserContent::Text(text) => text.clone(),
+                    UserContent::Blocks(blocks) => joined(blocks),
+                };
+                part(&mut parts, "User", &text);
+            }
+            Message::Assistant(answer) => said(&mut parts, &answer.content),
+            Message::ToolResult(result) => {
+                part(
+                    &mut parts,
+                    "Tool result",
+                    &shortened(&joined(&result.content)),
+                );
+            }
+        }
+    }
+    parts.join("\n\n")
+}
+
+fn part(parts: &mut Vec<String>, title: &str, text: &str) {
+    if !text.is_empty() {
+        parts.push(format!("[{title}]: {text}"));
+    }
+}
+
+fn said(parts: &mut Vec<String>, content: &[AssistantBlock]) {
+    let (mut thoughts, mut texts, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+    for block in content {
+        match block {
+            AssistantBlock::Thinking(thinking) => thoughts.push(thinking.thinking.clone()),
+            AssistantBlock::Text(text) => texts.push(text.text.clone()),
+            AssistantBlock::ToolCall(call) => calls.push(call_text(call)),
+        }
+    }
+    let sections = [
+        ("Assistant thinking", thoughts, "\n"),
+        ("Assistant", texts, "\n"),
+        ("Assistant tool calls", calls, "; "),
+    ];
+    for (title, pieces, separator) in sections {
+        if !pieces.is_empty() {
+            parts.push(format!("[{title}]: {}", pieces.join(separator)));
+        }
+    }
+}
+
+fn call_text(call: &ToolCall) -> String {
+    let given: Vec<String> = match &call.arguments {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| format!("{name}={}", js_json(value)))
+            .collect(),
+        _ => Vec::new(),
+    };
+    format!("{}({})", call.name, given.join(", "))
+}
+
+fn joined(blocks: &[ContentBlock]) -> String {
+    let texts = blocks.iter().filter_map(|block| match block {
+        ContentBlock::Text(text) => Some(text.text.as_str()),
+        ContentBlock::Image(_) => None,
+    });
+    texts.collect()
+}
+
+fn shortened(text: &str) -> String {
+    let length = units(text);
+    if length <= LONGEST_RESULT {
+        return text.to_owned();
+    }
+    let mut room = LONGEST_RESULT;
+    let kept = text.chars().take_while(|character| {
+        let fits = character.len_utf16() <= room;
+        room = room.saturating_sub(character.len_utf16());
+        fits
+    });
+    let kept: String = kept.collect();
+    let rest = length - LONGEST_RESULT;
+    format!("{kept}\n\n[... {rest} more characters truncated]")
+}

@@ -1,0 +1,158 @@
+//! `/tree`: the branches of the session as lines, and going from one to another.
+
+use std::sync::Arc;
+
+use super::commands::Answer;
+use super::text::one_line;
+use crate::agent::AgentMessage;
+use crate::app::AgentSession;
+use crate::extensions::actions::NavigateOptions;
+use crate::session::{EntryKind, TreeNode};
+
+/// Lines that are shown unless all are wanted.
+const LINES: usize = 100;
+/// Characters of a message.
+const WIDTH: usize = 70;
+
+/// What follows `/tree`.
+pub async fn run(session: &Arc<AgentSession>, args: &str) -> Answer {
+    let (target, rest) = args.split_once(' ').unwrap_or((args, ""));
+    match target {
+        "" => Ok(list(session, LINES)),
+        "all" => Ok(list(session, usize::MAX)),
+        id => go(session, id, rest.trim()).await,
+    }
+}
+
+async fn go(session: &Arc<AgentSession>, id: &str, how: &str) -> Answer {
+    let options = match how.split_once(' ').unwrap_or((how, "")) {
+        ("", _) => NavigateOptions::default(),
+        ("summary", focus) => NavigateOptions {
+            summarize: Some(true),
+            custom_instructions: Some(focus.trim().to_string()).filter(|focus| !focus.is_empty()),
+            ..NavigateOptions::default()
+        },
+        _ => return Err("what follows the id is \"summary\", or nothing".into()),
+    };
+    let target = find(session, id)?;
+    let navigated = session.navigate(&target, options).await?;
+    Ok(match (navigated.aborted, navigated.cancelled) {
+        (true, _) => "Aborted: the session stays where it is.".into(),
+        (false, true) => "An extension wants to stay here.".into(),
+        (false, false) => match navigated.editor_text {
+            Some(_) => format!("Now before {target}; its text is at the prompt."),
+            None => format!("Now at {target}."),
+        },
+    })
+}
+
+/// The entry whose id begins so.
+fn find(session: &AgentSession, id: &str) -> Result<String, String> {
+    let (nodes, _) = session.tree();
+    let mut found = nodes.iter().map(|node| &node.entry.id);
+    let mut matching = found.by_ref().filter(|known| known.starts_with(id));
+    match (matching.next(), matching.next()) {
+        (Some(one), None) => Ok(one.clone()),
+        (None, _) => Err(format!(
+            "there is no entry {}; /tree lists them",
+            one_line(id)
+        )),
+        (Some(_), Some(_)) => Err(format!("several entries begin with {}", one_line(id))),
+    }
+}
+
+fn list(session: &AgentSession, most: usize) -> String {
+    let (nodes, leaf) = session.tree();
+    let mut lines = lines(&nodes, leaf.as_deref());
+    if lines.is_empty() {
+        return "Nothing was said yet.".to_string();
+    }
+    let hidden = lines.len().saturating_sub(most);
+    lines.drain(..hidden);
+    if hidden > 0 {
+        lines.insert(0, format!("({hidden} lines before these: /tree all)"));
+    }
+    lines.push(
+        "/tree <id> goes there, /tree <id> summary [focus] keeps a summary of what is left."
+            .to_string(),
+    );
+    lines.join("\n")
+}
+
+/// Depth first; only where branches begin a line is further in. `*` marks the way
+/// to where the session is.
+fn lines(nodes: &[TreeNode], leaf: Option<&str>) -> Vec<String> {
+    let here = nodes.iter().position(|node| Some(&*node.entry.id) == leaf);
+    let mut active = vec![false; nodes.len()];
+    let mut on_path = here;
+    while let Some(index) = on_path.filter(|index| !active[*index]) {
+        active[index] = true;
+        on_path = nodes[index].parent;
+    }
+    let roots = (0..nodes.len()).filter(|index| nodes[*index].parent.is_none());
+    let mut open: Vec<(usize, usize)> = roots.map(|index| (index, 0)).collect();
+    open.reverse();
+    let mut lines = Vec::new();
+    while let Some((index, depth)) = open.pop() {
+        let node = &nodes[index];
+        let is_here = here == Some(index);
+        if let Some(text) = describe(node, is_here) {
+            let mark = if active[index] { '*' } else { ' ' };
+            let indent = "  ".repeat(depth);
+            let id = one_line(&node.entry.id);
+            let label = match &node.label {
+                Some(label) => format!(" [{}]", one_line(label)),
+                None => String::new(),
+            };
+            let end = if is_here { "  <- here" } else { "" };
+            lines.push(format!("{mark} {indent}{id}{label} {text}{end}"));
+        }
+        let deeper = depth + usize::from(node.children.len() > 1);
+        open.extend(node.children.iter().rev().map(|child| (*child, deeper)));
+    }
+    lines
+}
+
+/// `None` for what is not worth a line.
+fn describe(node: &TreeNode, is_here: bool) -> Option<String> {
+    let message = node.entry.message().ok().flatten();
+    let text = match message.as_deref() {
+        Some(AgentMessage::User(user)) => format!("you: {}", short(&user.content.text())),
+        Some(AgentMessage::Assistant(answer)) => {
+            let text: String = answer.texts().collect();
+            match text.trim().is_empty() {
+                false => format!("pi: {}", short(&text)),
+                true if is_here || node.label.is_some() => "pi: (no text)".to_string(),
+                true => return None,
+            }
+        }
+        Some(AgentMessage::Custom(custom)) if custom.display => {
+            let text = short(&custom.content.text());
+            format!("{}: {text}", one_line(&custom.custom_type))
+        }
+        Some(AgentMessage::BranchSummary(branch)) => {
+            format!("summary of a branch: {}", short(&branch.summary))
+        }
+        Some(AgentMessage::CompactionSummary(compaction)) => {
+            format!("compacted: {}", short(&compaction.summary))
+        }
+        Some(AgentMessage::BashExecution(bash)) => format!("! {}", short(&bash.command)),
+        _ if is_here || node.label.is_some() => {
+            let kind = match &node.entry.kind {
+                EntryKind::Message { role } => role,
+                _ => node.entry.type_name(),
+            };
+            format!("({})", one_line(kind))
+        }
+        _ => return None,
+    };
+    Some(text)
+}
+
+fn short(text: &str) -> String {
+    let line = one_line(text.trim());
+    match line.chars().count() > WIDTH {
+        true => line.chars().take(WIDTH).chain(['…']).collect(),
+        false => line,
+    }
+}
