@@ -1,17 +1,27 @@
 //! The signals that end a mode in order, and their exit codes.
 
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
 use crate::tools::process;
+
+/// Listens from the call on, not from the first poll: of what a `select!` waits for,
+/// another may be polled before, and what that begins may ask for the end.
+#[cfg(unix)]
+pub fn ended() -> impl Future<Output = u8> {
+    let term = signal(SignalKind::terminate());
+    let hup = signal(SignalKind::hangup());
+    async move {
+        match (term, hup) {
+            (Ok(term), Ok(hup)) => first(term, hup).await,
+            _ => std::future::pending().await,
+        }
+    }
+}
 
 /// Returns when the process is asked to end; the value is its exit code.
 #[cfg(unix)]
-pub async fn ended() -> u8 {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut term), Ok(mut hup)) = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::hangup()),
-    ) else {
-        return std::future::pending().await;
-    };
+async fn first(mut term: Signal, mut hup: Signal) -> u8 {
     let code = tokio::select! {
         _ = term.recv() => 143,
         _ = hup.recv() => 129,

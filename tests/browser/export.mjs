@@ -162,10 +162,16 @@ await drive(browser, {
       await page.evaluate((id) => (location.hash = `#${encodeURIComponent(id)}`), id);
       // Of two entries with one id, the later.
       await inSight(page, `.target[data-entry="${entries.lastIndexOf(id)}"]`);
+    }
+    // All of a branch, with what is folded and twice what is cut off.
+    await page.evaluate(() => (location.hash = "#e-first"));
+    await inSight(page, '.target[data-entry="1"]');
+    for (let times = 0; times < 2; times++) {
       await page.evaluate(() => {
         for (const details of document.querySelectorAll("details")) details.open = true;
         for (const more of document.querySelectorAll(".more")) more.click();
       });
+      await page.evaluate(() => new Promise((painted) => requestAnimationFrame(() => setTimeout(painted))));
     }
     assert.equal(await page.evaluate(() => window.pwned), undefined);
     assert.equal(await page.locator("script").count(), 2);

@@ -228,10 +228,20 @@ fn hostile() -> String {
             image("PHN2Zz4=", "image/svg+xml"),
             image("AAAA", "text/html\" onload=\"window.pwned=14"),
             image(PIXEL, "image/png"),
+            image(&format!("A{}!", " ".repeat(1_000_000)), "image/png"),
             {"type": "image"},
         ]),
     );
-    for content in [">".repeat(400), "[".repeat(3_000), "*a ".repeat(3_000)] {
+    // What parsers take the square of the time for, or more.
+    for content in [
+        ">".repeat(400),
+        "[".repeat(3_000),
+        "*a_".repeat(30_000),
+        "http://a.(".repeat(9_000),
+        format!("a{}a", " ".repeat(100_000)),
+        format!("```csharp\n{}\n```", "a".repeat(50_000)),
+        "\u{1b}]".repeat(30_000),
+    ] {
         story.message(json!({"role": "user", "content": content}));
     }
     story.add("label", json!({"targetId": "e-first", "label": evil}));

@@ -12,7 +12,7 @@ const KINDS: Record<string, string> = { "+": "added", "-": "removed" };
 
 /** `+12 new`, `-12 old`, ` 12 same`: the lines that the tool `edit` keeps in its result. */
 export function diff(source: string): HTMLElement {
-  const lines = source.replace(/\n+$/, "").split("\n");
+  const lines = source.trimEnd().split("\n");
   const pre = element("pre", { class: "diff" });
   const show = (from: number, to: number): void => {
     for (const line of lines.slice(from, to)) {

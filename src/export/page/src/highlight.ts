@@ -38,11 +38,13 @@ hljs.registerAliases(["zsh", "shell", "console"], { languageName: "bash" });
 hljs.registerAliases(["json5", "jsonc", "jsonl"], { languageName: "json" });
 
 /** Above that, waiting for the colours takes longer than they are worth. */
-const LIMIT = 50_000;
+const LIMIT = 20_000;
+/** Made by machines, and highlight.js takes the square of its length. */
+const LONG_LINE = /[^\n]{1000}/;
 
 /** Fills the element with the code. */
 export function highlight(target: HTMLElement, code: string, language: string): void {
-  if (code.length > LIMIT || !hljs.getLanguage(language)) {
+  if (code.length > LIMIT || LONG_LINE.test(code) || !hljs.getLanguage(language)) {
     target.textContent = code;
     return;
   }

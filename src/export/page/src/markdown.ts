@@ -1,27 +1,41 @@
 // Markdown as elements. marked takes the text apart; elements are made of the parts
 // one by one, so that HTML in a text stays text and a link leads where it may.
 
-import { Marked, type Token, type Tokens } from "marked";
+import { getDefaults, Lexer, type Token, type Tokens } from "marked";
 import { append, element } from "./dom.js";
 import { highlight } from "./highlight.js";
 import { fromAddress, picture } from "./pictures.js";
 
-const marked = new Marked({ gfm: true, breaks: true });
-
 /** Above that, a text is shown as it is. */
-const LIMIT = 200_000;
+const LIMIT = 100_000;
+/** Signs that may mean something, in one paragraph: marked looks at them in pairs, which takes minutes for many. */
+const SIGNS = 1_000;
+const SIGN = /[*_~`![<]|:\/\//g;
+/** Nor does it get on with these. */
+const WIDE = /[ \t]{2000}/;
 /** Quotes in quotes in quotes: nobody means them. */
 const DEPTH = 60;
 
 export function markdown(source: string): HTMLElement {
   const target = element("div", { class: "markdown" });
   try {
-    if (source.length > LIMIT) throw new Error("too long");
-    blocks(target, marked.lexer(source), 0);
+    if (source.length > LIMIT || WIDE.test(source)) throw new Error("too long");
+    blocks(target, new Careful({ ...getDefaults(), gfm: true, breaks: true }).lex(source), 0);
   } catch {
     target.replaceChildren(element("pre", { class: "plain" }, source));
   }
   return target;
+}
+
+class Careful extends Lexer {
+  override inlineTokens(source: string, tokens: Token[] = []): Token[] {
+    if ((source.match(SIGN)?.length ?? 0) <= SIGNS) return super.inlineTokens(source, tokens);
+    for (const line of source.split("\n")) {
+      if (tokens.length > 0) tokens.push({ type: "br", raw: "\n" });
+      tokens.push({ type: "escape", raw: line, text: line });
+    }
+    return tokens;
+  }
 }
 
 function blocks(target: HTMLElement, tokens: Token[], depth: number): void {

@@ -17,7 +17,7 @@ export interface Clip {
 }
 
 export function output(source: string, { lines, language = "", class: name = "output", tail }: Clip): HTMLElement {
-  const text = withoutEscapes(source).replace(/\s+$/, "");
+  const text = withoutEscapes(source).trimEnd();
   const box = element("div", { class: name });
   const pre = box.appendChild(element("pre"));
   const shown = tail ? text.slice(startOfLines(text, lines)) : text.slice(0, endOfLines(text, lines));
