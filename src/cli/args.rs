@@ -145,8 +145,8 @@ pub struct Options {
     #[arg(long, help_heading = AGENT)]
     pub no_context_files: bool,
 
-    /// Load this file or folder, too; may be repeated
-    #[arg(long, short, value_name = "PATH", help_heading = EXTENSIONS)]
+    /// Load this file, folder or package (npm:, git:), too; may be repeated
+    #[arg(long, short, value_name = "SOURCE", help_heading = EXTENSIONS)]
     pub extension: Vec<String>,
 
     /// Load no others than those of -e (short: -ne)

@@ -61,7 +61,9 @@ struct Doctor {
     report: Report,
 }
 
-const CHECKS: [(&str, fn(&mut Doctor)); 11] = [
+type Check = fn(&mut Doctor);
+
+const CHECKS: [(&str, Check); 11] = [
     ("folders", machine::folders),
     ("settings", files::settings),
     ("keys", files::auth),

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Doctor;
-use super::syntax;
+use super::syntax::{self, Problem};
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::extension_paths::find_extensions;
 use crate::resources::packages::{Output, Packages};
@@ -99,8 +99,11 @@ pub(super) fn extensions(doctor: &mut Doctor) {
             );
             continue;
         };
-        if let Err(problem) = syntax::check(&module) {
-            doctor.error(&module, problem, "Correct it there, or move it away");
+        let fix = "Correct it there, or move it away";
+        match syntax::check(&module) {
+            Ok(()) => {}
+            Err(Problem::Fatal(problem)) => doctor.error(&module, problem, fix),
+            Err(Problem::Doubtful(problem)) => doctor.warning(&module, problem, fix),
         }
     }
 }

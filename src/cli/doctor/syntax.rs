@@ -5,16 +5,26 @@ use std::path::Path;
 use std::thread;
 
 use deno_ast::diagnostics::Diagnostic;
-use deno_ast::{MediaType, ModuleSpecifier, ParseParams};
+use deno_ast::{MediaType, ModuleSpecifier, ParseDiagnostic, ParseParams};
 
 /// Deeply nested code needs a deep stack; that of a main thread may be small.
 const STACK: usize = 64 << 20;
 
-/// The error says what is wrong and where.
-pub(super) fn check(path: &Path) -> Result<(), String> {
-    let text = fs::read_to_string(path).map_err(|error| format!("It cannot be read: {error}"))?;
+/// What is wrong and where.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// It cannot be loaded.
+    Fatal(String),
+    /// The parser went on; what runs the module may not.
+    Doubtful(String),
+}
+
+pub(super) fn check(path: &Path) -> Result<(), Problem> {
+    let fatal = Problem::Fatal;
+    let text =
+        fs::read_to_string(path).map_err(|error| fatal(format!("It cannot be read: {error}")))?;
     let specifier = ModuleSpecifier::from_file_path(path)
-        .map_err(|()| "Its path cannot be the address of a module".to_owned())?;
+        .map_err(|()| fatal("Its path cannot be the address of a module".to_owned()))?;
     let parse = move || {
         let media_type = MediaType::from_specifier(&specifier);
         let parsed = deno_ast::parse_program(ParseParams {
@@ -25,21 +35,27 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
             scope_analysis: false,
             maybe_syntax: None,
         });
-        parsed.map(drop).map_err(|error| {
-            let place = error.display_position();
-            format!(
-                "line {}, column {}: {}",
-                place.line_number,
-                place.column_number,
-                error.message()
-            )
-        })
+        let parsed = parsed.map_err(|error| Problem::Fatal(in_words(&error)))?;
+        match parsed.diagnostics().first() {
+            Some(first) => Err(Problem::Doubtful(in_words(first))),
+            None => Ok(()),
+        }
     };
     let thread = thread::Builder::new().stack_size(STACK).spawn(parse);
-    let thread = thread.map_err(|error| format!("It could not be checked: {error}"))?;
+    let thread = thread.map_err(|error| fatal(format!("It could not be checked: {error}")))?;
     thread
         .join()
-        .unwrap_or_else(|_| Err("The parser gave up on it".to_owned()))
+        .unwrap_or_else(|_| Err(fatal("The parser gave up on it".to_owned())))
+}
+
+fn in_words(error: &ParseDiagnostic) -> String {
+    let place = error.display_position();
+    format!(
+        "line {}, column {}: {}",
+        place.line_number,
+        place.column_number,
+        error.message()
+    )
 }
 
 #[cfg(test)]
@@ -60,8 +76,23 @@ mod tests {
         );
         assert_eq!(check_text("a.js", "module.exports = () => {};"), Ok(()));
         let error = check_text("b.ts", "export default (\n  => {};").unwrap_err();
-        assert!(error.starts_with("line 2, column 3: "), "{error}");
-        assert!(check_text("c.js", "const x: number = 1;").is_err());
+        let Problem::Fatal(text) = error else {
+            panic!("{error:?}")
+        };
+        assert!(text.starts_with("line 2, column 3: "), "{text}");
+        let doubtful = check_text("c.js", "export {}; const x = 010;");
+        assert!(
+            matches!(doubtful, Err(Problem::Doubtful(_))),
+            "{doubtful:?}"
+        );
         assert!(check(&dir.path().join("gone.ts")).is_err());
+    }
+
+    #[test]
+    fn nesting_without_end_is_survived() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep.ts");
+        fs::write(&path, format!("export default {}", "[".repeat(5000))).unwrap();
+        assert!(check(&path).is_err());
     }
 }

@@ -13,10 +13,13 @@ use tokio::process::Command;
 
 use super::Home;
 
+/// By version.
+type Archives = BTreeMap<String, Vec<u8>>;
+
 #[derive(Clone)]
 pub struct Registry {
     address: String,
-    packages: Arc<Mutex<BTreeMap<String, BTreeMap<String, Vec<u8>>>>>,
+    packages: Arc<Mutex<BTreeMap<String, Archives>>>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
