@@ -226,8 +226,8 @@ mod tests {
         assert_eq!(
             list.text(3 * HOUR, Some(40)),
             "Sessions of this folder, the last active first:\n  \
-             1. why  [31mdoes \u{4f60}\u{597d} it hang\u{2026}   2 3h\n  \
-             2. A name                         12 3h\n\
+             1. why  [31mdoes \u{4f60}\u{597d} it hang, \u{2026}  2 3h\n  \
+             2. A name                        12 3h\n\
              Type a number, words to search for, \"all\" for all folders, or nothing."
         );
     }

@@ -197,9 +197,9 @@ fn errors_name_the_word() {
         (&["--model"], &["--model needs a value (see pi --help)"]),
         (&["-e"], &["-e needs a value (see pi --help)"]),
         (
-            &["-r", "-z"],
+            &["-ns", "-z"],
             &[
-                "-r is not there yet in this version of pi",
+                "-ns is not there yet in this version of pi",
                 "Unknown option: -z",
             ],
         ),
