@@ -24,10 +24,12 @@ pub enum Decision {
 /// be asked, what would have to be is an error now or when the session starts.
 pub fn settle(config: &mut AppConfig, resume: bool, mode: Mode) -> Result<Decision, CliError> {
     if mode != Mode::Line {
-        // What was named comes before the choice, as in the original.
-        return match resume && config.session == SessionTarget::New {
-            true => Err(CliError::ResumeNeedsTerminal),
-            false => Ok(Decision::Start),
+        return match &config.session {
+            SessionTarget::New | SessionTarget::Recent if resume => {
+                Err(CliError::ResumeNeedsTerminal)
+            }
+            // What was named comes before the choice, as in the original.
+            _ => Ok(Decision::Start),
         };
     }
     let settings = Settings::load(&config.paths);

@@ -74,6 +74,24 @@ fn here() -> PathBuf {
 }
 
 impl Make {
+    /// JavaScript leaves out what it does not have.
+    fn complete(self, method: &str) -> Result<Self, HostError> {
+        let is_empty = |path: &Path| path.as_os_str().is_empty();
+        let missing = match method {
+            "sessions.open" | "sessions.fork" if is_empty(&self.path) => "path",
+            "sessions.create" | "sessions.recent" | "sessions.fork" | "sessions.list"
+                if self.cwd.as_deref().is_none_or(is_empty) =>
+            {
+                "cwd"
+            }
+            _ => return Ok(self),
+        };
+        Err(HostError {
+            class: "TypeError",
+            message: format!("SessionManager ({method}): the {missing} is missing"),
+        })
+    }
+
     fn cwd(&self) -> &Path {
         self.cwd.as_deref().unwrap_or(&self.here)
     }
@@ -133,7 +151,7 @@ impl Sessions {
             let session = made.map_err(failed)?;
             Ok(json!({ "token": self.hold(session) }))
         };
-        let make = || parse::<Make>(method, args);
+        let make = || parse::<Make>(method, args).and_then(|given| given.complete(method));
         let nothing = |result: Result<(), SessionError>| result.map(|()| Value::Null);
         Some(match method {
             "sessions.create" => make().and_then(|given| {
@@ -234,7 +252,7 @@ impl Make {
 
 /// `SessionManager.list` and `listAll`.
 pub async fn listed(method: &str, args: &str) -> Answer {
-    let given: Make = parse(method, args)?;
+    let given = parse::<Make>(method, args)?.complete(method)?;
     let all = method == "sessions.listAll";
     let found = tokio::task::spawn_blocking(move || match all {
         true => list_all(&given.agent_dir.join("sessions")),
@@ -304,4 +322,30 @@ fn failed(error: SessionError) -> HostError {
 
 fn lost() -> HostError {
     HostError::new("This SessionManager is not usable any more: its session was entered")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let sessions = Sessions::default();
+        for (method, args, missing) in [
+            ("sessions.open", json!({}), "path"),
+            ("sessions.open", json!({ "path": "" }), "path"),
+            ("sessions.create", json!({}), "cwd"),
+            ("sessions.fork", json!({ "path": "/x" }), "cwd"),
+        ] {
+            let error = sessions
+                .serve(method, &args.to_string())
+                .unwrap()
+                .unwrap_err();
+            assert_eq!(error.class, "TypeError");
+            assert!(error.message.contains(missing), "{error}");
+        }
+        let lost = sessions.serve("sessions.leaf", r#"{"token":7}"#).unwrap();
+        assert!(lost.unwrap_err().message.contains("not usable any more"));
+        assert!(sessions.serve("other", "{}").is_none());
+    }
 }

@@ -72,7 +72,9 @@ impl SessionList {
 
     /// `now` in milliseconds since the epoch.
     pub fn text(&mut self, now: i64, width: Option<usize>) -> String {
-        let width = width.unwrap_or(WIDTH).clamp(40, 200);
+        // Some terminals have a width of 0.
+        let width = width.filter(|width| *width > 0).unwrap_or(WIDTH);
+        let width = width.clamp(40, 200);
         let place = match self.all {
             true => "Sessions of all folders",
             false => "Sessions of this folder",
@@ -102,8 +104,12 @@ impl SessionList {
             true => "\"here\" for this folder",
             false => "\"all\" for all folders",
         };
+        let nothing = match self.query.is_empty() {
+            true => "to leave",
+            false => "for the whole list",
+        };
         lines.push(format!(
-            "Type a number, words to search for, {more}{scope}, or nothing."
+            "Type a number, words to search for, {more}{scope}, or nothing {nothing}."
         ));
         lines.join("\n")
     }
@@ -111,7 +117,7 @@ impl SessionList {
     pub fn hear(&mut self, said: &str) -> Choice {
         let said = said.trim();
         match said {
-            "" => return Choice::Nothing,
+            "" if self.query.is_empty() => return Choice::Nothing,
             "all" if !self.all => return Choice::Scope { all: true },
             "here" if self.all => return Choice::Scope { all: false },
             "more" if self.found.len() > self.skipped + PAGE => {
@@ -226,9 +232,9 @@ mod tests {
         assert_eq!(
             list.text(3 * HOUR, Some(40)),
             "Sessions of this folder, the last active first:\n  \
-             1. why  [31mdoes \u{4f60}\u{597d} it hang\u{2026}   2 3h\n  \
-             2. A name                         12 3h\n\
-             Type a number, words to search for, \"all\" for all folders, or nothing."
+             1. why  [31mdoes \u{4f60}\u{597d} it hang, \u{2026}  2 3h\n  \
+             2. A name                        12 3h\n\
+             Type a number, words to search for, \"all\" for all folders, or nothing to leave."
         );
     }
 
@@ -255,7 +261,9 @@ mod tests {
         assert_eq!(list.hear("nonsense"), Choice::Show);
         assert!(list.text(0, None).contains("(none)"));
         assert_eq!(list.hear("all"), Choice::Scope { all: true });
-        assert_eq!(list.hear(" "), Choice::Nothing);
+        assert_eq!(list.hear(" "), Choice::Show);
+        assert!(list.text(0, Some(0)).contains("(25 more)"));
+        assert_eq!(list.hear(""), Choice::Nothing);
     }
 
     #[test]

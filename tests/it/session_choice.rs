@@ -90,7 +90,7 @@ async fn resume_lists_searches_and_opens() {
     quit(terminal);
 
     let mut terminal = Terminal::open(&home, "dumb", &arguments);
-    terminal.see("or nothing.");
+    terminal.see("or nothing to leave.");
     terminal.see("> ");
     terminal.line("");
     terminal.see("No session selected");

@@ -113,6 +113,11 @@ async fn setup_writes_to_the_session_that_a_command_makes() {
     let text = fs::read_to_string(file).unwrap();
     let message = r#""message":{"role":"user","content":[{"type":"text","text":"from before true"}],"timestamp":7,"extra":[1.5]}}"#;
     assert!(text.contains(message), "{text}");
+    assert_eq!(
+        text.matches(r#""type":"model_change""#).count(),
+        1,
+        "{text}"
+    );
     assert!(rpc.close().await.success());
 }
 
@@ -146,6 +151,7 @@ export default function (pi) {
     });
     return [result, told];
   });
+  run("quiet", (_, ctx) => ctx.newSession({ setup: (sm) => { sm.appendCustomEntry("c", 1); } }));
   run("write", (_, ctx) => ctx.sessionManager.appendMessage({}));
   run("broken", (_, ctx) => ctx.newSession({ setup: () => { throw new Error("no setup"); } }));
   run("bad", (_, ctx) => ctx.newSession({ setup: (sm) => sm.appendMessage({ role: "user" }) }));
@@ -394,6 +400,28 @@ async fn what_goes_wrong_leaves_the_session_where_it_is() {
     assert_eq!(file(&mut rpc).await, first);
     assert_eq!(home.sessions().len(), 1, "nothing was begun");
     assert_eq!(said(&mut rpc).await, ["one", "First."]);
+}
+
+#[tokio::test]
+async fn a_session_that_says_its_model_is_not_told_again() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("commands.js", COMMANDS);
+    server.push(Answer::text("First."));
+    let mut rpc = home.rpc(&[]);
+    let answer = logged(&mut rpc, "/quiet", "quiet").await;
+    assert_eq!(answer, r#"quiet: {"cancelled":false}"#);
+    let types = ["model_change", "thinking_level_change", "custom"];
+    let entries = rpc.ok(json!({"type": "get_entries"})).await["entries"].take();
+    let found = entries.as_array().unwrap().iter();
+    let found: Vec<&str> = found.map(|entry| entry["type"].as_str().unwrap()).collect();
+    assert_eq!(found, types);
+    // Nor is a fork before the first message.
+    rpc.run("one").await;
+    let user = rpc.ok(json!({"type": "get_fork_messages"})).await["messages"][0]["entryId"].take();
+    rpc.ok(json!({"type": "fork", "entryId": user})).await;
+    let entries = rpc.ok(json!({"type": "get_entries"})).await["entries"].take();
+    assert_eq!(entries.as_array().unwrap().len(), types.len());
 }
 
 #[tokio::test]

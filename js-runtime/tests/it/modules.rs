@@ -77,14 +77,14 @@ async fn helpers_work_and_what_is_missing_says_so() {
     let folder = Folder::new(&[(
         "index.ts",
         &answering(
-            "import { createEventBus, getAgentDir, parseFrontmatter, SessionManager, truncateTail, VERSION } from '@mariozechner/pi-coding-agent';\n\
+            "import { createEventBus, getAgentDir, parseFrontmatter, InteractiveMode, truncateTail, VERSION } from '@mariozechner/pi-coding-agent';\n\
              import { Agent } from '@mariozechner/pi-agent-core';\n\
              import { loginAnthropic } from '@earendil-works/pi-ai/oauth';\n\
              process.env.PI_CODING_AGENT_DIR = '~/x';\n\
              const heard: unknown[] = []; const bus = createEventBus(); bus.on('c', (data) => heard.push(data)); bus.emit('c', 1);\n\
              const error = (use: () => unknown) => { try { return use(); } catch (e: any) { return e.message.split('. ')[0]; } };",
             "[parseFrontmatter('---\\na: [1, x]\\n---\\nbody'), truncateTail('a\\nb\\nc', { maxLines: 1 }).content, VERSION, \
-              getAgentDir().endsWith('/x'), heard, error(() => SessionManager.inMemory()), error(() => new Agent()), error(() => loginAnthropic())]",
+              getAgentDir().endsWith('/x'), heard, error(() => InteractiveMode.run()), error(() => new Agent()), error(() => loginAnthropic())]",
         ),
     )]);
     let answer = Js::start().get(&folder.path("index.ts")).await;
@@ -99,7 +99,7 @@ async fn helpers_work_and_what_is_missing_says_so() {
             "0.67.68",
             true,
             [1],
-            missing("SessionManager", "@mariozechner/pi-coding-agent"),
+            missing("InteractiveMode", "@mariozechner/pi-coding-agent"),
             missing("Agent", "@mariozechner/pi-agent-core"),
             missing("loginAnthropic", "@mariozechner/pi-ai/oauth"),
         ])
