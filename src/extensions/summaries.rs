@@ -193,7 +193,9 @@ fn summarizer(asked: Asked) -> Result<Summarizer, HostError> {
 }
 
 fn entries(lines: &[Box<RawValue>]) -> Result<Vec<Arc<Entry>>, HostError> {
-    let parse = |line: &Box<RawValue>| Entry::parse(line.get()).map(Arc::new);
-    let entries: Result<_, _> = lines.iter().map(parse).collect();
+    let entries: Result<_, _> = lines
+        .iter()
+        .map(|line| Entry::parse(line.get()).map(Arc::new))
+        .collect();
     entries.map_err(|error| HostError::new(format!("this is no entry of a session: {error}")))
 }
