@@ -131,6 +131,11 @@ export function collectEntriesForBranchSummary(
   oldLeafId: string | null,
   targetId: string,
 ): { entries: SessionEntry[]; commonAncestorId: string | null };
+/** As much of the end of a branch as fits into a budget (0: all of it). */
+export function prepareBranchEntries(
+  entries: SessionEntry[],
+  tokenBudget?: number,
+): { messages: AgentMessage[]; fileOps: CompactionPreparation["fileOps"]; totalTokens: number };
 export interface BranchSummaryResult {
   summary?: string;
   readFiles?: string[];

@@ -229,17 +229,18 @@ impl AgentSession {
     /// Puts a summary in the place of all but the end of the conversation.
     async fn shorten(&self, focus: Option<&str>, work: &Run) -> Result<Compacted, CompactError> {
         let summarizer = self.summarizer(&work.cancel).await?;
-        let (path, preparation) = {
+        let (leaf, preparation) = {
             let state = self.state.lock();
             let mut settings = self.compaction_settings();
             settings.enabled = state.auto_compaction;
             let path = state.session.branch(None);
             let context = state.session.build_context().messages;
             let preparation = prepare(&path, &context, settings)?;
-            (path, preparation)
+            let leaf = path.into_iter().next_back();
+            (leaf.ok_or(Unprepared::TooSmall)?, preparation)
         };
         let given = self
-            .ask_for_summary(&preparation, &path, focus, work)
+            .ask_for_summary(&preparation, &leaf, focus, work)
             .await?;
         let from_extension = given.is_some();
         let compacted = match given {
@@ -278,7 +279,7 @@ impl AgentSession {
     async fn ask_for_summary(
         &self,
         preparation: &Preparation,
-        path: &[Arc<Entry>],
+        leaf: &Entry,
         focus: Option<&str>,
         work: &Run,
     ) -> Result<Option<Compacted>, CompactError> {
@@ -286,11 +287,10 @@ impl AgentSession {
         if !self.extensions.has_handlers(NAME) {
             return Ok(None);
         }
-        let entries: Vec<Value> = path.iter().map(|entry| json_of(entry)).collect();
         let mut event = object(json!({
             "preparation": preparation,
-            "branchEntries": entries,
-            // JavaScript makes an `AbortSignal` of it.
+            // JavaScript makes the entries of it, and an `AbortSignal`.
+            "branchEntries": leaf.id,
             "signal": work.id,
         }));
         if let Some(focus) = focus {

@@ -64,7 +64,7 @@ pub async fn summarize_branch(
         0 => WINDOW,
         window => window,
     };
-    let (messages, files) = newest(entries, window.saturating_sub(request.reserve_tokens));
+    let (messages, files, _) = newest(entries, window.saturating_sub(request.reserve_tokens));
     if messages.is_empty() {
         return Ok(("No content to summarize".to_owned(), FileLists::default()));
     }
@@ -82,8 +82,11 @@ pub async fn summarize_branch(
 }
 
 /// As much of the end as fits into `budget` tokens (0: all of it), and the files of
-/// everything that was looked at.
-fn newest(entries: &[Arc<Entry>], budget: u64) -> (Vec<Arc<AgentMessage>>, FileOperations) {
+/// everything that was looked at, and the tokens.
+pub fn newest(
+    entries: &[Arc<Entry>],
+    budget: u64,
+) -> (Vec<Arc<AgentMessage>>, FileOperations, u64) {
     let mut files = FileOperations::default();
     for entry in entries {
         if matches!(entry.kind, EntryKind::BranchSummary) {
@@ -116,5 +119,5 @@ fn newest(entries: &[Arc<Entry>], budget: u64) -> (Vec<Arc<AgentMessage>>, FileO
             break;
         }
     }
-    (messages.into(), files)
+    (messages.into(), files, total)
 }

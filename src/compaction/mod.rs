@@ -11,7 +11,7 @@ mod summarize;
 mod text;
 mod tokens;
 
-pub use branch::{BranchPart, BranchRequest, branch_part, summarize_branch};
+pub use branch::{BranchPart, BranchRequest, branch_part, newest, summarize_branch};
 pub use cut::cut_point;
 pub use prepare::{Preparation, Unprepared, prepare};
 pub use summarize::{Compacted, Summarizer, SummaryError, summarize};

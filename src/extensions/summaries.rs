@@ -19,7 +19,7 @@ use crate::agent::AgentMessage;
 use crate::ai::api::api;
 use crate::ai::model::Model;
 use crate::compaction::{
-    BranchRequest, Preparation, Summarizer, SummaryError, cut_point, estimate, summarize,
+    BranchRequest, Preparation, Summarizer, SummaryError, cut_point, estimate, newest, summarize,
     summarize_branch,
 };
 use crate::session::Entry;
@@ -66,6 +66,12 @@ struct Cut {
 }
 
 #[derive(Deserialize)]
+struct Part {
+    entries: Vec<Box<RawValue>>,
+    budget: u64,
+}
+
+#[derive(Deserialize)]
 struct Estimate {
     message: AgentMessage,
 }
@@ -98,6 +104,10 @@ impl Summaries {
                     "turnStartIndex": turn_start.map_or(json!(-1), |index| json!(index)),
                     "isSplitTurn": turn_start.is_some(),
                 }))
+            }),
+            "compaction.branchPart" => parse::<Part>(method, args).and_then(|given| {
+                let (messages, files, tokens) = newest(&entries(&given.entries)?, given.budget);
+                Ok(json!({ "messages": messages, "fileOps": files, "totalTokens": tokens }))
             }),
             "compaction.abort" => parse::<Token>(method, args).map(|given| {
                 if let Some(cancel) = self.running.lock().get(&given.token) {
@@ -183,7 +193,9 @@ fn summarizer(asked: Asked) -> Result<Summarizer, HostError> {
 }
 
 fn entries(lines: &[Box<RawValue>]) -> Result<Vec<Arc<Entry>>, HostError> {
-    let parse = |line: &Box<RawValue>| Entry::parse(line.get()).map(Arc::new);
-    let entries: Result<_, _> = lines.iter().map(parse).collect();
+    let entries: Result<_, _> = lines
+        .iter()
+        .map(|line| Entry::parse(line.get()).map(Arc::new))
+        .collect();
     entries.map_err(|error| HostError::new(format!("this is no entry of a session: {error}")))
 }

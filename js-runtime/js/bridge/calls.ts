@@ -9,6 +9,7 @@ import {
   withSignal,
 } from "ext:js_runtime/bridge/context.ts";
 import { commands, enter, handlers, report, tools } from "ext:js_runtime/bridge/registry.ts";
+import { sessionManager } from "ext:js_runtime/bridge/session.ts";
 
 function find<T>(map: Map<number, T>, id: number, what: string): T {
   const found = map.get(id);
@@ -68,6 +69,12 @@ function withLive<T>(event: Record<string, unknown>, ask: () => Promise<T>): Pro
   const { fileOps } = event.preparation as { fileOps?: Record<string, unknown> };
   for (const kind of Object.keys(fileOps ?? {})) {
     fileOps![kind] = new Set(fileOps![kind] as string[]);
+  }
+  if (event.type === "session_before_compact") {
+    // All that was ever said; only who reads it pays for it.
+    const leaf = event.branchEntries as string;
+    const get = () => sessionManager.getBranch(leaf);
+    Object.defineProperty(event, "branchEntries", { get, enumerable: true, configurable: true });
   }
   return withSignal(event.signal as number, (signal) => {
     event.signal = signal;

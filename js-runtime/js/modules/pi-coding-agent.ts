@@ -12,6 +12,7 @@ export {
   generateBranchSummary,
   generateSummary,
   getLastAssistantUsage,
+  prepareBranchEntries,
   shouldCompact,
 } from "pi:pi-coding-agent/compaction.ts";
 export { getAgentDir, VERSION } from "pi:pi-coding-agent/config.ts";

@@ -79,8 +79,8 @@ fn list(session: &AgentSession, most: usize) -> String {
     lines.join("\n")
 }
 
-/// Depth first; only where branches begin a line is further in. `*` marks the way
-/// to where the session is.
+/// Depth first, the branch where the session is last, near the prompt; only where
+/// branches begin a line is further in. `*` marks the way to where the session is.
 fn lines(nodes: &[TreeNode], leaf: Option<&str>) -> Vec<String> {
     let here = nodes.iter().position(|node| Some(&*node.entry.id) == leaf);
     let mut active = vec![false; nodes.len()];
@@ -90,8 +90,13 @@ fn lines(nodes: &[TreeNode], leaf: Option<&str>) -> Vec<String> {
         on_path = nodes[index].parent;
     }
     let roots = (0..nodes.len()).filter(|index| nodes[*index].parent.is_none());
-    let mut open: Vec<(usize, usize)> = roots.map(|index| (index, 0)).collect();
-    open.reverse();
+    let last_first = |mut siblings: Vec<usize>| {
+        siblings.sort_by_key(|index| active[*index]);
+        siblings.into_iter().rev()
+    };
+    let mut open: Vec<(usize, usize)> = last_first(roots.collect())
+        .map(|index| (index, 0))
+        .collect();
     let mut lines = Vec::new();
     while let Some((index, depth)) = open.pop() {
         let node = &nodes[index];
@@ -108,7 +113,7 @@ fn lines(nodes: &[TreeNode], leaf: Option<&str>) -> Vec<String> {
             lines.push(format!("{mark} {indent}{id}{label} {text}{end}"));
         }
         let deeper = depth + usize::from(node.children.len() > 1);
-        open.extend(node.children.iter().rev().map(|child| (*child, deeper)));
+        open.extend(last_first(node.children.clone()).map(|child| (child, deeper)));
     }
     lines
 }
@@ -154,5 +159,38 @@ fn short(text: &str) -> String {
     match line.chars().count() > WIDTH {
         true => line.chars().take(WIDTH).chain(['…']).collect(),
         false => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ai::message::UserMessage;
+    use crate::session::Session;
+
+    #[test]
+    fn branches_are_further_in_and_the_current_one_comes_last() {
+        let mut session = Session::in_memory(std::path::Path::new("/w"));
+        let say = |session: &mut Session, text: &str| {
+            let message = AgentMessage::User(UserMessage::new(text, vec![]));
+            session.append_message(&message).unwrap().id.clone()
+        };
+        let root = say(&mut session, "root");
+        let old = say(&mut session, "old\nway");
+        session.set_leaf(Some(&root)).unwrap();
+        let new = say(&mut session, "new way");
+        session.append_label(&old, Some("left")).unwrap();
+        session.set_leaf(Some(&old)).unwrap();
+        assert_eq!(
+            lines(&session.tree(), session.leaf_id()),
+            [
+                format!("* {root} you: root"),
+                format!("    {new} you: new way"),
+                format!("*   {old} [left] you: old way  <- here"),
+            ]
+        );
+        session.set_leaf(Some(&new)).unwrap();
+        let last = lines(&session.tree(), session.leaf_id()).pop();
+        assert_eq!(last, Some(format!("*   {new} you: new way  <- here")));
     }
 }

@@ -178,6 +178,23 @@ export function collectEntriesForBranchSummary(
   return { entries: old.slice(after), commonAncestorId: common?.id ?? null };
 }
 
+/** As much of the end of a branch as fits into a budget (0: all of it). */
+export function prepareBranchEntries(
+  entries: Entry[],
+  tokenBudget = 0,
+): { messages: Message[]; fileOps: FileOperations; totalTokens: number } {
+  const { fileOps, ...prepared } = hostSync<{
+    messages: Message[];
+    fileOps: { read: string[]; written: string[]; edited: string[] };
+    totalTokens: number;
+  }>("compaction.branchPart", { entries, budget: Math.max(0, Math.floor(tokenBudget)) });
+  const { read, written, edited } = fileOps;
+  return {
+    ...prepared,
+    fileOps: { read: new Set(read), written: new Set(written), edited: new Set(edited) },
+  };
+}
+
 interface BranchSummary {
   summary?: string;
   readFiles?: string[];

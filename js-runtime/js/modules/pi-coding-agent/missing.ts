@@ -89,7 +89,6 @@ export const lsTool = missing("lsTool", MODULE);
 export const lsToolDefinition = missing("lsToolDefinition", MODULE);
 export const main = missing("main", MODULE);
 export const parseSkillBlock = missing("parseSkillBlock", MODULE);
-export const prepareBranchEntries = missing("prepareBranchEntries", MODULE);
 export const readOnlyTools = missing("readOnlyTools", MODULE);
 export const readTool = missing("readTool", MODULE);
 export const readToolDefinition = missing("readToolDefinition", MODULE);

@@ -344,3 +344,49 @@ fn messages_of_extensions_are_shown_if_they_are_to_be() {
     let said = Show::new(PLAIN).event(custom(true)).event(custom(false));
     assert_eq!(said.settle(), "[todo] buy milk\n");
 }
+
+#[test]
+fn compactions_are_told_of() {
+    let start = |reason| Event::CompactionStart { reason };
+    let end =
+        |result: Option<u64>, aborted, will_retry, error: Option<&str>| Event::CompactionEnd {
+            reason: CompactionReason::Overflow,
+            result: result.map(|tokens_before| Compacted {
+                summary: "s".into(),
+                first_kept_entry_id: "f".into(),
+                tokens_before,
+                details: None,
+            }),
+            aborted,
+            will_retry,
+            error_message: error.map(str::to_string),
+        };
+    // Why the answer failed is of no interest if it is asked for again.
+    let recovered = Show::new(PLAIN)
+        .event(Event::MessageEnd {
+            message: Arc::new(AgentMessage::Assistant(answer(
+                "",
+                StopReason::Error,
+                Some("too long"),
+            ))),
+        })
+        .event(start(CompactionReason::Overflow))
+        .event(end(Some(70), false, true, None))
+        .settle();
+    assert_eq!(
+        recovered,
+        "The conversation does not fit into the model's context: compacting it\n\
+         Compacted: it was about 70 tokens. Trying again.\n"
+    );
+    let others = Show::new(PLAIN)
+        .event(start(CompactionReason::Threshold))
+        .event(end(None, true, false, None))
+        .event(end(None, false, false, Some("Auto-compaction failed: no")))
+        .event(end(None, false, false, None))
+        .settle();
+    assert_eq!(
+        others,
+        "The model's context is nearly full: compacting the conversation\n\
+         Compaction cancelled.\nError: Auto-compaction failed: no\nNothing was compacted.\n"
+    );
+}
