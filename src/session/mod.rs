@@ -13,6 +13,7 @@ mod list;
 mod load;
 pub mod message;
 mod migrate;
+mod parallel;
 mod patch;
 mod paths;
 mod raw;
