@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::entry::{Entry, EntryKind};
 use super::error::Warning;
 use super::message::AgentMessage;
+use super::parallel;
 use crate::ai::message::{AssistantMessage, ContentBlock, StopReason, ToolResultMessage};
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,8 +33,10 @@ pub(super) const INTERRUPTED: &str = "The tool call was interrupted: no result w
 /// `path` runs from the root to the leaf.
 pub(super) fn build(path: &[Arc<Entry>]) -> SessionContext {
     let mut context = SessionContext::default();
-    for entry in said(path) {
-        match entry.message() {
+    let said = said(path);
+    let messages = parallel::map(&said, |entry| entry.unparsed(), |entry| entry.message());
+    for (entry, message) in said.into_iter().zip(messages) {
+        match message {
             Ok(message) => context.messages.extend(message),
             Err(error) => context.warnings.push(Warning::SkippedMessage {
                 id: entry.id.clone(),

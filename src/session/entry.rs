@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::SessionError;
@@ -169,6 +170,14 @@ impl Entry {
         Ok(parsed.map(|message| Arc::clone(self.message.get_or_init(|| Arc::new(message)))))
     }
 
+    /// So many bytes have to be parsed for [`Self::message`].
+    pub(super) fn unparsed(&self) -> usize {
+        match self.message.get() {
+            Some(_) => 0,
+            None => self.raw.as_bytes().len(),
+        }
+    }
+
     /// Whether a session that has this is worth a file. Every start of the agent
     /// appends a model and a thinking level; a session that got no further
     /// would only clutter the list.
@@ -186,12 +195,16 @@ impl Entry {
 
     fn parse_message(&self) -> Result<Option<AgentMessage>, serde_json::Error> {
         let message = match self.kind {
-            EntryKind::Message { .. } => {
-                let body: MessageBody = serde_json::from_slice(self.raw.as_bytes())?;
-                body.message
-            }
+            // The role is known already. Serde would read all of the message into
+            // values that know no type before it looked for it.
+            EntryKind::Message { ref role } => match role.as_str() {
+                "user" => AgentMessage::User(self.parse_body()?),
+                "assistant" => AgentMessage::Assistant(self.parse_body()?),
+                "toolResult" => AgentMessage::ToolResult(self.parse_body()?),
+                _ => self.parse_body()?,
+            },
             EntryKind::CustomMessage { .. } => {
-                let body: CustomBody = serde_json::from_slice(self.raw.as_bytes())?;
+                let body: CustomBody = serde_json::from_str(&self.raw)?;
                 AgentMessage::Custom(CustomMessage {
                     custom_type: body.custom_type,
                     content: body.content,
@@ -201,7 +214,7 @@ impl Entry {
                 })
             }
             EntryKind::BranchSummary => {
-                let body: BranchBody = serde_json::from_slice(self.raw.as_bytes())?;
+                let body: BranchBody = serde_json::from_str(&self.raw)?;
                 if body.summary.is_empty() {
                     return Ok(None);
                 }
@@ -212,7 +225,7 @@ impl Entry {
                 })
             }
             EntryKind::Compaction { .. } => {
-                let body: CompactionBody = serde_json::from_slice(self.raw.as_bytes())?;
+                let body: CompactionBody = serde_json::from_str(&self.raw)?;
                 AgentMessage::CompactionSummary(CompactionSummaryMessage {
                     summary: body.summary,
                     tokens_before: body.tokens_before,
@@ -228,11 +241,16 @@ impl Entry {
         };
         Ok(Some(message))
     }
+
+    fn parse_body<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        let body: MessageBody<T> = serde_json::from_str(&self.raw)?;
+        Ok(body.message)
+    }
 }
 
 #[derive(Deserialize)]
-struct MessageBody {
-    message: AgentMessage,
+struct MessageBody<T> {
+    message: T,
 }
 
 #[derive(Deserialize)]

@@ -2,7 +2,6 @@
 //! Only reads; what has to be repaired is told to the caller.
 
 use std::path::Path;
-use std::thread;
 
 use serde::de::IgnoredAny;
 
@@ -10,6 +9,7 @@ use super::entry::Entry;
 use super::error::{SessionError, Warning};
 use super::header::{CURRENT_VERSION, Header};
 use super::migrate::migrate;
+use super::parallel;
 use super::raw::{Line, lines};
 use super::tree::Tree;
 
@@ -98,7 +98,9 @@ pub(super) fn load(
         loaded.migrated = Some(lines.join("\n") + "\n");
         Header::parse(&lines[0]).unwrap_or(header)
     } else {
-        for (line, entry) in rest.iter().zip(parse(rest)) {
+        let size = |line: &Line| line.raw.as_bytes().len();
+        let entries = parallel::map(rest, size, |line| Entry::parse(line.raw.clone()));
+        for (line, entry) in rest.iter().zip(entries) {
             add(&mut tree, &mut skipped, line.number, entry);
         }
         if header.version > CURRENT_VERSION {
@@ -117,63 +119,6 @@ pub(super) fn load(
 }
 
 type Parsed = Result<Entry, serde_json::Error>;
-
-/// On all processors, if that is worth their while.
-fn parse(lines: &[Line]) -> Vec<Parsed> {
-    let size: usize = lines.iter().map(|line| line.raw.as_bytes().len()).sum();
-    let threads = match size / WORTH_A_THREAD {
-        0 | 1 => 1,
-        most => thread::available_parallelism().map_or(1, |processors| most.min(processors.get())),
-    };
-    let parts = parts(lines, size.div_ceil(threads));
-    let Some((first, others)) = parts.split_first() else {
-        return Vec::new();
-    };
-    thread::scope(|scope| {
-        let others: Vec<_> = others
-            .iter()
-            .map(|part| {
-                let thread = thread::Builder::new();
-                (part, thread.spawn_scoped(scope, || parse_each(part)))
-            })
-            .collect();
-        let mut parsed = parse_each(first);
-        for (part, thread) in others {
-            parsed.extend(match thread.map(thread::ScopedJoinHandle::join) {
-                Ok(Ok(entries)) => entries,
-                Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                // The system has no more threads for us.
-                Err(_) => parse_each(part),
-            });
-        }
-        parsed
-    })
-}
-
-/// So many bytes take longer to parse than a thread takes to be there.
-const WORTH_A_THREAD: usize = 1 << 20;
-
-/// Whole lines of at least so many bytes, as far as there are as many.
-fn parts(lines: &[Line], size: usize) -> Vec<&[Line]> {
-    let mut parts = Vec::new();
-    let mut rest = lines;
-    while !rest.is_empty() {
-        let mut sum = 0;
-        let enough = rest.iter().position(|line| {
-            sum += line.raw.as_bytes().len();
-            sum >= size
-        });
-        let (part, others) = rest.split_at(enough.map_or(rest.len(), |last| last + 1));
-        parts.push(part);
-        rest = others;
-    }
-    parts
-}
-
-fn parse_each(lines: &[Line]) -> Vec<Parsed> {
-    let raws = lines.iter().map(|line| line.raw.clone());
-    raws.map(Entry::parse).collect()
-}
 
 fn add(tree: &mut Tree, skipped: &mut Skipped, number: usize, parsed: Parsed) {
     match parsed {

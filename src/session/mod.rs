@@ -19,6 +19,7 @@ mod load;
 mod loose;
 pub mod message;
 mod migrate;
+mod parallel;
 mod patch;
 mod paths;
 mod raw;
