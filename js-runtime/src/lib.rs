@@ -18,6 +18,7 @@ mod runtime;
 mod script;
 mod standard_streams;
 mod stdio;
+mod syntax;
 mod web_worker;
 mod worker;
 
@@ -27,6 +28,7 @@ pub use options::RuntimeOptions;
 pub use runtime::Runtime;
 pub use script::{Channel, Script, is_script, run_script};
 pub use standard_streams::{StandardStreams, take_standard_streams};
+pub use syntax::{SyntaxProblem, check_syntax};
 
 /// Must be called once, on the main thread, before any [`Runtime`] starts: V8
 /// protects its code pages with memory keys that only threads started below this

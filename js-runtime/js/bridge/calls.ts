@@ -6,10 +6,10 @@ import {
   abortRun as abortRunSignal,
   createCommandContext,
   createContext,
+  sessionManager,
   withSignal,
 } from "ext:js_runtime/bridge/context.ts";
 import { commands, enter, handlers, report, tools } from "ext:js_runtime/bridge/registry.ts";
-import { sessionManager } from "ext:js_runtime/bridge/session.ts";
 
 function find<T>(map: Map<number, T>, id: number, what: string): T {
   const found = map.get(id);

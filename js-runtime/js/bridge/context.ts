@@ -78,7 +78,7 @@ const createModelRegistry = ({ host, hostSync }: Calls) => ({
 
 /** The same for all contexts of a generation. */
 const modelRegistry = createModelRegistry(CALLS);
-const sessionManager = openSession();
+export const sessionManager = openSession();
 
 const uis = new Map<number, ReturnType<typeof createUi>>();
 

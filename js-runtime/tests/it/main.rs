@@ -8,3 +8,4 @@ mod loading;
 mod modules;
 mod packages;
 mod support;
+mod syntax;

@@ -4,7 +4,6 @@
 mod files;
 mod machine;
 mod resources;
-mod syntax;
 
 use std::path::{Path, PathBuf};
 

@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use js_runtime::{SyntaxProblem, check_syntax};
+
 use super::Doctor;
-use super::syntax::{self, Problem};
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::extension_paths::find_extensions;
 use crate::resources::packages::{Output, Packages};
@@ -100,10 +101,10 @@ pub(super) fn extensions(doctor: &mut Doctor) {
             continue;
         };
         let fix = "Correct it there, or move it away";
-        match syntax::check(&module) {
+        match check_syntax(&module) {
             Ok(()) => {}
-            Err(Problem::Fatal(problem)) => doctor.error(&module, problem, fix),
-            Err(Problem::Doubtful(problem)) => doctor.warning(&module, problem, fix),
+            Err(SyntaxProblem::Fatal(problem)) => doctor.error(&module, problem, fix),
+            Err(SyntaxProblem::Doubtful(problem)) => doctor.warning(&module, problem, fix),
         }
     }
 }
