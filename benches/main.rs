@@ -4,6 +4,7 @@
 mod bridge;
 mod original;
 mod process;
+mod session;
 
 fn main() {
     // `cargo test --benches` and the like only want to know that it starts.
@@ -32,6 +33,7 @@ fn main() {
     tokio.block_on(async {
         process::start_up(&pi, original.as_ref()).await;
         process::stream(&pi, original.as_ref()).await;
+        session::long_ones(&pi, original.as_ref()).await;
         bridge::round_trips().await;
     });
 }
