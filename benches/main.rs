@@ -4,6 +4,7 @@
 mod bridge;
 mod original;
 mod process;
+mod session;
 mod sessions;
 
 fn main() {
@@ -33,6 +34,7 @@ fn main() {
     tokio.block_on(async {
         process::start_up(&pi, original.as_ref()).await;
         process::stream(&pi, original.as_ref()).await;
+        session::long_ones(&pi, original.as_ref()).await;
         bridge::round_trips().await;
     });
     sessions::finding();

@@ -50,7 +50,7 @@ impl Program {
 }
 
 /// A user with so many small extensions and a model on the server.
-fn home(extensions: usize, source: impl Fn(usize) -> String, server: &ModelServer) -> TempDir {
+pub fn home(extensions: usize, source: impl Fn(usize) -> String, server: &ModelServer) -> TempDir {
     let home = TempDir::with_prefix("pi-bench-").expect("a temporary folder");
     let agent = home.path().join("agent");
     fs::create_dir_all(agent.join("extensions")).expect("a folder");
@@ -72,7 +72,7 @@ fn home(extensions: usize, source: impl Fn(usize) -> String, server: &ModelServe
     home
 }
 
-fn small(n: usize) -> String {
+pub fn small(n: usize) -> String {
     format!(
         r#"
 import type {{ ExtensionAPI }} from "@mariozechner/pi-coding-agent";
@@ -92,7 +92,7 @@ export default function (pi: ExtensionAPI) {{
     )
 }
 
-struct Rpc {
+pub struct Rpc {
     child: Child,
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
@@ -100,8 +100,12 @@ struct Rpc {
 
 impl Rpc {
     fn spawn(program: &Program, home: &Path) -> Self {
+        Self::with(program, home, &["--no-session"])
+    }
+
+    pub fn with(program: &Program, home: &Path, args: &[&str]) -> Self {
         let mut child = program
-            .command(home, &["--mode", "rpc", "--no-session"])
+            .command(home, &[&["--mode", "rpc"], args].concat())
             .spawn()
             .expect("the program starts");
         let stdin = child.stdin.take().expect("a pipe");
@@ -113,7 +117,7 @@ impl Rpc {
         }
     }
 
-    async fn send(&mut self, command: Value) {
+    pub async fn send(&mut self, command: Value) {
         let line = format!("{command}\n");
         self.stdin
             .write_all(line.as_bytes())
@@ -121,7 +125,7 @@ impl Rpc {
             .expect("the program reads");
     }
 
-    async fn until(&mut self, wanted: impl Fn(&str) -> bool) -> usize {
+    pub async fn until(&mut self, wanted: impl Fn(&str) -> bool) -> usize {
         let mut seen = 0;
         loop {
             let line = self.lines.next_line().await.expect("the program writes");
@@ -135,9 +139,18 @@ impl Rpc {
 
     /// MiB that this process alone is charged with.
     fn pss(&self) -> Option<f64> {
+        self.mebibytes("smaps_rollup", "Pss:")
+    }
+
+    /// MiB that it had at most.
+    pub fn peak(&self) -> Option<f64> {
+        self.mebibytes("status", "VmHWM:")
+    }
+
+    fn mebibytes(&self, file: &str, name: &str) -> Option<f64> {
         let pid = self.child.id()?;
-        let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-        let line = text.lines().find(|line| line.starts_with("Pss:"))?;
+        let text = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
+        let line = text.lines().find(|line| line.starts_with(name))?;
         let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
         Some(kib / 1024.0)
     }

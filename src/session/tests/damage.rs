@@ -217,3 +217,44 @@ fn a_newer_version_is_kept_as_it_is() {
     let text = fs::read_to_string(&path).unwrap();
     assert_eq!(text, format!("{header}\n{unknown}\n{}\n", next.raw));
 }
+
+/// Long enough that its parts are parsed at the same time.
+#[test]
+fn a_long_file_is_in_order_and_its_damage_is_where_it_was() {
+    let text = "long ".repeat(300);
+    let id = |number: usize| format!("{number:08x}");
+    let mut content = format!("{HEADER}\n");
+    for number in 0..4000_usize {
+        let parent = number.checked_sub(1).map(id);
+        let text = format!("{number} {text}");
+        content += &line(&id(number), parent.as_deref(), &text);
+        content.push('\n');
+        if number == 3000 {
+            content += "{\"type\":\n";
+        }
+    }
+    let (_dir, path) = file(&content);
+    let (session, warnings) = open(&path);
+    let [
+        Warning::Malformed {
+            count: 1,
+            line: 3003,
+            ..
+        },
+    ] = warnings.as_slice()
+    else {
+        panic!("{warnings:?}");
+    };
+    let lines: Vec<&str> = content.lines().skip(1).collect();
+    let whole: Vec<&str> = lines
+        .iter()
+        .copied()
+        .filter(|line| line.len() > 9)
+        .collect();
+    assert_eq!(raws(&session), whole);
+    let said = texts(&session.build_context());
+    assert_eq!(said.len(), 4000);
+    for (number, said) in said.iter().enumerate() {
+        assert_eq!(*said, format!("{number} {text}"));
+    }
+}
