@@ -41,8 +41,12 @@ impl AgentSession {
         self.notes.lock().extend(problems);
     }
 
-    /// For when the screen belongs to a mode: it shows the notes.
+    /// Later than the start. Where the screen belongs to the mode, it shows the
+    /// notes.
     pub(super) fn noted(&self) -> Progress {
+        if self.config.mode != "interactive" {
+            return self.config.progress.clone();
+        }
         let session = self.arc();
         Arc::new(move |text: &str| session.notes.lock().push(text.to_owned()))
     }
