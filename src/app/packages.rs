@@ -23,7 +23,7 @@ impl AgentSession {
         let scopes = [SettingsScope::Global, SettingsScope::Project];
         let wanted = |scope| !self.settings.values_of(scope).packages.is_empty();
         let any = scopes.into_iter().any(wanted) || named.iter().any(|s| !is_local_source(s));
-        if !any || is_offline() {
+        if !any || !self.config.fetch_packages {
             return;
         }
         let paths = self.config.paths.with_cwd(cwd);
