@@ -3,13 +3,18 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::Duration;
 
 use deno_ast::diagnostics::Diagnostic;
 use deno_ast::{MediaType, ModuleSpecifier, ParseDiagnostic, ParseParams};
 
 /// Deeply nested code needs a deep stack; that of a main thread may be small.
 const STACK: usize = 64 << 20;
+/// Nobody writes what is nested deeper, and the parser would take for ever.
+const DEEPEST: usize = 2000;
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// What is wrong with a module, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +30,11 @@ pub fn check_syntax(path: &Path) -> Result<(), SyntaxProblem> {
     let fatal = SyntaxProblem::Fatal;
     let text =
         fs::read_to_string(path).map_err(|error| fatal(format!("It cannot be read: {error}")))?;
+    if depth(&text) > DEEPEST {
+        return Err(SyntaxProblem::Doubtful(
+            "It is nested too deeply to be checked".to_owned(),
+        ));
+    }
     let specifier = ModuleSpecifier::from_file_path(path)
         .map_err(|()| fatal("Its path cannot be the address of a module".to_owned()))?;
     let parse = move || {
@@ -43,11 +53,37 @@ pub fn check_syntax(path: &Path) -> Result<(), SyntaxProblem> {
             None => Ok(()),
         }
     };
-    let thread = thread::Builder::new().stack_size(STACK).spawn(parse);
-    let thread = thread.map_err(|error| fatal(format!("It could not be checked: {error}")))?;
-    thread
-        .join()
-        .unwrap_or_else(|_| Err(fatal("The parser gave up on it".to_owned())))
+    let (done, parsed) = mpsc::channel();
+    let work = move || {
+        // Nobody waits any more if it took too long.
+        let _ = done.send(parse());
+    };
+    let thread = thread::Builder::new().stack_size(STACK).spawn(work);
+    thread.map_err(|error| fatal(format!("It could not be checked: {error}")))?;
+    parsed.recv_timeout(LIMIT).unwrap_or_else(|error| {
+        Err(match error {
+            RecvTimeoutError::Timeout => {
+                SyntaxProblem::Doubtful(format!("It is not parsed after {} s", LIMIT.as_secs()))
+            }
+            RecvTimeoutError::Disconnected => fatal("The parser gave up on it".to_owned()),
+        })
+    })
+}
+
+/// How deep brackets are nested; those in texts and comments count, too, but they
+/// are closed as often as they are opened.
+fn depth(text: &str) -> usize {
+    let mut now = 0_usize;
+    let mut deepest = 0;
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => now += 1,
+            b')' | b']' | b'}' => now = now.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(now);
+    }
+    deepest
 }
 
 fn in_words(error: &ParseDiagnostic) -> String {

@@ -34,6 +34,8 @@ pub struct AppConfig {
     /// Options that are not ours: extensions may have registered them.
     pub flags: Vec<(String, Option<String>)>,
     pub console: ConsoleSink,
+    /// Packages that are missing are installed.
+    pub fetch_packages: bool,
     /// What takes long before the mode has begun.
     pub progress: Progress,
 }

@@ -23,7 +23,7 @@ impl AgentSession {
         let scopes = [SettingsScope::Global, SettingsScope::Project];
         let wanted = |scope| !self.settings.values_of(scope).packages.is_empty();
         let any = scopes.into_iter().any(wanted) || named.iter().any(|s| !is_local_source(s));
-        if !any || is_offline() {
+        if !any || !self.config.fetch_packages {
             return;
         }
         let paths = self.config.paths.with_cwd(cwd);
@@ -41,8 +41,12 @@ impl AgentSession {
         self.notes.lock().extend(problems);
     }
 
-    /// For when the screen belongs to a mode: it shows the notes.
+    /// Later than the start. Where the screen belongs to the mode, it shows the
+    /// notes.
     pub(super) fn noted(&self) -> Progress {
+        if self.config.mode != "interactive" {
+            return self.config.progress.clone();
+        }
         let session = self.arc();
         Arc::new(move |text: &str| session.notes.lock().push(text.to_owned()))
     }

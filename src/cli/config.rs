@@ -51,6 +51,7 @@ pub fn build(
         resources: resource_flags(options, &paths),
         flags: arguments.flags.clone(),
         console: mode.console(),
+        fetch_packages: !crate::app::is_offline(),
         progress: Arc::new(complain),
         paths,
     })

@@ -63,6 +63,8 @@ fn extension_flags(arguments: &Arguments) -> Result<Vec<FlagRegistration>, CliEr
         session: SessionTarget::InMemory,
         model: ModelChoice::default(),
         flags: Vec::new(),
+        // Whoever asks for help has not asked for anything to be installed.
+        fetch_packages: false,
         ..config::build(arguments, paths()?, Mode::Print, &mut Vec::new())?
     };
     let settings = Settings::load(&config.paths);

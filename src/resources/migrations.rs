@@ -93,8 +93,8 @@ fn keys(paths: &Paths) -> Result<Vec<String>, Box<dyn std::error::Error>> {
         return Ok(Vec::new());
     }
     let oauth_file = paths.agent_dir.join("oauth.json");
-    let oauth = object_in(&oauth_file)?;
-    let settings = object_in(&paths.global_settings())?;
+    let oauth = object_in(&oauth_file);
+    let settings = object_in(&paths.global_settings());
     let api_keys = settings
         .as_ref()
         .and_then(|settings| settings.get("apiKeys"));
@@ -132,13 +132,10 @@ fn keys(paths: &Paths) -> Result<Vec<String>, Box<dyn std::error::Error>> {
 }
 
 /// `None` for a file that is not there or that is not what it should be: that is
-/// told by whoever reads it.
-fn object_in(path: &Path) -> io::Result<Option<Map<String, Value>>> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(serde_json::from_str(&text).ok()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+/// told by whoever needs it.
+fn object_in(path: &Path) -> Option<Map<String, Value>> {
+    let text = fs::read_to_string(path).ok()?;
+    serde_json::from_str(&text).ok()
 }
 
 /// Session files that lie in the agent folder itself.
@@ -215,11 +212,11 @@ fn programs(paths: &Paths) -> io::Result<()> {
 fn key_names(path: &Path) -> io::Result<()> {
     let has_old =
         |object: Option<Map<String, Value>>| object.and_then(|o| keybindings::migrated(&o));
-    if has_old(object_in(path)?).is_none() {
+    if has_old(object_in(path)).is_none() {
         return Ok(());
     }
     let _lock = FileLock::acquire(path)?;
-    let Some(migrated) = has_old(object_in(path)?) else {
+    let Some(migrated) = has_old(object_in(path)) else {
         return Ok(());
     };
     let target = fs::canonicalize(path)?;

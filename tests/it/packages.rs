@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::support::registry::{Registry, commit, git};
-use crate::support::{Finished, Home, Reference, Rpc, finish};
+use crate::support::{Finished, Home, PATIENCE, Reference, Rpc, finish, pause};
 
 const EXTENSION: &str = r#"export default (pi) => pi.registerCommand("NAME", {
     description: "from NAME", handler: async (_args, ctx) => ctx.ui.notify("NAME runs") });"#;
@@ -198,6 +198,41 @@ async fn a_download_that_breaks_leaves_the_old_version() {
         .filter(|name| name.to_string_lossy().starts_with(".inst"))
         .collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test]
+async fn an_installation_that_is_killed_leaves_the_old_version() {
+    let registry = Registry::start().await;
+    let home = Home::bare();
+    registry.publish("solid", "1.0.0", &borrowed(&contents("solid")));
+    let install = ["install", "npm:solid@1.0.0", "-l"];
+    pi(&registry, &home, &install).await.ok();
+    registry.publish("solid", "2.0.0", &borrowed(&contents("never")));
+    registry.stall("solid", "2.0.0");
+    let mut command = registry.command(&home, env!("CARGO_BIN_EXE_pi"));
+    let mut child = command
+        .args(["install", "npm:solid@2.0.0", "-l"])
+        .spawn()
+        .unwrap();
+    let asked = || registry.requests().contains(&"/solid/-/2.0.0".to_owned());
+    tokio::time::timeout(PATIENCE, async {
+        while !asked() {
+            pause(10).await;
+        }
+    })
+    .await
+    .expect("npm asks for the archive");
+    child.kill().await.unwrap();
+    assert_eq!(
+        project_settings(&home),
+        json!({"packages": ["npm:solid@1.0.0"]})
+    );
+    assert_eq!(names(&registry, &home).await, all_of("solid"));
+    // The next one is not in the way of what is left.
+    registry.publish("solid", "3.0.0", &borrowed(&contents("third")));
+    let install = ["install", "npm:solid@3.0.0", "-l"];
+    pi(&registry, &home, &install).await.ok();
+    assert_eq!(names(&registry, &home).await, all_of("third"));
 }
 
 #[tokio::test]

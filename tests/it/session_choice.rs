@@ -228,11 +228,13 @@ async fn fork_clone_export_and_import() {
     terminal.line("/export \"out of here.jsonl\"");
     terminal.see("Session exported to: ");
     terminal.see("> ");
-    terminal.line("/export talk.txt");
-    terminal.see("only JSONL");
+    terminal.line("/export talk.html");
+    terminal.see("Session exported to: ");
     terminal.see("> ");
     quit(terminal);
 
+    let page = std::fs::read_to_string(home.cwd().join("talk.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>"), "{page:.99}");
     let exported = read_jsonl(&home.cwd().join("out of here.jsonl"));
     assert_eq!(exported[1..3], read_jsonl(&source)[1..3]);
     assert_eq!(exported[0]["id"], "one");

@@ -1,6 +1,5 @@
 //! The commands of this mode, beside those of extensions.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::session_commands;
@@ -118,10 +117,7 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
             session.set_session_name(&name)?;
             Ok(format!("Session name: {}", one_line(&name)))
         }
-        Command::Export(path) if path.ends_with(".jsonl") => {
-            session_commands::export(session, &path)
-        }
-        Command::Export(page) => export(session, &page).await,
+        Command::Export(path) => session_commands::export(session, &path).await,
         Command::Resume(query) => session_commands::resume(session, &query).await,
         Command::Fork(number) => session_commands::fork(session, &number).await,
         Command::Clone => session_commands::clone(session).await,
@@ -136,22 +132,6 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
         Command::Help => Ok(help(session)),
         Command::Quit => Ok(String::new()),
     }
-}
-
-/// A page, whose name may stand in quotes.
-async fn export(session: &AgentSession, page: &str) -> Answer {
-    let quoted = ['"', '\'']
-        .iter()
-        .find_map(|quote| page.strip_prefix(*quote)?.strip_suffix(*quote));
-    let page = quoted.unwrap_or(page);
-    if page.ends_with(".jsonl") {
-        return Err("/export makes HTML pages; JSONL is not there yet".into());
-    }
-    let page = (!page.is_empty()).then(|| Path::new(page));
-    let written = session.export_html(page).await;
-    written
-        .map(|page| format!("Session exported to: {}", page.display()))
-        .map_err(|error| format!("Failed to export session: {error}"))
 }
 
 /// `pi 0.1.0, demo/demo, session 0199, 2 extensions`

@@ -2,6 +2,7 @@
 //! their questions.
 
 use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use chrono::Utc;
@@ -111,13 +112,17 @@ pub async fn clone(session: &Arc<AgentSession>) -> Answer {
     })
 }
 
-pub fn export(session: &Arc<AgentSession>, args: &str) -> Answer {
-    let path = path_argument(args).ok_or("Usage: /export <path.jsonl>")?;
-    if !path.ends_with(".jsonl") {
-        return Err("only JSONL can be exported here yet: /export <path.jsonl>".into());
-    }
-    let path = session.export_jsonl(Some(&path))?;
-    Ok(format!("Session exported to: {}", path.display()))
+/// A page for people, or a copy of the file if its name says so.
+pub async fn export(session: &Arc<AgentSession>, args: &str) -> Answer {
+    let path = path_argument(args);
+    let written = match &path {
+        Some(path) if path.ends_with(".jsonl") => session.export_jsonl(Some(path))?,
+        _ => session
+            .export_html(path.as_deref().map(Path::new))
+            .await
+            .map_err(|error| format!("Failed to export session: {error}"))?,
+    };
+    Ok(format!("Session exported to: {}", written.display()))
 }
 
 pub async fn import(session: &Arc<AgentSession>, args: &str) -> Answer {

@@ -44,7 +44,12 @@ impl fmt::Display for Contents {
         }
         for (index, (kind, file)) in self.files.iter().enumerate() {
             let line_end = if index == 0 { "" } else { "\n" };
-            let path = file.strip_prefix(&self.root).unwrap_or(file).display();
+            let below = file.strip_prefix(&self.root).unwrap_or(file);
+            // The package is one file, or a folder that is a module.
+            let path = match below.as_os_str().is_empty() {
+                true => file.display(),
+                false => below.display(),
+            };
             let (name, note) = match kind {
                 ResourceKind::Extensions => ("extension", "  (runs when pi starts)"),
                 ResourceKind::Skills => ("skill", ""),
@@ -71,6 +76,15 @@ pub(super) fn scripts_of(folder: &Path) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_package_that_is_one_file_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("one.ts");
+        fs::write(&file, "").unwrap();
+        let line = format!("  extension  {}  (runs when pi starts)", file.display());
+        assert_eq!(Contents::of(&file).to_string(), line);
+    }
 
     #[test]
     fn the_list_names_each_file_by_its_kind() {

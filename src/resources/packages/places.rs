@@ -5,7 +5,7 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,9 @@ use super::source::{GitSource, PackageSource};
 use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
 use crate::resources::source_info::SourceScope;
+
+/// As long as a slow start takes.
+const MOMENT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
 pub struct Places {
@@ -90,7 +93,7 @@ impl Places {
             return Ok(self.npm_project(scope).join("node_modules"));
         }
         match self.remembered_root() {
-            Some(root) if root.join(package).is_dir() => Ok(root),
+            Some((root, fresh)) if fresh || root.join(package).is_dir() => Ok(root),
             _ => self.ask_npm_root(),
         }
     }
@@ -116,10 +119,15 @@ impl Places {
         Ok(root)
     }
 
-    fn remembered_root(&self) -> Option<PathBuf> {
-        let text = fs::read_to_string(self.root_file()).ok()?;
+    /// And whether npm said so a moment ago: a package that is missing there is not
+    /// asked for again.
+    fn remembered_root(&self) -> Option<(PathBuf, bool)> {
+        let file = self.root_file();
+        let text = fs::read_to_string(&file).ok()?;
         let known: NpmRoot = serde_json::from_str(&text).ok()?;
-        (known.key == self.root_key()).then_some(known.root)
+        let age = fs::metadata(file).ok()?.modified().ok()?.elapsed();
+        let fresh = age.is_ok_and(|age| age < MOMENT);
+        (known.key == self.root_key()).then_some((known.root, fresh))
     }
 
     fn root_file(&self) -> PathBuf {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const TAIL: u64 = 2000;
 const PAUSE: Duration = Duration::from_millis(20);
 /// A question of ours, such as where packages are.
-const QUICK: Duration = Duration::from_secs(30);
+const QUICK: Duration = Duration::from_secs(120);
 
 /// A program and the words that come first.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,6 +21,8 @@ pub struct Registry {
     address: String,
     packages: Arc<Mutex<BTreeMap<String, Archives>>>,
     requests: Arc<Mutex<Vec<String>>>,
+    /// Archives that never arrive.
+    stalled: Arc<Mutex<Vec<String>>>,
 }
 
 impl Registry {
@@ -30,6 +32,7 @@ impl Registry {
             address: listener.local_addr().unwrap().to_string(),
             packages: Arc::default(),
             requests: Arc::default(),
+            stalled: Arc::default(),
         };
         let server = registry.clone();
         tokio::spawn(async move {
@@ -73,6 +76,12 @@ impl Registry {
         versions.insert(version.to_owned(), archive);
     }
 
+    /// From now on the archive of a version is asked for in vain.
+    pub fn stall(&self, name: &str, version: &str) {
+        let mut stalled = self.stalled.lock().unwrap();
+        stalled.push(format!("/{name}/-/{version}"));
+    }
+
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
@@ -111,6 +120,10 @@ impl Registry {
             header.clear();
         }
         self.requests.lock().unwrap().push(target.clone());
+        let is_stalled = self.stalled.lock().unwrap().contains(&target);
+        if is_stalled {
+            std::future::pending::<()>().await;
+        }
         let (status, kind, body) = self.answer(&target);
         let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
