@@ -1,17 +1,27 @@
 //! The signals that end a mode in order, and their exit codes.
 
+#[cfg(unix)]
+use tokio::signal::unix::Signal;
+
 use crate::tools::process;
 
-/// Returns when the process is asked to end; the value is its exit code.
+/// Returns when the process is asked to end; the value is its exit code. From the
+/// call on, not only from the first poll, the signals no longer kill.
 #[cfg(unix)]
-pub async fn ended() -> u8 {
+pub fn ended() -> impl Future<Output = u8> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut term), Ok(mut hup)) = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::hangup()),
-    ) else {
-        return std::future::pending().await;
-    };
+    let term = signal(SignalKind::terminate());
+    let hup = signal(SignalKind::hangup());
+    async move {
+        match (term, hup) {
+            (Ok(term), Ok(hup)) => wait(term, hup).await,
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(unix)]
+async fn wait(mut term: Signal, mut hup: Signal) -> u8 {
     let code = tokio::select! {
         _ = term.recv() => 143,
         _ = hup.recv() => 129,
