@@ -27,7 +27,7 @@ impl AgentSession {
         let cwd = self.cwd();
         let session = match self.session_dir(&cwd) {
             Some(dir) => Session::create(&dir, &cwd, new),
-            None => Session::in_memory(&cwd),
+            None => Session::in_memory_with(&cwd, new),
         };
         self.replace(session, "new").await;
         Ok(true)

@@ -365,7 +365,7 @@ impl BridgeHost {
             _ => act_async(actions, method, args).await,
         };
         if let Some(visit) = given.stay
-            && !matches!(&answer, Ok(answer) if answer["cancelled"] == false)
+            && !matches!(&answer, Ok(answer) if answer["cancelled"] != true)
         {
             self.visits.finish(visit);
         }
@@ -500,7 +500,7 @@ struct Replacement {
     parent_session: Option<String>,
     /// What `ctx.prepareSession` made.
     session: Option<u64>,
-    /// A callback works on the session afterwards.
+    /// Whoever asked has something left to do here; JavaScript says when that is done.
     stay: Option<VisitId>,
 }
 

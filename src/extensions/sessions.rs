@@ -317,7 +317,14 @@ fn given_entry(of: &Of) -> Result<&RawValue, SessionError> {
 }
 
 fn failed(error: SessionError) -> HostError {
-    HostError::new(error.to_string())
+    let text = error.to_string();
+    HostError::new(match error {
+        SessionError::Locked { .. } => format!(
+            "{text}. If it is the session of this pi: pi.sendMessage(), pi.appendEntry(), \
+             pi.setLabel() and pi.setSessionName() write to it"
+        ),
+        _ => text,
+    })
 }
 
 fn lost() -> HostError {

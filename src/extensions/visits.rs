@@ -1,6 +1,7 @@
-//! Callbacks of a replaced generation that work on the session that took the place
-//! of theirs (`withSession`): while one lasts, its calls are let through, and its
-//! isolate is not ended.
+//! What a replaced generation still has to do: a command that asked for the
+//! replacement goes on, a callback works on the session that took the place of its
+//! own (`withSession`). While that lasts its calls are let through, if they name
+//! the visit, and its isolate is not ended.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -69,9 +69,17 @@ pub fn session_dirs(sessions: &Path) -> Result<Vec<PathBuf>, SessionError> {
     Ok(dirs)
 }
 
-/// The session file of `dir` that was written to last.
+/// The session file of `dir` that was written to last. Only files are looked into
+/// that could be it.
 pub fn most_recent(dir: &Path) -> Result<Option<PathBuf>, SessionError> {
-    Ok(refs(dir)?.into_iter().next().map(|session| session.path))
+    let dated = session_files(dir)?.into_iter().filter_map(|path| {
+        let modified = fs::metadata(&path).and_then(|metadata| metadata.modified());
+        Some((modified.ok()?, path))
+    });
+    let mut dated: Vec<_> = dated.collect();
+    dated.sort();
+    let mut newest_first = dated.into_iter().rev().map(|(_, path)| path);
+    Ok(newest_first.find(|path| header_of(path).is_some()))
 }
 
 /// The sessions of `dir` whose id begins with `prefix`, the last written first;

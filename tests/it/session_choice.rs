@@ -284,3 +284,43 @@ async fn a_terminal_that_draws_asks_the_same() {
     let said = crate::support::text_of(&said["message"]);
     assert_eq!(said, "how do apples grow? And pears?");
 }
+
+#[tokio::test]
+async fn a_fork_is_found_in_every_folder() {
+    let home = Home::bare();
+    let there = elsewhere(&home);
+    let older = session(&home, &there, "0199-one", 60, "an older plum");
+    let newer = session(&home, &home.cwd().join(".."), "0199-two", 5, "a newer plum");
+    let exact = session(&home, &there, "0199", 600, "the plum itself");
+    for (path, age) in [(&older, 60), (&newer, 5), (&exact, 600)] {
+        let time = std::time::SystemTime::now() - std::time::Duration::from_secs(age * 60);
+        fs::File::options()
+            .append(true)
+            .open(path)
+            .unwrap()
+            .set_modified(time)
+            .unwrap();
+    }
+    // The latest of those that begin so; but the one of this very id comes first.
+    for (wanted, text, source) in [
+        ("0199-", "a newer plum", &newer),
+        ("0199-o", "an older plum", &older),
+        ("0199", "the plum itself", &exact),
+    ] {
+        let mut rpc = home.rpc(&[&DEMO[..], &["--fork", wanted]].concat());
+        let messages = rpc.ok(json!({"type": "get_messages"})).await["messages"].take();
+        assert_eq!(messages[0]["content"], text, "{wanted}");
+        let state = rpc.ok(json!({"type": "get_state"})).await;
+        let copy = read_jsonl(state["sessionFile"].as_str().unwrap().as_ref());
+        assert_eq!(copy[0]["parentSession"], source.to_str().unwrap());
+        assert!(rpc.close().await.success());
+    }
+    let finished = home
+        .run(&[&DEMO[..], &["--fork", "nope", "-p", "hi"]].concat(), "")
+        .await;
+    assert!(
+        finished
+            .failed(1)
+            .contains("No session found matching 'nope'")
+    );
+}

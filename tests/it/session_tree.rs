@@ -476,3 +476,52 @@ async fn new_sessions_go_beside_the_one_that_is_open() {
     assert_eq!(read_jsonl(now.as_ref())[0]["parentSession"], start.as_str());
     assert_eq!(home.sessions().len(), 0);
 }
+
+#[tokio::test]
+async fn an_example_of_the_original_asks_before_a_session_goes() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.example("confirm-destructive.ts");
+    server.push(Answer::text("First."));
+    let mut rpc = home.rpc(&[]);
+    rpc.run("one").await;
+    let first = file(&mut rpc).await;
+    let user = rpc.ok(json!({"type": "get_fork_messages"})).await["messages"][0]["entryId"].take();
+    let user = user.as_str().unwrap();
+    let other = home.cwd().join("other.jsonl").display().to_string();
+    let fork = json!({"id": "f", "type": "fork", "entryId": user});
+    let switch = json!({"id": "s", "type": "switch_session", "sessionPath": other});
+    for (command, method, no, yes) in [
+        (
+            fork,
+            "select",
+            json!("No, stay in current session"),
+            json!("Yes, create fork"),
+        ),
+        (switch, "confirm", json!(false), json!(true)),
+    ] {
+        let member = if method == "select" {
+            "value"
+        } else {
+            "confirmed"
+        };
+        for (answer, cancelled) in [(no, true), (yes, false)] {
+            rpc.send(&command.to_string()).await;
+            let question = rpc.ui(method).await;
+            rpc.reply(&question, json!({ member: answer })).await;
+            let response = rpc
+                .wait("the response", |line| {
+                    line["type"] == "response" && line["id"] == command["id"]
+                })
+                .await;
+            assert_eq!(response["data"]["cancelled"], cancelled, "{response}");
+            assert_eq!(file(&mut rpc).await == first, cancelled);
+        }
+        if method == "select" {
+            // Back, where there is something to lose.
+            let back = json!({"id": "b", "type": "switch_session", "sessionPath": first});
+            rpc.ok(back).await;
+        }
+    }
+    assert!(rpc.close().await.success());
+}

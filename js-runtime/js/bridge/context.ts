@@ -154,22 +154,27 @@ let visits = 0;
 /** What commands get in addition: they may replace the session. */
 export function createCommandContext(extension: number, run?: number | null, calls = CALLS) {
   const { host } = calls;
-  async function replace(
+  /** What is replaced stays until the command that asked for it has gone on. */
+  async function stay<T>(
     method: string,
     args: object,
-    withSession: ReplaceOptions["withSession"],
-  ): Promise<Cancelled> {
-    const stay = withSession && (visits += 1);
-    const done = await host<Cancelled>(`ctx.${method}`, { extension, ...args, stay });
-    if (stay && !done.cancelled) {
-      try {
-        await withSession(createReplacedContext(extension, visiting(stay)));
-      } finally {
-        hostSync("visit.end", { visit: stay });
-      }
+    then?: (done: T, visit: number) => unknown,
+  ): Promise<T> {
+    const visit = (visits += 1);
+    try {
+      const done = await host<T>(`ctx.${method}`, { extension, ...args, stay: visit });
+      await then?.(done, visit);
+      return done;
+    } finally {
+      // Whoever awaits this comes first.
+      setTimeout(() => hostSync("visit.end", { visit }), 0);
     }
-    return done;
   }
+  const replace = (method: string, args: object, withSession?: ReplaceOptions["withSession"]) =>
+    stay<Cancelled>(method, args, async (done, visit) => {
+      if (!withSession || done.cancelled) return;
+      await withSession(createReplacedContext(extension, visiting(visit)));
+    });
   const context = createContext(extension, run, calls);
   return Object.defineProperties(context, Object.getOwnPropertyDescriptors({
     waitForIdle: () => host<void>("ctx.waitForIdle"),
@@ -195,7 +200,7 @@ export function createCommandContext(extension: number, run?: number | null, cal
         targetId,
         navigation: options,
       }),
-    reload: () => host<void>("ctx.reload", { extension }),
+    reload: () => stay<void>("reload", {}),
   }));
 }
 
