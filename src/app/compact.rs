@@ -10,6 +10,7 @@ use super::AgentSession;
 use super::run::{NewRun, object};
 use super::state::{Run, State};
 use super::summary::{NoSummarizer, Summarising};
+use crate::agent::AgentMessage;
 use crate::agent::event::{CompactionReason, Event};
 use crate::agent::queue::Delivery;
 use crate::ai::classify;
@@ -402,7 +403,6 @@ impl State {
 
     /// The entries after the last compaction on the path; `None` if there is none.
     fn since_compaction(&self) -> Option<Vec<Arc<Entry>>> {
-        use crate::agent::AgentMessage;
         // The model is told of it first.
         if !matches!(**self.context.first()?, AgentMessage::CompactionSummary(_)) {
             return None;
