@@ -43,6 +43,17 @@ impl Queues {
         }
     }
 
+    /// What was taken and could not be delivered is the next again.
+    pub fn put_back(&mut self, delivery: Delivery, messages: Vec<Arc<AgentMessage>>) {
+        let queue = match delivery {
+            Delivery::Steer => &mut self.steering,
+            Delivery::FollowUp => &mut self.follow_up,
+        };
+        for message in messages.into_iter().rev() {
+            queue.push_front(message);
+        }
+    }
+
     pub fn clear(&mut self) {
         self.steering.clear();
         self.follow_up.clear();
@@ -85,6 +96,22 @@ mod tests {
         }
         assert_eq!(queues.take(Delivery::Steer).len(), 1);
         assert_eq!(queues.texts(), (vec!["b".to_string()], vec![]));
+    }
+
+    #[test]
+    fn what_is_put_back_comes_first() {
+        let mut queues = Queues {
+            follow_up_mode: QueueMode::All,
+            ..Queues::default()
+        };
+        for text in ["a", "b"] {
+            queues.push(Delivery::FollowUp, user(text));
+        }
+        let taken = queues.take(Delivery::FollowUp);
+        queues.push(Delivery::FollowUp, user("c"));
+        queues.put_back(Delivery::FollowUp, taken);
+        let (_, texts) = queues.texts();
+        assert_eq!(texts, ["a", "b", "c"]);
     }
 
     #[test]

@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::AgentSession;
-use super::run::{NewRun, object};
+use super::run::object;
 use super::state::{Run, State};
 use super::summary::{NoSummarizer, Summarising};
+use crate::agent::AgentMessage;
 use crate::agent::event::{CompactionReason, Event};
-use crate::agent::queue::Delivery;
 use crate::ai::classify;
 use crate::ai::message::{AssistantMessage, StopReason};
 use crate::compaction::{
@@ -136,19 +136,16 @@ impl AgentSession {
         };
         let summarising = self.go_on_with_summary(work);
         let settled = self.compact_by_itself(due, summarising, Some(run)).await;
-        if settled == Settled::Retry {
-            return true;
-        }
-        let prompts = {
-            let mut state = self.state.lock();
-            // What was queued meanwhile has nobody seen.
-            match settled != Settled::Aborted && !state.queues.is_empty() {
-                true => state.queues.take(Delivery::FollowUp),
-                false => return false,
-            }
+        let goes_on = match settled {
+            Settled::Retry => return true,
+            Settled::Aborted => false,
+            Settled::Compacted => true,
+            Settled::Failed => self.state.lock().ended_well(),
         };
-        // An error means that a run has begun meanwhile, which sees the rest.
-        let _ = self.start_run(NewRun::of(prompts)).map(drop);
+        // What was queued meanwhile has nobody seen.
+        if goes_on && !self.state.lock().queues.is_empty() {
+            self.start_queued().await;
+        }
         false
     }
 
@@ -185,7 +182,7 @@ impl AgentSession {
                 error_message: Some(GAVE_UP.into()),
             })
             .await;
-            return Settled::Done;
+            return Settled::Failed;
         }
         self.state.lock().overflow_recovered |= overflow;
         self.tell(Event::CompactionStart { reason }).await;
@@ -211,6 +208,12 @@ impl AgentSession {
             // Nothing to do, or nobody to ask: whoever prompts is told.
             Err(CompactError::Nothing(_) | CompactError::NoSummarizer(_)) | Ok(_) => (false, None),
         };
+        let settled = match (&compacted, retried) {
+            (_, Some(_)) => Settled::Retry,
+            (Ok(_), None) => Settled::Compacted,
+            (Err(_), None) if aborted => Settled::Aborted,
+            (Err(_), None) => Settled::Failed,
+        };
         self.tell(Event::CompactionEnd {
             reason,
             result: compacted.ok(),
@@ -219,11 +222,7 @@ impl AgentSession {
             error_message,
         })
         .await;
-        match (retried, aborted) {
-            (Some(_), _) => Settled::Retry,
-            (None, true) => Settled::Aborted,
-            (None, false) => Settled::Done,
-        }
+        settled
     }
 
     /// Puts a summary in the place of all but the end of the conversation.
@@ -332,7 +331,8 @@ impl AgentSession {
 /// How a compaction that nobody asked for ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settled {
-    Done,
+    Compacted,
+    Failed,
     Aborted,
     Retry,
 }
@@ -402,7 +402,6 @@ impl State {
 
     /// The entries after the last compaction on the path; `None` if there is none.
     fn since_compaction(&self) -> Option<Vec<Arc<Entry>>> {
-        use crate::agent::AgentMessage;
         // The model is told of it first.
         if !matches!(**self.context.first()?, AgentMessage::CompactionSummary(_)) {
             return None;

@@ -149,6 +149,19 @@ impl AgentSession {
         state.ended_well() && !state.queues.is_empty()
     }
 
+    /// Begins a run with what is queued, unless something else is at work meanwhile,
+    /// which will see it.
+    pub(super) async fn start_queued(&self) {
+        let prompts = self.state.lock().queues.take(Delivery::FollowUp);
+        let begun = self.start_run(NewRun::of(prompts.clone())).map(drop);
+        if begun.is_err() {
+            let queues = &mut self.state.lock().queues;
+            queues.put_back(Delivery::FollowUp, prompts);
+        } else if !prompts.is_empty() {
+            self.queue_changed().await;
+        }
+    }
+
     /// How long to wait before the failed answer is asked for again; `None` if it
     /// did not fail, or is not to be.
     async fn retry_after(&self, config: &RunConfig) -> Option<Duration> {
@@ -242,7 +255,7 @@ impl State {
         passes.then_some(error)
     }
 
-    fn ended_well(&self) -> bool {
+    pub fn ended_well(&self) -> bool {
         let last = self
             .context
             .last()
@@ -311,9 +324,7 @@ impl RunHooks for Hooks<'_> {
         }
         session.tell(event).await;
         if left {
-            let prompts = session.state.lock().queues.take(Delivery::FollowUp);
-            // An error means that a run has begun meanwhile, which sees the rest.
-            let _ = session.start_run(NewRun::of(prompts)).map(drop);
+            session.start_queued().await;
         }
         if let Some(attempt) = recovered {
             session

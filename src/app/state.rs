@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::compact::Due;
 use crate::agent::AgentMessage;
 use crate::agent::queue::Queues;
 use crate::agent::retry::RetryPolicy;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::select::ScopedModel;
 use crate::session::{Session, SessionError};
-
-use super::compact::Due;
 
 pub(super) struct State {
     pub session: Session,

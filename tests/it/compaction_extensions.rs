@@ -348,3 +348,34 @@ async fn one_that_fails_leaves_it_to_pi() {
     }
     assert_eq!(compactions(&home)[0]["fromHook"], false);
 }
+
+#[tokio::test]
+async fn an_example_compacts_in_the_middle_of_a_run() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"compaction": {"keepRecentTokens": 1}}));
+    home.example("trigger-compact.ts");
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::text("About one.").usage(90_000, 5));
+    rpc.run("one").await;
+    server.push(Answer::tool("bash", json!({"command": "true"})).usage(110_000, 5));
+    // The run goes on, or not, until the handler of `turn_end` has had its say.
+    server.repeat(Answer::stall());
+    server.answer_by(|request| {
+        let asked = request.body.to_string();
+        asked
+            .contains("<conversation>")
+            .then(|| Answer::text("The summary."))
+    });
+    rpc.ok(prompt("two")).await;
+    rpc.notified("Compaction started").await;
+    let end = rpc.event("compaction_end").await;
+    assert_eq!(
+        (&end["reason"], &end["aborted"]),
+        (&json!("manual"), &json!(false))
+    );
+    rpc.notified("Compaction completed").await;
+    assert_eq!(compactions(&home).len(), 1);
+    let state = rpc.ok(json!({"type": "get_state"})).await;
+    assert_eq!(state["isStreaming"], false);
+}
