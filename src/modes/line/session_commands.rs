@@ -2,7 +2,6 @@
 //! their questions.
 
 use std::path::{Path, PathBuf};
-use std::path::Path;
 use std::sync::Arc;
 
 use chrono::Utc;
