@@ -11,7 +11,7 @@
 //! | [`extensions`] | the Rust half of the bridge to JavaScript |
 //! | [`agent`] | the loop, events, queues, retry |
 //! | [`session`] | the session file and its tree |
-//! | [`tools`] | read, write, edit, bash |
+//! | [`tools`] | read, write, edit, bash, grep, find, ls |
 //! | [`resources`] | what users keep in `~/.pi/agent` and `.pi` |
 //! | [`ai`] | models and the wire APIs they are reached by |
 

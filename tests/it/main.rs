@@ -18,3 +18,4 @@ mod search_tools;
 mod sessions;
 mod sessions_kill;
 mod support;
+mod tool_parity;

@@ -170,6 +170,11 @@ async fn text_of_all_kinds() {
         "bom:1: x bom\nlatin:1: x caf\u{fffd}\nwide:1: x wide",
     )
     .await;
+    room.shows(
+        json!({"pattern": "x", "path": "binary"}),
+        "binary:1: x\nbinary:2: \0x",
+    )
+    .await;
 }
 
 #[tokio::test]
