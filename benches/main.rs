@@ -4,6 +4,7 @@
 mod bridge;
 mod original;
 mod process;
+mod tools;
 
 fn main() {
     // `cargo test --benches` and the like only want to know that it starts.
@@ -30,10 +31,25 @@ fn main() {
     }
     println!();
     tokio.block_on(async {
-        process::start_up(&pi, original.as_ref()).await;
-        process::stream(&pi, original.as_ref()).await;
-        bridge::round_trips().await;
+        if wanted("processes") {
+            process::start_up(&pi, original.as_ref()).await;
+            process::stream(&pi, original.as_ref()).await;
+            bridge::round_trips().await;
+        }
+        if wanted("tools") {
+            tools::tools().await;
+        }
     });
+}
+
+/// Everything, or what the command line names.
+fn wanted(part: &str) -> bool {
+    let mut named = std::env::args().skip(1).filter(|arg| !arg.starts_with('-'));
+    let mut any = false;
+    named.any(|arg| {
+        any = true;
+        arg == part
+    }) || !any
 }
 
 fn cores() -> usize {
