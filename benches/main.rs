@@ -6,6 +6,7 @@ mod original;
 mod process;
 mod session;
 mod sessions;
+mod tools;
 
 fn main() {
     // `cargo test --benches` and the like only want to know that it starts.
@@ -32,12 +33,31 @@ fn main() {
     }
     println!();
     tokio.block_on(async {
-        process::start_up(&pi, original.as_ref()).await;
-        process::stream(&pi, original.as_ref()).await;
-        session::long_ones(&pi, original.as_ref()).await;
-        bridge::round_trips().await;
+        if wanted("processes") {
+            process::start_up(&pi, original.as_ref()).await;
+            process::stream(&pi, original.as_ref()).await;
+            bridge::round_trips().await;
+        }
+        if wanted("sessions") {
+            session::long_ones(&pi, original.as_ref()).await;
+        }
+        if wanted("tools") {
+            tools::tools().await;
+        }
     });
-    sessions::finding();
+    if wanted("sessions") {
+        sessions::finding();
+    }
+}
+
+/// Everything, or what the command line names.
+fn wanted(part: &str) -> bool {
+    let mut named = std::env::args().skip(1).filter(|arg| !arg.starts_with('-'));
+    let mut any = false;
+    named.any(|arg| {
+        any = true;
+        arg == part
+    }) || !any
 }
 
 fn cores() -> usize {

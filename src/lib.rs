@@ -13,7 +13,7 @@
 //! | [`agent`] | the loop, events, queues, retry |
 //! | [`compaction`] | what is kept and what is summarised of a long conversation |
 //! | [`session`] | the session file and its tree |
-//! | [`tools`] | read, write, edit, bash |
+//! | [`tools`] | read, write, edit, bash, grep, find, ls |
 //! | [`resources`] | what users keep in `~/.pi/agent` and `.pi` |
 //! | [`ai`] | models and the wire APIs they are reached by |
 

@@ -5,17 +5,20 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::tool::ToolError;
+use crate::ai::stream::ToolSpec;
 
 pub(crate) fn parse<T: DeserializeOwned>(tool: &str, args: Value) -> Result<T, ToolError> {
     serde_json::from_value(args)
         .map_err(|error| ToolError::new(format!("Invalid arguments for tool \"{tool}\": {error}")))
 }
 
-/// `null` is how some models leave something out; validation would make a 0 of
-/// it where a number is wanted.
-pub(crate) fn without_nulls(mut args: Value) -> Value {
+/// `null` is how some models leave out what is optional; validation would make
+/// a 0 of it where a number is wanted.
+pub(crate) fn without_nulls(mut args: Value, spec: &ToolSpec) -> Value {
     if let Value::Object(fields) = &mut args {
-        fields.retain(|_, value| !value.is_null());
+        let required = spec.parameters["required"].as_array();
+        let needed = |name: &String| required.is_some_and(|all| all.iter().any(|one| one == name));
+        fields.retain(|name, value| !value.is_null() || needed(name));
     }
     args
 }
@@ -40,9 +43,14 @@ mod tests {
 
     #[test]
     fn nulls_are_left_out() {
-        let args = serde_json::json!({"a": null, "b": {"c": null}});
-        let left = serde_json::json!({"b": {"c": null}});
-        assert_eq!(without_nulls(args), left);
+        let spec = ToolSpec {
+            name: "x".to_owned(),
+            description: String::new(),
+            parameters: serde_json::json!({"required": ["r"]}),
+        };
+        let args = serde_json::json!({"a": null, "b": {"c": null}, "r": null});
+        let left = serde_json::json!({"b": {"c": null}, "r": null});
+        assert_eq!(without_nulls(args, &spec), left);
     }
 
     #[test]

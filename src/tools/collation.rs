@@ -7,8 +7,8 @@
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// ASCII before the digits, in order; other signs come where the gap is.
-const SIGNS: &str = "\t\n\u{b}\u{c}\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~";
+/// What is before the digits, in order; other signs come after these.
+const SIGNS: &str = "\t\n\u{b}\u{c}\r _-‐‒–—―,、;:!¡?¿.。·'‘’‚‛‹›\"“”„‟«»()[]{}「」『』【】§¶@*/\\&#%‰†‡•`^°©®←→↑↓+±÷×<=>|¦~";
 /// The order of accents on one letter.
 const MARKS: &str = "\u{301}\u{300}\u{306}\u{302}\u{30c}\u{30a}\u{308}\u{30b}\u{303}\u{307}";
 
@@ -82,6 +82,8 @@ fn rank(sign: char) -> Option<(Group, u32)> {
     }
     let group = match sign {
         '$' | '¢'..='¥' | '\u{20a0}'..='\u{20cf}' => Group::Currency,
+        // Both kana of a syllable are the same letter.
+        '\u{30a1}'..='\u{30f6}' => return Some((Group::Kana, code - 0x60)),
         '\u{3041}'..='\u{30ff}' => Group::Kana,
         '\u{ac00}'..='\u{d7a3}' | '\u{1100}'..='\u{11ff}' => Group::Hangul,
         '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{323af}' => Group::Han,
@@ -107,13 +109,13 @@ mod tests {
     #[test]
     fn the_order_of_names() {
         let sorted = [
-            "_private", "-dash", ".git", "(1)", "[id]", "@scope", "#1", "+page", "~", "😀",
-            "$HOME", "0", "10", "2", "a", "á", "à", "ä", "a.txt", "á.txt", "a1", "aa", "ae", "æ",
-            "af", "B", "o", "ø", "oz", "øz", "strasse", "straße", "strat", "z", "ω", "я", "가",
-            "あ", "日",
+            "_private", "-dash", "–dash", ".git", "(1)", "[id]", "@scope", "#1", "+page", "~",
+            "😀", "$HOME", "0", "10", "2", "a", "á", "à", "ä", "a.txt", "á.txt", "a1", "aa", "ae",
+            "æ", "af", "B", "o", "ø", "oz", "øz", "strasse", "straße", "strat", "z", "ω", "я",
+            "가", "あ", "ア", "い", "日",
         ];
         let mut names = sorted;
-        names.reverse();
+        names.sort_unstable();
         names.sort_by_cached_key(|name| key(name));
         assert_eq!(names, sorted);
     }

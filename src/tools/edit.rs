@@ -166,7 +166,8 @@ fn edit(file: &Path, args: &Args, cancel: &CancellationToken) -> Result<ToolOutp
     let windows_lines = content
         .find('\n')
         .is_some_and(|newline| content[..newline].ends_with('\r'));
-    let replaced = replace(&unix_lines(content), edits, path)?;
+    let text = unix_lines(content);
+    let replaced = replace(&text, edits, path)?;
     aborted()?;
 
     let mut new = String::new();

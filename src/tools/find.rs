@@ -78,7 +78,7 @@ impl Tool for FindTool {
     }
 
     async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
-        Ok(arguments::without_nulls(args))
+        Ok(arguments::without_nulls(args, &self.spec))
     }
 
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
@@ -100,7 +100,7 @@ fn find(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
     let limit = Limit::new(args.limit, USUAL_LIMIT);
     // The value says whether it is a folder.
     let results: FirstResults<bool> = FirstResults::new(limit.results);
-    let problems = Problems::default();
+    let problems = Problems::new();
     let mut builder = walk::builder(&root, cwd);
     builder
         .require_git(false)
@@ -134,6 +134,7 @@ fn find(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
         return Err(ToolError::aborted());
     }
 
+    let problems = problems.into_lines(&results);
     let mut listing = Listing::new();
     let mut count = 0;
     for (path, is_folder) in results.into_sorted() {
@@ -150,11 +151,7 @@ fn find(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
         listing.note(limit.notice("results", ", or refine pattern"));
         listing.detail("resultLimitReached", limit.detail());
     }
-    Ok(listing.finish(|listing| {
-        if let Some(notice) = problems.notice() {
-            listing.note(notice);
-        }
-    }))
+    Ok(listing.finish(|listing| listing.notices(walk::problem_notice(&problems))))
 }
 
 #[derive(Clone)]

@@ -109,7 +109,7 @@ impl Tool for GrepTool {
     }
 
     async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
-        Ok(arguments::without_nulls(args))
+        Ok(arguments::without_nulls(args, &self.spec))
     }
 
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
@@ -135,14 +135,14 @@ fn grep(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
         context,
     };
     let results = FirstResults::new(limit.results);
-    let problems = Problems::default();
+    let problems = Problems::new();
     if kind.is_dir() {
         let only = overrides(args.glob.as_deref(), cwd)?;
         search_folder(&root, cwd, only, &query, cancel, &results, &problems);
     } else if kind.is_file() {
         match FileSearch::new(query, cancel.clone()).search(&root, true) {
             Ok(found) => keep(&results, &root, found),
-            Err(error) => problems.add(format!("{}: {error}", root.display())),
+            Err(error) => problems.add(&root, &error),
         }
     } else {
         // A pipe or a device may never end, or never begin.
@@ -155,6 +155,7 @@ fn grep(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
         return Err(ToolError::aborted());
     }
 
+    let problems = problems.into_lines(&results);
     let mut listing = Listing::new();
     let mut count = 0;
     let mut cut = false;
@@ -179,9 +180,9 @@ fn grep(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
         }
     }
     if listing.is_empty() {
-        return match problems.lines() {
-            None => Ok(ToolOutput::text("No matches found")),
-            Some(problems) => Err(ToolError(problems)),
+        return match problems.is_empty() {
+            true => Ok(ToolOutput::text("No matches found")),
+            false => Err(ToolError(problems.join("\n"))),
         };
     }
     if count >= limit.results {
@@ -195,9 +196,7 @@ fn grep(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
             ));
             listing.detail("linesTruncated", true);
         }
-        if let Some(notice) = problems.notice() {
-            listing.note(notice);
-        }
+        listing.notices(walk::problem_notice(&problems));
     }))
 }
 
@@ -246,7 +245,7 @@ fn search_folder(
                 match search.search(path, false) {
                     Ok(found) => keep(results, path, found),
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                    Err(error) => problems.add(format!("{}: {error}", path.display())),
+                    Err(error) => problems.add(path, &error),
                 }
             }
             WalkState::Continue

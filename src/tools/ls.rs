@@ -66,7 +66,7 @@ impl Tool for LsTool {
     }
 
     async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
-        Ok(arguments::without_nulls(args))
+        Ok(arguments::without_nulls(args, &self.spec))
     }
 
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {

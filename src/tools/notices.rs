@@ -95,6 +95,10 @@ impl Listing {
         self.notices.push(notice);
     }
 
+    pub(crate) fn notices(&mut self, notices: impl IntoIterator<Item = String>) {
+        self.notices.extend(notices);
+    }
+
     pub(crate) fn detail(&mut self, name: &str, value: impl Into<Value>) {
         self.details.insert(name.to_owned(), value.into());
     }

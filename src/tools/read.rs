@@ -187,7 +187,7 @@ fn picture(
 }
 
 /// Reads through the whole file, because the answer says how many lines there
-/// are, but keeps only what it shows.
+/// are, but decodes and keeps only what is asked for.
 fn text(mut file: File, args: &Args, cancel: &CancellationToken) -> Result<ToolOutput, ToolError> {
     let skip = match args.offset {
         Some(offset) if offset >= 1.0 => offset as usize - 1,
@@ -195,22 +195,16 @@ fn text(mut file: File, args: &Args, cancel: &CancellationToken) -> Result<ToolO
     };
     let wanted = args.limit.map(|limit| limit.max(0.0) as usize);
     let mut window = Window::new(skip, wanted);
-    let mut decoder = LossyDecoder::default();
     let mut buffer = vec![0; READ_BYTES];
-    let mut piece = String::new();
     loop {
         if cancel.is_cancelled() {
             return Err(ToolError::aborted());
         }
         let read = file.read(&mut buffer).map_err(failed_read)?;
-        piece.clear();
         if read == 0 {
-            decoder.finish(&mut piece);
-            window.push(&piece);
             break;
         }
-        decoder.push(&buffer[..read], &mut piece);
-        window.push(&piece);
+        window.push(&buffer[..read]);
     }
 
     let total = window.newlines + 1;
@@ -220,8 +214,9 @@ fn text(mut file: File, args: &Args, cancel: &CancellationToken) -> Result<ToolO
             arguments::number(args.offset.unwrap_or_default())
         )));
     }
-    let first_line_bytes = window.scanner.first_line_bytes();
-    let record = window.scanner.finish();
+    let scanner = window.finish();
+    let first_line_bytes = scanner.first_line_bytes();
+    let record = scanner.finish();
     let first = skip + 1;
     let limit = format_size(MAX_BYTES as u64);
     let text = if record.first_line_exceeds_limit {
@@ -261,12 +256,14 @@ fn text(mut file: File, args: &Args, cancel: &CancellationToken) -> Result<ToolO
     })
 }
 
-/// The lines asked for, of a text that passes by.
+/// The lines asked for, of a file that passes by.
 struct Window {
     newlines: usize,
     skip: usize,
     /// The line after the last one wanted.
     end: usize,
+    decoder: LossyDecoder,
+    piece: String,
     scanner: HeadScanner,
 }
 
@@ -276,25 +273,65 @@ impl Window {
             newlines: 0,
             skip,
             end: lines.map_or(usize::MAX, |lines| skip.saturating_add(lines)),
+            decoder: LossyDecoder::default(),
+            piece: String::new(),
             scanner: HeadScanner::new(Limits::default()),
         }
     }
 
-    fn push(&mut self, text: &str) {
-        for piece in text.split_inclusive('\n') {
-            let ends = piece.ends_with('\n');
-            if (self.skip..self.end).contains(&self.newlines) {
-                // The newline between the last line and what follows belongs to
-                // neither.
-                if ends && self.newlines + 1 == self.end {
-                    self.scanner.push(&piece[..piece.len() - 1]);
-                } else {
-                    self.scanner.push(piece);
-                }
-            }
-            self.newlines += usize::from(ends);
+    fn push(&mut self, bytes: &[u8]) {
+        let before = self.take(bytes, self.skip);
+        let rest = &bytes[before..];
+        if self.newlines < self.skip {
+            return;
         }
+        let inside = self.take(rest, self.end);
+        let (mut shown, after) = rest.split_at(inside);
+        let complete = self.newlines >= self.end;
+        if complete {
+            // The newline between the last line and what follows belongs to
+            // neither.
+            shown = shown.strip_suffix(b"\n").unwrap_or(shown);
+        }
+        self.decode(shown, complete);
+        self.newlines += newlines_in(after);
     }
+
+    /// How many of the bytes come before line `line` begins; counts its
+    /// newlines. No newline byte is part of another character in UTF-8.
+    fn take(&mut self, bytes: &[u8], line: usize) -> usize {
+        let wanted = line.saturating_sub(self.newlines);
+        if wanted == 0 {
+            return 0;
+        }
+        let found = newlines_in(bytes);
+        if found < wanted {
+            self.newlines += found;
+            return bytes.len();
+        }
+        let newlines = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        let last = newlines.map(|(at, _)| at).nth(wanted - 1);
+        self.newlines += wanted;
+        last.map_or(bytes.len(), |at| at + 1)
+    }
+
+    fn decode(&mut self, bytes: &[u8], complete: bool) {
+        self.piece.clear();
+        self.decoder.push(bytes, &mut self.piece);
+        if complete {
+            self.decoder.finish(&mut self.piece);
+        }
+        self.scanner.push(&self.piece);
+    }
+
+    fn finish(mut self) -> HeadScanner {
+        self.decode(b"", true);
+        self.scanner
+    }
+}
+
+fn newlines_in(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte == b'\n').count()
 }
 
 #[cfg(test)]

@@ -17,20 +17,20 @@ pub struct Replacement {
 
 /// A text before and after.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Replaced {
+pub struct Replaced<'a> {
     /// The text itself, or its plain form when an old text was found only there.
-    pub before: String,
+    pub before: Cow<'a, str>,
     pub after: String,
 }
 
 /// All old texts are looked up in the text as it is, none in what another
 /// replacement made of it. `text` has no carriage returns; `path` is for
 /// messages.
-pub fn replace(
-    text: &str,
+pub fn replace<'a>(
+    text: &'a str,
     replacements: &[Replacement],
     path: &str,
-) -> Result<Replaced, ToolError> {
+) -> Result<Replaced<'a>, ToolError> {
     let failure = Failure {
         path,
         several: replacements.len() > 1,
@@ -46,9 +46,9 @@ pub fn replace(
     let plain_text = plain(text);
     let needs_plain = wanted.iter().any(|(old, _)| {
         let plain_old = plain(old);
-        !text.contains(&**old) && !plain_old.is_empty() && plain_text.contains(&plain_old)
+        !text.contains(&**old) && !plain_old.is_empty() && plain_text.contains(&*plain_old)
     });
-    let before = if needs_plain { &plain_text } else { text };
+    let before: &str = if needs_plain { &plain_text } else { text };
 
     let mut matches = Vec::with_capacity(wanted.len());
     for (index, (old, new)) in wanted.iter().enumerate() {
@@ -56,7 +56,7 @@ pub fn replace(
         let (start, len) = match before.find(&**old) {
             Some(start) => (start, old.len()),
             // `before` is plain where this finds anything.
-            None if needs_plain && !plain_old.is_empty() => match before.find(&plain_old) {
+            None if needs_plain && !plain_old.is_empty() => match before.find(&*plain_old) {
                 Some(start) => (start, plain_old.len()),
                 None => return Err(failure.not_found(index)),
             },
@@ -65,7 +65,7 @@ pub fn replace(
         // Two places that differ in typography only are two places.
         let places = match plain_old.is_empty() {
             true => before.matches(&**old).count(),
-            false => plain_text.matches(&plain_old).count(),
+            false => plain_text.matches(&*plain_old).count(),
         };
         if places > 1 {
             return Err(failure.ambiguous(index, places));
@@ -94,10 +94,11 @@ pub fn replace(
     if after == before {
         return Err(failure.unchanged());
     }
-    Ok(Replaced {
-        before: before.to_owned(),
-        after,
-    })
+    let before = match needs_plain {
+        true => plain_text,
+        false => Cow::Borrowed(text),
+    };
+    Ok(Replaced { before, after })
 }
 
 /// With `\n` only.
@@ -111,11 +112,12 @@ pub fn unix_lines(text: &str) -> Cow<'_, str> {
 
 /// Without what models tend to get wrong: compatibility characters, whitespace
 /// at line ends, typographic quotes, dashes and spaces.
-fn plain(text: &str) -> String {
-    let composed: String = if text.is_ascii() {
-        text.to_owned()
-    } else {
-        text.nfkc().collect()
+fn plain(text: &str) -> Cow<'_, str> {
+    let composed: Cow<str> = match text.is_ascii() {
+        // Most source files are plain, and some are large.
+        true if !text.split('\n').any(|line| line.ends_with(is_space)) => return text.into(),
+        true => text.into(),
+        false => text.nfkc().collect::<String>().into(),
     };
     let mut plain = String::with_capacity(composed.len());
     for (index, line) in composed.split('\n').enumerate() {
@@ -124,7 +126,7 @@ fn plain(text: &str) -> String {
         }
         plain.extend(line.trim_end_matches(is_space).chars().map(plain_sign));
     }
-    plain
+    plain.into()
 }
 
 /// Whitespace as JavaScript's `trimEnd` sees it.

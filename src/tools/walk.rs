@@ -2,14 +2,14 @@
 //! files leave, and with the same answer every time although the threads take
 //! turns as they like.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 use parking_lot::Mutex;
 
 /// Of the places that could not be read.
-const NAMED_PROBLEMS: usize = 5;
+const MOST_PROBLEMS: usize = 1000;
 
 /// Everything under `root`, hidden or not, that ignore files do not exclude.
 pub(crate) fn builder(root: &Path, cwd: &Path) -> WalkBuilder {
@@ -81,48 +81,57 @@ impl<T> FirstResults<T> {
     }
 }
 
-/// What could not be read on the way.
-#[derive(Default)]
+/// What could not be read on the way, as far as it could have been among the
+/// first results: the same every time, too.
 pub(crate) struct Problems {
-    seen: Mutex<(usize, BTreeSet<String>)>,
+    first: FirstResults<String>,
 }
 
 impl Problems {
-    pub(crate) fn add(&self, problem: String) {
-        let mut seen = self.seen.lock();
-        seen.0 += 1;
-        seen.1.insert(problem);
-        if seen.1.len() > NAMED_PROBLEMS {
-            seen.1.pop_last();
+    pub(crate) fn new() -> Self {
+        Self {
+            first: FirstResults::new(MOST_PROBLEMS),
         }
+    }
+
+    pub(crate) fn add(&self, path: &Path, problem: &dyn std::fmt::Display) {
+        let text = format!("{}: {problem}", path.display());
+        self.first.add(path.to_owned(), 1, text);
     }
 
     /// Of the walk itself. What went away meanwhile is not missed.
     pub(crate) fn add_walk(&self, error: &ignore::Error) {
         let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
-        if !error.io_error().is_some_and(gone) {
-            self.add(error.to_string());
+        if error.io_error().is_some_and(gone) {
+            return;
+        }
+        match error {
+            ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+                self.add_walk(err);
+            }
+            ignore::Error::WithPath { path, err } => self.add(path, err),
+            other => self.first.add(PathBuf::new(), 1, other.to_string()),
         }
     }
 
-    /// One per line; `None` when all went well.
-    pub(crate) fn lines(&self) -> Option<String> {
-        let seen = self.seen.lock();
-        let mut lines: Vec<String> = seen.1.iter().cloned().collect();
-        if seen.0 > lines.len() {
-            lines.push(format!("and {} more", seen.0 - lines.len()));
-        }
-        (!lines.is_empty()).then(|| lines.join("\n"))
+    /// Without those that only a walk beyond the first results meets.
+    pub(crate) fn into_lines<T>(self, results: &FirstResults<T>) -> Vec<String> {
+        let before_end = |(path, text): (PathBuf, String)| results.wants(&path).then_some(text);
+        self.first.into_sorted().filter_map(before_end).collect()
     }
+}
 
-    /// For a result that lacks something because of them.
-    pub(crate) fn notice(&self) -> Option<String> {
-        let lines = self.lines()?;
-        let (count, first) = (self.seen.lock().0, lines.lines().next()?);
-        Some(format!(
-            "Could not read {count} of the files and folders, the first: {first}"
-        ))
-    }
+/// For a result that lacks something.
+pub(crate) fn problem_notice(problems: &[String]) -> Option<String> {
+    let (count, first) = (problems.len(), problems.first()?);
+    let or_more = if count >= MOST_PROBLEMS {
+        " or more"
+    } else {
+        ""
+    };
+    Some(format!(
+        "Could not read {count}{or_more} of the files and folders, the first: {first}"
+    ))
 }
 
 #[cfg(test)]
@@ -171,17 +180,19 @@ mod tests {
     }
 
     #[test]
-    fn many_problems_are_counted_and_some_named() {
-        let problems = Problems::default();
-        assert_eq!((problems.lines(), problems.notice()), (None, None));
-        for number in (0..9).rev() {
-            problems.add(format!("{number}: no"));
+    fn problems_behind_the_last_result_do_not_count() {
+        let results = FirstResults::new(1);
+        let problems = Problems::new();
+        for name in ["z", "b", "a"] {
+            problems.add(Path::new(name), &"no");
         }
-        let named: Vec<String> = (0..5).map(|number| format!("{number}: no\n")).collect();
+        results.add("c".into(), 1, ());
+        let lines = problems.into_lines(&results);
+        assert_eq!(lines, ["a: no", "b: no"]);
         assert_eq!(
-            problems.lines().unwrap(),
-            format!("{}and 4 more", named.concat())
+            problem_notice(&lines).unwrap(),
+            "Could not read 2 of the files and folders, the first: a: no"
         );
-        assert!(problems.notice().unwrap().ends_with("the first: 0: no"));
+        assert_eq!(problem_notice(&[]), None);
     }
 }

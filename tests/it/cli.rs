@@ -15,10 +15,10 @@ async fn set_up() -> (ModelServer, Home) {
 async fn version_and_help() {
     let home = Home::bare();
     let version = home.run(&["--version"], "").await;
-    let said = version.stderr.clone() + &version.ok();
+    let said = version.stderr.clone() + version.ok().as_str();
     assert!(said.contains(env!("CARGO_PKG_VERSION")), "{said}");
     let help = home.run(&["--help"], "").await;
-    let said = help.stderr.clone() + &help.ok();
+    let said = help.stderr.clone() + help.ok().as_str();
     for flag in [
         "--mode",
         "--print",

@@ -30,4 +30,5 @@ mod sessions;
 mod sessions_kill;
 mod sessions_shared;
 mod support;
+mod tool_parity;
 mod tree;

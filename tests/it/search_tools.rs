@@ -96,6 +96,5 @@ async fn an_abort_ends_a_search() {
         blocks(&end["result"]["content"], "text"),
         "Operation aborted"
     );
-    // The thread that searched is gone, too, or pi would not end.
     assert!(rpc.close().await.success());
 }

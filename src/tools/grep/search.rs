@@ -136,10 +136,11 @@ impl FileSearch {
     }
 
     /// `named`: the caller asked for this very file, so that it is searched
-    /// even if it is not text.
+    /// even if it is not text. (Not `convert`, which makes lines of NULs and
+    /// counts them.)
     pub(super) fn search(&mut self, path: &Path, named: bool) -> io::Result<Found> {
         self.searcher.set_binary_detection(match named {
-            true => BinaryDetection::convert(0),
+            true => BinaryDetection::none(),
             false => BinaryDetection::quit(0),
         });
         let reader = Abortable {

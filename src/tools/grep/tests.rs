@@ -170,6 +170,11 @@ async fn text_of_all_kinds() {
         "bom:1: x bom\nlatin:1: x caf\u{fffd}\nwide:1: x wide",
     )
     .await;
+    room.shows(
+        json!({"pattern": "x", "path": "binary"}),
+        "binary:1: x\nbinary:2: \0x",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -222,12 +227,24 @@ async fn an_abort_ends_it() {
     let call = invocation(json!({"pattern": "x"}));
     call.cancel.cancel();
     assert_eq!(room.tool.execute(call).await, Err(ToolError::aborted()));
-    // The work itself, which nobody waits for any more, ends as well.
+}
+
+/// The work itself, which nobody waits for any more after an abort. A file that
+/// is one large hole would be searched for minutes.
+#[test]
+fn the_search_stops_when_nobody_waits() {
+    let room = room(&[("f", b"x")]);
+    let hole = std::fs::File::create(room.folder.path().join("hole")).unwrap();
+    hole.set_len(1 << 40)
+        .or_else(|_| hole.set_len(1 << 36))
+        .unwrap();
     let cancel = CancellationToken::new();
-    cancel.cancel();
-    let args = serde_json::from_value(json!({"pattern": "x"})).unwrap();
-    assert_eq!(
-        grep(&args, room.folder.path(), &cancel),
-        Err(ToolError::aborted())
-    );
+    let args = serde_json::from_value(json!({"pattern": "y", "path": "hole"})).unwrap();
+    let result = std::thread::scope(|scope| {
+        let search = scope.spawn(|| grep(&args, room.folder.path(), &cancel));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        cancel.cancel();
+        search.join().unwrap()
+    });
+    assert_eq!(result, Err(ToolError::aborted()));
 }

@@ -174,3 +174,24 @@ async fn an_abort_ends_it() {
     call.cancel.cancel();
     assert_eq!(room.tool.execute(call).await, Err(ToolError::aborted()));
 }
+
+#[test]
+fn any_cut_gives_the_same_lines() {
+    let bytes = b"a\xc3\xa9\nb\xff\n\n\xe2\x82\nlast \xf0\x9f\x98\x80";
+    let all = String::from_utf8_lossy(bytes);
+    let all: Vec<&str> = all.split('\n').collect();
+    for skip in 0..=all.len() {
+        for lines in [None, Some(0), Some(1), Some(2), Some(9)] {
+            let end = lines.map_or(all.len(), |lines| all.len().min(skip + lines));
+            let expected = all.get(skip..end).unwrap_or_default().join("\n");
+            for cut in 0..=bytes.len() {
+                let mut window = Window::new(skip, lines);
+                window.push(&bytes[..cut]);
+                window.push(&bytes[cut..]);
+                assert_eq!(window.newlines + 1, all.len());
+                let shown = window.finish().finish().content;
+                assert_eq!(shown, expected, "{skip}, {lines:?}, cut at {cut}");
+            }
+        }
+    }
+}
