@@ -247,12 +247,12 @@ async fn a_session_manager_does_what_the_original_s_does() {
     let (mine, mine_told) = (path("ours"), path("ours.txt"));
     // And theirs, which must be what they are to the original.
     let both = call("exercise", &mine, &mine_told)
-        + &call("read", &theirs.join("own"), &path("theirs-by-us.txt"))
+        + call("read", &theirs.join("own"), &path("theirs-by-us.txt")).as_str()
         + &call("read", &mine.join("own"), &path("ours-by-us.txt"));
     ours(&home, &script, &both).await;
     assert_same(&mine_told, &told);
     let both = call("read", &theirs.join("own"), &path("theirs-by-them.txt"))
-        + &call("read", &mine.join("own"), &path("ours-by-them.txt"));
+        + call("read", &mine.join("own"), &path("ours-by-them.txt")).as_str();
     original(&home, &script, &both).await;
     assert_same(&path("theirs-by-us.txt"), &path("theirs-by-them.txt"));
     assert_same(&path("ours-by-us.txt"), &path("ours-by-them.txt"));
