@@ -248,7 +248,7 @@ async fn a_session_manager_does_what_the_original_s_does() {
     // And theirs, which must be what they are to the original.
     let both = call("exercise", &mine, &mine_told)
         + call("read", &theirs.join("own"), &path("theirs-by-us.txt")).as_str()
-        + &call("read", &mine.join("own"), &path("ours-by-us.txt"));
+        + call("read", &mine.join("own"), &path("ours-by-us.txt")).as_str();
     ours(&home, &script, &both).await;
     assert_same(&mine_told, &told);
     let both = call("read", &theirs.join("own"), &path("theirs-by-them.txt"))
