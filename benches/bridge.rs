@@ -14,6 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::print;
 
 const CALLS: usize = 10_000;
+const PAUSED_CALLS: usize = 300;
+const PAUSE: Duration = Duration::from_millis(10);
 
 const SOURCE: &str = r#"
 export default function (pi) {
@@ -70,6 +72,19 @@ pub async fn round_trips() {
         &mut times,
         None,
     );
+
+    // A single call, as most are: the JavaScript thread sleeps and has to be woken.
+    times.clear();
+    for _ in 0..PAUSED_CALLS {
+        tokio::time::sleep(PAUSE).await;
+        let event: Map<_, _> = [("toolName".to_string(), json!("bash"))]
+            .into_iter()
+            .collect();
+        let start = Instant::now();
+        extensions.emit("tool_call", event, &cancel).await;
+        times.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    print("the same after a pause of 10 ms", "us", &mut times, None);
 
     let (tool, _) = extensions.tools().remove(0);
     times.clear();

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use model_server::{Answer, Api, ModelServer};
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ use super::print;
 const RUNS: usize = 15;
 const ORIGINAL_RUNS: usize = 3;
 const DELTAS: usize = 2000;
+const IDLE: Duration = Duration::from_secs(4);
 
 pub struct Program {
     pub command: PathBuf,
@@ -147,6 +148,16 @@ impl Rpc {
         self.mebibytes("status", "VmHWM:")
     }
 
+    /// Seconds of processor time so far: user and system, in hundredths.
+    fn processor_time(&self) -> Option<f64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()?)).ok()?;
+        // The name, in parentheses, may have blanks in it.
+        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+        let ticks: f64 =
+            fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
+        Some(ticks / 100.0)
+    }
+
     fn mebibytes(&self, file: &str, name: &str) -> Option<f64> {
         let pid = self.child.id()?;
         let text = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
@@ -211,6 +222,34 @@ async fn get_state(program: &Program, home: &Path, runs: usize) -> (Vec<f64>, Ve
         weights.extend(rpc.pss());
     }
     (times, weights)
+}
+
+/// What a process costs that waits for a client, ten extensions loaded.
+pub async fn idle(ours: &Program, original: Option<&Program>) {
+    let server = ModelServer::start().await;
+    let home = home(10, small, &server);
+    let mut costs = Vec::new();
+    for program in [Some(ours), original].into_iter().flatten() {
+        let mut rpc = Rpc::spawn(program, home.path());
+        rpc.send(json!({ "id": "1", "type": "get_state" })).await;
+        rpc.until(|line| line.contains("\"response\"")).await;
+        // What the start has left to do.
+        tokio::time::sleep(IDLE / 2).await;
+        let before = rpc.processor_time();
+        tokio::time::sleep(IDLE).await;
+        let (Some(before), Some(after)) = (before, rpc.processor_time()) else {
+            return;
+        };
+        costs.push(vec![(after - before) * 1000.0 / IDLE.as_secs_f64()]);
+    }
+    let mut costs = costs.into_iter();
+    let (mut mine, mut theirs) = (costs.next().unwrap_or_default(), costs.next());
+    print(
+        "rpc: processor time of an idle process, 10 extensions",
+        "ms/s",
+        &mut mine,
+        theirs.as_deref_mut(),
+    );
 }
 
 /// Events per second of one answer in 2,000 pieces, from the first to the last.

@@ -1,7 +1,7 @@
 //! What goes to a model and what comes back, in the words of the session file
 //! and of the RPC protocol: the field names here are wire names.
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 /// One message of a conversation with a model.
@@ -17,6 +17,7 @@ pub enum Message {
 pub struct UserMessage {
     pub content: UserContent,
     /// Milliseconds since the Unix epoch, as everywhere in these types.
+    #[serde(default, deserialize_with = "milliseconds")]
     pub timestamp: i64,
 }
 
@@ -68,6 +69,7 @@ pub struct AssistantMessage {
     pub stop_reason: StopReason,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
+    #[serde(default, deserialize_with = "milliseconds")]
     pub timestamp: i64,
 }
 
@@ -114,6 +116,7 @@ pub struct ToolResultMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
     pub is_error: bool,
+    #[serde(default, deserialize_with = "milliseconds")]
     pub timestamp: i64,
 }
 
@@ -229,4 +232,14 @@ impl AssistantMessage {
 /// Milliseconds since the Unix epoch.
 pub fn now() -> i64 {
     chrono::Utc::now().timestamp_millis()
+}
+
+/// JavaScript has one kind of number: extensions write fractions of milliseconds.
+pub(crate) fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    let number = serde_json::Number::deserialize(deserializer)?;
+    let whole = |number: f64| number as i64;
+    Ok(number
+        .as_i64()
+        .or(number.as_f64().map(whole))
+        .unwrap_or_default())
 }

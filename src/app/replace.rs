@@ -164,6 +164,8 @@ impl AgentSession {
             let error = format!("cannot work in {}: {error}", cwd.display());
             self.report("<session>", "chdir", error).await;
         }
+        self.settings.enter(&self.config.paths.with_cwd(&cwd));
+        self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
         if let Err(error) = self.choose_model() {
             self.report("<session>", "model", error).await;
         }

@@ -1,6 +1,8 @@
 //! All extensions of a session: loading them, swapping a whole set for a newer
 //! one, and starting over without the one that brought its isolate down.
 
+mod ending;
+
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -15,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use super::actions::Actions;
 use super::deadline::Limits;
 use super::dispatch::Emission;
-use super::events;
 use super::generation::{Generation, stop_text};
 use super::host::{BridgeHost, ConsoleSink, Reports, Stopped, Stops};
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
@@ -452,50 +453,6 @@ impl Extensions {
     /// A question of the program's own.
     pub async fn ask(&self, actions: &dyn Actions, method: UiMethod) -> UiAnswer {
         self.ui.ask(actions, method, None, None).await
-    }
-
-    /// The session ends: whatever waits for the user is told that nobody answers,
-    /// and so is whoever asks from now on.
-    pub fn close_dialogs(&self) {
-        self.closing.store(true, Ordering::Relaxed);
-        self.ui.close();
-    }
-
-    /// `session_shutdown`, with its own deadline. What comes after it is stale.
-    /// `target` is the file of the session that takes the place of this one.
-    pub async fn shut_down(&self, reason: &str, target: Option<String>) {
-        self.say_goodbye(&self.current(), reason, target).await;
-    }
-
-    async fn say_goodbye(&self, generation: &Generation, reason: &str, target: Option<String>) {
-        generation.host.leave();
-        let cancel = CancellationToken::new();
-        let event = events::shutdown(reason, target);
-        let emission = generation.emit("session_shutdown", event, None, &cancel);
-        tokio::pin!(emission);
-        let limit = generation.limits.shutdown * 2;
-        let emission = match tokio::time::timeout(limit, &mut emission).await {
-            Ok(emission) => emission,
-            // Many handlers, or a question to the user.
-            Err(_) => {
-                cancel.cancel();
-                emission.await
-            }
-        };
-        for error in emission.errors {
-            self.show(error).await;
-        }
-    }
-
-    /// Ends everything that extensions hold, in a second at most.
-    pub async fn stop(&self) {
-        self.close_dialogs();
-        for old in self.replaced.lock().drain(..) {
-            old.stop();
-        }
-        let current = self.current();
-        current.stop();
-        current.ended().await;
     }
 
     async fn show(&self, error: ExtensionError) {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::ai::message::{
     AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent, UserMessage,
+    milliseconds,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +33,7 @@ pub struct BashExecutionMessage {
     pub truncated: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_output_path: Option<String>,
+    #[serde(default, deserialize_with = "milliseconds")]
     pub timestamp: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclude_from_context: Option<bool>,
@@ -47,6 +49,7 @@ pub struct CustomMessage {
     pub display: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
+    #[serde(default, deserialize_with = "milliseconds")]
     pub timestamp: i64,
 }
 
@@ -55,6 +58,7 @@ pub struct CustomMessage {
 pub struct BranchSummaryMessage {
     pub summary: String,
     pub from_id: String,
+    #[serde(default, deserialize_with = "milliseconds")]
     pub timestamp: i64,
 }
 
@@ -63,6 +67,7 @@ pub struct BranchSummaryMessage {
 pub struct CompactionSummaryMessage {
     pub summary: String,
     pub tokens_before: u64,
+    #[serde(default, deserialize_with = "milliseconds")]
     pub timestamp: i64,
 }
 

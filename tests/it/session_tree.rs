@@ -525,3 +525,29 @@ async fn an_example_of_the_original_asks_before_a_session_goes() {
     }
     assert!(rpc.close().await.success());
 }
+
+/// An extension wrote the message: JavaScript has one kind of number.
+#[tokio::test]
+async fn a_session_of_another_folder_brings_its_settings_and_fractions_of_milliseconds() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let elsewhere = home.cwd().join("elsewhere");
+    std::fs::create_dir_all(elsewhere.join(".pi")).unwrap();
+    let settings = json!({"compaction": {"enabled": false}}).to_string();
+    std::fs::write(elsewhere.join(".pi/settings.json"), settings).unwrap();
+    let time = "2026-01-01T00:00:00.000Z";
+    let header = json!({"type": "session", "version": 3, "id": "other", "timestamp": time, "cwd": elsewhere});
+    let message = json!({"role": "user", "content": "hello", "timestamp": 1767225600000.5});
+    let entry = json!({"type": "message", "id": "a1b2c3d4", "parentId": null, "timestamp": time, "message": message});
+    let other = home.cwd().join("other.jsonl");
+    std::fs::write(&other, format!("{header}\n{entry}\n")).unwrap();
+
+    let mut rpc = home.rpc(&[]);
+    let state = json!({"type": "get_state"});
+    assert_eq!(rpc.ok(state.clone()).await["autoCompactionEnabled"], true);
+    rpc.ok(json!({"type": "switch_session", "sessionPath": other}))
+        .await;
+    assert_eq!(rpc.ok(state).await["autoCompactionEnabled"], false);
+    let messages = rpc.ok(json!({"type": "get_messages"})).await["messages"].clone();
+    assert_eq!(messages[0]["timestamp"], 1767225600000_i64);
+}

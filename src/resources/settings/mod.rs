@@ -8,7 +8,7 @@ mod file;
 mod tests;
 mod values;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
@@ -115,7 +115,17 @@ pub struct Settings {
 #[derive(Debug)]
 struct Files {
     global: PathBuf,
-    project: PathBuf,
+    /// Of the folder in which the session works, which another session may change.
+    project: RwLock<PathBuf>,
+}
+
+impl Files {
+    fn path(&self, scope: SettingsScope) -> PathBuf {
+        match scope {
+            SettingsScope::Global => self.global.clone(),
+            SettingsScope::Project => self.project.read().clone(),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -138,7 +148,7 @@ impl Settings {
         let settings = Self {
             files: Some(Files {
                 global: paths.global_settings(),
-                project: paths.project_settings(),
+                project: RwLock::new(paths.project_settings()),
             }),
             state: RwLock::default(),
             warnings: Mutex::default(),
@@ -162,14 +172,22 @@ impl Settings {
     /// had before in effect.
     pub fn reload(&self) {
         let Some(files) = &self.files else { return };
-        for (scope, path) in [
-            (SettingsScope::Global, &files.global),
-            (SettingsScope::Project, &files.project),
-        ] {
-            match file::load(path) {
+        for scope in [SettingsScope::Global, SettingsScope::Project] {
+            match file::load(&files.path(scope)) {
                 Ok(object) => self.replace(scope, object),
                 Err(error) => self.warn(scope, error.to_string()),
             }
+        }
+    }
+
+    /// From here on those of this project count; the files are read again if it is
+    /// another one than before.
+    pub fn enter(&self, paths: &Paths) {
+        let Some(files) = &self.files else { return };
+        let project = paths.project_settings();
+        let before = std::mem::replace(&mut *files.project.write(), project.clone());
+        if before != project {
+            self.reload();
         }
     }
 
@@ -207,10 +225,9 @@ impl Settings {
         }
         state.replace(scope, object);
         drop(state);
-        match (&self.files, scope) {
-            (None, _) => Ok(()),
-            (Some(files), SettingsScope::Global) => file::write(&files.global, changes),
-            (Some(files), SettingsScope::Project) => file::write(&files.project, changes),
+        match &self.files {
+            None => Ok(()),
+            Some(files) => file::write(&files.path(scope), changes),
         }
     }
 
@@ -221,14 +238,13 @@ impl Settings {
         scope: SettingsScope,
         change: impl FnOnce(&mut Map<String, Value>),
     ) -> Result<(), SettingsError> {
-        let object = match (&self.files, scope) {
-            (None, _) => {
+        let object = match &self.files {
+            None => {
                 let mut object = self.raw(scope);
                 change(&mut object);
                 object
             }
-            (Some(files), SettingsScope::Global) => file::edit(&files.global, change)?,
-            (Some(files), SettingsScope::Project) => file::edit(&files.project, change)?,
+            Some(files) => file::edit(&files.path(scope), change)?,
         };
         self.state.write().replace(scope, object);
         Ok(())
@@ -274,10 +290,7 @@ impl Settings {
 
     /// A complaint with the file it is about.
     fn named(&self, scope: SettingsScope, complaint: &str) -> String {
-        let path: Option<&Path> = self.files.as_ref().map(|files| match scope {
-            SettingsScope::Global => files.global.as_path(),
-            SettingsScope::Project => files.project.as_path(),
-        });
+        let path = self.files.as_ref().map(|files| files.path(scope));
         match path {
             Some(path) => format!("{}: {complaint}", path.display()),
             None => complaint.to_owned(),

@@ -1,0 +1,61 @@
+//! How a set of extensions goes: questions are closed, they get their last word, and
+//! what they hold ends with their isolate.
+
+use std::sync::atomic::Ordering;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Extensions;
+use crate::extensions::events;
+use crate::extensions::generation::Generation;
+
+impl Extensions {
+    /// The session ends: whatever waits for the user is told that nobody answers,
+    /// and so is whoever asks from now on.
+    pub fn close_dialogs(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+        self.ui.close();
+    }
+
+    /// `session_shutdown`, with its own deadline. What comes after it is stale.
+    /// `target` is the file of the session that takes the place of this one.
+    pub async fn shut_down(&self, reason: &str, target: Option<String>) {
+        self.say_goodbye(&self.current(), reason, target).await;
+    }
+
+    pub(super) async fn say_goodbye(
+        &self,
+        generation: &Generation,
+        reason: &str,
+        target: Option<String>,
+    ) {
+        generation.host.leave();
+        let cancel = CancellationToken::new();
+        let event = events::shutdown(reason, target);
+        let emission = generation.emit("session_shutdown", event, None, &cancel);
+        tokio::pin!(emission);
+        let limit = generation.limits.shutdown * 2;
+        let emission = match tokio::time::timeout(limit, &mut emission).await {
+            Ok(emission) => emission,
+            // Many handlers, or a question to the user.
+            Err(_) => {
+                cancel.cancel();
+                emission.await
+            }
+        };
+        for error in emission.errors {
+            self.show(error).await;
+        }
+    }
+
+    /// Ends everything that extensions hold, in a second at most.
+    pub async fn stop(&self) {
+        self.close_dialogs();
+        for old in self.replaced.lock().drain(..) {
+            old.stop();
+        }
+        let current = self.current();
+        current.stop();
+        current.ended().await;
+    }
+}
