@@ -63,6 +63,8 @@ pub(crate) struct EventLoop {
     control: Control,
     host: Arc<dyn Host>,
     spin_limit: Duration,
+    /// What loads failed with since the event loop was polled.
+    failed: Vec<String>,
     /// Whether the cache was looked after, which waits until something is loaded.
     swept: bool,
 }
@@ -95,6 +97,7 @@ impl EventLoop {
             control,
             host,
             spin_limit,
+            failed: Vec::new(),
             swept: false,
         }
     }
@@ -162,12 +165,29 @@ impl EventLoop {
             if self.has_ended() {
                 return Poll::Ready(());
             }
-            if let Poll::Ready(Err(error)) = polled {
-                self.report(&error);
+            let uncaught = match polled {
+                Poll::Ready(Err(error)) => Some(Thrown::from(&error)),
+                _ => None,
+            };
+            // deno_core says so in every poll from now on.
+            let stalled = uncaught
+                .as_ref()
+                .filter(|thrown| thrown.message.contains(STALLED));
+            if let Some(stalled) = stalled {
+                self.fail_stalled(stalled);
+            } else if uncaught.is_some() {
                 // There may be more to do after the tick that failed.
                 cx.waker().wake_by_ref();
             }
-            if !self.answer(cx) {
+            let progress = self.answer(cx);
+            match uncaught {
+                // What a module throws comes out of the event loop, too.
+                Some(thrown) if stalled_or_told(&thrown, &self.failed) => {}
+                Some(thrown) => self.report(&thrown),
+                None => {}
+            }
+            self.failed.clear();
+            if !progress {
                 return Poll::Pending;
             }
             if self.has_ended() {
@@ -186,8 +206,16 @@ impl EventLoop {
         self.control.stopped().is_some()
     }
 
-    fn report(&self, error: &CoreError) {
-        let thrown = Thrown::from(error);
+    /// An extension whose `await` at the top level nothing can settle any more.
+    fn fail_stalled(&mut self, thrown: &Thrown) {
+        let evaluating = |waiting: &Waiting| matches!(waiting.state, State::Evaluating { .. });
+        while let Some(index) = self.waiting.iter().position(evaluating) {
+            let waiting = self.waiting.swap_remove(index);
+            answer(waiting.reply, Err(thrown.clone()));
+        }
+    }
+
+    fn report(&self, thrown: &Thrown) {
         // The op has reported it already.
         if !thrown.message.contains(EXIT_MESSAGE) {
             self.host.fault(Fault::Uncaught {
@@ -310,6 +338,9 @@ impl EventLoop {
                 Some(Outcome::Done(result)) => {
                     progress = true;
                     let done = self.waiting.swap_remove(index);
+                    if let (Some(_), Err(thrown)) = (done.limit, &result) {
+                        self.failed.push(thrown.message.clone());
+                    }
                     answer(done.reply, result);
                     // Loads are the only ones with a limit of their own.
                     if done.limit.is_some() && !self.swept {
@@ -322,6 +353,13 @@ impl EventLoop {
         }
         progress
     }
+}
+
+/// How deno_core begins to say that a module awaits what never comes.
+const STALLED: &str = "Top-level await promise never resolved";
+
+fn stalled_or_told(thrown: &Thrown, failed: &[String]) -> bool {
+    thrown.message.contains(STALLED) || failed.contains(&thrown.message)
 }
 
 struct Retires(Control);

@@ -68,6 +68,11 @@ impl AgentSession {
             let mut notes = self.notes.lock();
             notes.extend(cli.and_then(|cli| cli.warning));
             notes.extend(scope.warnings);
+            notes.extend(
+                [self.models.error(), self.models.auth().error()]
+                    .into_iter()
+                    .flatten(),
+            );
             notes.extend(start.fallback);
             let warnings = context.warnings.iter().map(ToString::to_string);
             notes.extend(warnings);

@@ -118,9 +118,13 @@ impl State {
             1 => "1 message is".to_string(),
             count => format!("{count} messages are"),
         };
+        let rescue = match error {
+            SessionError::Vanished { .. } => ". /clone (RPC: clone) keeps all of it",
+            _ => "",
+        };
         format!(
             "{error}. {messages} not stored, only in memory: pi tries again with every message, \
-             and they are lost if it ends before that works"
+             and they are lost if it ends before that works{rescue}"
         )
     }
 

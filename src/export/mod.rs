@@ -6,19 +6,16 @@ mod error;
 mod page;
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 pub use error::ExportError;
 
-use crate::session::{Snapshot, Warning};
+use crate::session::{Snapshot, Warning, is_session_file};
 use page::Page;
-
-/// How every session file begins, ours and the original's.
-const SESSION_START: &[u8] = br#"{"type":"session""#;
 
 /// What only an open session knows of itself.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +54,7 @@ pub fn export(
     output: Option<&Path>,
 ) -> Result<PathBuf, ExportError> {
     let output = output.map_or_else(|| default_name(stored), Path::to_path_buf);
-    if is_session(&output) {
+    if is_session_file(&output) {
         return Err(ExportError::OverSession(output));
     }
     let failed = |source| ExportError::Write {
@@ -78,21 +75,6 @@ fn default_name(stored: &Path) -> PathBuf {
     let name = name.unwrap_or_default();
     let base = name.strip_suffix(".jsonl").unwrap_or(&name);
     PathBuf::from(format!("pi-session-{base}.html"))
-}
-
-/// Whether the file that would be written over is a conversation.
-fn is_session(path: &Path) -> bool {
-    // Reading from a pipe would wait.
-    if !fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
-        return false;
-    }
-    let start = || -> io::Result<Vec<u8>> {
-        let mut start = Vec::new();
-        let length = SESSION_START.len() as u64;
-        File::open(path)?.take(length).read_to_end(&mut start)?;
-        Ok(start)
-    };
-    start().is_ok_and(|start| start == SESSION_START)
 }
 
 #[cfg(test)]

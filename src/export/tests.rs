@@ -99,10 +99,14 @@ fn no_session_is_written_over() {
     let (folder, path) = stored(&[HEADER]);
     let other = folder.path().join("other.jsonl");
     fs::copy(&path, &other).unwrap();
-    for target in [&path, &other] {
+    // As Python writes it.
+    let spaced = folder.path().join("spaced.jsonl");
+    fs::write(&spaced, HEADER.replace(':', ": ")).unwrap();
+    for target in [&path, &other, &spaced] {
+        let before = fs::read_to_string(target).unwrap();
         let refused = export_file(&path, Some(target)).unwrap_err();
         assert!(matches!(refused, ExportError::OverSession(_)), "{refused}");
-        assert_eq!(fs::read_to_string(target).unwrap(), format!("{HEADER}\n"));
+        assert_eq!(fs::read_to_string(target).unwrap(), before);
     }
     // An older page is.
     let page = folder.path().join("page.html");

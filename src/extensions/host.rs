@@ -175,6 +175,27 @@ impl BridgeHost {
         self.waits.total(extension).saturating_sub(before)
     }
 
+    /// From now on it is the code of this extension that runs.
+    pub fn enter(&self, extension: ExtensionId, what: &str) {
+        *self.current.lock() = Culprit {
+            extension,
+            what: what.to_string(),
+        };
+    }
+
+    /// Whose code an error comes from: what runs in timers and callbacks was not
+    /// announced, but has a stack.
+    fn author_of(&self, text: &str) -> ExtensionId {
+        let registry = self.registry.lock();
+        let named = registry.extensions.iter().enumerate();
+        let first = named
+            .filter_map(|(id, info)| Some((text.find(&info.path)?, id)))
+            .min();
+        let first = first.and_then(|(_, id)| ExtensionId::try_from(id).ok());
+        drop(registry);
+        first.unwrap_or_else(|| self.current().extension)
+    }
+
     pub fn current(&self) -> Culprit {
         self.current.lock().clone()
     }
@@ -474,7 +495,7 @@ impl Host for BridgeHost {
     fn fault(&self, fault: Fault) {
         match fault {
             Fault::Uncaught { message } => {
-                self.report(self.current().extension, "uncaught", message)
+                self.report(self.author_of(&message), "uncaught", message)
             }
             Fault::Exit { code } => self.report(
                 self.current().extension,

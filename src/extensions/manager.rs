@@ -278,6 +278,7 @@ impl Extensions {
                 }
             }
             let Some(runtime) = &runtime else { continue };
+            host.enter(index as u32, "load");
             let loaded = runtime
                 .load(index as u32, &path.path, self.config.limits.load)
                 .await;

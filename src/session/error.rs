@@ -27,12 +27,14 @@ pub enum SessionError {
     )]
     Occupied { path: PathBuf },
     #[error(
-        "{path} was deleted or replaced while the session was open, so nothing more can be \
-         stored there. Start a new session, or fork this one to keep its conversation"
+        "{path} was deleted or replaced while the session was open, so nothing can be \
+         stored there unless it comes back. Start a new session, or fork this one to keep its conversation"
     )]
     Vanished { path: PathBuf },
     #[error("{path} is the file of this very session: export it under another name")]
     ExportOntoItself { path: PathBuf },
+    #[error("{path} is another session: export under another name")]
+    ExportOntoSession { path: PathBuf },
     #[error("\"{id}\" cannot be the id of a session: use letters, digits, dots and dashes")]
     BadId { id: String },
     #[error("{what} cannot be stored: {reason}")]

@@ -8,6 +8,7 @@ use super::entry::Entry;
 use super::error::SessionError;
 use super::handle::{Session, absolute};
 use super::header::Header;
+use super::list::header_of;
 use super::load::load;
 use super::patch::with_parent;
 
@@ -18,6 +19,12 @@ impl Session {
         let path = absolute(path);
         if self.path().is_some_and(|own| is_same(own, &path)) {
             return Err(SessionError::ExportOntoItself { path });
+        }
+        // Another conversation, perhaps open elsewhere, is not to be written over; an
+        // earlier copy of this one is.
+        let there = session_header(&path);
+        if there.is_some_and(|there| there.id != self.id()) {
+            return Err(SessionError::ExportOntoSession { path });
         }
         let header = Header::new(Some(self.id().to_owned()), self.cwd(), None);
         let mut text = format!("{}\n", header.raw);
@@ -30,6 +37,17 @@ impl Session {
         write_whole(&path, text.as_bytes()).map_err(SessionError::io("write", &path))?;
         Ok(path)
     }
+}
+
+/// Whether the file is a conversation.
+pub fn is_session_file(path: &Path) -> bool {
+    session_header(path).is_some()
+}
+
+fn session_header(path: &Path) -> Option<Header> {
+    // Reading from a pipe would wait.
+    let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    is_file.then(|| header_of(path)).flatten()
 }
 
 fn in_line(entry: &Entry, parent: Option<&str>) -> String {

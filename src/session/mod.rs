@@ -35,7 +35,7 @@ mod unsaved;
 pub use context::{ModelRef, SessionContext};
 pub use entry::{Entry, EntryKind};
 pub use error::{SessionError, Warning};
-pub use export::import;
+pub use export::{import, is_session_file};
 pub use handle::{NewSession, Session};
 pub use header::{CURRENT_VERSION, Header};
 pub use info::SessionInfo;

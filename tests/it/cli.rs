@@ -229,3 +229,23 @@ async fn extensions_can_be_named_or_left_out() {
         [false, true]
     );
 }
+
+/// What was meant for a model of one's own went to another provider without a word.
+#[tokio::test]
+async fn a_broken_models_file_is_told_at_the_start() {
+    let home = Home::bare();
+    std::fs::create_dir_all(home.agent_dir()).unwrap();
+    std::fs::write(home.agent_dir().join("models.json"), "{\"providers\":{").unwrap();
+    let finished = home
+        .run(
+            &["--provider", "demo", "--model", "demo", "-p", "hello"],
+            "",
+        )
+        .await;
+    assert!(
+        finished.stderr.contains("models.json"),
+        "{}",
+        finished.stderr
+    );
+    finished.ok();
+}

@@ -3,7 +3,7 @@
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, prompt};
+use crate::support::{Home, Rpc, pause, prompt};
 
 async fn with(source: &str) -> (ModelServer, Home, Rpc) {
     let server = ModelServer::start().await;
@@ -355,9 +355,18 @@ async fn an_example_compacts_in_the_middle_of_a_run() {
     let home = Home::new(&server);
     home.settings(json!({"compaction": {"keepRecentTokens": 1}}));
     home.example("trigger-compact.ts");
+    // Nobody waits for its handler of `turn_end`; this one comes after it.
+    home.extension(
+        "zz.ts",
+        r#"export default (pi) => pi.on("turn_end", (event, ctx) => ctx.ui.notify("turn seen"));"#,
+    );
     let mut rpc = home.rpc(&[]);
     server.push(Answer::text("About one.").usage(90_000, 5));
-    rpc.run("one").await;
+    rpc.ok(prompt("one")).await;
+    rpc.notified("turn seen").await;
+    while rpc.ok(json!({"type": "get_state"})).await["isStreaming"] == true {
+        pause(10).await;
+    }
     server.push(Answer::tool("bash", json!({"command": "true"})).usage(110_000, 5));
     // The run goes on, or not, until the handler of `turn_end` has had its say.
     server.repeat(Answer::stall());

@@ -498,3 +498,41 @@ async fn an_abort_frees_a_run_that_waits_for_room_in_the_queue() {
     rpc.ok(json!({"type": "abort"})).await;
     rpc.event("agent_end").await;
 }
+
+/// The second was blamed, because its handler ran last.
+#[tokio::test]
+async fn a_throw_in_a_timer_is_blamed_on_whose_timer_it_is() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "a.ts",
+        r#"export default (pi) => pi.on("session_start", () => {
+            setTimeout(() => { throw new Error("from a timer"); }, 100);
+        });"#,
+    );
+    home.extension(
+        "b.ts",
+        r#"export default (pi) => pi.on("session_start", () => {});"#,
+    );
+    home.extension("c.ts", r#"throw new Error("at the top");"#);
+    let mut rpc = home.rpc(&[]);
+    rpc.wait("the timer's error", |line| {
+        line["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("from a timer"))
+    })
+    .await;
+    let told: Vec<(String, String)> = errors(&rpc)
+        .iter()
+        .map(|error| {
+            let path = error["extensionPath"].as_str().unwrap().rsplit('/');
+            let event = error["event"].as_str().unwrap();
+            (path.take(1).collect(), event.to_string())
+        })
+        .collect();
+    let expected = [("c.ts", "load"), ("a.ts", "uncaught")];
+    assert_eq!(
+        told,
+        expected.map(|(path, event)| (path.to_string(), event.to_string()))
+    );
+}

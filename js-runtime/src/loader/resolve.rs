@@ -104,7 +104,10 @@ impl Resolver {
     /// The module of extension `id`: links are followed, since what a linked
     /// extension imports lies beside the real file.
     pub fn entry(&self, id: u32, path: &Path) -> Result<ModuleSpecifier, String> {
-        let found = probe(path).ok_or_else(|| format!("{} does not exist", path.display()))?;
+        let found = probe(path).ok_or_else(|| match path.is_dir() {
+            true => format!("{} has no index.ts or index.js", path.display()),
+            false => format!("{} does not exist", path.display()),
+        })?;
         let real = found
             .canonicalize()
             .map_err(|error| format!("{}: {error}", found.display()))?;

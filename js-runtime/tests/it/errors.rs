@@ -1,5 +1,7 @@
 //! Errors name the file, the line and the column of the source.
 
+use std::time::Duration;
+
 use js_runtime::{CallError, LoadError};
 use serde_json::Value;
 
@@ -151,4 +153,38 @@ async fn what_a_handler_throws_is_mapped_with_and_without_the_cache() {
         );
         js.runtime.shutdown().await;
     }
+}
+
+/// One of them flooded the host with reports until the program ended.
+#[tokio::test]
+async fn what_ends_a_load_is_told_once() {
+    let folder = Folder::new(&[
+        (
+            "for_ever.ts",
+            "await new Promise(() => {}); export default () => {};",
+        ),
+        ("throws.ts", "throw new Error('boo');"),
+        (
+            "rejects.ts",
+            "await Promise.reject(new Error('boo')); export default () => {};",
+        ),
+        ("good.ts", "export default () => {};"),
+    ]);
+    let js = Js::start();
+    for (id, (name, what)) in [
+        ("for_ever.ts", "never resolved"),
+        ("throws.ts", "boo"),
+        ("rejects.ts", "boo"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        match js.load(id as u32 + 1, &folder.path(name)).await {
+            Err(LoadError::Failed { message, .. }) => assert!(message.contains(what), "{message}"),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    js.load(9, &folder.path("good.ts")).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(js.host.faults(), []);
 }

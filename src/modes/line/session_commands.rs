@@ -70,6 +70,7 @@ pub async fn fork(session: &Arc<AgentSession>, wanted: &str) -> Answer {
         return Ok("No messages to fork from".into());
     }
     let mut said = Some(wanted.trim().to_string()).filter(|text| !text.is_empty());
+    let mut wrong = String::new();
     loop {
         if let Some(text) = said {
             if text.is_empty() {
@@ -80,12 +81,13 @@ pub async fn fork(session: &Arc<AgentSession>, wanted: &str) -> Answer {
             if let Some((id, _)) = chosen {
                 return fork_before(session, id).await;
             }
+            wrong = format!("There is no message {text} to fork before.\n");
         }
         let lines = messages.iter().enumerate();
         let lines =
             lines.map(|(index, (_, text))| format!("{:>3}. {}\n", index + 1, one_line(text)));
         let text = format!(
-            "Fork before which message?\n{}Type a number, or nothing.",
+            "{wrong}Fork before which message?\n{}Type a number, or nothing.",
             lines.collect::<String>()
         );
         match ask(session, text).await {
@@ -113,7 +115,7 @@ pub async fn clone(session: &Arc<AgentSession>) -> Answer {
 
 /// A page for people, or a copy of the file if its name says so.
 pub async fn export(session: &Arc<AgentSession>, args: &str) -> Answer {
-    let path = path_argument(args);
+    let path = path_argument(args)?;
     let written = match &path {
         Some(path) if path.ends_with(".jsonl") => session.export_jsonl(Some(path))?,
         _ => session
@@ -125,7 +127,7 @@ pub async fn export(session: &Arc<AgentSession>, args: &str) -> Answer {
 }
 
 pub async fn import(session: &Arc<AgentSession>, args: &str) -> Answer {
-    let path = path_argument(args).ok_or("Usage: /import <path.jsonl>")?;
+    let path = path_argument(args)?.ok_or("Usage: /import <path.jsonl>")?;
     let title = "Import session".to_string();
     if !confirm(
         session,
@@ -147,13 +149,18 @@ pub async fn import(session: &Arc<AgentSession>, args: &str) -> Answer {
 }
 
 /// The first word, or what stands in quotes.
-fn path_argument(args: &str) -> Option<String> {
+fn path_argument(args: &str) -> Result<Option<String>, String> {
     let args = args.trim();
-    let path = match args.chars().next()? {
-        quote @ ('"' | '\'') => args[1..].split_once(quote)?.0,
-        _ => args.split_whitespace().next()?,
+    let wrong = || "Put a path with spaces into quotes".to_string();
+    let (path, rest) = match args.chars().next() {
+        None => return Ok(None),
+        Some(quote @ ('"' | '\'')) => args[1..].split_once(quote).ok_or_else(wrong)?,
+        Some(_) => args.split_once(char::is_whitespace).unwrap_or((args, "")),
     };
-    (!path.is_empty()).then(|| path.to_string())
+    match rest.trim().is_empty() {
+        true => Ok((!path.is_empty()).then(|| path.to_string())),
+        false => Err(wrong()),
+    }
 }
 
 async fn ask(session: &Arc<AgentSession>, title: String) -> Option<String> {
@@ -184,16 +191,18 @@ mod tests {
     #[test]
     fn a_path_is_a_word_or_stands_in_quotes() {
         let cases = [
-            ("a.jsonl", Some("a.jsonl")),
-            ("  a.jsonl more", Some("a.jsonl")),
-            ("\"a b.jsonl\" more", Some("a b.jsonl")),
-            ("'a b.jsonl'", Some("a b.jsonl")),
-            ("\"a b.jsonl", None),
-            ("\"\"", None),
-            ("", None),
+            ("a.jsonl", Ok(Some("a.jsonl"))),
+            ("  a.jsonl ", Ok(Some("a.jsonl"))),
+            ("'a b.jsonl'", Ok(Some("a b.jsonl"))),
+            ("\"\"", Ok(None)),
+            ("", Ok(None)),
+            ("a b.jsonl", Err(())),
+            ("\"a b.jsonl\" more", Err(())),
+            ("\"a b.jsonl", Err(())),
         ];
         for (args, path) in cases {
-            assert_eq!(path_argument(args).as_deref(), path, "{args}");
+            let found = path_argument(args).map_err(drop);
+            assert_eq!(found, path.map(|path| path.map(str::to_string)), "{args}");
         }
     }
 }

@@ -90,7 +90,7 @@ impl PackageSource {
 impl NpmSource {
     fn parse(spec: &str) -> Option<Self> {
         static SPEC: LazyLock<Regex> = LazyLock::new(|| {
-            Regex::new(r"^((?:@[A-Za-z0-9~_][\w.~-]*/)?[A-Za-z0-9~_][\w.~-]*)(?:@(.+))?$")
+            Regex::new(r"^((?:@[A-Za-z0-9~_][\w.~-]*/)?[A-Za-z0-9~_][\w.~-]*)(?:@([^/\\:@]+))?$")
                 .expect("the pattern is constant and tested")
         });
         let found = SPEC.captures(spec)?;
@@ -264,6 +264,8 @@ mod tests {
         for wrong in [
             "npm:",
             "npm:../x",
+            "npm:foo@../x",
+            "npm:foo@file:../x",
             "npm:-g",
             "npm:a b",
             "npm:./x.tgz",

@@ -46,6 +46,27 @@ fn a_session_is_not_exported_onto_itself() {
 }
 
 #[test]
+fn another_session_is_not_exported_over_but_an_earlier_copy_is() {
+    let dir = temp();
+    let path = dir.path().join("s.jsonl");
+    fs::write(&path, format!("{HEADER}\n{}\n", line("a", None, "one"))).unwrap();
+    let (session, _) = open(&path);
+    let other = dir.path().join("other.jsonl");
+    let header = r#"{"id": "other", "type": "session", "version": 3, "cwd": "/w"}"#;
+    fs::write(&other, header).unwrap();
+    let error = session.export_branch(&other).unwrap_err();
+    assert!(
+        matches!(error, SessionError::ExportOntoSession { .. }),
+        "{error}"
+    );
+    assert_eq!(fs::read_to_string(&other).unwrap(), header);
+    let copy = dir.path().join("copy.jsonl");
+    for _ in 0..2 {
+        session.export_branch(&copy).unwrap();
+    }
+}
+
+#[test]
 fn an_import_replaces_nothing() {
     let (outside, dir) = (temp(), temp());
     let source = outside.path().join("talk.jsonl");
