@@ -220,8 +220,14 @@ impl AgentSession {
     /// `None` if this one lives in memory.
     pub(super) fn session_dir(&self, cwd: &Path) -> Option<PathBuf> {
         let beside = self.state.lock().session.path()?.parent()?.to_owned();
-        let chosen =
-            self.config.session_dir.is_some() || self.settings.values().session_dir.is_some();
+        let chosen = self.config.session_dir.is_some()
+            || !self
+                .settings
+                .values()
+                .session_dir
+                .as_deref()
+                .unwrap_or_default()
+                .is_empty();
         Some(match chosen {
             true => super::start::session_dir(&self.config, &self.settings, cwd),
             false => beside,

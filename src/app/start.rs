@@ -257,8 +257,8 @@ pub(super) fn session_dir(config: &AppConfig, settings: &Settings, cwd: &Path) -
         return config.paths.cwd.join(dir);
     }
     match &settings.values().session_dir {
-        Some(dir) => cwd.join(expand_tilde(dir, &config.paths.home)),
-        None => default_session_dir(&config.paths.agent_dir, cwd),
+        Some(dir) if !dir.is_empty() => cwd.join(expand_tilde(dir, &config.paths.home)),
+        _ => default_session_dir(&config.paths.agent_dir, cwd),
     }
 }
 

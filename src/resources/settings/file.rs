@@ -124,7 +124,12 @@ fn read(path: &Path) -> Result<Found, SettingsError> {
 /// Writes beside the file and renames, so that a reader sees the old or the new
 /// text. A symbolic link (dotfiles) stays one; the mode stays what it was.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let target = fs::canonicalize(path).unwrap_or_else(|_| linked(path));
+    // A rename would get around a file's write protection.
+    match fs::OpenOptions::new().write(true).open(&target) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let dir = target.parent().unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".settings-").suffix(".tmp");
@@ -141,6 +146,12 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(&target).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Where a link leads whose file is not there yet.
+fn linked(path: &Path) -> PathBuf {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::read_link(path).map_or_else(|_| path.to_owned(), |target| folder.join(target))
 }
 
 /// What a new file gets before the umask: readable, as if it had been made by an

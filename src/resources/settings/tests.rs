@@ -323,6 +323,18 @@ fn a_link_stays_a_link_and_the_mode_stays() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_to_nowhere_stays_a_link_too() {
+    let fixture = Fixture::new("", "");
+    _ = fs::remove_file(fixture.global());
+    let target = fixture.paths.home.join("dotfiles.json");
+    std::os::unix::fs::symlink(&target, fixture.global()).unwrap();
+    fixture.load().set_retry_enabled(false).unwrap();
+    assert!(fixture.global().is_symlink());
+    assert!(fs::read_to_string(&target).unwrap().contains("false"));
+}
+
 #[test]
 fn in_memory_settings_touch_no_file() {
     let object = json!({"theme": "dark"}).as_object().unwrap().clone();
