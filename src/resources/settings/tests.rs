@@ -326,8 +326,8 @@ fn a_link_stays_a_link_and_the_mode_stays() {
 #[cfg(unix)]
 #[test]
 fn a_link_to_nowhere_stays_a_link_too() {
-    let fixture = Fixture::new("", "");
-    _ = fs::remove_file(fixture.global());
+    let fixture = Fixture::new("{}", "");
+    fs::remove_file(fixture.global()).unwrap();
     let target = fixture.paths.home.join("dotfiles.json");
     std::os::unix::fs::symlink(&target, fixture.global()).unwrap();
     fixture.load().set_retry_enabled(false).unwrap();
