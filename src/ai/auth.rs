@@ -17,7 +17,7 @@ use super::file_lock::FileLock;
 use super::message::now;
 
 /// How long to wait for somebody who is in the middle of writing the file.
-const REREAD_TRIES: u32 = 10;
+const REREAD_TRIES: u32 = 25;
 const REREAD_PAUSE: Duration = Duration::from_millis(20);
 
 /// A usable entry of `auth.json`.
@@ -269,17 +269,21 @@ fn read(path: &Path) -> Result<Map<String, Value>, AuthFileError> {
     }
 }
 
-/// The original writes in place, so that half a file can be seen while it holds
-/// the lock.
+/// The original writes in place, so that half a file, or an empty one, can be seen
+/// while it holds the lock.
 fn read_patiently(path: &Path) -> Result<Map<String, Value>, AuthFileError> {
     for _ in 0..REREAD_TRIES {
         match read(path) {
-            Err(AuthFileError::Syntax { .. }) if FileLock::is_held(path) => {
-                thread::sleep(REREAD_PAUSE);
-            }
+            Err(AuthFileError::Syntax { .. }) => {}
+            Ok(entries) if entries.is_empty() => {}
             result => return result,
         }
+        if !FileLock::is_held(path) {
+            break;
+        }
+        thread::sleep(REREAD_PAUSE);
     }
+    // Whoever wrote may have finished between the look at the file and at the lock.
     read(path)
 }
 
