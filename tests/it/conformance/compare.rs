@@ -119,7 +119,11 @@ fn kind(line: &Value) -> String {
         "statusKey",
         "width",
     ];
-    let parts = names.iter().filter_map(|name| line[*name].as_str());
+    let parts = names.iter().filter_map(|name| match &line[*name] {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    });
     parts.collect::<Vec<_>>().join("/")
 }
 

@@ -116,7 +116,10 @@ async fn beside(suite: Suite, scenario: Scenario, everywhere: &[Known]) -> Outco
             played.unwrap_or_else(|_| panic!("it takes too long"))
         })
     };
-    let (ours, theirs) = tokio::join!(start(Program::ours), start(original));
+    let (ours, theirs) = match suite.alone {
+        true => (start(Program::ours).await, start(original).await),
+        false => tokio::join!(start(Program::ours), start(original)),
+    };
     let mut outcome = Outcome {
         suite: suite.name.clone(),
         scenario: scenario.name.clone(),

@@ -30,6 +30,9 @@ pub(super) struct Suite {
     /// Runs with the other tests, not only when everything is asked for.
     #[serde(default)]
     pub slice: bool,
+    /// What it uses exists only once: one program after the other.
+    #[serde(default)]
+    pub alone: bool,
     #[serde(default)]
     pub known: Vec<Known>,
     pub scenarios: Vec<Scenario>,
@@ -54,6 +57,9 @@ pub(super) struct Scenario {
     /// Makes a repository of the files, with one commit.
     #[serde(default)]
     pub git: bool,
+    /// What a shell does before the program starts.
+    #[serde(default)]
+    pub before: Vec<String>,
     pub settings: Option<Value>,
     /// What to change in `models.json`.
     pub models: Option<Value>,
@@ -96,6 +102,12 @@ pub(super) enum Step {
     Reply(String, Value),
     /// Waits for a line that has these members.
     Wait(Value),
+    /// Asks for a fork at the nth prompt, and does not wait.
+    Fork(usize),
+    /// Asks for a switch to the nth session, and does not wait.
+    Switch(usize),
+    /// Waits until a file of the working directory is there.
+    WaitFile(String),
     /// Waits until so many requests have reached the model.
     Requests(usize),
     /// Waits until nothing is at work.
@@ -104,7 +116,7 @@ pub(super) enum Step {
     Shell(String),
     /// Ends the program and starts it again with more arguments.
     Restart(Vec<String>),
-    /// Waits until the program has ended by itself.
+    /// Closes stdin without looking whether anything is at work.
     End,
 }
 
@@ -147,7 +159,11 @@ impl Scenario {
         }
         for step in &mut self.steps {
             match step {
-                Step::Run(text) | Step::Say(text) | Step::Begin(text) | Step::Shell(text) => {
+                Step::Run(text)
+                | Step::Say(text)
+                | Step::Begin(text)
+                | Step::Shell(text)
+                | Step::WaitFile(text) => {
                     fill(text);
                 }
                 Step::Ask(value)
@@ -157,7 +173,7 @@ impl Scenario {
                     fill_value(value, &fill);
                 }
                 Step::Restart(arguments) => arguments.iter_mut().for_each(fill),
-                Step::Requests(_) | Step::Rest | Step::End => {}
+                Step::Requests(_) | Step::Fork(_) | Step::Switch(_) | Step::Rest | Step::End => {}
             }
         }
     }

@@ -18,11 +18,14 @@ use super::words::Words;
 use crate::support::{Home, Reference, Rpc, finish, pause, prompt, read_jsonl, without};
 
 /// By what they are about: `events`, `extension`, `responses`, `requests`,
-/// `sessions`, `files`, `shell`, `end`. What comes on different channels has no
+/// `sessions`, `files`, `terminal`, `shell`, `end`. What comes on different channels has no
 /// order: in the original, too, it depends on who is faster.
 pub(super) struct Transcript {
     pub channels: BTreeMap<String, Vec<Value>>,
 }
+
+/// What `harness.ts` writes.
+const RENDERED: &str = "work/rendered.jsonl";
 
 pub(super) struct Side<'a> {
     program: Program,
@@ -126,7 +129,10 @@ impl Side<'_> {
         for (name, text) in &scenario.bin {
             executable(&bin.join(name), text);
         }
-        if scenario.git {
+        for line in scenario.before.clone() {
+            self.shell(&line).await;
+        }
+        if self.scenario.git {
             let line = "git init -q -b main && git add -A && git commit -q -m first";
             self.shell(line).await;
             self.shell.clear();
@@ -225,7 +231,23 @@ impl Side<'_> {
             Step::Requests(count) => self.server.wait_until_received(*count).await,
             Step::Rest => rest(rpc).await,
             Step::Shell(line) => self.shell(line).await,
-            Step::End => drop(rpc.end().await),
+            Step::Fork(number) => {
+                let prompts = rpc.ok(json!({"type": "get_fork_messages"})).await;
+                let entry = &prompts["messages"][number]["entryId"];
+                let command = json!({"type": "fork", "entryId": entry});
+                rpc.send(&command.to_string()).await;
+            }
+            Step::Switch(number) => {
+                let path = self.home.sessions().swap_remove(*number);
+                let command = json!({"type": "switch_session", "sessionPath": path});
+                rpc.send(&command.to_string()).await;
+            }
+            Step::WaitFile(name) => {
+                while !self.home.cwd().join(name).exists() {
+                    pause(20).await;
+                }
+            }
+            Step::End => rpc.close_stdin(),
             Step::Restart(_) => unreachable!("the caller does it"),
         }
     }
@@ -311,6 +333,8 @@ impl Side<'_> {
                 Some("extension_ui_request" | "extension_error") => {
                     extension.push(without(line, &["id"]));
                 }
+                // How many come depends on time.
+                Some("tool_execution_update") if line["toolName"] == "bash" => {}
                 _ => events.push(event(line)),
             }
         }
@@ -323,7 +347,13 @@ impl Side<'_> {
         let changed = files(&root)
             .into_iter()
             .filter(|(path, bytes)| before.get(path) != Some(bytes));
+        let (drawn, changed): (Vec<_>, Vec<_>) = changed.partition(|(path, _)| path == RENDERED);
+        let drawn = drawn.iter().flat_map(|(_, bytes)| {
+            let parse = |line: &[u8]| serde_json::from_slice::<Value>(line).ok();
+            bytes.split(|byte| *byte == b'\n').filter_map(parse)
+        });
         let mut changed: Vec<Value> = changed
+            .into_iter()
             .map(|(path, bytes)| match String::from_utf8(bytes) {
                 Ok(text) => json!({"path": path, "lines": lines(&text)}),
                 Err(error) => json!({"path": path, "bytes": error.as_bytes().len()}),
@@ -350,6 +380,7 @@ impl Side<'_> {
             ),
             ("sessions", sessions.collect()),
             ("files", changed),
+            ("terminal", drawn.collect()),
             ("shell", self.shell),
             ("end", self.end),
         ];
