@@ -17,9 +17,9 @@ use crate::resources::settings::Settings;
 
 const MORE: &str = "\
 Commands (pi <command> --help tells more):
-  pi install <source> [-l]                      add a package: npm:name, git:host/path, ./folder
-  pi remove <source> [-l]                       take it away again
-  pi update [source]                            fetch newer versions
+  pi install <source>... [-l]                   add a package: npm:name, git:host/path, ./folder
+  pi remove <source>... [-l]                    take it away again
+  pi update [source]...                         fetch newer versions
   pi list                                       the packages there are
   pi doctor [--json]                            what is wrong with this installation
 
