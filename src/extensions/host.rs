@@ -205,11 +205,7 @@ impl BridgeHost {
     }
 
     pub fn report(&self, extension: ExtensionId, event: &str, error: impl Into<String>) {
-        let error = ExtensionError {
-            extension_path: self.registry.lock().path(extension),
-            event: event.to_string(),
-            error: error.into(),
-        };
+        let error = ExtensionError::new(self.registry.lock().path(extension), event, error);
         // Never waits: JavaScript may be standing still meanwhile.
         if let Err(error) = self.reports.errors.try_send(error) {
             tracing::warn!("an extension's report was dropped: {error}");

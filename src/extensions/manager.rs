@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::actions::Actions;
 use super::deadline::Limits;
 use super::dispatch::Emission;
+use super::explain::explain;
 use super::generation::{Generation, stop_text};
 use super::host::{BridgeHost, ConsoleSink, Reports, Stopped, Stops};
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
@@ -415,12 +416,11 @@ impl Extensions {
             "run": run,
         });
         if let Err(failure) = generation.call("runCommand", &call).await {
-            self.show(ExtensionError {
-                extension_path: format!("command:{name}"),
-                event: "command".into(),
-                error: failure.describe(),
-            })
-            .await;
+            let path = generation.host.registry.lock().path(extension);
+            let failure = failure.describe();
+            let mut error = ExtensionError::new(format!("command:{name}"), "command", failure);
+            explain(&mut error, Some(&path));
+            self.show(error).await;
         }
         Some(())
     }
@@ -456,7 +456,8 @@ impl Extensions {
         self.ui.ask(actions, method, None, None).await
     }
 
-    async fn show(&self, error: ExtensionError) {
+    async fn show(&self, mut error: ExtensionError) {
+        explain(&mut error, None);
         tracing::warn!(
             extension = error.extension_path,
             event = error.event,
@@ -490,15 +491,15 @@ impl Extensions {
         if let Some(found) = paths.get(culprit.extension as usize) {
             self.quarantine.lock().insert(found.path.clone());
         }
-        self.show(ExtensionError {
-            extension_path: path,
-            event: culprit.what,
-            error: format!(
+        self.show(ExtensionError::new(
+            path,
+            culprit.what,
+            format!(
                 "The extension was stopped ({}) and set aside until the next reload; the others \
                  are loaded again",
                 stop_text(stopped.reason)
             ),
-        })
+        ))
         .await;
         let (generation, _) = self.build(&paths).await;
         if self.is_closing() {

@@ -8,6 +8,7 @@ mod deadline;
 mod dispatch;
 pub mod events;
 mod exec;
+pub mod explain;
 mod generation;
 mod host;
 mod manager;

@@ -11,6 +11,7 @@ mod compaction_extensions;
 mod compaction_reference;
 mod conversation;
 mod doctor;
+mod error_places;
 mod examples;
 mod export;
 mod export_page;
