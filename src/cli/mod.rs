@@ -7,6 +7,7 @@ mod as_node;
 mod choose;
 mod config;
 mod doctor;
+mod ext;
 mod help;
 pub mod input;
 mod list_models;
@@ -141,6 +142,10 @@ fn command(words: &[OsString]) -> Result<Option<u8>, CliError> {
         Some("doctor") => {
             tell_children(words.iter().any(|word| word == "--offline"));
             doctor::run(&words).map(Some)
+        }
+        Some("ext") => {
+            tell_children(words.iter().any(|word| word == "--offline"));
+            ext::run(&words).map(Some)
         }
         _ => Ok(None),
     }

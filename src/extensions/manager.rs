@@ -129,6 +129,10 @@ impl Extensions {
         self.current().host.registry.lock().flags().to_vec()
     }
 
+    pub(super) fn with_registry<T>(&self, look: impl FnOnce(&Registry) -> T) -> T {
+        look(&self.current().host.registry.lock())
+    }
+
     fn current(&self) -> Arc<Generation> {
         self.current.read().clone()
     }

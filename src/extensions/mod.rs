@@ -5,6 +5,7 @@
 mod act;
 pub mod actions;
 mod deadline;
+pub mod described;
 mod dispatch;
 pub mod events;
 mod exec;

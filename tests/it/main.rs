@@ -15,6 +15,7 @@ mod error_places;
 mod examples;
 mod export;
 mod export_page;
+mod ext_command;
 mod extensions;
 mod hostile;
 mod javascript;
