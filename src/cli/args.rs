@@ -17,6 +17,8 @@ const MODEL: &str = "Model";
 const SESSION: &str = "Session";
 const AGENT: &str = "What the agent gets";
 const EXTENSIONS: &str = "Extensions";
+/// Where Node listens, too: debuggers look there.
+const DEBUG_ADDRESS: &str = "127.0.0.1:9229";
 
 /// `--mode`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -152,6 +154,16 @@ pub struct Options {
     /// Load no others than those of -e (short: -ne)
     #[arg(long, help_heading = EXTENSIONS)]
     pub no_extensions: bool,
+
+    /// Let Chrome's DevTools or an editor debug them (default: 127.0.0.1:9229)
+    #[arg(long, value_name = "ADDRESS", help_heading = EXTENSIONS, num_args = 0..=1,
+          require_equals = true, default_missing_value = DEBUG_ADDRESS)]
+    pub inspect: Option<String>,
+
+    /// The same, and stop at the first statement of the first one
+    #[arg(long, value_name = "ADDRESS", help_heading = EXTENSIONS, num_args = 0..=1,
+          require_equals = true, default_missing_value = DEBUG_ADDRESS)]
+    pub inspect_brk: Option<String>,
 
     /// A theme, or a folder of them, to offer, too; may be repeated
     #[arg(long, value_name = "PATH")]
@@ -364,6 +376,8 @@ impl Takes {
             .is_some_and(|range| range.min_values() == 0);
         match arg.get_action().takes_values() {
             false => Self::Nothing,
+            // Its value comes with `=`, and is not the next word.
+            true if arg.is_require_equals_set() => Self::Nothing,
             true if optional => Self::Maybe,
             true => Self::Value,
         }

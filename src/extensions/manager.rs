@@ -15,11 +15,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::actions::Actions;
-use super::deadline::Limits;
+use super::config::ExtensionsConfig;
 use super::dispatch::Emission;
 use super::explain::explain;
 use super::generation::{Generation, stop_text};
-use super::host::{BridgeHost, ConsoleSink, Reports, Stopped, Stops};
+use super::host::{BridgeHost, Reports, Stopped, Stops};
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
 use super::tool::ExtensionTool;
 use super::ui::UiBroker;
@@ -29,15 +29,6 @@ use crate::tools::tool::Tool;
 
 /// Reports that may wait to be shown.
 const REPORTS: usize = 1024;
-
-#[derive(Clone)]
-pub struct ExtensionsConfig {
-    pub limits: Limits,
-    /// Bytes.
-    pub max_heap: usize,
-    pub cache_dir: Option<PathBuf>,
-    pub console: ConsoleSink,
-}
 
 /// What a load brought, for the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 
 mod act;
 pub mod actions;
+mod config;
 mod deadline;
 pub mod described;
 mod dispatch;
@@ -23,7 +24,8 @@ mod tool;
 pub mod ui;
 mod visits;
 
+pub use config::ExtensionsConfig;
 pub use deadline::Limits;
 pub use dispatch::Emission;
 pub use host::ConsoleSink;
-pub use manager::{Extensions, ExtensionsConfig, LoadReport};
+pub use manager::{Extensions, LoadReport};

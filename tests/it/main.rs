@@ -18,6 +18,7 @@ mod export_page;
 mod ext_command;
 mod extensions;
 mod hostile;
+mod inspect;
 mod javascript;
 mod line_mode;
 mod packages;

@@ -38,6 +38,7 @@ pub(crate) use self::emit::EMIT_SETTINGS;
 use self::files::{Checker, Files, error, io_error, read_text};
 use self::resolve::{FolderResolver, Resolver};
 use crate::cache::DiskCache;
+use crate::inspector::{is_inspected, with_map};
 
 pub(crate) type NodeServices = NodeExtInitServices<Checker, FolderResolver, RealSys>;
 
@@ -98,6 +99,7 @@ impl Loader {
             return Ok(ModuleSource::new(ModuleType::Wasm, code, specifier, None));
         }
         let source = read_text(&path)?;
+        let shown = is_inspected().then(|| source.clone());
         let code = match requested {
             RequestedModuleType::Json => {
                 return Ok(module(ModuleType::Json, source, specifier, None));
@@ -115,6 +117,10 @@ impl Loader {
                      \"json\" or \"text\""
                 )));
             }
+        };
+        let code = match shown {
+            Some(source) => with_map(code, self.files.source_map(specifier.as_str()), &source),
+            None => code,
         };
         let key =
             self.files

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{CliError, complain, output, runtime, warn};
 use crate::extensions::described::Described;
-use crate::extensions::{Extensions, ExtensionsConfig, Limits};
+use crate::extensions::{Extensions, ExtensionsConfig};
 use crate::resources::extension_paths::ExtensionPath;
 use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
@@ -116,21 +116,7 @@ fn config(paths: &Paths) -> ExtensionsConfig {
     for warning in settings.take_warnings() {
         warn(&warning.describe("pi ext"));
     }
-    let values = settings.values();
-    let timeouts = values.extension_timeouts;
-    ExtensionsConfig {
-        limits: Limits {
-            handler: timeouts.handler,
-            load: timeouts.load,
-            spin: timeouts.spin,
-            shutdown: timeouts.shutdown,
-        },
-        max_heap: usize::try_from(values.extension_heap_mb.get())
-            .unwrap_or(usize::MAX >> 20)
-            .saturating_mul(1 << 20),
-        cache_dir: Some(paths.agent_dir.join("cache").join("js")),
-        console: Arc::new(|_, line| complain(line)),
-    }
+    ExtensionsConfig::new(&settings, paths, Arc::new(|_, line| complain(line)))
 }
 
 fn print_json(value: &impl Serialize) -> Result<(), CliError> {
