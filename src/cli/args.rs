@@ -198,6 +198,9 @@ const TWO_LETTERS: [(&str, &str); 4] = [
     ("-nc", "no-context-files"),
 ];
 
+/// Their value is never the next word, which may be a message.
+const ONLY_WITH_EQUALS: [&str; 2] = ["inspect", "inspect-brk"];
+
 /// What the TypeScript pi has and this one does not have yet. To hand these to
 /// the extensions, or to ignore them, would do something else than was asked for.
 const COMMANDS_TO_COME: [&str; 1] = ["config"];
@@ -376,8 +379,12 @@ impl Takes {
             .is_some_and(|range| range.min_values() == 0);
         match arg.get_action().takes_values() {
             false => Self::Nothing,
-            // Its value comes with `=`, and is not the next word.
-            true if arg.is_require_equals_set() => Self::Nothing,
+            true if arg
+                .get_long()
+                .is_some_and(|long| ONLY_WITH_EQUALS.contains(&long)) =>
+            {
+                Self::Nothing
+            }
             true if optional => Self::Maybe,
             true => Self::Value,
         }

@@ -59,6 +59,7 @@ const sum = await send("Debugger.evaluateOnCallFrame", { callFrameId, expression
 await send("Debugger.resume");
 console.log(JSON.stringify({
   first: scripts.find((one) => one.scriptId === first.callFrames[0].location.scriptId).url,
+  map: script.sourceMapURL,
   breakpoints: set.locations.length, sum: sum.result.value,
 }));
 process.exit(0);
