@@ -240,7 +240,8 @@ impl Rpc {
             .unwrap_or_else(|error| panic!("stdout has a line that is not JSON ({error}): {line}"))
     }
 
-    async fn find(
+    /// The first line from a place on that matches, which may have come already.
+    pub async fn find(
         &mut self,
         from: usize,
         what: &str,
