@@ -22,6 +22,7 @@ Commands (pi <command> --help tells more):
   pi update [source]...                         fetch newer versions
   pi list                                       the packages there are
   pi doctor [--json]                            what is wrong with this installation
+  pi test [path]...                             run the tests of extensions
 
 Examples:
   pi --provider demo -p \"list the files here\"   try pi, without a key or a network

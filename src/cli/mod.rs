@@ -12,6 +12,7 @@ pub mod input;
 mod list_models;
 mod log;
 mod packages;
+mod test;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -142,6 +143,7 @@ fn command(words: &[OsString]) -> Result<Option<u8>, CliError> {
             tell_children(words.iter().any(|word| word == "--offline"));
             doctor::run(&words).map(Some)
         }
+        Some("test") => test::run(&words).map(Some),
         _ => Ok(None),
     }
 }
