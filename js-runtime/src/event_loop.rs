@@ -107,6 +107,7 @@ impl EventLoop {
     pub async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         // Also when something panics.
         let _retires = Retires(self.control.clone());
+        let stopped = self.control.clone();
         let steps = poll_fn(|cx| {
             for _ in 0..ROUNDS {
                 self.control.enter(self.limit());
@@ -120,8 +121,13 @@ impl EventLoop {
             cx.waker().wake_by_ref();
             Poll::Pending
         });
-        // Tokio's budget would make a queue that is not empty look as if it were.
-        tokio::task::unconstrained(steps).await;
+        tokio::select! {
+            biased;
+            // Tokio's budget would make a queue that is not empty look as if it were.
+            () = tokio::task::unconstrained(steps) => {}
+            // A thread that sleeps would not notice.
+            _ = stopped.wait_for_stop() => {}
+        }
         // Callers see the reason in `Control`; whoever is still in the queue is
         // told the same way.
         self.waiting.clear();

@@ -152,6 +152,19 @@ impl AgentSession {
         }
     }
 
+    /// Returns when nothing is at work, extensions have heard of all that happened,
+    /// and nothing came of that.
+    pub async fn wait_settled(&self) {
+        loop {
+            self.wait_idle().await;
+            let runs = self.state.lock().runs;
+            self.extensions.wait_heard().await;
+            if !self.is_working() && self.state.lock().runs == runs {
+                return;
+            }
+        }
+    }
+
     /// Returns when an extension has asked for the end of the program and the
     /// agent is idle.
     pub async fn asked_to_leave(&self) {

@@ -24,6 +24,7 @@ Commands (pi <command> --help tells more):
   pi doctor [--json]                            what is wrong with this installation
   pi ext list                                   the extensions, and what they register
   pi ext check FILE...                          what is wrong with an extension
+  pi test [path]...                             run the tests of extensions
 
 Examples:
   pi --provider demo -p \"list the files here\"   try pi, without a key or a network

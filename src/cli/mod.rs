@@ -13,6 +13,7 @@ pub mod input;
 mod list_models;
 mod log;
 mod packages;
+mod test;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -150,6 +151,7 @@ fn command(words: &[OsString]) -> Result<Option<u8>, CliError> {
             tell_children(words.iter().any(|word| word == "--offline"));
             ext::run(&words).map(Some)
         }
+        Some("test") => test::run(&words).map(Some),
         _ => Ok(None),
     }
 }

@@ -357,6 +357,11 @@ impl Extensions {
             .await;
     }
 
+    /// Returns when handlers have heard of all that they were told so far.
+    pub async fn wait_heard(&self) {
+        self.current().notifications.drain().await;
+    }
+
     /// A run was aborted: its signals fire.
     pub async fn abort_run(&self, run: u64) {
         // An error means that nobody is there who could hold the signal.

@@ -23,6 +23,7 @@ mod inspect;
 mod javascript;
 mod line_mode;
 mod packages;
+mod pi_test;
 mod resources;
 mod rpc_commands;
 mod rpc_protocol;
