@@ -457,21 +457,21 @@ impl RunHooks for Hooks<'_> {
     }
 
     async fn take_steering(&self) -> Vec<Arc<AgentMessage>> {
-        self.take(Delivery::Steer).await
+        self.take(Delivery::Steer)
     }
 
     async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>> {
-        self.take(Delivery::FollowUp).await
+        self.take(Delivery::FollowUp)
+    }
+
+    async fn queue_taken(&self) {
+        self.session.queue_changed().await;
     }
 }
 
 impl Hooks<'_> {
-    async fn take(&self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
-        let taken = self.session.state.lock().queues.take(delivery);
-        if !taken.is_empty() {
-            self.session.queue_changed().await;
-        }
-        taken
+    fn take(&self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
+        self.session.state.lock().queues.take(delivery)
     }
 }
 

@@ -14,8 +14,8 @@ use super::side::Transcript;
 #[derive(Clone, Debug)]
 pub(super) struct Difference {
     pub at: String,
-    ours: Value,
-    theirs: Value,
+    pub ours: Value,
+    pub theirs: Value,
 }
 
 impl fmt::Display for Difference {

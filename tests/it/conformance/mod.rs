@@ -7,6 +7,7 @@
 //! `docs/compatibility.md`; any other value is a part of the names to run.
 
 mod compare;
+mod load;
 mod normal;
 mod program;
 mod scenario;
@@ -89,7 +90,7 @@ async fn extensions_do_the_same_in_both() {
 fn stale(suites: &[Suite], outcomes: &[Outcome]) -> String {
     let mut report = String::new();
     for suite in suites {
-        for known in &suite.known {
+        for known in suite.known.iter().filter(|known| !known.sometimes) {
             let of_suite = outcomes
                 .iter()
                 .filter(|outcome| outcome.suite == suite.name);
@@ -160,24 +161,28 @@ async fn beside(suite: Suite, scenario: Scenario, everywhere: &[Known]) -> Outco
 
 impl Outcome {
     fn tell(&self, report: &mut String) {
-        const SHOWN: usize = 25;
+        const SHOWN: usize = 20;
+        const WIDTH: usize = 200;
         if self.unknown.is_empty() && self.broken.is_none() {
             return;
         }
         *report += &format!("\n== {}: {}\n", self.suite, self.scenario);
-        if let Some(broken) = &self.broken {
-            *report += broken;
+        for line in self.broken.iter().flat_map(|broken| broken.lines()) {
+            report.extend(line.chars().take(WIDTH));
+            report.push('\n');
         }
-        let mut places: Vec<&str> = Vec::new();
+        // What differs in one event differs in those that repeat it.
+        let mut told: Vec<&Difference> = Vec::new();
         for difference in &self.unknown {
-            if !places.contains(&difference.at.as_str()) && places.len() < SHOWN {
-                places.push(&difference.at);
-                let same = self
-                    .unknown
-                    .iter()
-                    .filter(|other| other.at == difference.at);
-                *report += &format!("  {}x {difference}\n", same.count());
+            let is_same = |other: &&Difference| {
+                let same = (&other.ours, &other.theirs) == (&difference.ours, &difference.theirs);
+                other.at == difference.at || same
+            };
+            if !told.iter().any(is_same) && told.len() < SHOWN {
+                told.push(difference);
+                *report += &format!("  {difference}\n");
             }
         }
+        *report += &format!("  {} differences\n", self.unknown.len());
     }
 }

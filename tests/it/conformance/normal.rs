@@ -18,14 +18,14 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             "$$TIME",
         ),
         (
-            r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
+            r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
             "$$UUID",
         ),
         (r"\b1[5-9]\d{11}\b", "$$MS"),
         // What an extension shows of a time, as it is said in the one locale.
         (r"\b\d{1,2}:\d\d:\d\d( [AP]M)?\b", "$$CLOCK"),
         // Node's mkdtemp, and pi's own files of long outputs.
-        (r"(\$ROOT/pi-[a-z-]*)-[A-Za-z0-9]{6}\b", "$1-$$RANDOM"),
+        (r"((?:^|\$ROOT/)pi-[a-z-]*)-[A-Za-z0-9]{6}\b", "$1-$$RANDOM"),
         (r"(\$ROOT/pi-bash)-[0-9a-f]{16}", "$1-$$RANDOM"),
     ];
     let compiled = patterns.map(|(pattern, name)| {

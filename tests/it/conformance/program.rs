@@ -9,7 +9,8 @@ use tokio::process::Command;
 use crate::support::{Home, Reference, cache_dir, locked, npm};
 
 const NEWEST: &str = "@earendil-works/pi-coding-agent";
-const NEWEST_VERSION: &str = "1.5.2";
+/// Of the later ones not all parts can be installed.
+const NEWEST_VERSION: &str = "0.87.1";
 /// What the newest original asks for.
 const NODE_VERSION: &str = "24.21.0";
 

@@ -137,6 +137,9 @@ pub(super) struct Known {
     /// As [`super::compare::Difference`] prints it; `*` is anything.
     pub at: String,
     pub why: String,
+    /// Whether it depends on time.
+    #[serde(default)]
+    pub sometimes: bool,
     /// Only in this scenario.
     #[serde(rename = "in")]
     pub scenario: Option<String>,

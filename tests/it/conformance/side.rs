@@ -310,12 +310,19 @@ impl Side<'_> {
     fn transcript(self, before: &BTreeMap<String, Vec<u8>>, words: &Words) -> Transcript {
         let root = root(&self.home);
         let mut names = Names::new(&root, &self.server.url());
-        let sessions: Vec<Vec<Value>> = self
+        // The original writes a session with the first answer.
+        let answered = |entries: &Vec<Value>| {
+            entries
+                .iter()
+                .any(|entry| entry["message"]["role"] == "assistant")
+        };
+        let sessions = self
             .home
             .sessions()
-            .iter()
-            .map(|path| read_jsonl(path))
-            .collect();
+            .into_iter()
+            .map(|path| read_jsonl(&path));
+        let sessions: Vec<Vec<Value>> = sessions.filter(answered).collect();
+        let shown = if self.suite.newest { 0 } else { sessions.len() };
         for (number, entries) in sessions.iter().enumerate() {
             names.session(number, entries);
         }
@@ -338,7 +345,15 @@ impl Side<'_> {
                 _ => events.push(event(line)),
             }
         }
-        let requests = self.server.requests();
+        let newest = self.suite.newest;
+        if newest {
+            events.retain(of_extensions);
+        }
+        let requests = if newest {
+            Vec::new()
+        } else {
+            self.server.requests()
+        };
         let requests = requests.iter().map(|request| {
             let mut body = request.body.clone();
             in_lines(&mut body["system"]);
@@ -352,27 +367,41 @@ impl Side<'_> {
             let parse = |line: &[u8]| serde_json::from_slice::<Value>(line).ok();
             bytes.split(|byte| *byte == b'\n').filter_map(parse)
         });
+        let mut drawn: Vec<Value> = drawn.collect();
+        // What events draw and what commands draw has no order between them.
+        drawn.sort_by_key(|line| line["type"].to_string());
         let mut changed: Vec<Value> = changed
             .into_iter()
             .map(|(path, bytes)| match String::from_utf8(bytes) {
-                Ok(text) => json!({"path": path, "lines": lines(&text)}),
+                Ok(text) => match serde_json::from_str::<Value>(&text) {
+                    // In whose formatting does not matter.
+                    Ok(value) => json!({"path": path, "value": value}),
+                    Err(_) => json!({"path": path, "lines": lines(&text)}),
+                },
                 Err(error) => json!({"path": path, "bytes": error.as_bytes().len()}),
             })
             .collect();
         let after = files(&root);
         let gone = before.keys().filter(|path| !after.contains_key(*path));
         changed.extend(gone.map(|path| json!({"path": path, "gone": true})));
-        let sessions = sessions.iter().enumerate().flat_map(|(number, entries)| {
-            entries.iter().map(move |entry| {
-                let mut entry = entry.clone();
-                entry["(session)"] = json!(number);
-                entry
-            })
-        });
+        let sessions = sessions
+            .iter()
+            .take(shown)
+            .enumerate()
+            .flat_map(|(number, entries)| {
+                entries.iter().map(move |entry| {
+                    let mut entry = entry.clone();
+                    entry["(session)"] = json!(number);
+                    entry
+                })
+            });
         let channels = [
             ("events", events),
             ("extension", extension),
-            ("responses", self.responses),
+            (
+                "responses",
+                if newest { Vec::new() } else { self.responses },
+            ),
             ("responses to what was sent", unasked),
             (
                 "requests",
@@ -380,7 +409,7 @@ impl Side<'_> {
             ),
             ("sessions", sessions.collect()),
             ("files", changed),
-            ("terminal", drawn.collect()),
+            ("terminal", drawn),
             ("shell", self.shell),
             ("end", self.end),
         ];
@@ -395,15 +424,28 @@ impl Side<'_> {
     }
 }
 
-/// Of an update only what is new: the original writes the message itself, which by
-/// then may have more of what comes next, and its parser's notes in it.
+/// Of an answer that begins or goes on only what is new: the original writes the
+/// message itself, which by then may have more of what comes next, and its parser's
+/// notes in it.
 fn event(line: &Value) -> Value {
     let mut line = line.clone();
     if line["type"] == "message_update" {
         line = without(&line, &["message"]);
         line["assistantMessageEvent"] = without(&line["assistantMessageEvent"], &["partial"]);
     }
+    if line["type"] == "message_start" && line["message"]["role"] == "assistant" {
+        line["message"] = without(&line["message"], &["content", "usage"]);
+    }
     line
+}
+
+/// What an extension did, in any version of the protocol.
+fn of_extensions(event: &Value) -> bool {
+    match event["type"].as_str() {
+        Some("tool_execution_end") => true,
+        Some("message_end") => event["message"]["role"] == "custom",
+        _ => false,
+    }
 }
 
 /// Until neither the agent nor a compaction is at work.

@@ -37,10 +37,9 @@ impl Row {
         let fails = own
             .iter()
             .any(|outcome| outcome.broken.is_some() || !outcome.unknown.is_empty());
-        let own_known = |at: &str| suite.known.iter().any(|known| known.at == at);
         let mut reasons: Vec<&str> = Vec::new();
-        for known in own.iter().flat_map(|outcome| &outcome.known) {
-            if own_known(&known.at) && !reasons.contains(&known.why.as_str()) {
+        for known in &suite.known {
+            if !reasons.contains(&known.why.as_str()) {
                 reasons.push(&known.why);
             }
         }

@@ -42,6 +42,14 @@ impl Words {
             let server = ModelServer::start().await;
             server.push(Answer::text("Hello."));
             let home = Home::with_api(&server, Api::AnthropicMessages);
+            // What is said about skills when there are some.
+            let skill = home.agent_dir().join("skills/whittling/SKILL.md");
+            std::fs::create_dir_all(skill.parent().expect("below a folder")).unwrap();
+            std::fs::write(
+                &skill,
+                "---\nname: whittling\ndescription: Whittles.\n---\n",
+            )
+            .unwrap();
             let mut command = program.command(&home);
             command.args(["--mode", "json", "--tools", tools, "hello"]);
             finish(command, "").await.ok();
