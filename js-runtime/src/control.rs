@@ -156,6 +156,10 @@ impl Control {
         }
     }
 
+    pub fn released(&self) -> bool {
+        self.watchdog().released
+    }
+
     fn wake_watchdog(&self) {
         if let Some(thread) = &self.watchdog().thread {
             thread.unpark();

@@ -173,6 +173,8 @@ impl EventLoop {
                 return Poll::Ready(());
             }
             let uncaught = match polled {
+                // That is how what ran at that moment was ended.
+                Poll::Ready(Err(_)) if self.control.released() => return Poll::Ready(()),
                 Poll::Ready(Err(error)) => Some(Thrown::from(&error)),
                 _ => None,
             };
