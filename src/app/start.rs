@@ -81,24 +81,11 @@ impl AgentSession {
             false => Settings::load(&config.paths.with_cwd(&cwd)),
         };
         let models = Arc::new(ModelRegistry::load(&config.paths.agent_dir));
-        let values = settings.values();
-        let timeouts = values.extension_timeouts;
-        let extensions = Extensions::new(ExtensionsConfig {
-            limits: Limits {
-                handler: timeouts.handler,
-                load: timeouts.load,
-                spin: timeouts.spin,
-                shutdown: timeouts.shutdown,
-            },
-            max_heap: usize::try_from(values.extension_heap_mb.get())
-                .unwrap_or(usize::MAX >> 20)
-                .saturating_mul(1 << 20),
-            cache_dir: Some(config.paths.agent_dir.join("cache").join("js")),
-            console: config.console.clone(),
-        });
+        let extensions = Extensions::new(extensions_config(&config, &settings, &models));
         let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let complaints = settings.take_warnings();
         notes.extend(complaints.iter().map(|warning| warning.describe("startup")));
+        let values = settings.values();
         let retry = values.retry;
         let mut queues = Queues::default();
         queues.steering_mode = values.steering_mode;
@@ -232,6 +219,30 @@ fn unspoken() -> (
     mpsc::UnboundedReceiver<PromptRequest>,
 ) {
     mpsc::unbounded_channel()
+}
+
+/// How extensions are loaded, and where they register providers.
+pub(super) fn extensions_config(
+    config: &AppConfig,
+    settings: &Settings,
+    models: &Arc<ModelRegistry>,
+) -> ExtensionsConfig {
+    let values = settings.values();
+    let timeouts = values.extension_timeouts;
+    ExtensionsConfig {
+        limits: Limits {
+            handler: timeouts.handler,
+            load: timeouts.load,
+            spin: timeouts.spin,
+            shutdown: timeouts.shutdown,
+        },
+        max_heap: usize::try_from(values.extension_heap_mb.get())
+            .unwrap_or(usize::MAX >> 20)
+            .saturating_mul(1 << 20),
+        cache_dir: Some(config.paths.agent_dir.join("cache").join("js")),
+        models: Arc::clone(models),
+        console: config.console.clone(),
+    }
 }
 
 /// The modules to load, and what was odd about the list.

@@ -23,6 +23,7 @@ use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
 use super::tool::ExtensionTool;
 use super::ui::UiBroker;
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod};
+use crate::ai::registry::ModelRegistry;
 use crate::resources::extension_paths::ExtensionPath;
 use crate::tools::tool::Tool;
 
@@ -35,6 +36,8 @@ pub struct ExtensionsConfig {
     /// Bytes.
     pub max_heap: usize,
     pub cache_dir: Option<PathBuf>,
+    /// Where providers are registered.
+    pub models: Arc<ModelRegistry>,
     pub console: ConsoleSink,
 }
 
@@ -87,6 +90,7 @@ impl Extensions {
             Registry::default(),
             ui.clone(),
             flags.clone(),
+            config.models.clone(),
             reports.clone(),
             config.console.clone(),
         );
@@ -204,6 +208,8 @@ impl Extensions {
         if let Some(actions) = &*self.actions.lock() {
             generation.host.bind(actions.clone());
         }
+        let registered = &generation.host.provisions.registered;
+        self.config.models.provide(registered.clone());
         std::mem::replace(&mut *self.current.write(), generation)
     }
 
@@ -224,6 +230,7 @@ impl Extensions {
                 Registry::new(infos.collect()),
                 self.ui.clone(),
                 self.flags.clone(),
+                self.config.models.clone(),
                 self.reports.clone(),
                 self.config.console.clone(),
             );
@@ -365,6 +372,18 @@ impl Extensions {
     pub async fn abort_run(&self, run: u64) {
         // An error means that nobody is there who could hold the signal.
         let _ = self.current().call("abortRun", &run).await;
+    }
+
+    /// Providers that could not be registered while the extensions loaded: the file
+    /// of the extension, and why.
+    pub fn refused_providers(&self) -> Vec<(String, String)> {
+        let host = &self.current().host;
+        let refused = host.provisions.refused();
+        let registry = host.registry.lock();
+        let named = refused.into_iter();
+        named
+            .map(|(id, error)| (registry.path(id), error))
+            .collect()
     }
 
     /// The file of an extension that is loaded.
@@ -509,6 +528,7 @@ impl Extensions {
         self.install(generation.clone()).host.retire();
         if let Some(actions) = self.actions() {
             actions.tools_changed();
+            actions.models_changed();
         }
         // What comes next may be waiting for an answer to a handler's question.
         let this = self.clone();

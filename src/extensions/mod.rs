@@ -13,6 +13,7 @@ mod host;
 mod manager;
 mod model_streams;
 mod notifications;
+mod providers;
 pub mod registry;
 mod services;
 pub mod sessions;

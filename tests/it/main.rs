@@ -19,6 +19,7 @@ mod hostile;
 mod javascript;
 mod line_mode;
 mod packages;
+mod providers_streaming;
 mod resources;
 mod rpc_commands;
 mod rpc_protocol;
