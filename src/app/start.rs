@@ -81,15 +81,16 @@ impl AgentSession {
             false => Settings::load(&config.paths.with_cwd(&cwd)),
         };
         let models = Arc::new(ModelRegistry::load(&config.paths.agent_dir));
-        let values = settings.values();
         let extensions = Extensions::new(ExtensionsConfig::new(
             &settings,
             &config.paths,
+            Arc::clone(&models),
             config.console.clone(),
         ));
         let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let complaints = settings.take_warnings();
         notes.extend(complaints.iter().map(|warning| warning.describe("startup")));
+        let values = settings.values();
         let retry = values.retry;
         let mut queues = Queues::default();
         queues.steering_mode = values.steering_mode;

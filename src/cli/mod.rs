@@ -121,7 +121,7 @@ fn run() -> Result<u8, CliError> {
     match task(&arguments.options, terminal) {
         Task::Version => output(&format!("{VERSION}\n"))?,
         Task::Help => help::run(&arguments)?,
-        Task::ListModels(pattern) => list_models::run(&paths()?.agent_dir, &pattern)?,
+        Task::ListModels(pattern) => list_models::run(&arguments, &pattern)?,
         Task::Export(session) => export(&session, &arguments)?,
         Task::Session(mode) => return session(mode, arguments),
     }

@@ -1,10 +1,12 @@
 //! What extensions may use: time, memory, and where their output goes.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::deadline::Limits;
 use super::host::ConsoleSink;
+use crate::ai::registry::ModelRegistry;
 use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
 
@@ -14,11 +16,18 @@ pub struct ExtensionsConfig {
     /// Bytes.
     pub max_heap: usize,
     pub cache_dir: Option<PathBuf>,
+    /// Where providers are registered.
+    pub models: Arc<ModelRegistry>,
     pub console: ConsoleSink,
 }
 
 impl ExtensionsConfig {
-    pub fn new(settings: &Settings, paths: &Paths, console: ConsoleSink) -> Self {
+    pub fn new(
+        settings: &Settings,
+        paths: &Paths,
+        models: Arc<ModelRegistry>,
+        console: ConsoleSink,
+    ) -> Self {
         let values = settings.values();
         let timeouts = values.extension_timeouts;
         // Whoever looks at a breakpoint takes longer than any handler.
@@ -37,6 +46,7 @@ impl ExtensionsConfig {
                 .unwrap_or(usize::MAX >> 20)
                 .saturating_mul(1 << 20),
             cache_dir: Some(paths.agent_dir.join("cache").join("js")),
+            models,
             console,
         }
     }

@@ -79,6 +79,7 @@ impl Extensions {
             Registry::default(),
             ui.clone(),
             flags.clone(),
+            config.models.clone(),
             reports.clone(),
             config.console.clone(),
         );
@@ -200,6 +201,8 @@ impl Extensions {
         if let Some(actions) = &*self.actions.lock() {
             generation.host.bind(actions.clone());
         }
+        let registered = &generation.host.provisions.registered;
+        self.config.models.provide(registered.clone());
         std::mem::replace(&mut *self.current.write(), generation)
     }
 
@@ -220,6 +223,7 @@ impl Extensions {
                 Registry::new(infos.collect()),
                 self.ui.clone(),
                 self.flags.clone(),
+                self.config.models.clone(),
                 self.reports.clone(),
                 self.config.console.clone(),
             );
@@ -368,6 +372,18 @@ impl Extensions {
         let _ = self.current().call("abortRun", &run).await;
     }
 
+    /// Providers that could not be registered while the extensions loaded: the file
+    /// of the extension, and why.
+    pub fn refused_providers(&self) -> Vec<(String, String)> {
+        let host = &self.current().host;
+        let refused = host.provisions.refused();
+        let registry = host.registry.lock();
+        let named = refused.into_iter();
+        named
+            .map(|(id, error)| (registry.path(id), error))
+            .collect()
+    }
+
     /// The file of an extension that is loaded.
     pub fn path_of(&self, id: ExtensionId) -> String {
         self.current().host.registry.lock().path(id)
@@ -510,6 +526,7 @@ impl Extensions {
         self.install(generation.clone()).host.retire();
         if let Some(actions) = self.actions() {
             actions.tools_changed();
+            actions.models_changed();
         }
         // What comes next may be waiting for an answer to a handler's question.
         let this = self.clone();

@@ -16,6 +16,7 @@ mod host;
 mod manager;
 mod model_streams;
 mod notifications;
+mod providers;
 pub mod registry;
 mod services;
 pub mod sessions;

@@ -24,6 +24,7 @@ mod javascript;
 mod line_mode;
 mod packages;
 mod pi_test;
+mod providers_streaming;
 mod resources;
 mod rpc_commands;
 mod rpc_protocol;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{CliError, complain, output, runtime, warn};
+use crate::ai::registry::ModelRegistry;
 use crate::extensions::described::Described;
 use crate::extensions::{Extensions, ExtensionsConfig};
 use crate::resources::extension_paths::ExtensionPath;
@@ -116,7 +117,8 @@ fn config(paths: &Paths) -> ExtensionsConfig {
     for warning in settings.take_warnings() {
         warn(&warning.describe("pi ext"));
     }
-    ExtensionsConfig::new(&settings, paths, Arc::new(|_, line| complain(line)))
+    let models = Arc::new(ModelRegistry::load(&paths.agent_dir));
+    ExtensionsConfig::new(&settings, paths, models, Arc::new(|_, line| complain(line)))
 }
 
 fn print_json(value: &impl Serialize) -> Result<(), CliError> {
