@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const js = join(here, "../js-runtime/js");
+const tests = join(js, "modules/pi-coding-agent/test");
 const modules = (path) => [join(here, "node_modules", path)];
 
 const paths = {
@@ -20,6 +21,7 @@ const paths = {
 };
 for (const scope of ["@mariozechner", "@earendil-works"]) {
   paths[`${scope}/pi-coding-agent`] = [join(here, "index.d.ts")];
+  paths[`${scope}/pi-coding-agent/test`] = [join(here, "test.d.ts")];
   for (const name of ["pi-ai", "pi-tui", "pi-agent-core"]) paths[`${scope}/${name}`] = [join(here, `${name}.d.ts`)];
 }
 
@@ -38,9 +40,9 @@ const compilerOptions = {
   paths,
 };
 
-function check(what, options, include) {
-  const config = join(here, `tsconfig.${what}.tmp.json`);
-  writeFileSync(config, JSON.stringify({ compilerOptions: { ...compilerOptions, ...options }, include }));
+function check(what, options, include, exclude = []) {
+  const config = join(here, `tsconfig.${what.replace(" ", "-")}.tmp.json`);
+  writeFileSync(config, JSON.stringify({ compilerOptions: { ...compilerOptions, ...options }, include, exclude }));
   const tsc = join(here, "node_modules/typescript/bin/tsc");
   const { status } = spawnSync(process.execPath, [tsc, "-p", config], { stdio: "inherit" });
   rmSync(config);
@@ -50,8 +52,14 @@ function check(what, options, include) {
 
 const results = [
   // Our own modules must do without Node's types: they run in the snapshot.
-  check("modules", { types: [], skipLibCheck: true }, [join(js, "modules/**/*.ts"), join(js, "missing.ts")]),
-  check("types", { types: [], skipLibCheck: false }, [join(here, "*.d.ts"), join(here, "check/*.ts")]),
+  check("modules", { types: [], skipLibCheck: true }, [join(js, "modules/**/*.ts"), join(js, "missing.ts")], [tests, `${tests}.ts`]),
+  // All but what `pi test` brings, which is loaded late.
+  check("test module", { types: ["node"], skipLibCheck: true }, [
+    `${tests}.ts`,
+    join(tests, "*.ts"),
+    join(here, "check/test-module.ts"),
+  ]),
+  check("types", { types: [], skipLibCheck: false }, [join(here, "*.d.ts"), join(here, "check/values.ts")]),
 ];
 const extensions = process.argv.slice(2).map((path) => resolve(path));
 if (extensions.length > 0) {

@@ -95,6 +95,20 @@ impl AgentSession {
         Ok(())
     }
 
+    /// The model may be described differently now, or be reached elsewhere. One that
+    /// is gone stays until the user chooses another.
+    pub(super) fn refresh_model(&self) {
+        let Some(model) = self.model() else { return };
+        let found = self.models.find(&model.provider, &model.id);
+        let Some(found) = found.filter(|found| *found != model) else {
+            return;
+        };
+        let mut state = self.state.lock();
+        if state.model.as_ref() == Some(&model) {
+            state.model = Some(found);
+        }
+    }
+
     pub fn model(&self) -> Option<Arc<Model>> {
         self.state.lock().model.clone()
     }

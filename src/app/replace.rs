@@ -80,6 +80,7 @@ impl AgentSession {
         let report = self.extensions.reload(paths.0).await;
         self.report_failures(&report).await;
         *self.loaded.lock() = report.clone();
+        self.refresh_model();
         if !report.kept_old {
             self.refresh_tools();
             self.greet("reload", None).await;
@@ -170,9 +171,6 @@ impl AgentSession {
         }
         self.settings.enter(&self.config.paths.with_cwd(&cwd));
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
-        if let Err(error) = self.choose_model() {
-            self.report("<session>", "model", error).await;
-        }
         self.install_missing(&cwd, self.noted()).await;
         let paths = find_extensions(&self.config, &self.settings, &cwd);
         self.notes.lock().extend(paths.1);
@@ -180,6 +178,10 @@ impl AgentSession {
         let report = self.extensions.restart(paths.0).await;
         self.report_failures(&report).await;
         *self.loaded.lock() = report;
+        // Its provider may be an extension's.
+        if let Err(error) = self.choose_model() {
+            self.report("<session>", "model", error).await;
+        }
         let tools = self.default_tools();
         self.activate_tools(tools);
         self.greet(reason, previous).await;
