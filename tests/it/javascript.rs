@@ -43,7 +43,7 @@ async fn modules_are_found_as_people_write_them() {
         r#"import { greet, Mood } from "./helper";
         import { whole } from "./folder";
         import { renamed } from "./other.js";
-        import { own } from "#own/deep";
+        import { own } from '#own/deep';
         import data from "./data.json";
         import { readFileSync } from "fs";
         import type { ExtensionAPI } from "@mariozechner/pi-coding-agent";"#,
@@ -70,7 +70,8 @@ async fn modules_are_found_as_people_write_them() {
     ])
     .await;
     rpc.ok(prompt("/go")).await;
-    rpc.notified("hi a 1 whole part other own json cjs true").await;
+    rpc.notified("hi a 1 whole part other own json cjs true")
+        .await;
 }
 
 #[tokio::test]
