@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::calls::{self, Outcome, Pending};
 use crate::control::Control;
 use crate::error::Thrown;
+use crate::inspector;
 use crate::worker::Isolate;
 
 pub(crate) enum Command {
@@ -298,6 +299,7 @@ impl EventLoop {
             .now_or_never()
             .ok_or_else(|| Thrown::new("the loader did not answer at once"))?;
         let module = loaded.map_err(|error| Thrown::from(&error))?;
+        inspector::wait_if_asked(&self.isolate.worker.js_runtime);
         let evaluated = self.isolate.worker.js_runtime.mod_evaluate(module);
         Ok(State::Evaluating {
             id,

@@ -17,6 +17,7 @@ use crate::agent::AgentMessage;
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
 use crate::agent::queue::{Delivery, QueueMode};
 use crate::ai::registry::ModelRegistry;
+use crate::extensions::explain::explain;
 use crate::extensions::{Extensions, LoadReport};
 use crate::resources::settings::{Settings, SettingsError};
 use crate::session::Warning;
@@ -80,12 +81,9 @@ impl AgentSession {
     pub(super) async fn report(&self, path: &str, event: &str, error: impl ToString) {
         let error = error.to_string();
         tracing::warn!(path, event, "{error}");
-        self.tell(Event::ExtensionError(ExtensionError {
-            extension_path: path.to_string(),
-            event: event.to_string(),
-            error,
-        }))
-        .await;
+        let mut error = ExtensionError::new(path, event, error);
+        explain(&mut error, None);
+        self.tell(Event::ExtensionError(error)).await;
     }
 
     /// Warnings of the start, once.

@@ -22,6 +22,8 @@ Commands (pi <command> --help tells more):
   pi update [source]...                         fetch newer versions
   pi list                                       the packages there are
   pi doctor [--json]                            what is wrong with this installation
+  pi ext list                                   the extensions, and what they register
+  pi ext check FILE...                          what is wrong with an extension
   pi test [path]...                             run the tests of extensions
 
 Examples:

@@ -61,7 +61,7 @@ pub fn locked(path: &Path) -> File {
     file
 }
 
-pub(super) fn npm(folder: &Path, arguments: &[&str]) {
+pub fn npm(folder: &Path, arguments: &[&str]) {
     let output = Command::new("npm")
         .args(arguments)
         .args(["--ignore-scripts", "--no-audit", "--no-fund"])
@@ -72,7 +72,7 @@ pub(super) fn npm(folder: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "npm {arguments:?}: {said}");
 }
 
-pub(super) fn cache_dir() -> PathBuf {
+pub fn cache_dir() -> PathBuf {
     std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
