@@ -72,6 +72,8 @@ export const streamGoogleGeminiCli: Stream;
 export const streamSimpleGoogleGeminiCli: SimpleStream;
 export const streamGoogleVertex: Stream;
 export const streamSimpleGoogleVertex: SimpleStream;
+export const streamBedrock: Stream;
+export const streamSimpleBedrock: SimpleStream;
 export const streamMistral: Stream;
 export const streamSimpleMistral: SimpleStream;
 

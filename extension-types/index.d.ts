@@ -28,6 +28,8 @@ export * from "./api.js";
 export * from "./components.js";
 export * from "./providers.js";
 export * from "./theme.js";
+export type * from "./tool-types.js";
+export * from "./tools.js";
 
 export const VERSION: string;
 export function getAgentDir(): string;
