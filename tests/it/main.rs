@@ -17,6 +17,7 @@ mod examples;
 mod export;
 mod export_page;
 mod ext_command;
+mod extension_types;
 mod extensions;
 mod hostile;
 mod inspect;

@@ -43,6 +43,11 @@ impl Reference {
         path
     }
 
+    /// The folder of all of them.
+    pub fn examples(&self) -> PathBuf {
+        self.package.join("examples/extensions")
+    }
+
     /// The folder of a package with a native addon.
     pub fn addon(&self) -> PathBuf {
         self.package.with_file_name("clipboard")
