@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -100,6 +100,11 @@ impl Side<'_> {
         if !self.suite.packages.is_empty() {
             let folder = program::packages(&self.suite.name, &self.suite.packages);
             settings["packages"] = json!([folder]);
+            // What was compiled of them is kept between runs.
+            let compiled = folder.ancestors().find(|path| path.join("lock").exists());
+            let compiled = compiled.expect("its own folder").join("compiled");
+            fs::create_dir_all(&compiled).unwrap();
+            symlink(compiled, self.home.agent_dir().join("cache")).unwrap();
             // Large packages, compiled by a debug build on a machine that has other
             // things to do.
             settings["extensionTimeouts"] = json!({
