@@ -25,6 +25,7 @@ export * from "./session.js";
 export type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from "./pi-agent-core.js";
 export type { KeybindingsManager } from "./pi-tui.js";
 export * from "./api.js";
+export * from "./components.js";
 export * from "./theme.js";
 
 export const VERSION: string;

@@ -411,6 +411,7 @@ impl BridgeHost {
                 let id = self.tokens.fetch_add(1, Ordering::Relaxed);
                 return self.streams.open(method, args, id);
             }
+            "tools.previewEdit" => return services::preview_edit(method, args).await,
             "ai.stream.next" => return self.streams.next(method, args).await,
             "compaction.compact" | "compaction.branch" => {
                 return self.summaries.write(method, args).await;
