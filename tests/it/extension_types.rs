@@ -45,5 +45,9 @@ fn modules_examples_and_types_fit_together() {
         .expect("node is installed (scripts/setup)");
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert_eq!(said.lines().filter(|line| line.ends_with(": ok")).count(), 5, "{said}");
+    assert_eq!(
+        said.lines().filter(|line| line.ends_with(": ok")).count(),
+        5,
+        "{said}"
+    );
 }
