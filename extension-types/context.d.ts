@@ -177,3 +177,6 @@ export interface ReplacedSessionContext extends ExtensionCommandContext {
     options?: { deliverAs?: "steer" | "followUp"; expandPromptTemplates?: boolean },
   ): Promise<void>;
 }
+
+// Only what says so is exported.
+export {};
