@@ -1,11 +1,10 @@
 // The components that pi's own screens are made of.
 import type { AssistantMessage, Model } from "./pi-ai.js";
-import type { Component, Container, Focusable, KeybindingsManager, SelectList, SettingsList } from "./pi-tui.js";
+import type { Component, Container, Focusable, KeybindingsManager, SelectList } from "./pi-tui.js";
 import type { Editor, EditorOptions, EditorTheme, MarkdownTheme } from "./tui-editor.js";
 import type { TUI } from "./tui-terminal.js";
 import type { AgentToolResult } from "./pi-agent-core.js";
 import type { MessageRenderer, ToolDefinition } from "./api.js";
-import type { AgentSession } from "./sdk.js";
 import type { AuthStorage, ModelRegistry } from "./providers.js";
 import type { BranchSummaryMessage, CompactionSummaryMessage, CustomMessage } from "./session.js";
 
@@ -150,48 +149,6 @@ export class ToolExecutionComponent extends Container {
   setShowImages(show: boolean): void;
 }
 
-export class FooterComponent implements Component {
-  constructor(session: AgentSession, footerData: ReadonlyFooterDataProvider);
-  setSession(session: AgentSession): void;
-  setAutoCompactEnabled(enabled: boolean): void;
-  invalidate(): void;
-  render(width: number): string[];
-  dispose(): void;
-}
-export interface SettingsConfig {
-  autoCompact: boolean;
-  showImages: boolean;
-  autoResizeImages: boolean;
-  blockImages: boolean;
-  enableSkillCommands: boolean;
-  steeringMode: string;
-  followUpMode: string;
-  transport: string;
-  thinkingLevel: string;
-  availableThinkingLevels: string[];
-  currentTheme: string;
-  availableThemes: string[];
-  hideThinkingBlock: boolean;
-  collapseChangelog: boolean;
-  enableInstallTelemetry: boolean;
-  doubleEscapeAction: string;
-  treeFilterMode: string;
-  showHardwareCursor: boolean;
-  editorPaddingX: number;
-  autocompleteMaxVisible: number;
-  quietStartup: boolean;
-  clearOnShrink: boolean;
-}
-export interface SettingsCallbacks {
-  onCancel(): void;
-  onThemePreview?(theme: string): void;
-  /** `onAutoCompactChange` and so on, after the names above. */
-  [change: `on${string}Change`]: (value: never) => void;
-}
-export class SettingsSelectorComponent extends Container {
-  constructor(config: SettingsConfig, callbacks: SettingsCallbacks);
-  getSettingsList(): SettingsList;
-}
 export class ThinkingSelectorComponent extends Container {
   constructor(currentLevel: string, availableLevels: string[], onSelect: Choose, onCancel: Cancel);
   getSelectList(): SelectList;

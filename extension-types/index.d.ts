@@ -26,6 +26,7 @@ export type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from
 export type { KeybindingsManager } from "./pi-tui.js";
 export * from "./api.js";
 export * from "./components.js";
+export * from "./screens.js";
 export * from "./providers.js";
 export * from "./sdk.js";
 export * from "./settings.js";

@@ -424,6 +424,7 @@ impl BridgeHost {
                 return self.streams.open(method, args, id);
             }
             "ai.stream.answer" => return self.streams.answer(method, args),
+            "tools.previewEdit" => return services::preview_edit(method, args).await,
             "ai.stream.next" => return self.streams.next(method, args).await,
             "compaction.compact" | "compaction.branch" => {
                 return self.summaries.write(method, args).await;

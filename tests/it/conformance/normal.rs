@@ -43,6 +43,8 @@ const DURATIONS: [&str; 4] = ["durationMs", "duration_ms", "elapsedMs", "duratio
 pub(super) struct Names {
     /// What is replaced where it stands, longest first.
     literal: Vec<(String, String)>,
+    /// What an extension makes up in its own way.
+    random: Vec<Regex>,
     /// Ids of entries: whole texts, or words of one.
     entries: BTreeMap<String, String>,
 }
@@ -61,8 +63,14 @@ impl Names {
                 (host, "$HOST".into()),
                 (format!(":{port}"), ":$PORT".into()),
             ],
+            random: Vec::new(),
             entries: BTreeMap::new(),
         }
+    }
+
+    pub fn random(&mut self, patterns: &[String]) {
+        let compiled = patterns.iter().map(|pattern| Regex::new(pattern).unwrap());
+        self.random.extend(compiled);
     }
 
     /// Remembers the ids of a session's entries by their places.
@@ -96,6 +104,9 @@ impl Names {
         for (pattern, name) in PATTERNS.iter() {
             text = pattern.replace_all(&text, *name).into_owned();
         }
+        for pattern in &self.random {
+            text = pattern.replace_all(&text, "$$RANDOM").into_owned();
+        }
         text
     }
 
@@ -106,9 +117,12 @@ impl Names {
             Value::Object(members) => members
                 .iter()
                 .map(|(name, value)| {
-                    let value = match value.is_number() && DURATIONS.contains(&name.as_str()) {
-                        true => json!("$DURATION"),
-                        false => self.value(value),
+                    let value = match name.as_str() {
+                        "pid" if value.is_number() => json!("$PID"),
+                        name if value.is_number() && DURATIONS.contains(&name) => {
+                            json!("$DURATION")
+                        }
+                        _ => self.value(value),
                     };
                     (self.text(name), value)
                 })

@@ -70,6 +70,9 @@ pub(super) struct Scenario {
     /// What is typed into the made terminal, see `harness.ts`.
     #[serde(default)]
     pub keys: Value,
+    /// Patterns of what is another in each run, in the extension's own way.
+    #[serde(default)]
+    pub random: Vec<String>,
     /// Lines and requests that are left out of both transcripts.
     #[serde(default)]
     pub ignore: Vec<Ignored>,

@@ -100,6 +100,11 @@ impl Side<'_> {
         if !self.suite.packages.is_empty() {
             let folder = program::packages(&self.suite.name, &self.suite.packages);
             settings["packages"] = json!([folder]);
+            // Large packages, compiled by a debug build on a machine that has other
+            // things to do.
+            settings["extensionTimeouts"] = json!({
+                "handler": 150_000, "load": 150_000, "spin": 150_000,
+            });
         }
         if self.suite.terminal {
             fs::create_dir_all(&extensions).unwrap();
@@ -310,6 +315,7 @@ impl Side<'_> {
     fn transcript(self, before: &BTreeMap<String, Vec<u8>>, words: &Words) -> Transcript {
         let root = root(&self.home);
         let mut names = Names::new(&root, &self.server.url());
+        names.random(&self.scenario.random);
         // The original writes a session with the first answer.
         let answered = |entries: &Vec<Value>| {
             entries
@@ -362,6 +368,9 @@ impl Side<'_> {
         let changed = files(&root)
             .into_iter()
             .filter(|(path, bytes)| before.get(path) != Some(bytes));
+        // Packages keep notes elsewhere, with times and process ids in them.
+        let is_package = !self.suite.packages.is_empty();
+        let changed = changed.filter(|(path, _)| !is_package || path.starts_with("work/"));
         let (drawn, changed): (Vec<_>, Vec<_>) = changed.partition(|(path, _)| path == RENDERED);
         let drawn = drawn.iter().flat_map(|(_, bytes)| {
             let parse = |line: &[u8]| serde_json::from_slice::<Value>(line).ok();
@@ -525,9 +534,9 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
         if entry.file_type().is_some_and(|kind| kind.is_file()) {
             let path = entry.path().strip_prefix(root).expect("below it");
             // It may be gone by now.
-            // The original makes an empty auth.json at its first start.
+            // The original makes some with nothing in them at its first start.
             if let Ok(bytes) = fs::read(entry.path())
-                && !(path.ends_with("auth.json") && bytes == b"{}")
+                && bytes != b"{}"
             {
                 found.insert(path.to_string_lossy().into_owned(), bytes);
             }
