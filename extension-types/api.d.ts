@@ -5,7 +5,7 @@ import type { AgentToolResult, AgentToolUpdateCallback, ThinkingLevel, ToolExecu
 import type { Component, KeyId } from "./pi-tui.js";
 import type { ExtensionCommandContext, ExtensionContext } from "./context.js";
 import type { ExtensionEvents } from "./events.js";
-import type { CustomMessage } from "./session.js";
+import type { CustomEntry, CustomMessage } from "./session.js";
 import type { Theme } from "./theme.js";
 
 export interface ToolRenderResultOptions {
@@ -132,11 +132,12 @@ export type ExtensionHandler<E, R = unknown> = (
   // deno-lint-ignore no-confusing-void-type
 ) => Promise<R | void> | R | void;
 
+/** What it returns ends the subscription. */
 type Listen = {
   [K in keyof ExtensionEvents]: (
     event: K,
     handler: ExtensionHandler<ExtensionEvents[K][0], ExtensionEvents[K][1]>,
-  ) => void;
+  ) => () => void;
 }[keyof ExtensionEvents];
 /** One overload per event: with a type parameter, answers would lose their literal types. */
 type Overloads<U> = (U extends unknown ? (member: U) => void : never) extends (all: infer I) => void ? I : never;
@@ -158,13 +159,19 @@ export interface ExtensionAPI {
   /** Without `--`; only flags that this extension registered. */
   getFlag(name: string): boolean | string | undefined;
   registerMessageRenderer<T = unknown>(customType: string, renderer: MessageRenderer<T>): void;
+  registerEntryRenderer(
+    customType: string,
+    renderer: (entry: CustomEntry, options: { expanded: boolean }, theme: Theme) => Component | undefined,
+  ): void;
+  /** Asked how a tool call is drawn, in load order. */
+  registerToolRenderer(resolver: (...args: never[]) => unknown): void;
   sendMessage<T = unknown>(
     message: Pick<CustomMessage<T>, "customType" | "content" | "display" | "details">,
     options?: { triggerTurn?: boolean; deliverAs?: "steer" | "followUp" | "nextTurn" },
   ): void;
   sendUserMessage(
     content: string | (TextContent | ImageContent)[],
-    options?: { deliverAs?: "steer" | "followUp" },
+    options?: { deliverAs?: "steer" | "followUp"; expandPromptTemplates?: boolean },
   ): void;
   /** Stores data in the session that no model sees. */
   appendEntry<T = unknown>(customType: string, data?: T): void;
@@ -176,6 +183,8 @@ export interface ExtensionAPI {
   getActiveTools(): string[];
   setActiveTools(toolNames: string[]): void;
   getAllTools(): ToolInfo[];
+  /** The project's settings over the global ones. */
+  getSettings(): Record<string, unknown>;
   getCommands(): SlashCommandInfo[];
   /** `false` if there is no key for it. */
   setModel(model: Model): Promise<boolean>;

@@ -1,7 +1,7 @@
 // `ctx`: the session as handlers, tools and commands see it.
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { Component, KeybindingsManager, TUI } from "./pi-tui.js";
-import type { CompactionResult } from "./events.js";
+import type { CompactionResult, SystemPromptOptions } from "./events.js";
 import type { BranchSummaryEntry, CustomMessage, ReadonlySessionManager, SessionManager } from "./session.js";
 import type { Theme } from "./theme.js";
 
@@ -44,11 +44,14 @@ export interface ExtensionUIContext {
   ): Promise<T>;
   onTerminalInput(handler: (data: string) => { consume?: boolean; data?: string } | undefined): () => void;
   setWorkingMessage(message?: string): void;
+  setWorkingVisible(visible: boolean): void;
   setWorkingIndicator(options?: { frames?: string[]; intervalMs?: number }): void;
   setHiddenThinkingLabel(label?: string): void;
   setFooter(factory: ((tui: TUI, theme: Theme, footerData: never) => Component) | undefined): void;
   setHeader(factory: ((tui: TUI, theme: Theme) => Component) | undefined): void;
   setEditorComponent(factory: unknown): void;
+  getEditorComponent(): unknown;
+  addAutocompleteProvider(factory: unknown): void;
   readonly theme: Theme;
   getAllThemes(): { name: string; path: string | undefined }[];
   getTheme(name: string): Theme | undefined;
@@ -95,6 +98,9 @@ export interface ExtensionContext {
   modelRegistry: ModelRegistry;
   readonly model: Model | undefined;
   readonly thinkingLevel: string;
+  /** Those that the user goes through; none if all. */
+  readonly scopedModels: readonly { model: Model; thinkingLevel?: string }[];
+  isProjectTrusted(): boolean;
   /** Aborted with the run of the agent in which the context was made. */
   signal: AbortSignal | undefined;
   isIdle(): boolean;
@@ -129,6 +135,7 @@ export interface Navigated extends Cancelled {
 
 /** What commands get in addition. */
 export interface ExtensionCommandContext extends ExtensionContext {
+  getSystemPromptOptions(): SystemPromptOptions;
   waitForIdle(): Promise<void>;
   newSession(
     options?: ReplaceOptions & {
@@ -156,6 +163,6 @@ export interface ReplacedSessionContext extends ExtensionCommandContext {
   /** Resolves when the message is on its way, not when it is answered. */
   sendUserMessage(
     content: string | (TextContent | ImageContent)[],
-    options?: { deliverAs?: "steer" | "followUp" },
+    options?: { deliverAs?: "steer" | "followUp"; expandPromptTemplates?: boolean },
   ): Promise<void>;
 }

@@ -26,6 +26,8 @@ export type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from
 export type { KeybindingsManager } from "./pi-tui.js";
 export * from "./api.js";
 export * from "./theme.js";
+export * from "./sdk.js";
+export * from "./tools.js";
 
 export const VERSION: string;
 export function getAgentDir(): string;

@@ -4,6 +4,7 @@
 
 mod act;
 pub mod actions;
+mod conflicts;
 mod deadline;
 mod dispatch;
 pub mod events;
@@ -14,14 +15,20 @@ mod manager;
 mod model_streams;
 mod notifications;
 pub mod registry;
+mod resources;
+pub mod second;
 mod services;
 pub mod sessions;
 mod summaries;
 mod tool;
+mod tool_runs;
 pub mod ui;
+mod user_bash;
 mod visits;
 
+pub use conflicts::Shortcuts;
 pub use deadline::Limits;
 pub use dispatch::Emission;
 pub use host::ConsoleSink;
 pub use manager::{Extensions, ExtensionsConfig, LoadReport};
+pub use user_bash::UserBash;

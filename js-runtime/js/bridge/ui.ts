@@ -61,6 +61,7 @@ const NO_THEMES = { success: false, error: "Theme switching not supported in thi
 
 /** `by` may be that of a visit, see context.ts. */
 export function createUi(extension: number, by: Host = host) {
+  let editorComponent: unknown;
   return {
     select: async (title: string, options: string[], dialog?: DialogOptions) =>
       (await ask(by, extension, "select", { title, options }, dialog)).value,
@@ -95,11 +96,14 @@ export function createUi(extension: number, by: Host = host) {
     custom: async () => undefined,
     onTerminalInput: () => () => {},
     setWorkingMessage: () => {},
+    setWorkingVisible: () => {},
     setWorkingIndicator: () => {},
+    addAutocompleteProvider: () => {},
     setHiddenThinkingLabel: () => {},
     setFooter: () => {},
     setHeader: () => {},
-    setEditorComponent: () => {},
+    setEditorComponent: (factory?: unknown): void => void (editorComponent = factory),
+    getEditorComponent: () => editorComponent,
     get theme() {
       return currentTheme();
     },

@@ -2,6 +2,8 @@
 // while the snapshot is made they would be part of it, and most of them cannot.
 
 interface Process {
+  cwd(): string;
+  execPath: string;
   env: Record<string, string | undefined>;
   platform: string;
   getBuiltinModule(id: string): unknown;
@@ -21,12 +23,44 @@ interface Fs {
   readFileSync(path: string, encoding: "utf8"): string;
 }
 
+interface Bytes extends Uint8Array<ArrayBuffer> {
+  toString(encoding?: string): string;
+}
+
+interface Buffer {
+  from(data: string | Uint8Array, encoding?: string): Bytes;
+  from(data: ArrayBufferLike, offset: number, length: number): Bytes;
+}
+
+interface Readable {
+  setEncoding(encoding: string): void;
+  on(event: "data", listener: (text: string) => void): void;
+}
+
+export interface ChildProcess {
+  stdin: { write(text: string): void };
+  stdout: Readable;
+  stderr: Readable;
+  on(event: "exit" | "error", listener: (what: unknown) => void): void;
+  kill(signal: string): void;
+}
+
+type Spawn = (command: string, args: string[], options: object) => ChildProcess;
+
 function process(): Process {
   return (globalThis as unknown as { process: Process }).process;
 }
 
 export const env = (name: string): string | undefined => process().env[name];
+export const environment = (): Record<string, string | undefined> => ({ ...process().env });
+export const currentFolder = (): string => process().cwd();
+/** This program. */
+export const executable = (): string => process().execPath;
+export const spawn: Spawn = (...given) =>
+  (process().getBuiltinModule("node:child_process") as { spawn: Spawn }).spawn(...given);
 export const platform = (): string => process().platform;
 export const path = (): Path => process().getBuiltinModule("node:path") as Path;
 export const os = (): Os => process().getBuiltinModule("node:os") as Os;
+export const buffer = (): Buffer =>
+  (process().getBuiltinModule("node:buffer") as { Buffer: Buffer }).Buffer;
 export const fs = (): Fs => process().getBuiltinModule("node:fs") as Fs;

@@ -1,5 +1,6 @@
 // `@mariozechner/pi-coding-agent`: what extensions are written against.
 export { createEventBus } from "pi:host.ts";
+export { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
 export { BorderedLoader, DynamicBorder } from "pi:pi-coding-agent/components.ts";
 export {
   calculateContextTokens,
@@ -21,6 +22,24 @@ export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
 export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";
 export { convertToLlm, serializeConversation } from "pi:pi-coding-agent/messages.ts";
 export {
+  createSyntheticSourceInfo,
+  DefaultResourceLoader,
+  formatSkillsForPrompt,
+  loadProjectContextFiles,
+  loadSkills,
+  loadSkillsFromDir,
+  parseSkillBlock,
+} from "pi:pi-coding-agent/resource-loader.ts";
+export { RpcClient } from "pi:pi-coding-agent/rpc-client.ts";
+export {
+  AgentSessionRuntime,
+  createAgentSession,
+  createAgentSessionFromServices,
+  createAgentSessionRuntime,
+  createAgentSessionServices,
+  createExtensionRuntime,
+} from "pi:pi-coding-agent/sdk.ts";
+export {
   buildSessionContext,
   CURRENT_SESSION_VERSION,
   getLatestCompactionEntry,
@@ -35,6 +54,42 @@ export {
   initTheme,
   Theme,
 } from "pi:pi-coding-agent/theme.ts";
+export {
+  bashTool,
+  bashToolDefinition,
+  codingTools,
+  createBashTool,
+  createBashToolDefinition,
+  createCodingTools,
+  createEditTool,
+  createEditToolDefinition,
+  createFindTool,
+  createFindToolDefinition,
+  createGrepTool,
+  createGrepToolDefinition,
+  createLocalBashOperations,
+  createLsTool,
+  createLsToolDefinition,
+  createReadOnlyTools,
+  createReadTool,
+  createReadToolDefinition,
+  createWriteTool,
+  createWriteToolDefinition,
+  editTool,
+  editToolDefinition,
+  findTool,
+  findToolDefinition,
+  getShellConfig,
+  grepTool,
+  grepToolDefinition,
+  lsTool,
+  lsToolDefinition,
+  readOnlyTools,
+  readTool,
+  readToolDefinition,
+  writeTool,
+  writeToolDefinition,
+} from "pi:pi-coding-agent/tool-factories.ts";
 export {
   defineTool,
   isBashToolResult,
