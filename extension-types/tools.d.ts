@@ -1,26 +1,26 @@
 // The built-in tools, for extensions that wrap them or do their work elsewhere.
-import type { TSchema } from "@sinclair/typebox";
+import type { TUnsafe } from "@sinclair/typebox";
 import type { ToolDefinition } from "./api.js";
+import type { BuiltInToolInputs } from "./events.js";
+import type { ToolDetails } from "./tool-types.js";
 import type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from "./pi-agent-core.js";
 
 /** A built-in tool, without what is for prompts and screens. */
-export interface BuiltInTool {
+// deno-lint-ignore no-explicit-any
+export interface BuiltInTool<TInput = any, TDetails = any> {
   name: string;
   label: string;
   description: string;
-  parameters: TSchema;
+  parameters: TUnsafe<TInput>;
   executionMode?: ToolExecutionMode;
-  // deno-lint-ignore no-explicit-any
-  prepareArguments(args: unknown): any;
+  prepareArguments(args: unknown): TInput;
   execute(
     toolCallId: string,
-    // deno-lint-ignore no-explicit-any
-    params: any,
+    params: TInput,
     signal?: AbortSignal,
-    onUpdate?: AgentToolUpdateCallback<unknown>,
+    onUpdate?: AgentToolUpdateCallback<TDetails>,
     ctx?: unknown,
-    // deno-lint-ignore no-explicit-any
-  ): Promise<AgentToolResult<any>>;
+  ): Promise<AgentToolResult<TDetails>>;
 }
 
 export interface BashExecOptions {
@@ -97,41 +97,41 @@ export interface LsToolOptions {
   operations?: LsOperations;
 }
 
-type Make<O> = (cwd: string, options?: O) => BuiltInTool;
-// deno-lint-ignore no-explicit-any
-type AnyDefinition = ToolDefinition<any, any, any>;
-type Define<O> = (cwd: string, options?: O) => AnyDefinition;
+type Tool<K extends keyof BuiltInToolInputs> = BuiltInTool<BuiltInToolInputs[K], ToolDetails[K]>;
+type Definition<K extends keyof BuiltInToolInputs> = ToolDefinition<TUnsafe<BuiltInToolInputs[K]>, ToolDetails[K]>;
+type Make<K extends keyof BuiltInToolInputs, O> = (cwd: string, options?: O) => Tool<K>;
+type Define<K extends keyof BuiltInToolInputs, O> = (cwd: string, options?: O) => Definition<K>;
 
-export const createReadTool: Make<ReadToolOptions>;
-export const createBashTool: Make<BashToolOptions>;
-export const createEditTool: Make<EditToolOptions>;
-export const createWriteTool: Make<WriteToolOptions>;
-export const createGrepTool: Make<GrepToolOptions>;
-export const createFindTool: Make<FindToolOptions>;
-export const createLsTool: Make<LsToolOptions>;
-export const createReadToolDefinition: Define<ReadToolOptions>;
-export const createBashToolDefinition: Define<BashToolOptions>;
-export const createEditToolDefinition: Define<EditToolOptions>;
-export const createWriteToolDefinition: Define<WriteToolOptions>;
-export const createGrepToolDefinition: Define<GrepToolOptions>;
-export const createFindToolDefinition: Define<FindToolOptions>;
-export const createLsToolDefinition: Define<LsToolOptions>;
+export const createReadTool: Make<"read", ReadToolOptions>;
+export const createBashTool: Make<"bash", BashToolOptions>;
+export const createEditTool: Make<"edit", EditToolOptions>;
+export const createWriteTool: Make<"write", WriteToolOptions>;
+export const createGrepTool: Make<"grep", GrepToolOptions>;
+export const createFindTool: Make<"find", FindToolOptions>;
+export const createLsTool: Make<"ls", LsToolOptions>;
+export const createReadToolDefinition: Define<"read", ReadToolOptions>;
+export const createBashToolDefinition: Define<"bash", BashToolOptions>;
+export const createEditToolDefinition: Define<"edit", EditToolOptions>;
+export const createWriteToolDefinition: Define<"write", WriteToolOptions>;
+export const createGrepToolDefinition: Define<"grep", GrepToolOptions>;
+export const createFindToolDefinition: Define<"find", FindToolOptions>;
+export const createLsToolDefinition: Define<"ls", LsToolOptions>;
 
 /** In the folder where pi works when they are first used. */
-export const readTool: BuiltInTool;
-export const bashTool: BuiltInTool;
-export const editTool: BuiltInTool;
-export const writeTool: BuiltInTool;
-export const grepTool: BuiltInTool;
-export const findTool: BuiltInTool;
-export const lsTool: BuiltInTool;
-export const readToolDefinition: AnyDefinition;
-export const bashToolDefinition: AnyDefinition;
-export const editToolDefinition: AnyDefinition;
-export const writeToolDefinition: AnyDefinition;
-export const grepToolDefinition: AnyDefinition;
-export const findToolDefinition: AnyDefinition;
-export const lsToolDefinition: AnyDefinition;
+export const readTool: Tool<"read">;
+export const bashTool: Tool<"bash">;
+export const editTool: Tool<"edit">;
+export const writeTool: Tool<"write">;
+export const grepTool: Tool<"grep">;
+export const findTool: Tool<"find">;
+export const lsTool: Tool<"ls">;
+export const readToolDefinition: Definition<"read">;
+export const bashToolDefinition: Definition<"bash">;
+export const editToolDefinition: Definition<"edit">;
+export const writeToolDefinition: Definition<"write">;
+export const grepToolDefinition: Definition<"grep">;
+export const findToolDefinition: Definition<"find">;
+export const lsToolDefinition: Definition<"ls">;
 
 export const codingTools: BuiltInTool[];
 export const readOnlyTools: BuiltInTool[];

@@ -32,6 +32,7 @@ use crate::tools::tool::Tool;
 /// What a session beside another does not find out itself.
 #[derive(Default)]
 pub(super) struct Beside {
+    pub is_second: bool,
     pub tools: Vec<Arc<dyn Tool>>,
     pub texts: GivenTexts,
     pub model: Option<Arc<Model>>,
@@ -119,6 +120,7 @@ impl AgentSession {
             settings,
             models,
             beside: Beside {
+                is_second: true,
                 tools,
                 texts: options.texts,
                 model: options.model.map(Arc::new),

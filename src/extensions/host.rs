@@ -20,6 +20,7 @@ use super::deadline::Waits;
 use super::exec::{Execs, milliseconds};
 use super::generation::stop_text;
 use super::model_streams::ModelStreams;
+use super::providers::Provisions;
 use super::registry::{
     CommandRegistration, ExtensionId, FlagRegistration, Registry, RendererRegistration,
     ShortcutRegistration, ToolRegistration,
@@ -34,11 +35,14 @@ use super::ui::UiBroker;
 use super::user_bash::Outputs;
 use super::visits::{VisitId, Visits};
 use crate::agent::event::{ExtensionError, UiAnswer, UiMethod};
+use crate::ai::registry::ModelRegistry;
 use crate::tools::ToolOptions;
 use crate::tools::tool::{ToolOutput, UpdateSink};
 
 /// One per generation of extensions.
 pub struct BridgeHost {
+    /// For those who call back later.
+    pub this: Weak<BridgeHost>,
     pub registry: Mutex<Registry>,
     pub waits: Waits,
     /// Where partial results of running tools go.
@@ -57,6 +61,8 @@ pub struct BridgeHost {
     /// Of commands that extensions run for the user.
     pub outputs: Outputs,
     tokens: AtomicU64,
+    /// Providers and the like.
+    pub provisions: Provisions,
     actions: OnceLock<Weak<dyn Actions>>,
     /// A newer generation took over.
     stale: AtomicBool,
@@ -136,10 +142,12 @@ impl BridgeHost {
         registry: Registry,
         ui: Arc<UiBroker>,
         flags: Arc<Mutex<HashMap<String, Value>>>,
+        models: Arc<ModelRegistry>,
         reports: Reports,
         console: ConsoleSink,
     ) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
             registry: Mutex::new(registry),
             waits: Waits::default(),
             updates: Mutex::default(),
@@ -155,6 +163,7 @@ impl BridgeHost {
             second_sessions: SecondSessions::new(tokio::runtime::Handle::current()),
             outputs: Outputs::default(),
             tokens: AtomicU64::new(1),
+            provisions: Provisions::new(models),
             actions: OnceLock::new(),
             stale: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
@@ -170,6 +179,16 @@ impl BridgeHost {
     pub fn bind(&self, actions: Weak<dyn Actions>) {
         // A generation is bound once, by whoever installs it.
         let _ = self.actions.set(actions);
+    }
+
+    /// Whether action methods work.
+    pub fn is_bound(&self) -> bool {
+        self.actions.get().is_some()
+    }
+
+    /// The session, if there is one already.
+    pub fn bound_actions(&self) -> Option<Arc<dyn Actions>> {
+        self.actions.get().and_then(Weak::upgrade)
     }
 
     pub fn retire(&self) {
@@ -218,11 +237,7 @@ impl BridgeHost {
     }
 
     pub fn report(&self, extension: ExtensionId, event: &str, error: impl Into<String>) {
-        let error = ExtensionError {
-            extension_path: self.registry.lock().path(extension),
-            event: event.to_string(),
-            error: error.into(),
-        };
+        let error = ExtensionError::new(self.registry.lock().path(extension), event, error);
         // Never waits: JavaScript may be standing still meanwhile.
         if let Err(error) = self.reports.errors.try_send(error) {
             tracing::warn!("an extension's report was dropped: {error}");
@@ -309,10 +324,6 @@ impl BridgeHost {
                 drop(registry);
                 self.report_conflict(extension, added);
             }),
-            "pi.registerProvider" | "pi.unregisterProvider" => Err(HostError::new(format!(
-                "{method} is not supported yet: describe the provider in models.json \
-                 (~/.pi/agent/models.json) instead"
-            ))),
             _ => return None,
         };
         Some(answer.map(|()| Value::Null))
@@ -392,6 +403,7 @@ impl BridgeHost {
         }
         if let Some(answer) = self
             .register(method, args)
+            .or_else(|| self.serve_providers(method, args))
             .or_else(|| services::serve(method, args))
             .or_else(|| resources::serve(method, args))
             .or_else(|| self.sessions.serve(method, args))
@@ -461,6 +473,7 @@ impl BridgeHost {
                 let id = self.tokens.fetch_add(1, Ordering::Relaxed);
                 return self.streams.open(method, args, id);
             }
+            "ai.stream.answer" => return self.streams.answer(method, args),
             "ai.stream.next" => return self.streams.next(method, args).await,
             "second.next" => return self.second_sessions.next(method, args).await,
             "second.act" => return self.second_sessions.act(method, args).await,
@@ -474,6 +487,9 @@ impl BridgeHost {
         }
         if matches!(method, "sessions.list" | "sessions.listAll") {
             return sessions::listed(method, args).await;
+        }
+        if let Some(answer) = self.wait_for_providers(method, args).await {
+            return answer;
         }
         if method == "file_mutation.acquire" {
             let token = self.tokens.fetch_add(1, Ordering::Relaxed);

@@ -4,16 +4,20 @@
 
 mod act;
 pub mod actions;
+mod config;
 mod conflicts;
 mod deadline;
+pub mod described;
 mod dispatch;
 pub mod events;
 mod exec;
+pub mod explain;
 mod generation;
 mod host;
 mod manager;
 mod model_streams;
 mod notifications;
+mod providers;
 pub mod registry;
 mod resources;
 pub mod second;
@@ -26,9 +30,10 @@ pub mod ui;
 mod user_bash;
 mod visits;
 
+pub use config::ExtensionsConfig;
 pub use conflicts::Shortcuts;
 pub use deadline::Limits;
 pub use dispatch::Emission;
 pub use host::ConsoleSink;
-pub use manager::{Extensions, ExtensionsConfig, LoadReport};
+pub use manager::{Extensions, LoadReport};
 pub use user_bash::UserBash;

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::events;
+use super::events::{self, EVENTS};
 use crate::resources::source_info::SourceInfo;
 
 /// The position of an extension in its generation's load order.
@@ -176,6 +176,14 @@ impl Registry {
         let mut handlers = found.cloned().unwrap_or_default();
         handlers.sort_by_key(|(extension, _)| *extension);
         handlers
+    }
+
+    /// The names of the events that an extension has handlers for.
+    pub fn events_of(&self, extension: ExtensionId) -> Vec<&'static str> {
+        let lists = (EVENTS.iter().enumerate())
+            .filter_map(|(index, kind)| Some((kind, self.handlers.get(&index)?)));
+        let own = lists.filter(|(_, list)| list.iter().any(|(owner, _)| *owner == extension));
+        own.map(|(kind, _)| kind.name).collect()
     }
 
     pub fn has_handlers(&self, event: &str) -> bool {

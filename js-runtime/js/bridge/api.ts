@@ -9,6 +9,7 @@ import {
   shortcuts,
   tools,
 } from "ext:js_runtime/bridge/registry.ts";
+import { registerProvider, unregisterProvider } from "ext:js_runtime/bridge/providers.ts";
 import type { Command, Handler, ToolDefinition } from "ext:js_runtime/bridge/registry.ts";
 
 interface ExecOptions {
@@ -174,12 +175,11 @@ export function createApi(extension: number) {
     getThinkingLevel: () => call<string>("getThinkingLevel"),
     setThinkingLevel: (level: string) => call<void>("setThinkingLevel", { level }),
 
-    registerProvider(name: string): void {
-      call("registerProvider", { name });
-    },
-    unregisterProvider(name: string): void {
-      call("unregisterProvider", { name });
-    },
+    registerProvider: (
+      name: Parameters<typeof registerProvider>[1],
+      config?: Parameters<typeof registerProvider>[2],
+    ) => registerProvider(extension, name, config),
+    unregisterProvider: (name: string) => unregisterProvider(extension, name),
 
     ...(Object.fromEntries(
       Object.entries(LATER).map(([name, reason]) => [name, refused(name, reason)]),

@@ -4,7 +4,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
-use crate::agent::event::ExtensionError;
+use crate::agent::event::{ErrorDetails, ExtensionError};
 use crate::extensions::conflicts::{self, Shortcuts};
 use crate::extensions::registry::ShortcutRegistration;
 use crate::extensions::user_bash::{self, UserBash};
@@ -41,6 +41,7 @@ impl Extensions {
                     extension_path: "<runtime>".into(),
                     event: "user_bash".into(),
                     error: error.message,
+                    details: ErrorDetails::default(),
                 })
                 .await;
                 UserBash::Here
@@ -72,6 +73,7 @@ impl Extensions {
                 extension_path,
                 event: format!("shortcut:{}", shortcut.key),
                 error: failure.describe(),
+                details: ErrorDetails::default(),
             })
             .await;
         }
