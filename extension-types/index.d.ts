@@ -26,7 +26,11 @@ export type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from
 export type { KeybindingsManager } from "./pi-tui.js";
 export * from "./api.js";
 export * from "./components.js";
+export * from "./providers.js";
+export * from "./selectors.js";
 export * from "./theme.js";
+export type * from "./tool-types.js";
+export * from "./tools.js";
 
 export const VERSION: string;
 export function getAgentDir(): string;

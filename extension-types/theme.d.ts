@@ -42,7 +42,3 @@ export function initTheme(themeName?: string): void;
 export function getSelectListTheme(): SelectListTheme;
 export function getSettingsListTheme(): SettingsListTheme;
 export function getMarkdownTheme(): MarkdownTheme;
-/** The lines of `code` in the colours of the theme; plain if the language is not known. */
-export function highlightCode(code: string, lang?: string): string[];
-/** A diff as the edit tool writes it, in the colours of the theme. */
-export function renderDiff(diffText: string, options?: { filePath?: string }): string;

@@ -25,7 +25,7 @@ use crate::ai::registry::ModelRegistry;
 use crate::ai::select::SelectError;
 use crate::extensions::actions::Actions;
 use crate::extensions::registry::FlagKind;
-use crate::extensions::{Extensions, ExtensionsConfig, Limits};
+use crate::extensions::{Extensions, ExtensionsConfig};
 use crate::resources::extension_paths::{self, ExtensionPath, ResourceSources};
 use crate::resources::paths::expand_tilde;
 use crate::resources::settings::Settings;
@@ -81,24 +81,16 @@ impl AgentSession {
             false => Settings::load(&config.paths.with_cwd(&cwd)),
         };
         let models = Arc::new(ModelRegistry::load(&config.paths.agent_dir));
-        let values = settings.values();
-        let timeouts = values.extension_timeouts;
-        let extensions = Extensions::new(ExtensionsConfig {
-            limits: Limits {
-                handler: timeouts.handler,
-                load: timeouts.load,
-                spin: timeouts.spin,
-                shutdown: timeouts.shutdown,
-            },
-            max_heap: usize::try_from(values.extension_heap_mb.get())
-                .unwrap_or(usize::MAX >> 20)
-                .saturating_mul(1 << 20),
-            cache_dir: Some(config.paths.agent_dir.join("cache").join("js")),
-            console: config.console.clone(),
-        });
+        let extensions = Extensions::new(ExtensionsConfig::new(
+            &settings,
+            &config.paths,
+            Arc::clone(&models),
+            config.console.clone(),
+        ));
         let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let complaints = settings.take_warnings();
         notes.extend(complaints.iter().map(|warning| warning.describe("startup")));
+        let values = settings.values();
         let retry = values.retry;
         let mut queues = Queues::default();
         queues.steering_mode = values.steering_mode;

@@ -61,12 +61,15 @@ impl CallFailure {
 
 impl Generation {
     pub fn new(host: Arc<BridgeHost>, limits: Limits, runtime: Option<Arc<Runtime>>) -> Arc<Self> {
-        Arc::new_cyclic(|this| Self {
-            notifications: Notifications::start(this.clone()),
-            host,
-            limits,
-            runtime,
-            tokens: AtomicU64::new(1),
+        Arc::new_cyclic(|this| {
+            host.provisions.attach(this.clone());
+            Self {
+                notifications: Notifications::start(this.clone()),
+                host,
+                limits,
+                runtime,
+                tokens: AtomicU64::new(1),
+            }
         })
     }
 

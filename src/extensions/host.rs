@@ -20,6 +20,7 @@ use super::deadline::Waits;
 use super::exec::{Execs, milliseconds};
 use super::generation::stop_text;
 use super::model_streams::ModelStreams;
+use super::providers::Provisions;
 use super::registry::{
     CommandRegistration, ExtensionId, FlagRegistration, Registry, ToolRegistration,
 };
@@ -29,10 +30,13 @@ use super::summaries::Summaries;
 use super::ui::UiBroker;
 use super::visits::{VisitId, Visits};
 use crate::agent::event::{ExtensionError, UiAnswer, UiMethod};
+use crate::ai::registry::ModelRegistry;
 use crate::tools::tool::{ToolOutput, UpdateSink};
 
 /// One per generation of extensions.
 pub struct BridgeHost {
+    /// For those who call back later.
+    pub this: Weak<BridgeHost>,
     pub registry: Mutex<Registry>,
     pub waits: Waits,
     /// Where partial results of running tools go.
@@ -47,6 +51,8 @@ pub struct BridgeHost {
     streams: ModelStreams,
     summaries: Summaries,
     tokens: AtomicU64,
+    /// Providers and the like.
+    pub provisions: Provisions,
     actions: OnceLock<Weak<dyn Actions>>,
     /// A newer generation took over.
     stale: AtomicBool,
@@ -126,10 +132,12 @@ impl BridgeHost {
         registry: Registry,
         ui: Arc<UiBroker>,
         flags: Arc<Mutex<HashMap<String, Value>>>,
+        models: Arc<ModelRegistry>,
         reports: Reports,
         console: ConsoleSink,
     ) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
             registry: Mutex::new(registry),
             waits: Waits::default(),
             updates: Mutex::default(),
@@ -142,6 +150,7 @@ impl BridgeHost {
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
             summaries: Summaries::new(tokio::runtime::Handle::current()),
             tokens: AtomicU64::new(1),
+            provisions: Provisions::new(models),
             actions: OnceLock::new(),
             stale: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
@@ -157,6 +166,16 @@ impl BridgeHost {
     pub fn bind(&self, actions: Weak<dyn Actions>) {
         // A generation is bound once, by whoever installs it.
         let _ = self.actions.set(actions);
+    }
+
+    /// Whether action methods work.
+    pub fn is_bound(&self) -> bool {
+        self.actions.get().is_some()
+    }
+
+    /// The session, if there is one already.
+    pub fn bound_actions(&self) -> Option<Arc<dyn Actions>> {
+        self.actions.get().and_then(Weak::upgrade)
     }
 
     pub fn retire(&self) {
@@ -205,11 +224,7 @@ impl BridgeHost {
     }
 
     pub fn report(&self, extension: ExtensionId, event: &str, error: impl Into<String>) {
-        let error = ExtensionError {
-            extension_path: self.registry.lock().path(extension),
-            event: event.to_string(),
-            error: error.into(),
-        };
+        let error = ExtensionError::new(self.registry.lock().path(extension), event, error);
         // Never waits: JavaScript may be standing still meanwhile.
         if let Err(error) = self.reports.errors.try_send(error) {
             tracing::warn!("an extension's report was dropped: {error}");
@@ -278,10 +293,6 @@ impl BridgeHost {
             }
             // Hosted by the full-screen terminal; other modes have no use for them.
             "pi.registerShortcut" | "pi.registerMessageRenderer" => Ok(()),
-            "pi.registerProvider" | "pi.unregisterProvider" => Err(HostError::new(format!(
-                "{method} is not supported yet: describe the provider in models.json \
-                 (~/.pi/agent/models.json) instead"
-            ))),
             _ => return None,
         };
         Some(answer.map(|()| Value::Null))
@@ -348,6 +359,7 @@ impl BridgeHost {
         }
         if let Some(answer) = self
             .register(method, args)
+            .or_else(|| self.serve_providers(method, args))
             .or_else(|| services::serve(method, args))
             .or_else(|| self.sessions.serve(method, args))
             .or_else(|| self.summaries.serve(method, args))
@@ -412,6 +424,7 @@ impl BridgeHost {
                 return self.streams.open(method, args, id);
             }
             "tools.previewEdit" => return services::preview_edit(method, args).await,
+            "ai.stream.answer" => return self.streams.answer(method, args),
             "ai.stream.next" => return self.streams.next(method, args).await,
             "compaction.compact" | "compaction.branch" => {
                 return self.summaries.write(method, args).await;
@@ -420,6 +433,9 @@ impl BridgeHost {
         }
         if matches!(method, "sessions.list" | "sessions.listAll") {
             return sessions::listed(method, args).await;
+        }
+        if let Some(answer) = self.wait_for_providers(method, args).await {
+            return answer;
         }
         if method == "file_mutation.acquire" {
             let token = self.tokens.fetch_add(1, Ordering::Relaxed);

@@ -15,10 +15,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::actions::Actions;
-use super::deadline::Limits;
+use super::config::ExtensionsConfig;
 use super::dispatch::Emission;
+use super::explain::explain;
 use super::generation::{Generation, stop_text};
-use super::host::{BridgeHost, ConsoleSink, Reports, Stopped, Stops};
+use super::host::{BridgeHost, Reports, Stopped, Stops};
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
 use super::tool::ExtensionTool;
 use super::ui::UiBroker;
@@ -28,15 +29,6 @@ use crate::tools::tool::Tool;
 
 /// Reports that may wait to be shown.
 const REPORTS: usize = 1024;
-
-#[derive(Clone)]
-pub struct ExtensionsConfig {
-    pub limits: Limits,
-    /// Bytes.
-    pub max_heap: usize,
-    pub cache_dir: Option<PathBuf>,
-    pub console: ConsoleSink,
-}
 
 /// What a load brought, for the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,6 +79,7 @@ impl Extensions {
             Registry::default(),
             ui.clone(),
             flags.clone(),
+            config.models.clone(),
             reports.clone(),
             config.console.clone(),
         );
@@ -126,6 +119,10 @@ impl Extensions {
 
     pub fn flags(&self) -> Vec<super::registry::FlagRegistration> {
         self.current().host.registry.lock().flags().to_vec()
+    }
+
+    pub(super) fn with_registry<T>(&self, look: impl FnOnce(&Registry) -> T) -> T {
+        look(&self.current().host.registry.lock())
     }
 
     fn current(&self) -> Arc<Generation> {
@@ -204,6 +201,8 @@ impl Extensions {
         if let Some(actions) = &*self.actions.lock() {
             generation.host.bind(actions.clone());
         }
+        let registered = &generation.host.provisions.registered;
+        self.config.models.provide(registered.clone());
         std::mem::replace(&mut *self.current.write(), generation)
     }
 
@@ -224,6 +223,7 @@ impl Extensions {
                 Registry::new(infos.collect()),
                 self.ui.clone(),
                 self.flags.clone(),
+                self.config.models.clone(),
                 self.reports.clone(),
                 self.config.console.clone(),
             );
@@ -361,10 +361,27 @@ impl Extensions {
             .await;
     }
 
+    /// Returns when handlers have heard of all that they were told so far.
+    pub async fn wait_heard(&self) {
+        self.current().notifications.drain().await;
+    }
+
     /// A run was aborted: its signals fire.
     pub async fn abort_run(&self, run: u64) {
         // An error means that nobody is there who could hold the signal.
         let _ = self.current().call("abortRun", &run).await;
+    }
+
+    /// Providers that could not be registered while the extensions loaded: the file
+    /// of the extension, and why.
+    pub fn refused_providers(&self) -> Vec<(String, String)> {
+        let host = &self.current().host;
+        let refused = host.provisions.refused();
+        let registry = host.registry.lock();
+        let named = refused.into_iter();
+        named
+            .map(|(id, error)| (registry.path(id), error))
+            .collect()
     }
 
     /// The file of an extension that is loaded.
@@ -415,12 +432,11 @@ impl Extensions {
             "run": run,
         });
         if let Err(failure) = generation.call("runCommand", &call).await {
-            self.show(ExtensionError {
-                extension_path: format!("command:{name}"),
-                event: "command".into(),
-                error: failure.describe(),
-            })
-            .await;
+            let path = generation.host.registry.lock().path(extension);
+            let failure = failure.describe();
+            let mut error = ExtensionError::new(format!("command:{name}"), "command", failure);
+            explain(&mut error, Some(&path));
+            self.show(error).await;
         }
         Some(())
     }
@@ -456,7 +472,8 @@ impl Extensions {
         self.ui.ask(actions, method, None, None).await
     }
 
-    async fn show(&self, error: ExtensionError) {
+    async fn show(&self, mut error: ExtensionError) {
+        explain(&mut error, None);
         tracing::warn!(
             extension = error.extension_path,
             event = error.event,
@@ -490,15 +507,15 @@ impl Extensions {
         if let Some(found) = paths.get(culprit.extension as usize) {
             self.quarantine.lock().insert(found.path.clone());
         }
-        self.show(ExtensionError {
-            extension_path: path,
-            event: culprit.what,
-            error: format!(
+        self.show(ExtensionError::new(
+            path,
+            culprit.what,
+            format!(
                 "The extension was stopped ({}) and set aside until the next reload; the others \
                  are loaded again",
                 stop_text(stopped.reason)
             ),
-        })
+        ))
         .await;
         let (generation, _) = self.build(&paths).await;
         if self.is_closing() {
@@ -509,6 +526,7 @@ impl Extensions {
         self.install(generation.clone()).host.retire();
         if let Some(actions) = self.actions() {
             actions.tools_changed();
+            actions.models_changed();
         }
         // What comes next may be waiting for an answer to a handler's question.
         let this = self.clone();

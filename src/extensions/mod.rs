@@ -4,15 +4,19 @@
 
 mod act;
 pub mod actions;
+mod config;
 mod deadline;
+pub mod described;
 mod dispatch;
 pub mod events;
 mod exec;
+pub mod explain;
 mod generation;
 mod host;
 mod manager;
 mod model_streams;
 mod notifications;
+mod providers;
 pub mod registry;
 mod services;
 pub mod sessions;
@@ -21,7 +25,8 @@ mod tool;
 pub mod ui;
 mod visits;
 
+pub use config::ExtensionsConfig;
 pub use deadline::Limits;
 pub use dispatch::Emission;
 pub use host::ConsoleSink;
-pub use manager::{Extensions, ExtensionsConfig, LoadReport};
+pub use manager::{Extensions, LoadReport};
