@@ -42,5 +42,6 @@ mod sessions;
 mod sessions_kill;
 mod sessions_shared;
 mod support;
+mod themes;
 mod tool_parity;
 mod tree;
