@@ -22,6 +22,7 @@ mod summary;
 mod texts;
 mod tools;
 mod trace;
+mod watch;
 
 pub use bash::BashOutcome;
 pub use config::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};

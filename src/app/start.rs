@@ -25,7 +25,7 @@ use crate::ai::registry::ModelRegistry;
 use crate::ai::select::SelectError;
 use crate::extensions::actions::Actions;
 use crate::extensions::registry::FlagKind;
-use crate::extensions::{Extensions, ExtensionsConfig, Limits};
+use crate::extensions::{Extensions, ExtensionsConfig, unknown_event};
 use crate::resources::extension_paths::{self, ExtensionPath, ResourceSources};
 use crate::resources::paths::expand_tilde;
 use crate::resources::settings::Settings;
@@ -82,14 +82,10 @@ impl AgentSession {
         };
         let models = Arc::new(ModelRegistry::load(&config.paths.agent_dir));
         let values = settings.values();
-        let timeouts = values.extension_timeouts;
+        let timeouts = values.extension_timeouts.clone();
+        let limited: Vec<String> = timeouts.events.keys().cloned().collect();
         let extensions = Extensions::new(ExtensionsConfig {
-            limits: Limits {
-                handler: timeouts.handler,
-                load: timeouts.load,
-                spin: timeouts.spin,
-                shutdown: timeouts.shutdown,
-            },
+            limits: timeouts,
             max_heap: usize::try_from(values.extension_heap_mb.get())
                 .unwrap_or(usize::MAX >> 20)
                 .saturating_mul(1 << 20),
@@ -99,6 +95,8 @@ impl AgentSession {
         let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let complaints = settings.take_warnings();
         notes.extend(complaints.iter().map(|warning| warning.describe("startup")));
+        let unknown = limited.iter().filter_map(|name| unknown_event(name));
+        notes.extend(unknown.map(|why| format!("extensionTimeouts.events: {why}")));
         let retry = values.retry;
         let mut queues = Queues::default();
         queues.steering_mode = values.steering_mode;
@@ -173,6 +171,9 @@ impl AgentSession {
         }
         let report = self.load_report();
         self.report_failures(&report).await;
+        if self.settings.values().extension_watch {
+            self.watch_extensions();
+        }
         self.greet("startup", None).await;
     }
 

@@ -175,6 +175,11 @@ pub fn find(name: &str) -> Option<(usize, &'static EventKind)> {
         .find(|(_, kind)| kind.name == name)
 }
 
+/// What to say of `name` if it is not an event.
+pub fn complaint(name: &str) -> Option<String> {
+    find(name).is_none().then(|| unknown(name))
+}
+
 /// Why `name` is not an event.
 pub fn unknown(name: &str) -> String {
     if let Some((_, successor)) = FORMER.iter().find(|(former, _)| *former == name) {

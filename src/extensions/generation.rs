@@ -8,10 +8,14 @@ use std::time::Duration;
 use js_runtime::{CallError, Runtime, Stop};
 use serde::Serialize;
 
-use super::deadline::Limits;
+use super::Limits;
 use super::host::BridgeHost;
 use super::notifications::Notifications;
+use super::patience::Outcome;
 use super::registry::ExtensionId;
+
+/// The most bytes of JSON that a handler may answer with.
+const LARGEST: usize = 64 << 20;
 
 /// Without extensions there is no isolate, and nothing here costs anything.
 pub struct Generation {
@@ -90,32 +94,75 @@ impl Generation {
             message: error.to_string(),
             stack: String::new(),
         })?;
-        runtime
-            .call(function, args)
-            .await
-            .map_err(|error| match error {
-                CallError::Thrown { message, stack } => CallFailure::Thrown { message, stack },
-                CallError::Stopped(reason) => CallFailure::Stopped(stop_text(reason)),
-                CallError::Gone => CallFailure::Gone,
-            })
+        let answer = runtime.call(function, args).await;
+        let answer = answer.map_err(|error| match error {
+            CallError::Thrown { message, stack } => CallFailure::Thrown { message, stack },
+            CallError::Stopped(reason) => CallFailure::Stopped(stop_text(reason)),
+            CallError::Gone => CallFailure::Gone,
+        })?;
+        match answer.as_ref().map_or(0, String::len) {
+            0..=LARGEST => Ok(answer),
+            length => Err(CallFailure::Thrown {
+                message: format!(
+                    "RangeError: The answer is too large: {} MB, where {} are the most",
+                    length >> 20,
+                    LARGEST >> 20
+                ),
+                stack: String::new(),
+            }),
+        }
+    }
+
+    /// It was brought down, and everything will be loaded again.
+    pub fn is_broken(&self) -> bool {
+        let stop = self.runtime.as_ref().and_then(|runtime| runtime.stopped());
+        matches!(stop, Some(Stop::Deadline | Stop::OutOfMemory))
     }
 
     /// [`Self::call`] for a function of `extension` that may take `limit`, the
-    /// time in which it waits for the user not counted.
+    /// time in which it waits for the user not counted. `event` is what it is called
+    /// for.
     pub async fn call_within(
         &self,
         extension: ExtensionId,
+        event: &str,
         limit: Duration,
         what: impl FnOnce() -> String,
         function: &str,
         args: &impl Serialize,
     ) -> Result<Option<String>, CallFailure> {
-        tokio::select! {
-            answer = self.call(function, args) => answer,
-            () = self.host.waits.expire(extension, limit) => {
-                self.stop_if_stuck(limit);
-                Err(CallFailure::Deadline { what: what(), limit })
+        let mut wait = self.host.patience(extension, event, limit);
+        let answered = async {
+            tokio::select! {
+                biased;
+                answer = self.call(function, args) => answer,
+                () = self.host.waits.expire(extension, limit) => {
+                    self.stop_if_stuck(limit);
+                    Err(CallFailure::Deadline { what: what(), limit })
+                }
             }
+        };
+        let answer = wait.during(answered).await;
+        wait.over(outcome(&answer));
+        answer
+    }
+
+    /// [`Self::call_within`] where there may be no limit.
+    pub async fn call_within_some(
+        &self,
+        extension: ExtensionId,
+        event: &str,
+        limit: Option<Duration>,
+        what: impl FnOnce() -> String,
+        function: &str,
+        args: &impl Serialize,
+    ) -> Result<Option<String>, CallFailure> {
+        match limit {
+            Some(limit) => {
+                self.call_within(extension, event, limit, what, function, args)
+                    .await
+            }
+            None => self.call(function, args).await,
         }
     }
 
@@ -141,6 +188,16 @@ impl Generation {
         if let Some(runtime) = &self.runtime {
             runtime.ended().await;
         }
+    }
+}
+
+/// How the wait for this answer ended.
+pub fn outcome<T>(answer: &Result<T, CallFailure>) -> Outcome {
+    match answer {
+        Ok(_) | Err(CallFailure::Thrown { .. }) => Outcome::Settled,
+        Err(CallFailure::Deadline { .. }) => Outcome::Abandoned,
+        Err(CallFailure::Cancelled) => Outcome::Cancelled,
+        Err(CallFailure::Stopped(_) | CallFailure::Gone) => Outcome::Stopped,
     }
 }
 

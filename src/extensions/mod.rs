@@ -13,6 +13,7 @@ mod host;
 mod manager;
 mod model_streams;
 mod notifications;
+mod patience;
 pub mod registry;
 mod services;
 pub mod sessions;
@@ -21,7 +22,8 @@ mod tool;
 pub mod ui;
 mod visits;
 
-pub use deadline::Limits;
+pub use crate::resources::settings::ExtensionTimeouts as Limits;
 pub use dispatch::Emission;
+pub use events::complaint as unknown_event;
 pub use host::ConsoleSink;
 pub use manager::{Extensions, ExtensionsConfig, LoadReport};

@@ -1,6 +1,7 @@
 // What the program calls. Every function takes one JSON text and answers with
 // JSON text, `undefined`, or a promise of either.
 import { hostSync } from "ext:js_runtime/host.ts";
+import { JSON, Map, race, Set } from "ext:js_runtime/safe.ts";
 import { createApi } from "ext:js_runtime/bridge/api.ts";
 import {
   abortRun as abortRunSignal,
@@ -108,8 +109,12 @@ const stuck = new Set<number>();
 /** Handlers whose answers do not count, in order. */
 export async function notify(json: string): Promise<void> {
   const { events, run } = JSON.parse(json) as { events: Notification[]; run?: number | null };
-  for (const { event, targets } of events) {
-    for (const [extension, handler] of targets) {
+  // By number: iterating is the extensions' to patch.
+  for (let index = 0; index < events.length; index += 1) {
+    const { event, targets } = events[index];
+    for (let target = 0; target < targets.length; target += 1) {
+      const extension = targets[target][0];
+      const handler = targets[target][1];
       if (stuck.has(handler)) continue;
       enter(extension, event.type, true);
       try {
@@ -121,8 +126,7 @@ export async function notify(json: string): Promise<void> {
           calls += 1;
           const since = performance.now();
           current = { extension, handler, event: event.type, call: calls, since, result };
-          result.catch(() => {});
-          await Promise.race([result, new Promise<void>((resolve) => (skip = resolve))]);
+          await race(result, new Promise<void>((resolve) => (skip = resolve)));
         }
       } catch (error) {
         report(extension, event.type, error);
@@ -145,10 +149,18 @@ export function abandon(json: string): string {
   if (!current || current.call !== (JSON.parse(json) as number)) return "false";
   const { handler, result } = current;
   stuck.add(handler);
-  const settled = () => void stuck.delete(handler);
-  result.then(settled, settled);
+  freeWhenSettled(handler, result);
   skip?.();
   return "true";
+}
+
+async function freeWhenSettled(handler: number, result: Promise<unknown>): Promise<void> {
+  try {
+    await result;
+  } catch {
+    // It was left behind, and so is what it says.
+  }
+  stuck.delete(handler);
 }
 
 interface ToolCall {

@@ -1,6 +1,7 @@
 // `ctx`: the session as handlers, tools and commands see it. Nothing in it is a
 // copy; every member asks when it is read.
 import { host, hostSync } from "ext:js_runtime/host.ts";
+import { extend, Map, Set } from "ext:js_runtime/safe.ts";
 import { openSession } from "ext:js_runtime/bridge/session.ts";
 import { createUi } from "ext:js_runtime/bridge/ui.ts";
 import { report } from "ext:js_runtime/bridge/registry.ts";
@@ -176,7 +177,7 @@ export function createCommandContext(extension: number, run?: number | null, cal
       await withSession(createReplacedContext(extension, visiting(visit)));
     });
   const context = createContext(extension, run, calls);
-  return Object.defineProperties(context, Object.getOwnPropertyDescriptors({
+  return extend(context, {
     waitForIdle: () => host<void>("ctx.waitForIdle"),
     async newSession(options: NewSessionOptions = {}): Promise<Cancelled> {
       const { parentSession, setup, withSession } = options;
@@ -201,19 +202,19 @@ export function createCommandContext(extension: number, run?: number | null, cal
         navigation: options,
       }),
     reload: () => stay<void>("reload", {}),
-  }));
+  });
 }
 
 /** What `withSession` gets: it has no `pi` of the new session. */
 function createReplacedContext(extension: number, calls: Calls) {
   const { hostSync } = calls;
   const context = createCommandContext(extension, undefined, calls);
-  return Object.defineProperties(context, Object.getOwnPropertyDescriptors({
+  return extend(context, {
     async sendMessage(message: unknown, options?: unknown): Promise<void> {
       hostSync("pi.sendMessage", { extension, message, options });
     },
     async sendUserMessage(content: unknown, options?: unknown): Promise<void> {
       hostSync("pi.sendUserMessage", { extension, content, options });
     },
-  }));
+  });
 }

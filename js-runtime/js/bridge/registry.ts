@@ -1,6 +1,9 @@
 // The functions that extensions registered, by number. The program knows the
 // numbers and decides what is called when; it never sees a function.
+// @ts-ignore: provided by the runtime
+import { core } from "ext:core/mod.js";
 import { describe, hostSync } from "ext:js_runtime/host.ts";
+import { Map } from "ext:js_runtime/safe.ts";
 
 export type Handler = (event: Record<string, unknown>, ctx: unknown) => unknown;
 
@@ -45,11 +48,28 @@ export function keep<T>(map: Map<number, T>, value: T): number {
   return last;
 }
 
+/** By extension, then by what it is called for. */
+const marks = new Map<number, Map<string, object>>();
+
+/** The async context of an extension's code; `ext/src/author.rs` reads it. */
+function mark(extension: number, what: string): object {
+  let own = marks.get(extension);
+  if (!own) marks.set(extension, (own = new Map()));
+  let found = own.get(what);
+  if (!found) {
+    found = { __proto__: null, "pi.author": extension, "pi.what": what } as object;
+    own.set(what, found);
+  }
+  return found;
+}
+
 /**
- * Marks whose code runs next: a stop names this extension. The time that a queued
- * handler may take counts from here.
+ * Marks whose code runs next, and what comes of it in promises and timers: a stop
+ * names this extension. The mark ends with the call of the program. The time that a
+ * queued handler may take counts from here.
  */
 export function enter(extension: number, what: string, queued = false): void {
+  core.setAsyncContext(mark(extension, what));
   hostSync("enter", { extension, what, queued });
 }
 

@@ -37,6 +37,7 @@ pub(crate) use self::emit::EMIT_SETTINGS;
 use self::files::{Checker, Files, error, io_error, read_text};
 use self::resolve::{FolderResolver, Resolver};
 use crate::cache::DiskCache;
+use crate::imports::Imports;
 
 pub(crate) type NodeServices = NodeExtInitServices<Checker, FolderResolver, RealSys>;
 
@@ -44,14 +45,19 @@ pub(crate) struct Loader {
     files: Files,
     resolver: Resolver,
     translator: Translator,
+    pub imports: Imports,
 }
 
 impl Loader {
     pub fn new(cache: DiskCache) -> (Rc<Self>, NodeServices) {
-        let (resolver, files) = Resolver::new(cache);
+        let imports = Imports::default();
+        let (resolver, files) = Resolver::new(cache, imports.clone());
         let translator = cjs::translator(&files, &resolver);
         let services = NodeExtInitServices {
-            node_require_loader: Rc::new(RequireLoader::new(files.clone())),
+            node_require_loader: Rc::new(RequireLoader {
+                files: files.clone(),
+                imports: imports.clone(),
+            }),
             node_resolver: resolver.node.clone(),
             pkg_json_resolver: files.package_json.clone(),
             sys: RealSys,
@@ -60,6 +66,7 @@ impl Loader {
             files,
             resolver,
             translator,
+            imports,
         });
         (loader, services)
     }

@@ -10,7 +10,7 @@ use crate::extensions::LoadReport;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    Reload,
+    Reload(String),
     New,
     Model(String),
     Session,
@@ -66,7 +66,11 @@ pub const COMMANDS: [(&str, &str, &str); 15] = [
         "makes an HTML page of the session, or a copy with .jsonl",
     ),
     ("import", "<path.jsonl>", "goes on with a session of a file"),
-    ("reload", "", "loads settings, models and extensions anew"),
+    (
+        "reload",
+        "[extension]",
+        "loads settings, models and extensions anew, and one that was set aside",
+    ),
     ("quit", "", "ends pi"),
 ];
 
@@ -92,7 +96,7 @@ pub fn parse(line: &str) -> Option<Command> {
         "clone" => Command::Clone,
         "export" => Command::Export(args),
         "import" => Command::Import(args),
-        "reload" => Command::Reload,
+        "reload" => Command::Reload(args),
         "quit" => Command::Quit,
         _ => return None,
     })
@@ -100,7 +104,11 @@ pub fn parse(line: &str) -> Option<Command> {
 
 pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
     match command {
-        Command::Reload => session.reload().await.map(|report| reloaded(&report)),
+        Command::Reload(again) => {
+            let again = Some(again.as_str()).filter(|name| !name.is_empty());
+            let reloaded_with = session.reload_with(again).await;
+            reloaded_with.map(|report| reloaded(&report))
+        }
         Command::New => Ok(match session.new_session(None).await? {
             true => header(session),
             false => "An extension wants to stay in this session.".to_string(),

@@ -96,7 +96,11 @@ pub enum Command {
     },
     GetCommands,
     /// Ours: extensions, settings and models as they are on the disk now.
-    Reload,
+    Reload {
+        /// One that was set aside is let in again.
+        #[serde(default)]
+        extension: Option<String>,
+    },
     ExtensionUiResponse {
         id: String,
         #[serde(default)]

@@ -192,8 +192,8 @@ async fn execute(session: &Arc<AgentSession>, command: Command) -> Answer {
         }),
         Command::SetSessionName { name } => session.set_session_name(&name).map(|()| None),
         Command::GetCommands => data(&json!({ "commands": session.commands() })),
-        Command::Reload => {
-            let report = session.reload().await?;
+        Command::Reload { extension } => {
+            let report = session.reload_with(extension.as_deref()).await?;
             let failed: Vec<Value> = report
                 .failed
                 .iter()
