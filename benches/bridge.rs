@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pi::ai::registry::ModelRegistry;
 use pi::extensions::{Extensions, ExtensionsConfig, Limits};
 use pi::resources::extension_paths::ExtensionPath;
 use pi::resources::source_info::SourceInfo;
@@ -43,6 +44,7 @@ pub async fn round_trips() {
         },
         max_heap: 256 << 20,
         cache_dir: None,
+        models: Arc::new(ModelRegistry::load(folder.path())),
         console: Arc::new(|_, _| {}),
     });
     let report = extensions

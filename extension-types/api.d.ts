@@ -2,7 +2,8 @@
 import type { Static, TSchema } from "@sinclair/typebox";
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { AgentToolResult, AgentToolUpdateCallback, ThinkingLevel, ToolExecutionMode } from "./pi-agent-core.js";
-import type { Component, KeyId } from "./pi-tui.js";
+import type { AutocompleteItem, Component, KeyId } from "./pi-tui.js";
+import type { ProviderConfig } from "./providers.js";
 import type { ExtensionCommandContext, ExtensionContext } from "./context.js";
 import type { ExtensionEvents } from "./events.js";
 import type { CustomMessage } from "./session.js";
@@ -64,12 +65,6 @@ export function defineTool<TParams extends TSchema, TDetails = unknown, TState =
   // deno-lint-ignore no-explicit-any
 ): ToolDefinition<TParams, TDetails, TState> & ToolDefinition<any, any, any>;
 
-export interface AutocompleteItem {
-  value: string;
-  label: string;
-  description?: string;
-}
-
 export interface RegisteredCommand {
   description?: string;
   getArgumentCompletions?(
@@ -104,16 +99,20 @@ export interface ToolInfo {
   parameters: unknown;
   sourceInfo: SourceInfo;
 }
+export type SlashCommandSource = "extension" | "prompt" | "skill";
 export interface SlashCommandInfo {
   name: string;
   description?: string;
-  source: "extension" | "prompt" | "skill";
+  source: SlashCommandSource;
   sourceInfo: SourceInfo;
 }
 
+export interface MessageRenderOptions {
+  expanded: boolean;
+}
 export type MessageRenderer<T = unknown> = (
   message: CustomMessage<T>,
-  options: { expanded: boolean },
+  options: MessageRenderOptions,
   theme: Theme,
 ) => Component | undefined;
 
@@ -181,6 +180,10 @@ export interface ExtensionAPI {
   setModel(model: Model): Promise<boolean>;
   getThinkingLevel(): ThinkingLevel;
   setThinkingLevel(level: ThinkingLevel): void;
+  /** Takes effect at once; while the extension loads, when all have loaded. */
+  registerProvider(name: string, config: ProviderConfig): void;
+  /** What the provider was before is there again. */
+  unregisterProvider(name: string): void;
   events: EventBus;
 }
 

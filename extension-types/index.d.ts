@@ -25,7 +25,11 @@ export * from "./session.js";
 export type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from "./pi-agent-core.js";
 export type { KeybindingsManager } from "./pi-tui.js";
 export * from "./api.js";
+export * from "./components.js";
+export * from "./providers.js";
 export * from "./theme.js";
+export type * from "./tool-types.js";
+export * from "./tools.js";
 
 export const VERSION: string;
 export function getAgentDir(): string;

@@ -2,9 +2,16 @@
 // runtime takes the functions from `globalThis.__pi` when it starts and removes
 // the property, before any extension runs.
 import * as calls from "ext:js_runtime/bridge/calls.ts";
+import {
+  abortLogin,
+  abortStream,
+  callSignIn,
+  login,
+  streamProvider,
+} from "ext:js_runtime/bridge/providers.ts";
 
 Object.defineProperty(globalThis, "__pi", {
   configurable: true,
   enumerable: false,
-  value: { ...calls },
+  value: { ...calls, abortLogin, abortStream, callSignIn, login, streamProvider },
 });

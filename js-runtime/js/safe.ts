@@ -1,6 +1,6 @@
 // What the bridge works with, taken before any extension runs: one that patches
 // `JSON.parse`, `Map.prototype` or `Array.prototype` breaks its own code and other
-// extensions' at most. Import these names in the place of the globals.
+// extensions' at most.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { primordials } from "ext:core/mod.js";
@@ -10,9 +10,9 @@ export const JSON: Pick<typeof globalThis.JSON, "parse" | "stringify"> = {
   stringify: primordials.JSONStringify,
 };
 
-/** Have their methods on themselves. */
-export const Map: MapConstructor = primordials.SafeMap;
-export const Set: SetConstructor = primordials.SafeSet;
+/** Have their methods on themselves. Not for what extensions are given. */
+export const SafeMap: MapConstructor = primordials.SafeMap;
+export const SafeSet: SetConstructor = primordials.SafeSet;
 
 /** `Promise.race`, which calls `then`. `await` of a promise does not. */
 export function race<T>(one: Promise<T>, other: Promise<void>): Promise<T | void> {

@@ -17,7 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::calls::{self, Outcome, Pending};
 use crate::control::Control;
 use crate::error::Thrown;
-use crate::memory;
+use crate::inspector;
+use crate::memory::{self, Memory};
 use crate::witness;
 use crate::worker::Isolate;
 
@@ -34,6 +35,7 @@ pub(crate) enum Command {
         reply: Reply,
     },
     HeapUsed(oneshot::Sender<usize>),
+    Memory(oneshot::Sender<Memory>),
 }
 
 /// Dropped without an answer when the isolate ends.
@@ -176,6 +178,8 @@ impl EventLoop {
                 return Poll::Ready(());
             }
             let uncaught = match polled {
+                // That is how what ran at that moment was ended.
+                Poll::Ready(Err(_)) if self.control.released() => return Poll::Ready(()),
                 Poll::Ready(Err(error)) => Some(Thrown::from(&error)),
                 _ => None,
             };
@@ -286,6 +290,11 @@ impl EventLoop {
                     }
                 }
             }
+            Command::Memory(reply) => {
+                let isolate = self.isolate.worker.js_runtime.v8_isolate();
+                // Nobody to answer to is fine.
+                _ = reply.send(Memory::of(&isolate.get_heap_statistics()));
+            }
             Command::HeapUsed(reply) => {
                 let isolate = self.isolate.worker.js_runtime.v8_isolate();
                 isolate.low_memory_notification();
@@ -306,6 +315,7 @@ impl EventLoop {
             .now_or_never()
             .ok_or_else(|| Thrown::new("the loader did not answer at once"))?;
         let module = loaded.map_err(|error| Thrown::from(&error))?;
+        inspector::wait_if_asked(&self.isolate.worker.js_runtime);
         let author = Author {
             id,
             what: "load".into(),

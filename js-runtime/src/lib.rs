@@ -13,6 +13,7 @@ mod error;
 mod event_loop;
 mod guest;
 mod imports;
+mod inspector;
 mod loader;
 mod memory;
 mod options;
@@ -27,7 +28,9 @@ mod worker;
 
 pub use error::{CallError, LoadError, StartError};
 pub use imports::Imports;
+pub use inspector::{is_inspected, start_inspector};
 pub use js_runtime_ext::{Author, Console, Fault, Host, HostError, Stop, text, virtual_modules};
+pub use memory::Memory;
 pub use options::RuntimeOptions;
 pub use runtime::Runtime;
 pub use script::{Channel, Script, is_script, run_script};

@@ -23,6 +23,28 @@ const RESERVE: usize = 64 << 20;
 /// As `malloc`: V8 expects no more.
 const ALIGNMENT: usize = 16;
 
+/// What an isolate holds, garbage included, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Of the heap.
+    pub used: usize,
+    pub total: usize,
+    pub limit: usize,
+    /// Outside it: array buffers, file contents.
+    pub external: usize,
+}
+
+impl Memory {
+    pub(crate) fn of(heap: &v8::HeapStatistics) -> Self {
+        Self {
+            used: heap.used_heap_size(),
+            total: heap.total_heap_size(),
+            limit: heap.heap_size_limit(),
+            external: heap.external_memory(),
+        }
+    }
+}
+
 struct Budget {
     used: AtomicUsize,
     limit: usize,

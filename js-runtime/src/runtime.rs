@@ -14,6 +14,7 @@ use crate::control::Control;
 use crate::error::{CallError, LoadError, StartError, Thrown};
 use crate::event_loop::{Command, EventLoop, Reply};
 use crate::imports::Imports;
+use crate::memory::Memory;
 use crate::options::RuntimeOptions;
 use crate::worker;
 
@@ -173,6 +174,17 @@ impl Runtime {
     /// follows.
     pub fn stop(&self, reason: Stop) {
         self.control.stop(reason);
+    }
+
+    /// `None` if the isolate is gone, or does not give its thread back within `limit`.
+    pub async fn memory(&self, limit: Duration) -> Option<Memory> {
+        let (reply, answer) = oneshot::channel();
+        let asked = async {
+            let commands = self.commands.as_ref()?;
+            commands.send(Command::Memory(reply)).await.ok()?;
+            answer.await.ok()
+        };
+        tokio::time::timeout(limit, asked).await.ok()?
     }
 
     /// Bytes of V8 heap in use after a garbage collection. Expensive.

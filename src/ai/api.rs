@@ -14,6 +14,13 @@ pub const NAMES: [&str; 4] = [
     "openai-responses",
 ];
 
+/// Those that go over a wire, as extensions know them.
+pub const WIRE_NAMES: [&str; 3] = [
+    "anthropic-messages",
+    "openai-completions",
+    "openai-responses",
+];
+
 /// `None` for a name we do not know.
 pub fn api(name: &str) -> Option<Arc<dyn Api>> {
     Some(match name {

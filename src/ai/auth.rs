@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::file_lock::FileLock;
 use super::message::now;
+use super::oauth::{OAuthCredentials, SignIn, SignInError};
 
 /// How long to wait for somebody who is in the middle of writing the file.
 const REREAD_TRIES: u32 = 25;
@@ -166,6 +167,12 @@ impl AuthStore {
         file.entries.get(provider).and_then(AuthEntry::parse)
     }
 
+    /// All that is kept of a sign-in.
+    pub fn oauth(&self, provider: &str) -> Option<OAuthCredentials> {
+        let file = self.file.read();
+        oauth_of(file.entries.get(provider)?)
+    }
+
     /// The providers with a usable entry, in the order of the file.
     pub fn providers(&self) -> Vec<String> {
         let file = self.file.read();
@@ -205,6 +212,59 @@ impl AuthStore {
         })
     }
 
+    /// What a sign-in gave, in the place of whatever was there.
+    pub fn put(&self, provider: &str, entry: Value) -> Result<(), AuthFileError> {
+        self.update(|entries| {
+            entries.insert(provider.to_owned(), entry);
+        })
+    }
+
+    /// The entries as they stand in the file.
+    pub fn entries(&self) -> Map<String, Value> {
+        self.file.read().entries.clone()
+    }
+
+    /// Has expired credentials renewed, once by all processes: the lock is held
+    /// meanwhile, and what another has renewed is taken. `None` if they are gone.
+    pub async fn renew(
+        &self,
+        provider: &str,
+        sign_in: &dyn SignIn,
+    ) -> Result<Option<OAuthCredentials>, SignInError> {
+        let failed = |error: AuthFileError| SignInError::new(error.to_string());
+        let lock = FileLock::acquire_for_long(&self.path)
+            .await
+            .map_err(|error| SignInError::new(error.to_string()))?;
+        let mut entries = read(&self.path).map_err(failed)?;
+        self.keep(entries.clone());
+        let Some(stored) = entries.get(provider).and_then(oauth_of) else {
+            return Ok(None);
+        };
+        if !has_expired(&stored) {
+            return Ok(Some(stored));
+        }
+        let renewed = sign_in.refresh(stored).await?;
+        entries.insert(provider.to_owned(), oauth_entry(&renewed));
+        let written = write(&self.path, &entries).map_err(|error| AuthFileError::Write {
+            path: self.path.clone(),
+            error,
+        });
+        // Lost when the program ends, but good until then.
+        if let Err(error) = written {
+            tracing::error!("{error}");
+        }
+        self.keep(entries);
+        drop(lock);
+        Ok(Some(renewed))
+    }
+
+    fn keep(&self, entries: Map<String, Value>) {
+        *self.file.write() = Loaded {
+            entries,
+            error: None,
+        };
+    }
+
     /// Entries as an earlier version had them; those that are there stay.
     pub(crate) fn insert_all(&self, more: Map<String, Value>) -> Result<(), AuthFileError> {
         self.update(|entries| {
@@ -236,12 +296,32 @@ impl AuthStore {
         let mut entries = read(&self.path)?;
         change(&mut entries);
         write(&self.path, &entries).map_err(failed)?;
-        *self.file.write() = Loaded {
-            entries,
-            error: None,
-        };
+        self.keep(entries);
         Ok(())
     }
+}
+
+/// As it stands in the file.
+pub fn oauth_entry(credentials: &OAuthCredentials) -> Value {
+    let mut entry = Map::new();
+    entry.insert("type".into(), "oauth".into());
+    let others = credentials.iter().filter(|(name, _)| *name != "type");
+    entry.extend(others.map(|(name, value)| (name.clone(), value.clone())));
+    Value::Object(entry)
+}
+
+/// Credentials that do not say when they expire never do.
+pub fn has_expired(credentials: &OAuthCredentials) -> bool {
+    let expires = credentials.get("expires").and_then(Value::as_f64);
+    expires.is_some_and(|expires| expires as i64 <= now())
+}
+
+/// Without the `type`, as the functions of a provider have it.
+fn oauth_of(entry: &Value) -> Option<OAuthCredentials> {
+    let entry = entry.as_object().filter(|_| entry["type"] == "oauth")?;
+    let mut credentials = entry.clone();
+    credentials.shift_remove("type");
+    Some(credentials)
 }
 
 fn read(path: &Path) -> Result<Map<String, Value>, AuthFileError> {

@@ -55,6 +55,12 @@ static THROTTLED_SET: LazyLock<RegexSet> =
 static RETRYABLE_REGEX: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(RETRYABLE).expect("constant pattern"));
 
+/// The patterns alone; case does not matter.
+pub fn overflow_patterns() -> Vec<&'static str> {
+    let alone = |pattern: &'static str| pattern.strip_prefix("(?i)").unwrap_or(pattern);
+    OVERFLOW.iter().map(|pattern| alone(pattern)).collect()
+}
+
 /// The conversation does not fit into the model: it said so, or it answered
 /// although more went in than its window holds (z.ai). A `context_window` of 0
 /// is an unknown one.

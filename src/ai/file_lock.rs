@@ -4,19 +4,31 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::task::AbortHandle;
 
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(20);
-/// Whoever held a lock for so long has died.
-const STALE: Duration = Duration::from_secs(10);
+/// Whoever held a lock for so long without touching it has died. The original touches
+/// one that it holds over a request every 15 seconds.
+const STALE: Duration = Duration::from_secs(30);
+/// In which a lock is touched that is held for long.
+const TOUCH: Duration = Duration::from_secs(2);
+/// How long to wait for somebody who is renewing a token.
+const LONGEST_WAIT: Duration = Duration::from_secs(40);
 
 /// Held until it is dropped.
 #[derive(Debug)]
 pub struct FileLock {
     directory: PathBuf,
+    /// Of the directory, which may have been taken for stale and made anew.
+    inode: Option<u64>,
+    /// Touches the directory.
+    heart: Option<AbortHandle>,
 }
 
 impl FileLock {
@@ -24,23 +36,52 @@ impl FileLock {
     pub fn acquire(file: &Path) -> io::Result<Self> {
         let directory = Self::directory(file);
         for _ in 0..TRIES {
-            match fs::create_dir(&directory) {
-                Ok(()) => return Ok(Self { directory }),
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                Err(_) if is_stale(&directory) => {
-                    // Somebody else may have been faster, which the next try finds out.
-                    fs::remove_dir(&directory).ok();
-                }
-                Err(_) => thread::sleep(PAUSE),
+            match Self::attempt(&directory)? {
+                Some(lock) => return Ok(lock),
+                None => thread::sleep(PAUSE),
             }
         }
-        Err(io::Error::new(
-            io::ErrorKind::WouldBlock,
-            format!(
-                "another process holds the lock {}; remove it if none is running",
-                directory.display()
-            ),
-        ))
+        Err(busy(&directory))
+    }
+
+    /// Waits as long as a request may take that somebody makes under the lock, and
+    /// keeps the lock alive as long as it is held.
+    pub async fn acquire_for_long(file: &Path) -> io::Result<Self> {
+        let directory = Self::directory(file);
+        let deadline = Instant::now() + LONGEST_WAIT;
+        let mut pause = PAUSE;
+        while Instant::now() < deadline {
+            if let Some(mut lock) = Self::attempt(&directory)? {
+                lock.heart = Some(tokio::spawn(touch(directory)).abort_handle());
+                return Ok(lock);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(500));
+        }
+        Err(busy(&directory))
+    }
+
+    /// `None` if somebody else has it.
+    fn attempt(directory: &Path) -> io::Result<Option<Self>> {
+        let mut taken_over = false;
+        loop {
+            match fs::create_dir(directory) {
+                Ok(()) => {
+                    return Ok(Some(Self {
+                        directory: directory.to_owned(),
+                        inode: inode(directory),
+                        heart: None,
+                    }));
+                }
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                Err(_) if !taken_over && is_stale(directory) => {
+                    // Somebody else may have been faster, which the next try finds out.
+                    fs::remove_dir(directory).ok();
+                    taken_over = true;
+                }
+                Err(_) => return Ok(None),
+            }
+        }
     }
 
     /// Whether somebody holds the lock right now.
@@ -62,9 +103,40 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // If it is gone already there is nothing to give back.
-        fs::remove_dir(&self.directory).ok();
+        if let Some(heart) = &self.heart {
+            heart.abort();
+        }
+        // Who was suspended for long may find that it is another's by now. If it is
+        // gone already there is nothing to give back.
+        if inode(&self.directory) == self.inode {
+            fs::remove_dir(&self.directory).ok();
+        }
     }
+}
+
+fn inode(directory: &Path) -> Option<u64> {
+    let metadata = fs::metadata(directory);
+    metadata.ok().map(|metadata| metadata.ino())
+}
+
+async fn touch(directory: PathBuf) {
+    loop {
+        tokio::time::sleep(TOUCH).await;
+        // Whoever removed it has taken the lock for stale.
+        if let Ok(handle) = fs::File::open(&directory) {
+            handle.set_modified(SystemTime::now()).ok();
+        }
+    }
+}
+
+fn busy(directory: &Path) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::WouldBlock,
+        format!(
+            "another process holds the lock {}; remove it if none is running",
+            directory.display()
+        ),
+    )
 }
 
 fn is_stale(directory: &Path) -> bool {
@@ -74,8 +146,6 @@ fn is_stale(directory: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
     use super::*;
 
     #[test]

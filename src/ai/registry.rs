@@ -8,13 +8,19 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use parking_lot::RwLock;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
-use super::auth::{AuthEntry, AuthStore};
+use super::api;
+use super::auth::{self, AuthEntry, AuthFileError, AuthStore};
 use super::catalogue::{self, PROVIDERS};
 use super::demo;
 use super::model::Model;
 use super::models_json::{self, ModelsJson, ProviderConfig};
+use super::oauth::{self, LoginDialog, SignIn, SignInError};
+use super::provided::{self, Provided, Providers};
 use super::secret_value::{Env, SecretError, SecretValues};
+use super::stream::Api;
 
 pub struct ModelRegistry {
     models_json: PathBuf,
@@ -22,6 +28,8 @@ pub struct ModelRegistry {
     auth: AuthStore,
     secrets: SecretValues,
     state: RwLock<State>,
+    /// Of the extensions that are in force.
+    provided: RwLock<Arc<Providers>>,
 }
 
 #[derive(Default)]
@@ -30,6 +38,16 @@ struct State {
     error: Option<String>,
     /// The models of the providers that were asked for so far.
     models: HashMap<String, Arc<[Arc<Model>]>>,
+    /// Of what extensions had registered when they were.
+    revision: u64,
+}
+
+/// How the requests of a provider are authorised, and what else they carry.
+struct RequestConfig<'a> {
+    api_key: Option<&'a String>,
+    headers: Vec<(&'a String, &'a String)>,
+    model_headers: Vec<(&'a String, &'a String)>,
+    auth_header: bool,
 }
 
 /// What a request needs besides the model.
@@ -55,10 +73,11 @@ pub enum AuthError {
     #[error("No API key found for {provider}.\n\n{advice}")]
     NoKey { provider: String, advice: String },
     #[error(
-        "Authentication failed for \"{provider}\". Its sign-in has expired, and this version of pi cannot refresh it. Sign in again where you did before, or remove it from {path} and use an API key.\n\n{advice}"
+        "Authentication failed for \"{provider}\". Its sign-in has expired and could not be renewed ({reason}). Sign in again with /login {provider}, or remove it from {path} and use an API key.\n\n{advice}"
     )]
     Expired {
         provider: String,
+        reason: String,
         path: String,
         advice: String,
     },
@@ -87,6 +106,7 @@ impl ModelRegistry {
             secrets: SecretValues::new(env.clone()),
             env,
             state: RwLock::default(),
+            provided: RwLock::default(),
         };
         registry.read_models_json();
         registry
@@ -122,15 +142,38 @@ impl ModelRegistry {
         &self.auth
     }
 
+    /// What the extensions that are in force have registered.
+    pub fn provided(&self) -> Arc<Providers> {
+        Arc::clone(&self.provided.read())
+    }
+
+    /// Another set of extensions takes the place of the one before.
+    pub fn provide(&self, providers: Arc<Providers>) {
+        let mut provided = self.provided.write();
+        self.state.write().models.clear();
+        *provided = providers;
+    }
+
+    /// The wire API of that name: an extension's, or ours. `None` for one that
+    /// nobody knows.
+    pub fn api(&self, name: &str) -> Option<Arc<dyn Api>> {
+        self.provided().api(name).or_else(|| api::api(name))
+    }
+
     /// Every provider that has models: the built-in ones in their order, the
-    /// user's in that of the file, then `demo`.
+    /// user's in that of the file, those of extensions, then `demo`.
     pub fn providers(&self) -> Vec<String> {
         let config = self.config();
-        let built_in = PROVIDERS.iter().map(|provider| provider.id);
-        let own = config.providers.keys().map(String::as_str);
-        let own = own.filter(|id| catalogue::provider(id).is_none() && *id != demo::PROVIDER);
-        let ids = built_in.chain(own).chain([demo::PROVIDER]);
-        ids.map(str::to_owned).collect()
+        let mut ids: Vec<String> = Vec::new();
+        let built_in = PROVIDERS.iter().map(|provider| provider.id.to_owned());
+        let own = config.providers.keys().cloned();
+        for id in built_in.chain(own).chain(self.provided().names()) {
+            if id != demo::PROVIDER && !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        ids.push(demo::PROVIDER.to_owned());
+        ids
     }
 
     pub fn all(&self) -> Vec<Arc<Model>> {
@@ -158,19 +201,35 @@ impl ModelRegistry {
 
     /// Parses at most this provider.
     pub fn models_of(&self, provider: &str) -> Arc<[Arc<Model>]> {
-        if let Some(models) = self.state.read().models.get(provider) {
-            return Arc::clone(models);
+        let provided = self.provided();
+        let revision = provided.revision();
+        {
+            let state = self.state.read();
+            if state.revision == revision
+                && let Some(models) = state.models.get(provider)
+            {
+                return Arc::clone(models);
+            }
         }
+        let added = provided.get(provider);
         let mut state = self.state.write();
-        let built_in = match provider {
-            demo::PROVIDER => Some(demo::entry()),
-            _ => catalogue::provider(provider).map(catalogue::Provider::load),
-        };
-        let models = match (state.config.providers.get(provider), built_in) {
-            (Some(config), built_in) => config.apply(provider, built_in),
-            (None, Some(entry)) => entry.models,
+        if state.revision != revision {
+            state.models.clear();
+            state.revision = revision;
+        }
+        let models = match known_models(&state.config, provider) {
+            Some(models) => models,
+            None if added.is_some() => Vec::new(),
             // Not remembered: anybody may ask for anything.
-            (None, None) => return Arc::default(),
+            None => return Arc::default(),
+        };
+        let models = match added {
+            Some(Provided {
+                modified: Some(modified),
+                ..
+            }) => modified,
+            Some(added) => added.config.apply(provider, models),
+            None => self.as_signed_in(provider, models),
         };
         let models: Arc<[Arc<Model>]> = models.into_iter().map(Arc::new).collect();
         state
@@ -179,12 +238,35 @@ impl ModelRegistry {
         models
     }
 
+    /// Copilot serves each account elsewhere.
+    fn as_signed_in(&self, provider: &str, mut models: Vec<Model>) -> Vec<Model> {
+        if provider == "github-copilot"
+            && let Some(credentials) = self.auth.oauth(provider)
+        {
+            let url = oauth::copilot::base_url(&credentials);
+            for model in &mut models {
+                model.base_url.clone_from(&url);
+            }
+        }
+        models
+    }
+
+    /// The provider's models as `added` makes them.
+    pub fn models_with(&self, provider: &str, added: &provided::ProviderConfig) -> Vec<Model> {
+        let known = known_models(&self.config(), provider);
+        added.apply(provider, known.unwrap_or_default())
+    }
+
     /// Whether a key is configured; that it works is another matter.
     pub fn has_auth(&self, provider: &str) -> bool {
         provider == demo::PROVIDER
             || self.auth.runtime_key(provider).is_some()
             || self.auth.entry(provider).is_some()
             || self.env_key(provider).is_some()
+            || self
+                .provided()
+                .get(provider)
+                .is_some_and(|added| added.config.api_key.is_some_and(|key| !key.is_empty()))
             || self.with_config(provider, |config| config.api_key.is_some())
     }
 
@@ -210,80 +292,170 @@ impl ModelRegistry {
             return Ok(credentials);
         }
         let provider = &model.provider;
-        let config = self.config();
-        let config = config.providers.get(provider);
-        let key = self.key(provider, config).await?;
-        if let Some(config) = config {
-            self.add_headers(&mut credentials.headers, model, config)
-                .await?;
-            if config.auth_header {
-                let value = format!("Bearer {key}");
-                credentials.headers.insert("Authorization".into(), value);
-            }
+        let (config, added) = (self.config(), self.provided().get(provider));
+        let config = request_config(config.providers.get(provider), added.as_ref(), &model.id);
+        let key = self.key(provider, config.api_key).await?;
+        self.add_headers(&mut credentials.headers, model, &config)
+            .await?;
+        if config.auth_header {
+            let value = format!("Bearer {key}");
+            credentials.headers.insert("Authorization".into(), value);
         }
         credentials.api_key = Some(key);
         Ok(credentials)
+    }
+
+    /// The key alone, as for any model of the provider.
+    pub async fn api_key(&self, provider: &str) -> Result<String, AuthError> {
+        let (config, added) = (self.config(), self.provided().get(provider));
+        let config = request_config(config.providers.get(provider), added.as_ref(), "");
+        self.key(provider, config.api_key).await
     }
 
     async fn add_headers(
         &self,
         headers: &mut IndexMap<String, String>,
         model: &Model,
-        config: &ProviderConfig,
+        config: &RequestConfig<'_>,
     ) -> Result<(), SecretError> {
         let of_provider = format!("provider \"{}\"", model.provider);
         let of_model = format!("model \"{}\"", model.reference());
-        let model_headers = config.model_headers(&model.id).into_iter().flatten();
-        let all = (config.headers.iter().map(|header| (&of_provider, header)))
-            .chain(model_headers.map(|header| (&of_model, header)));
+        let all = (config.headers.iter().map(|header| (&of_provider, header))).chain(
+            config
+                .model_headers
+                .iter()
+                .map(|header| (&of_model, header)),
+        );
         for (owner, (name, value)) in all {
             let what = format!("{owner} header \"{name}\"");
             let value = self.secrets.resolve(value, &what).await?;
-            headers.insert(name.clone(), value);
+            headers.insert((*name).clone(), value);
         }
         Ok(())
     }
 
-    async fn key(
-        &self,
-        provider: &str,
-        config: Option<&ProviderConfig>,
-    ) -> Result<String, AuthError> {
+    async fn key(&self, provider: &str, fallback: Option<&String>) -> Result<String, AuthError> {
         if let Some(key) = self.auth.runtime_key(provider) {
             return Ok(key);
         }
         let what = format!("API key for provider \"{provider}\"");
-        let stored = match self.fresh_entry(provider) {
+        let stored = match self.auth.entry(provider) {
             Some(AuthEntry::ApiKey { key }) => self
                 .secrets
                 .resolve_cached(&key, &what)
                 .await
                 .map_err(AuthError::Secret),
-            Some(entry) if entry.is_expired() => Err(AuthError::Expired {
-                provider: provider.to_owned(),
-                path: self.auth.path().display().to_string(),
-                advice: self.advice(provider),
-            }),
-            Some(AuthEntry::OAuth { access, .. }) => Ok(access),
-            None => self.env_key(provider).ok_or_else(|| AuthError::NoKey {
-                provider: provider.to_owned(),
-                advice: self.advice(provider),
-            }),
+            Some(AuthEntry::OAuth { .. }) => self.signed_in_key(provider).await,
+            None => self.env_key(provider).ok_or_else(|| self.no_key(provider)),
         };
-        match (stored, config.and_then(|config| config.api_key.as_ref())) {
+        match (stored, fallback) {
             (Err(_), Some(fallback)) => Ok(self.secrets.resolve(fallback, &what).await?),
             (stored, _) => stored,
         }
     }
 
-    /// Another process may have refreshed what has expired here.
-    fn fresh_entry(&self, provider: &str) -> Option<AuthEntry> {
-        let entry = self.auth.entry(provider);
-        if entry.as_ref().is_some_and(AuthEntry::is_expired) {
-            self.auth.reload();
-            return self.auth.entry(provider);
+    fn no_key(&self, provider: &str) -> AuthError {
+        AuthError::NoKey {
+            provider: provider.to_owned(),
+            advice: self.advice(provider),
         }
-        entry
+    }
+
+    /// Renewed if need be.
+    async fn signed_in_key(&self, provider: &str) -> Result<String, AuthError> {
+        let expired = |reason: String| AuthError::Expired {
+            provider: provider.to_owned(),
+            reason,
+            path: self.auth.path().display().to_string(),
+            advice: self.advice(provider),
+        };
+        let sign_in = self.sign_in(provider);
+        let mut credentials = self.auth.oauth(provider);
+        if credentials.as_ref().is_some_and(auth::has_expired) {
+            let renewed = match &sign_in {
+                Some(sign_in) => self.auth.renew(provider, &**sign_in).await,
+                None => Err(SignInError::new("no extension that is loaded knows how")),
+            };
+            credentials = match renewed {
+                Ok(renewed) => renewed,
+                Err(error) => {
+                    // Another process may have been luckier.
+                    self.auth.reload();
+                    let fresh = self.auth.oauth(provider);
+                    let fresh = fresh.filter(|fresh| !auth::has_expired(fresh));
+                    Some(fresh.ok_or_else(|| expired(error.to_string()))?)
+                }
+            };
+            self.forget_models();
+        }
+        let credentials = credentials.ok_or_else(|| self.no_key(provider))?;
+        match sign_in {
+            Some(sign_in) => {
+                let key = sign_in.api_key(&credentials).await;
+                key.map_err(|error| expired(error.to_string()))
+            }
+            None => match credentials.get("access").and_then(Value::as_str) {
+                Some(access) => Ok(access.to_owned()),
+                None => Err(self.no_key(provider)),
+            },
+        }
+    }
+
+    /// How to sign in to a provider: an extension's way, or ours.
+    pub fn sign_in(&self, provider: &str) -> Option<Arc<dyn SignIn>> {
+        let provided = self.provided().sign_in(provider);
+        provided.or_else(|| oauth::built_in(provider))
+    }
+
+    /// All that can be signed in to: ours, then those of extensions.
+    pub fn sign_ins(&self) -> Vec<(String, Arc<dyn SignIn>)> {
+        let provided = self.provided().sign_ins();
+        let ours = oauth::BUILT_IN
+            .into_iter()
+            .filter_map(|id| Some((id.to_owned(), self.sign_in(id)?)));
+        let others = provided
+            .iter()
+            .filter(|(id, _)| !oauth::BUILT_IN.contains(&id.as_str()));
+        ours.chain(others.cloned()).collect()
+    }
+
+    /// Signs the user in, and keeps what that gave.
+    pub async fn log_in(
+        &self,
+        provider: &str,
+        dialog: Arc<dyn LoginDialog>,
+        cancel: CancellationToken,
+    ) -> Result<(), SignInError> {
+        let sign_in = self
+            .sign_in(provider)
+            .ok_or_else(|| SignInError::new(format!("Unknown OAuth provider: {provider}")))?;
+        let credentials = sign_in.login(dialog, cancel).await?;
+        self.auth
+            .put(provider, auth::oauth_entry(&credentials))
+            .map_err(|error| SignInError::new(error.to_string()))?;
+        let provided = self.provided();
+        if let Some(added) = provided.get(provider)
+            && sign_in.modifies_models()
+        {
+            let models = self.models_with(provider, &added.config);
+            let modified = sign_in.modify_models(models, &credentials).await?;
+            provided.set_modified(provider, modified);
+        }
+        self.forget_models();
+        Ok(())
+    }
+
+    /// Forgets the key or the sign-in that is stored.
+    pub fn log_out(&self, provider: &str) -> Result<(), AuthFileError> {
+        self.auth.remove(provider)?;
+        self.provided().unmodify(provider);
+        self.forget_models();
+        Ok(())
+    }
+
+    /// They may depend on who has signed in.
+    fn forget_models(&self) {
+        self.state.write().models.clear();
     }
 
     fn env_key(&self, provider: &str) -> Option<String> {
@@ -337,6 +509,50 @@ impl ModelRegistry {
         let state = self.state.read();
         state.config.providers.get(provider).is_some_and(test)
     }
+}
+
+/// The built-in models of a provider and the user's own; `None` if it is neither.
+fn known_models(config: &ModelsJson, provider: &str) -> Option<Vec<Model>> {
+    let built_in = match provider {
+        demo::PROVIDER => Some(demo::entry()),
+        _ => catalogue::provider(provider).map(catalogue::Provider::load),
+    };
+    match (config.providers.get(provider), built_in) {
+        (Some(config), built_in) => Some(config.apply(provider, built_in)),
+        (None, Some(entry)) => Some(entry.models),
+        (None, None) => None,
+    }
+}
+
+/// What an extension says takes the place of what `models.json` says.
+fn request_config<'a>(
+    config: Option<&'a ProviderConfig>,
+    added: Option<&'a Provided>,
+    model: &str,
+) -> RequestConfig<'a> {
+    let mut found = match added.map(|added| &added.config) {
+        Some(added) if added.authorises() => RequestConfig {
+            api_key: added.api_key.as_ref().filter(|key| !key.is_empty()),
+            headers: added.headers.iter().flatten().collect(),
+            model_headers: Vec::new(),
+            auth_header: added.auth_header == Some(true),
+        },
+        _ => RequestConfig {
+            api_key: config.and_then(|config| config.api_key.as_ref()),
+            headers: config
+                .map(|config| config.headers.iter().collect())
+                .unwrap_or_default(),
+            model_headers: Vec::new(),
+            auth_header: config.is_some_and(|config| config.auth_header),
+        },
+    };
+    let own_models = added.is_some_and(|added| added.config.models.is_some());
+    let model_headers = match (own_models, added) {
+        (true, Some(added)) => added.config.model_headers(model),
+        _ => config.and_then(|config| config.model_headers(model)),
+    };
+    found.model_headers = model_headers.into_iter().flatten().collect();
+    found
 }
 
 #[cfg(test)]

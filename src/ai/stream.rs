@@ -157,8 +157,8 @@ impl AssistantStream {
     }
 }
 
-/// One wire API, such as `anthropic-messages`. Later also APIs that extensions
-/// bring (`registerProvider` with `streamSimple`).
+/// One wire API, such as `anthropic-messages`: one of ours, or one that an extension
+/// brings (`registerProvider` with `streamSimple`).
 pub trait Api: Send + Sync {
     /// Never fails and never blocks; see [`StreamItem::Done`].
     fn stream(&self, request: Request) -> AssistantStream;

@@ -186,6 +186,10 @@ impl Actions for AgentSession {
         self.state.lock().session.context_json()
     }
 
+    fn models_changed(&self) {
+        self.refresh_model();
+    }
+
     fn models(&self, question: &str, args: &Value) -> ActionResult<Value> {
         let text = |member: &str| {
             args.get(member)

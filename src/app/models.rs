@@ -95,6 +95,20 @@ impl AgentSession {
         Ok(())
     }
 
+    /// The model may be described differently now, or be reached elsewhere. One that
+    /// is gone stays until the user chooses another.
+    pub(super) fn refresh_model(&self) {
+        let Some(model) = self.model() else { return };
+        let found = self.models.find(&model.provider, &model.id);
+        let Some(found) = found.filter(|found| *found != model) else {
+            return;
+        };
+        let mut state = self.state.lock();
+        if state.model.as_ref() == Some(&model) {
+            state.model = Some(found);
+        }
+    }
+
     pub fn model(&self) -> Option<Arc<Model>> {
         self.state.lock().model.clone()
     }
@@ -146,8 +160,15 @@ impl AgentSession {
             state.model.replace(model.clone())
         };
         self.saved(self.settings.set_default_model(&model.provider, &model.id));
-        // The new model may not think as hard.
-        self.set_thinking_level(self.thinking_level());
+        // The new model may not think as hard, and the old one may not have thought.
+        let level = match &previous {
+            Some(previous) if !previous.reasoning => {
+                let settings = self.settings.values();
+                settings.default_thinking_level.unwrap_or_default()
+            }
+            _ => self.thinking_level(),
+        };
+        self.set_thinking_level(level);
         let changed = previous
             .as_ref()
             .is_none_or(|previous| previous.reference() != model.reference());
@@ -172,12 +193,14 @@ impl AgentSession {
 
     /// Lowered to what the model can do.
     pub fn set_thinking_level(&self, level: ThinkingLevel) {
-        let level = {
+        let (level, is_wish) = {
             let mut state = self.state.lock();
             let level = match &state.model {
                 Some(model) => model.clamp_thinking(level),
                 None => level,
             };
+            // That a model cannot think says nothing about what the user wants.
+            let thinks = state.model.as_ref().is_some_and(|model| model.reasoning);
             if level == state.thinking {
                 return;
             }
@@ -185,9 +208,11 @@ impl AgentSession {
             if let Err(error) = state.session.append_thinking_level_change(level.as_str()) {
                 tracing::warn!("{error}");
             }
-            level
+            (level, thinks || level != ThinkingLevel::Off)
         };
-        self.saved(self.settings.set_default_thinking_level(level));
+        if is_wish {
+            self.saved(self.settings.set_default_thinking_level(level));
+        }
     }
 
     /// The next level that the model offers; `None` if it offers only one.

@@ -88,6 +88,7 @@ impl AgentSession {
         let report = self.extensions.reload(paths.0).await;
         self.report_failures(&report).await;
         *self.loaded.lock() = report.clone();
+        self.refresh_model();
         if !report.kept_old {
             self.refresh_tools();
             self.greet("reload", None).await;
@@ -156,27 +157,28 @@ impl AgentSession {
         self.extensions.shut_down(reason, target).await;
         self.flush_unsaved().await;
         let cwd = session.cwd().to_path_buf();
+        let queued: (Vec<String>, Vec<String>);
         let previous = {
             let mut state = self.state.lock();
             let previous = state.session.path().map(|path| path.display().to_string());
             state.context = session.build_context().messages;
             state.session = session;
+            queued = state.queues.texts();
             state.queues.clear();
             state.next_turn.clear();
             state.attempt = 0;
             state.overflow_recovered = false;
             previous
         };
-        self.queue_changed().await;
+        if queued != Default::default() {
+            self.queue_changed().await;
+        }
         if let Err(error) = std::env::set_current_dir(&cwd) {
             let error = format!("cannot work in {}: {error}", cwd.display());
             self.report("<session>", "chdir", error).await;
         }
         self.settings.enter(&self.config.paths.with_cwd(&cwd));
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
-        if let Err(error) = self.choose_model() {
-            self.report("<session>", "model", error).await;
-        }
         self.install_missing(&cwd, self.noted()).await;
         let paths = find_extensions(&self.config, &self.settings, &cwd);
         self.notes.lock().extend(paths.1);
@@ -184,6 +186,10 @@ impl AgentSession {
         let report = self.extensions.restart(paths.0).await;
         self.report_failures(&report).await;
         *self.loaded.lock() = report;
+        // Its provider may be an extension's.
+        if let Err(error) = self.choose_model() {
+            self.report("<session>", "model", error).await;
+        }
         let tools = self.default_tools();
         self.activate_tools(tools);
         self.greet(reason, previous).await;

@@ -17,7 +17,6 @@ use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::agent::queue::Delivery;
 use crate::agent::run::{Outcome, RunConfig, RunHooks, run};
-use crate::ai::api::api;
 use crate::ai::classify;
 use crate::ai::message::{StopReason, ToolCall, now};
 use crate::ai::model::Model;
@@ -70,10 +69,13 @@ impl AgentSession {
         let tools = self.active_tools();
         let state = self.state.lock();
         let model = state.model.clone().ok_or_else(|| self.no_model())?;
-        let api = api(&model.api).ok_or_else(|| PromptError::UnknownApi {
-            model: model.reference(),
-            api: model.api.clone(),
-        })?;
+        let api = self
+            .models
+            .api(&model.api)
+            .ok_or_else(|| PromptError::UnknownApi {
+                model: model.reference(),
+                api: model.api.clone(),
+            })?;
         Ok(RunConfig {
             system_prompt: system_prompt.unwrap_or_else(|| state.system_prompt.clone()),
             model,
@@ -457,21 +459,21 @@ impl RunHooks for Hooks<'_> {
     }
 
     async fn take_steering(&self) -> Vec<Arc<AgentMessage>> {
-        self.take(Delivery::Steer).await
+        self.take(Delivery::Steer)
     }
 
     async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>> {
-        self.take(Delivery::FollowUp).await
+        self.take(Delivery::FollowUp)
+    }
+
+    async fn queue_taken(&self) {
+        self.session.queue_changed().await;
     }
 }
 
 impl Hooks<'_> {
-    async fn take(&self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
-        let taken = self.session.state.lock().queues.take(delivery);
-        if !taken.is_empty() {
-            self.session.queue_changed().await;
-        }
-        taken
+    fn take(&self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
+        self.session.state.lock().queues.take(delivery)
     }
 }
 

@@ -81,21 +81,18 @@ impl AgentSession {
             false => Settings::load(&config.paths.with_cwd(&cwd)),
         };
         let models = Arc::new(ModelRegistry::load(&config.paths.agent_dir));
-        let values = settings.values();
-        let timeouts = values.extension_timeouts.clone();
-        let limited: Vec<String> = timeouts.events.keys().cloned().collect();
-        let extensions = Extensions::new(ExtensionsConfig {
-            limits: timeouts,
-            max_heap: usize::try_from(values.extension_heap_mb.get())
-                .unwrap_or(usize::MAX >> 20)
-                .saturating_mul(1 << 20),
-            cache_dir: Some(config.paths.agent_dir.join("cache").join("js")),
-            console: config.console.clone(),
-        });
+        let extensions = Extensions::new(ExtensionsConfig::new(
+            &settings,
+            &config.paths,
+            Arc::clone(&models),
+            config.console.clone(),
+        ));
         let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let complaints = settings.take_warnings();
         notes.extend(complaints.iter().map(|warning| warning.describe("startup")));
-        let unknown = limited.iter().filter_map(|name| unknown_event(name));
+        let values = settings.values();
+        let limited = values.extension_timeouts.events.keys();
+        let unknown = limited.filter_map(|name| unknown_event(name));
         notes.extend(unknown.map(|why| format!("extensionTimeouts.events: {why}")));
         let retry = values.retry;
         let mut queues = Queues::default();

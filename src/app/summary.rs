@@ -5,7 +5,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::AgentSession;
 use super::state::{Run, State};
-use crate::ai::api::api;
 use crate::compaction::Summarizer;
 
 /// Why nobody can be asked for a summary.
@@ -111,10 +110,13 @@ impl AgentSession {
             () = cancel.cancelled() => return Err(NoSummarizer::Cancelled),
         };
         let credentials = credentials.map_err(|error| NoSummarizer::Auth(error.to_string()))?;
-        let api = api(&model.api).ok_or_else(|| NoSummarizer::Api {
-            model: model.reference(),
-            api: model.api.clone(),
-        })?;
+        let api = self
+            .models
+            .api(&model.api)
+            .ok_or_else(|| NoSummarizer::Api {
+                model: model.reference(),
+                api: model.api.clone(),
+            })?;
         Ok(Summarizer {
             model,
             api,

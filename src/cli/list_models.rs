@@ -1,17 +1,24 @@
 //! `--list-models`: a table of the models that can be used.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{CliError, output, warn};
+use super::args::Arguments;
+use super::{CliError, Mode, config, output, paths, runtime, warn};
 use crate::ai::demo;
 use crate::ai::model::Model;
-use crate::ai::registry::ModelRegistry;
+use crate::app::known_models;
 
-pub fn run(agent_dir: &Path, pattern: &str) -> Result<(), CliError> {
-    let registry = ModelRegistry::load(agent_dir);
+pub fn run(arguments: &Arguments, pattern: &str) -> Result<(), CliError> {
+    let mut warnings = Vec::new();
+    let config = config::build(arguments, paths()?, Mode::Print, &mut warnings)?;
+    // On the main thread, before those that may start V8's.
+    js_runtime::init();
+    let (registry, problems) = runtime()?.block_on(known_models(&config));
+    for warning in warnings.iter().chain(&problems) {
+        warn(warning);
+    }
     if let Some(error) = registry.error() {
         warn(&format!("errors loading models.json:\n{error}"));
     }

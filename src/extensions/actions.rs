@@ -177,6 +177,8 @@ pub trait Actions: Send + Sync {
     /// JSON of the messages, model and thinking level that the model would see.
     fn session_context(&self) -> String;
 
+    /// Providers came or went: the session's own model may be another now.
+    fn models_changed(&self);
     /// A question about models: `models.find`, `models.all`, …
     fn models(&self, question: &str, args: &Value) -> ActionResult<Value>;
     async fn credentials(&self, provider: &str, id: Option<&str>) -> ActionResult<Value>;

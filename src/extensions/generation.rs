@@ -3,19 +3,26 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use js_runtime::{CallError, Runtime, Stop};
+use js_runtime::{CallError, Memory, Runtime, Stop};
 use serde::Serialize;
 
 use super::Limits;
 use super::host::BridgeHost;
+use super::ledger::Tally;
 use super::notifications::Notifications;
 use super::patience::Outcome;
 use super::registry::ExtensionId;
 
 /// The most bytes of JSON that a handler may answer with.
 const LARGEST: usize = 64 << 20;
+
+/// How long the isolate may take to say what it holds.
+const MOMENT: Duration = Duration::from_millis(500);
+
+/// Code that has run for less is slow, not stuck: it may have to compile what it uses.
+const STUCK: Duration = Duration::from_secs(1);
 
 /// Without extensions there is no isolate, and nothing here costs anything.
 pub struct Generation {
@@ -65,12 +72,15 @@ impl CallFailure {
 
 impl Generation {
     pub fn new(host: Arc<BridgeHost>, limits: Limits, runtime: Option<Arc<Runtime>>) -> Arc<Self> {
-        Arc::new_cyclic(|this| Self {
-            notifications: Notifications::start(this.clone()),
-            host,
-            limits,
-            runtime,
-            tokens: AtomicU64::new(1),
+        Arc::new_cyclic(|this| {
+            host.provisions.attach(this.clone());
+            Self {
+                notifications: Notifications::start(this.clone()),
+                host,
+                limits,
+                runtime,
+                tokens: AtomicU64::new(1),
+            }
         })
     }
 
@@ -142,9 +152,38 @@ impl Generation {
                 }
             }
         };
+        let (begun, waited) = (Instant::now(), self.host.waits.total(extension));
         let answer = wait.during(answered).await;
         wait.over(outcome(&answer));
+        let waited = self.host.waits.total(extension).saturating_sub(waited);
+        self.charge(
+            extension,
+            event,
+            begun.elapsed().saturating_sub(waited),
+            &answer,
+        );
         answer
+    }
+
+    fn charge<T>(
+        &self,
+        extension: ExtensionId,
+        event: &str,
+        took: Duration,
+        answer: &Result<T, CallFailure>,
+    ) {
+        let tally = Tally {
+            calls: 1,
+            failures: u64::from(answer.is_err()),
+            time: took,
+            slowest: took,
+        };
+        self.host.charge(extension, event, tally);
+    }
+
+    /// What the isolate holds, if there is one and it answers.
+    pub async fn memory(&self) -> Option<Memory> {
+        self.runtime.as_ref()?.memory(MOMENT).await
     }
 
     /// [`Self::call_within`] where there may be no limit.
@@ -162,15 +201,23 @@ impl Generation {
                 self.call_within(extension, event, limit, what, function, args)
                     .await
             }
-            None => self.call(function, args).await,
+            None => {
+                let (begun, waited) = (Instant::now(), self.host.waits.total(extension));
+                let answer = self.call(function, args).await;
+                let waited = self.host.waits.total(extension).saturating_sub(waited);
+                let took = begun.elapsed().saturating_sub(waited);
+                self.charge(extension, event, took, &answer);
+                answer
+            }
         }
     }
 
     /// A handler that merely awaits is left behind; one that does not give the
     /// thread back takes the isolate with it.
     pub fn stop_if_stuck(&self, limit: Duration) {
+        let stuck = (limit / 2).max(STUCK);
         if let Some(runtime) = &self.runtime
-            && runtime.busy_for().is_some_and(|busy| busy >= limit / 2)
+            && runtime.busy_for().is_some_and(|busy| busy >= stuck)
         {
             runtime.stop(Stop::Deadline);
         }

@@ -20,7 +20,9 @@ use super::actions::Actions;
 use super::deadline::Waits;
 use super::exec::{Execs, milliseconds};
 use super::generation::stop_text;
+use super::ledger::{Ledger, Tally};
 use super::model_streams::ModelStreams;
+use super::providers::Provisions;
 use super::registry::{
     CommandRegistration, ExtensionId, FlagRegistration, Registry, ToolRegistration,
 };
@@ -30,10 +32,13 @@ use super::summaries::Summaries;
 use super::ui::UiBroker;
 use super::visits::{VisitId, Visits};
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod};
+use crate::ai::registry::ModelRegistry;
 use crate::tools::tool::{ToolOutput, UpdateSink};
 
 /// One per generation of extensions.
 pub struct BridgeHost {
+    /// For those who call back later.
+    pub this: Weak<BridgeHost>,
     pub registry: Mutex<Registry>,
     pub waits: Waits,
     /// Where partial results of running tools go.
@@ -48,6 +53,8 @@ pub struct BridgeHost {
     streams: ModelStreams,
     summaries: Summaries,
     tokens: AtomicU64,
+    /// Providers and the like.
+    pub provisions: Provisions,
     actions: OnceLock<Weak<dyn Actions>>,
     /// A newer generation took over.
     stale: AtomicBool,
@@ -73,6 +80,7 @@ pub struct Reports {
     /// For the user. Those for which there is no room are dropped.
     pub news: mpsc::Sender<Event>,
     pub stops: Arc<Stops>,
+    pub ledger: Arc<Ledger>,
 }
 
 /// None is ever dropped: there is at most one of each generation.
@@ -128,10 +136,12 @@ impl BridgeHost {
         registry: Registry,
         ui: Arc<UiBroker>,
         flags: Arc<Mutex<HashMap<String, Value>>>,
+        models: Arc<ModelRegistry>,
         reports: Reports,
         console: ConsoleSink,
     ) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
             registry: Mutex::new(registry),
             waits: Waits::default(),
             updates: Mutex::default(),
@@ -144,6 +154,7 @@ impl BridgeHost {
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
             summaries: Summaries::new(tokio::runtime::Handle::current()),
             tokens: AtomicU64::new(1),
+            provisions: Provisions::new(models),
             actions: OnceLock::new(),
             stale: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
@@ -160,6 +171,16 @@ impl BridgeHost {
     pub fn bind(&self, actions: Weak<dyn Actions>) {
         // A generation is bound once, by whoever installs it.
         let _ = self.actions.set(actions);
+    }
+
+    /// Whether action methods work.
+    pub fn is_bound(&self) -> bool {
+        self.actions.get().is_some()
+    }
+
+    /// The session, if there is one already.
+    pub fn bound_actions(&self) -> Option<Arc<dyn Actions>> {
+        self.actions.get().and_then(Weak::upgrade)
     }
 
     pub fn retire(&self) {
@@ -218,12 +239,19 @@ impl BridgeHost {
     }
 
     pub fn report(&self, extension: ExtensionId, event: &str, error: impl Into<String>) {
-        let error = ExtensionError {
-            extension_path: self.registry.lock().path(extension),
-            event: event.to_string(),
-            error: error.into(),
-        };
+        let error = ExtensionError::new(self.registry.lock().path(extension), event, error);
         self.tell(Event::ExtensionError(error));
+    }
+
+    /// What a call of the extension cost.
+    pub fn charge(&self, extension: ExtensionId, event: &str, tally: Tally) {
+        let path = self.registry.lock().path(extension);
+        self.reports.ledger.called(path, event, tally);
+    }
+
+    pub fn charge_load(&self, extension: ExtensionId, took: Duration) {
+        let path = self.registry.lock().path(extension);
+        self.reports.ledger.loaded(&path, took);
     }
 
     /// Never waits: JavaScript may be standing still meanwhile.
@@ -306,10 +334,6 @@ impl BridgeHost {
             }
             // Hosted by the full-screen terminal; other modes have no use for them.
             "pi.registerShortcut" | "pi.registerMessageRenderer" => Ok(()),
-            "pi.registerProvider" | "pi.unregisterProvider" => Err(HostError::new(format!(
-                "{method} is not supported yet: describe the provider in models.json \
-                 (~/.pi/agent/models.json) instead"
-            ))),
             _ => return None,
         };
         Some(answer.map(|()| Value::Null))
@@ -376,6 +400,7 @@ impl BridgeHost {
         }
         if let Some(answer) = self
             .register(method, args)
+            .or_else(|| self.serve_providers(method, args))
             .or_else(|| services::serve(method, args))
             .or_else(|| self.sessions.serve(method, args))
             .or_else(|| self.summaries.serve(method, args))
@@ -439,6 +464,7 @@ impl BridgeHost {
                 let id = self.tokens.fetch_add(1, Ordering::Relaxed);
                 return self.streams.open(method, args, id);
             }
+            "ai.stream.answer" => return self.streams.answer(method, args),
             "ai.stream.next" => return self.streams.next(method, args).await,
             "compaction.compact" | "compaction.branch" => {
                 return self.summaries.write(method, args).await;
@@ -447,6 +473,9 @@ impl BridgeHost {
         }
         if matches!(method, "sessions.list" | "sessions.listAll") {
             return sessions::listed(method, args).await;
+        }
+        if let Some(answer) = self.wait_for_providers(method, args).await {
+            return answer;
         }
         if method == "file_mutation.acquire" {
             let token = self.tokens.fetch_add(1, Ordering::Relaxed);

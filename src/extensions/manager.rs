@@ -5,6 +5,7 @@ mod ending;
 mod loading;
 mod quarantine;
 mod recovery;
+mod statistics;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -17,11 +18,13 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use self::quarantine::Quarantine;
-use super::Limits;
+pub use self::statistics::Statistics;
 use super::actions::Actions;
+use super::config::ExtensionsConfig;
 use super::dispatch::Emission;
+use super::explain::explain;
 use super::generation::Generation;
-use super::host::{BridgeHost, ConsoleSink, Reports, Stops};
+use super::host::{BridgeHost, Reports, Stops};
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
 use super::tool::ExtensionTool;
 use super::ui::UiBroker;
@@ -31,15 +34,6 @@ use crate::tools::tool::Tool;
 
 /// Reports that may wait to be shown.
 const REPORTS: usize = 1024;
-
-#[derive(Clone)]
-pub struct ExtensionsConfig {
-    pub limits: Limits,
-    /// Bytes.
-    pub max_heap: usize,
-    pub cache_dir: Option<PathBuf>,
-    pub console: ConsoleSink,
-}
 
 /// What a load brought, for the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,6 +78,7 @@ impl Extensions {
         let reports = Reports {
             news,
             stops: stops.clone(),
+            ledger: Arc::default(),
         };
         let ui = Arc::<UiBroker>::default();
         let flags = Arc::<Mutex<HashMap<String, Value>>>::default();
@@ -92,6 +87,7 @@ impl Extensions {
             Registry::default(),
             ui.clone(),
             flags.clone(),
+            config.models.clone(),
             reports.clone(),
             config.console.clone(),
         );
@@ -149,6 +145,10 @@ impl Extensions {
 
     pub fn flags(&self) -> Vec<super::registry::FlagRegistration> {
         self.current().host.registry.lock().flags().to_vec()
+    }
+
+    pub(super) fn with_registry<T>(&self, look: impl FnOnce(&Registry) -> T) -> T {
+        look(&self.current().host.registry.lock())
     }
 
     fn current(&self) -> Arc<Generation> {
@@ -237,6 +237,8 @@ impl Extensions {
         if let Some(actions) = &*self.actions.lock() {
             generation.host.bind(actions.clone());
         }
+        let registered = &generation.host.provisions.registered;
+        self.config.models.provide(registered.clone());
         let old = std::mem::replace(&mut *self.current.write(), generation);
         self.installed.notify_waiters();
         old
@@ -297,10 +299,27 @@ impl Extensions {
             .await;
     }
 
+    /// Returns when handlers have heard of all that they were told so far.
+    pub async fn wait_heard(&self) {
+        self.current().notifications.drain().await;
+    }
+
     /// A run was aborted: its signals fire.
     pub async fn abort_run(&self, run: u64) {
         // An error means that nobody is there who could hold the signal.
         let _ = self.current().call("abortRun", &run).await;
+    }
+
+    /// Providers that could not be registered while the extensions loaded: the file
+    /// of the extension, and why.
+    pub fn refused_providers(&self) -> Vec<(String, String)> {
+        let host = &self.current().host;
+        let refused = host.provisions.refused();
+        let registry = host.registry.lock();
+        let named = refused.into_iter();
+        named
+            .map(|(id, error)| (registry.path(id), error))
+            .collect()
     }
 
     /// The file of an extension that is loaded.
@@ -356,12 +375,11 @@ impl Extensions {
             .call_within_some(extension, "command", limit, what, "runCommand", &call)
             .await;
         if let Err(failure) = ran {
-            self.show(ExtensionError {
-                extension_path: format!("command:{name}"),
-                event: "command".into(),
-                error: failure.describe(),
-            })
-            .await;
+            let path = generation.host.registry.lock().path(extension);
+            let failure = failure.describe();
+            let mut error = ExtensionError::new(format!("command:{name}"), "command", failure);
+            explain(&mut error, Some(&path));
+            self.show(error).await;
         }
         Some(())
     }
@@ -407,7 +425,8 @@ impl Extensions {
         self.ui.ask(actions, method, None, None).await
     }
 
-    async fn show(&self, error: ExtensionError) {
+    async fn show(&self, mut error: ExtensionError) {
+        explain(&mut error, None);
         tracing::warn!(
             extension = error.extension_path,
             event = error.event,

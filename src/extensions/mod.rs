@@ -4,16 +4,21 @@
 
 mod act;
 pub mod actions;
+mod config;
 mod deadline;
+pub mod described;
 mod dispatch;
 pub mod events;
 mod exec;
+pub mod explain;
 mod generation;
 mod host;
+mod ledger;
 mod manager;
 mod model_streams;
 mod notifications;
 mod patience;
+mod providers;
 pub mod registry;
 mod services;
 pub mod sessions;
@@ -23,7 +28,8 @@ pub mod ui;
 mod visits;
 
 pub use crate::resources::settings::ExtensionTimeouts as Limits;
+pub use config::ExtensionsConfig;
 pub use dispatch::Emission;
 pub use events::complaint as unknown_event;
 pub use host::ConsoleSink;
-pub use manager::{Extensions, ExtensionsConfig, LoadReport};
+pub use manager::{Extensions, LoadReport, Statistics};

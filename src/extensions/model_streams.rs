@@ -4,12 +4,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use indexmap::IndexMap;
 use js_runtime::HostError;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::host::{Answer, parse};
@@ -19,7 +21,9 @@ use crate::ai::api::api;
 use crate::ai::demo;
 use crate::ai::message::{AssistantMessage, Message, StopReason};
 use crate::ai::model::{Model, ThinkingBudgets, ThinkingLevel};
-use crate::ai::stream::{AssistantStream, Request, StreamItem, StreamOptions, ToolSpec};
+use crate::ai::stream::{
+    AssistantStream, Request, StreamHooks, StreamItem, StreamOptions, ToolSpec,
+};
 
 /// Events that cross at once.
 const BATCH: usize = 64;
@@ -32,6 +36,9 @@ pub struct ModelStreams {
 
 struct Open {
     stream: tokio::sync::Mutex<AssistantStream>,
+    questions: tokio::sync::Mutex<mpsc::Receiver<Question>>,
+    /// Questions that were passed on, and are not answered yet.
+    asked: Mutex<HashMap<u64, oneshot::Sender<Result<Option<Value>, String>>>>,
     cancel: CancellationToken,
 }
 
@@ -45,9 +52,69 @@ impl Drop for Open {
 #[derive(Deserialize)]
 struct Asked {
     model: Model,
+    /// Instead of the one that the model names.
+    #[serde(default)]
+    api: Option<String>,
     context: Context,
     #[serde(default)]
     options: Options,
+    /// Which of the functions among the options there are.
+    #[serde(default)]
+    hooks: Hooks,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+struct Hooks {
+    #[serde(default)]
+    payload: bool,
+    #[serde(default)]
+    response: bool,
+}
+
+/// What an extension's `onPayload` or `onResponse` is to be asked.
+struct Question {
+    told: Value,
+    reply: oneshot::Sender<Result<Option<Value>, String>>,
+}
+
+/// The functions among the options, seen from the program.
+struct Asking {
+    hooks: Hooks,
+    questions: mpsc::Sender<Question>,
+}
+
+impl Asking {
+    /// `None` if the extension does not answer any more.
+    async fn ask(&self, told: Value) -> Option<Value> {
+        let (reply, replied) = oneshot::channel();
+        let question = Question { told, reply };
+        self.questions.send(question).await.ok()?;
+        match replied.await.ok()? {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::warn!("an extension's onPayload or onResponse failed: {error}");
+                None
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl StreamHooks for Asking {
+    async fn payload(&self, _model: &Model, payload: Value) -> Value {
+        if !self.hooks.payload {
+            return payload;
+        }
+        let changed = self.ask(json!({ "payload": payload })).await;
+        changed.unwrap_or(payload)
+    }
+
+    async fn response(&self, _model: &Model, status: u16, headers: &IndexMap<String, String>) {
+        if self.hooks.response {
+            let response = json!({ "status": status, "headers": headers });
+            self.ask(json!({ "response": response })).await;
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -81,6 +148,16 @@ struct Options {
 }
 
 #[derive(Deserialize)]
+struct Answered {
+    id: u64,
+    ask: u64,
+    #[serde(default)]
+    payload: Option<Value>,
+    #[serde(default)]
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
 struct Id {
     id: u64,
 }
@@ -97,12 +174,17 @@ impl ModelStreams {
         let asked: Asked = parse(method, args)?;
         let Asked {
             model,
+            api: name,
             context,
             options,
+            hooks,
         } = asked;
-        let api = api(&model.api).ok_or_else(|| {
-            HostError::new(format!("No API provider registered for api: {}", model.api))
-        })?;
+        let name = name.as_ref().unwrap_or(&model.api);
+        let api = api(name)
+            .ok_or_else(|| HostError::new(format!("No API provider registered for api: {name}")))?;
+        let (questions, waiting) = mpsc::channel(1);
+        let hooked = hooks.payload || hooks.response;
+        let asking = hooked.then(|| Arc::new(Asking { hooks, questions }) as _);
         let api_key = options.api_key.or_else(|| env_api_key(&model.provider));
         if api_key.is_none() && !demo::is_demo(&model) {
             let error = format!("No API key for provider: {}", model.provider);
@@ -127,7 +209,7 @@ impl ModelStreams {
                 max_tokens: options.max_tokens,
                 temperature: options.temperature,
                 session_id: options.session_id,
-                hooks: None,
+                hooks: asking,
             },
             cancel: cancel.clone(),
         };
@@ -137,6 +219,8 @@ impl ModelStreams {
         };
         let open = Open {
             stream: tokio::sync::Mutex::new(stream),
+            questions: tokio::sync::Mutex::new(waiting),
+            asked: Mutex::default(),
             cancel,
         };
         self.open.lock().insert(id, Arc::new(open));
@@ -150,7 +234,13 @@ impl ModelStreams {
         let Some(open) = open else {
             return Ok(json!([]));
         };
-        let items = open.stream.lock().await.next_many(BATCH).await;
+        let mut stream = open.stream.lock().await;
+        let mut questions = open.questions.lock().await;
+        let items = tokio::select! {
+            biased;
+            Some(question) = questions.recv() => return Ok(json!([open.pass_on(question)])),
+            items = stream.next_many(BATCH) => items,
+        };
         let over = items
             .last()
             .is_none_or(|item| matches!(item, StreamItem::Done(_)));
@@ -160,6 +250,22 @@ impl ModelStreams {
         items.iter().map(event).collect()
     }
 
+    /// What `onPayload` or `onResponse` said.
+    pub fn answer(&self, method: &str, args: &str) -> Answer {
+        let given: Answered = parse(method, args)?;
+        let open = self.open.lock().get(&given.id).cloned();
+        let reply = open.and_then(|open| open.asked.lock().remove(&given.ask));
+        if let Some(reply) = reply {
+            let said = match given.error {
+                Some(error) => Err(error),
+                None => Ok(given.payload),
+            };
+            // The request may have been given up meanwhile.
+            let _ = reply.send(said);
+        }
+        Ok(Value::Null)
+    }
+
     /// The stream ends with an `error` event.
     pub fn abort(&self, method: &str, args: &str) -> Answer {
         let Id { id } = parse(method, args)?;
@@ -167,6 +273,18 @@ impl ModelStreams {
             open.cancel.cancel();
         }
         Ok(Value::Null)
+    }
+}
+
+impl Open {
+    /// The question as the extension hears it.
+    fn pass_on(&self, question: Question) -> Value {
+        let mut asked = self.asked.lock();
+        let number = asked.keys().max().map_or(0, |last| last + 1);
+        asked.insert(number, question.reply);
+        let mut told = question.told;
+        told["ask"] = json!(number);
+        json!({ "type": "question", "question": told })
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::generation::{CallFailure, Generation, outcome};
+use super::ledger::Tally;
 use super::patience::{Outcome, Patience};
 use super::registry::{ExtensionId, FunctionId};
 
@@ -140,6 +141,9 @@ async fn deliver(generation: &Generation, batch: &Batch) {
     loop {
         tokio::select! {
             answer = &mut call => {
+                if let Ok(Some(spent)) = &answer {
+                    charge(generation, spent);
+                }
                 if let Err(failure @ CallFailure::Thrown { .. }) = &answer {
                     let current = generation.host.current();
                     generation
@@ -158,6 +162,33 @@ async fn deliver(generation: &Generation, batch: &Batch) {
                 }
             }
         }
+    }
+}
+
+/// What the handlers of a batch took: milliseconds.
+#[derive(Deserialize)]
+struct Spent {
+    extension: ExtensionId,
+    event: String,
+    calls: u64,
+    failures: u64,
+    total: f64,
+    slowest: f64,
+}
+
+fn charge(generation: &Generation, spent: &str) {
+    // An error would be one of the bridge's, and costs a line of a table.
+    let spent: Vec<Spent> = serde_json::from_str(spent).unwrap_or_default();
+    let duration =
+        |milliseconds: f64| Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default();
+    for sum in spent {
+        let tally = Tally {
+            calls: sum.calls,
+            failures: sum.failures,
+            time: duration(sum.total),
+            slowest: duration(sum.slowest),
+        };
+        generation.host.charge(sum.extension, &sum.event, tally);
     }
 }
 
@@ -181,8 +212,8 @@ async fn overdue<'a>(
         Ok(Ok(None)) => None,
         Ok(Err(_)) => return None,
         Err(_) => {
-            generation.stop_if_stuck(Duration::ZERO);
-            return None;
+            generation.stop_if_stuck(limit * 2);
+            return (!generation.is_broken()).then_some(limit);
         }
     };
     // Between two handlers there is nobody to blame.

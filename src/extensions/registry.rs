@@ -129,6 +129,13 @@ impl Registry {
         handlers
     }
 
+    /// The names of the events that an extension has handlers for.
+    pub fn events_of(&self, extension: ExtensionId) -> Vec<&'static str> {
+        let lists = EVENTS.iter().zip(&self.handlers);
+        let own = lists.filter(|(_, list)| list.iter().any(|(owner, _)| *owner == extension));
+        own.map(|(kind, _)| kind.name).collect()
+    }
+
     pub fn has_handlers(&self, event: &str) -> bool {
         events::find(event).is_some_and(|(index, _)| !self.handlers[index].is_empty())
     }

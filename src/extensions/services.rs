@@ -13,7 +13,7 @@ use super::host::{Answer, parse, to_value};
 use crate::agent::AgentMessage;
 use crate::ai::message::AssistantMessage;
 use crate::ai::stream::ToolSpec;
-use crate::ai::{catalogue, classify, partial_json, secret_value::Env};
+use crate::ai::{api, catalogue, classify, partial_json, secret_value::Env};
 use crate::tools::mutation_queue::{FileMutationGuard, lock_file};
 use crate::tools::validate::validate;
 
@@ -101,6 +101,13 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
         "ai.env_api_key" => {
             parse::<Provider>(method, args).map(|given| json!(env_api_key(&given.provider)))
         }
+        "ai.apis" => Ok(json!(api::WIRE_NAMES)),
+        "ai.providers" => Ok(catalogue::PROVIDERS.iter().map(|known| known.id).collect()),
+        "ai.models" => parse::<Provider>(method, args).and_then(|given| {
+            let known = catalogue::provider(&given.provider);
+            to_value(known.map(|known| known.load().models).unwrap_or_default())
+        }),
+        "ai.overflow_patterns" => Ok(json!(classify::overflow_patterns())),
         "ai.is_context_overflow" => parse::<Overflow>(method, args).map(|given| {
             json!(classify::is_context_overflow(
                 &given.message,

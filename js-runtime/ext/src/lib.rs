@@ -43,6 +43,7 @@ deno_core::extension!(
         "bridge/calls.ts",
         "bridge/context.ts",
         "bridge/events.ts",
+        "bridge/providers.ts",
         "bridge/registry.ts",
         "bridge/session.ts",
         "bridge/theme.ts",

@@ -9,6 +9,7 @@ import {
   shortcuts,
   tools,
 } from "ext:js_runtime/bridge/registry.ts";
+import { registerProvider, unregisterProvider } from "ext:js_runtime/bridge/providers.ts";
 import type { Command, Handler, ToolDefinition } from "ext:js_runtime/bridge/registry.ts";
 
 interface ExecOptions {
@@ -139,11 +140,10 @@ export function createApi(extension: number) {
     getThinkingLevel: () => call<string>("getThinkingLevel"),
     setThinkingLevel: (level: string) => call<void>("setThinkingLevel", { level }),
 
-    registerProvider(name: string): void {
-      call("registerProvider", { name });
-    },
-    unregisterProvider(name: string): void {
-      call("unregisterProvider", { name });
-    },
+    registerProvider: (
+      name: Parameters<typeof registerProvider>[1],
+      config?: Parameters<typeof registerProvider>[2],
+    ) => registerProvider(extension, name, config),
+    unregisterProvider: (name: string) => unregisterProvider(extension, name),
   };
 }

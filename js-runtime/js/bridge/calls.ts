@@ -1,7 +1,7 @@
 // What the program calls. Every function takes one JSON text and answers with
 // JSON text, `undefined`, or a promise of either.
 import { hostSync } from "ext:js_runtime/host.ts";
-import { JSON, Map, race, Set } from "ext:js_runtime/safe.ts";
+import { JSON, race, SafeMap, SafeSet } from "ext:js_runtime/safe.ts";
 import { createApi } from "ext:js_runtime/bridge/api.ts";
 import {
   abortRun as abortRunSignal,
@@ -104,10 +104,37 @@ let skip: (() => void) | undefined;
 let current: Current | undefined;
 let calls = 0;
 /** Handlers that were left behind; until they settle they are not called again. */
-const stuck = new Set<number>();
+const stuck = new SafeSet<number>();
+
+/** What the handlers of an event took, in milliseconds. */
+interface Spent {
+  extension: number;
+  event: string;
+  calls: number;
+  failures: number;
+  total: number;
+  slowest: number;
+}
+
+function tally(spent: Spent[], extension: number, event: string, took: number, failed: boolean) {
+  // Most of a batch is one event of one extension.
+  let sum: Spent | undefined;
+  for (let index = 0; index < spent.length; index += 1) {
+    if (spent[index].extension === extension && spent[index].event === event) sum = spent[index];
+  }
+  if (!sum) {
+    sum = { extension, event, calls: 0, failures: 0, total: 0, slowest: 0 };
+    spent[spent.length] = sum;
+  }
+  sum.calls += 1;
+  sum.failures += failed ? 1 : 0;
+  sum.total += took;
+  if (took > sum.slowest) sum.slowest = took;
+}
 
 /** Handlers whose answers do not count, in order. */
-export async function notify(json: string): Promise<void> {
+export async function notify(json: string): Promise<string> {
+  const spent: Spent[] = [];
   const { events, run } = JSON.parse(json) as { events: Notification[]; run?: number | null };
   // By number: iterating is the extensions' to patch.
   for (let index = 0; index < events.length; index += 1) {
@@ -117,6 +144,8 @@ export async function notify(json: string): Promise<void> {
       const handler = targets[target][1];
       if (stuck.has(handler)) continue;
       enter(extension, event.type, true);
+      const since = performance.now();
+      let failed = false;
       try {
         const result = find(handlers, handler, "handler")(
           event as unknown as Record<string, unknown>,
@@ -124,17 +153,19 @@ export async function notify(json: string): Promise<void> {
         );
         if (result instanceof Promise) {
           calls += 1;
-          const since = performance.now();
           current = { extension, handler, event: event.type, call: calls, since, result };
           await race(result, new Promise<void>((resolve) => (skip = resolve)));
         }
       } catch (error) {
+        failed = true;
         report(extension, event.type, error);
       } finally {
         skip = current = undefined;
       }
+      tally(spent, extension, event.type, performance.now() - since, failed);
     }
   }
+  return JSON.stringify(spent);
 }
 
 /** The handler that `notify` is waiting for, and for how many milliseconds. */
@@ -173,7 +204,7 @@ interface ToolCall {
   run?: number | null;
 }
 
-const running = new Map<number, AbortController>();
+const running = new SafeMap<number, AbortController>();
 
 export async function executeTool(json: string): Promise<string> {
   const { extension, tool, token, callId, params, run } = JSON.parse(json) as ToolCall;

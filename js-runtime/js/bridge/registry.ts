@@ -3,7 +3,7 @@
 // @ts-ignore: provided by the runtime
 import { core } from "ext:core/mod.js";
 import { describe, hostSync } from "ext:js_runtime/host.ts";
-import { Map } from "ext:js_runtime/safe.ts";
+import { SafeMap } from "ext:js_runtime/safe.ts";
 
 export type Handler = (event: Record<string, unknown>, ctx: unknown) => unknown;
 
@@ -32,12 +32,12 @@ export interface Command {
   getArgumentCompletions?(prefix: string): unknown;
 }
 
-export const handlers = new Map<number, Handler>();
-export const tools = new Map<number, ToolDefinition>();
-export const commands = new Map<number, Command>();
+export const handlers = new SafeMap<number, Handler>();
+export const tools = new SafeMap<number, ToolDefinition>();
+export const commands = new SafeMap<number, Command>();
 /** Kept for the terminal, which hosts them. */
-export const renderers = new Map<number, unknown>();
-export const shortcuts = new Map<number, unknown>();
+export const renderers = new SafeMap<number, unknown>();
+export const shortcuts = new SafeMap<number, unknown>();
 
 let last = 0;
 
@@ -49,12 +49,12 @@ export function keep<T>(map: Map<number, T>, value: T): number {
 }
 
 /** By extension, then by what it is called for. */
-const marks = new Map<number, Map<string, object>>();
+const marks = new SafeMap<number, Map<string, object>>();
 
 /** The async context of an extension's code; `ext/src/author.rs` reads it. */
 function mark(extension: number, what: string): object {
   let own = marks.get(extension);
-  if (!own) marks.set(extension, (own = new Map()));
+  if (!own) marks.set(extension, (own = new SafeMap()));
   let found = own.get(what);
   if (!found) {
     found = { __proto__: null, "pi.author": extension, "pi.what": what } as object;

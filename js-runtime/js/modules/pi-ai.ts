@@ -3,42 +3,69 @@ import { hostSync } from "pi:host.ts";
 
 export { Type } from "pi:npm/sinclair-typebox/index.js";
 export {
+  clearApiProviders,
+  getApiProvider,
+  getApiProviders,
+  registerApiProvider,
+  registerBuiltInApiProviders,
+  resetApiProviders,
+  unregisterApiProviders,
+} from "pi:pi-ai/api-registry.ts";
+export {
   AssistantMessageEventStream,
   createAssistantMessageEventStream,
   EventStream,
 } from "pi:pi-ai/event-stream.ts";
 export {
+  fauxAssistantMessage,
+  fauxText,
+  fauxThinking,
+  fauxToolCall,
+  registerFauxProvider,
+} from "pi:pi-ai/faux.ts";
+export {
   calculateCost,
+  clampThinkingLevel,
   getModel,
   getModels,
   getProviders,
+  getSupportedThinkingLevels,
   modelsAreEqual,
   supportsXhigh,
 } from "pi:pi-ai/models.ts";
 export {
+  parseJsonWithRepair,
   parseStreamingJson,
   StringEnum,
   validateToolArguments,
   validateToolCall,
 } from "pi:pi-ai/schema.ts";
 export {
-  clearApiProviders,
   complete,
   completeSimple,
-  getApiProvider,
-  getApiProviders,
-  registerApiProvider,
   stream,
   streamAnthropic,
+  streamAzureOpenAIResponses,
+  streamBedrock,
+  streamGoogle,
+  streamGoogleGeminiCli,
+  streamGoogleVertex,
+  streamMistral,
+  streamOpenAICodexResponses,
   streamOpenAICompletions,
   streamOpenAIResponses,
   streamSimple,
   streamSimpleAnthropic,
+  streamSimpleAzureOpenAIResponses,
+  streamSimpleBedrock,
+  streamSimpleGoogle,
+  streamSimpleGoogleGeminiCli,
+  streamSimpleGoogleVertex,
+  streamSimpleMistral,
+  streamSimpleOpenAICodexResponses,
   streamSimpleOpenAICompletions,
   streamSimpleOpenAIResponses,
-  unregisterApiProviders,
 } from "pi:pi-ai/stream.ts";
-export * from "pi:pi-ai/missing.ts";
 
 /** The key that the environment has for a provider. */
 export function getEnvApiKey(provider: string): string | undefined {
@@ -48,4 +75,18 @@ export function getEnvApiKey(provider: string): string | undefined {
 /** Whether the answer says, or its usage shows, that the context did not fit. */
 export function isContextOverflow(message: unknown, contextWindow?: number): boolean {
   return hostSync("ai.is_context_overflow", { message, contextWindow });
+}
+
+/** What errors say when the context did not fit. */
+export function getOverflowPatterns(): RegExp[] {
+  const patterns = hostSync<string[]>("ai.overflow_patterns");
+  return patterns.map((pattern) => new RegExp(pattern, "i"));
+}
+
+/** The original loads Bedrock's SDK with it; here Bedrock is part of the program. */
+export function setBedrockProviderModule(): never {
+  throw new Error(
+    "setBedrockProviderModule: there is no module to replace, Bedrock's API is part of pi; " +
+      "registerApiProvider({ api: \"bedrock-converse-stream\", ... }) takes its place",
+  );
 }

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use js_runtime::{LoadError, Runtime, RuntimeOptions};
 
@@ -37,6 +38,7 @@ impl Extensions {
                 Registry::new(infos.collect()),
                 self.ui.clone(),
                 self.flags.clone(),
+                self.config.models.clone(),
                 self.reports.clone(),
                 self.config.console.clone(),
             );
@@ -111,7 +113,9 @@ impl Extensions {
     ) -> Result<(), LoadError> {
         let limit = self.config.limits.load;
         let mut wait = host.patience(id, "load", limit);
+        let begun = Instant::now();
         let loaded = wait.during(runtime.load(id, path, limit)).await;
+        host.charge_load(id, begun.elapsed());
         wait.over(match &loaded {
             Ok(()) | Err(LoadError::Failed { .. }) => Outcome::Settled,
             Err(LoadError::TimedOut(_)) => Outcome::Abandoned,

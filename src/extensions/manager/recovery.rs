@@ -49,15 +49,12 @@ impl Extensions {
             let files = old.host.files_of(culprit.extension);
             self.quarantine.add(&found.path, files, why);
         }
-        self.show(ExtensionError {
-            error: format!(
-                "The extension was stopped ({why}) and set aside: {}. The others are loaded again",
-                way_back(Path::new(&path))
-            ),
-            extension_path: path,
-            event: culprit.what,
-        })
-        .await;
+        let error = format!(
+            "The extension was stopped ({why}) and set aside: {}. The others are loaded again",
+            way_back(Path::new(&path))
+        );
+        self.show(ExtensionError::new(path, culprit.what, error))
+            .await;
         let (generation, _) = self.build(&paths).await;
         if self.is_closing() {
             generation.stop();
@@ -67,6 +64,7 @@ impl Extensions {
         self.install(generation.clone()).host.retire();
         if let Some(actions) = self.actions() {
             actions.tools_changed();
+            actions.models_changed();
         }
         // What comes next may be waiting for an answer to a handler's question.
         let this = self.clone();

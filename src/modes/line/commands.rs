@@ -77,6 +77,11 @@ pub const COMMANDS: [(&str, &str, &str); 15] = [
 /// What a command has to say; `Err` is an error.
 pub type Answer = Result<String, String>;
 
+/// Whether a command of this name, without the slash, is one of ours.
+pub fn is_own_command(name: &str) -> bool {
+    parse(&format!("/{name}")).is_some()
+}
+
 /// `None` for everything that is not one of ours.
 pub fn parse(line: &str) -> Option<Command> {
     let line = line.trim_end().strip_prefix('/')?;

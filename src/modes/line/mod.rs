@@ -23,6 +23,7 @@ mod text;
 mod tool_line;
 mod tree;
 
+pub use commands::is_own_command;
 use std::sync::Arc;
 
 use async_trait::async_trait;

@@ -95,6 +95,10 @@ pub enum Command {
         name: String,
     },
     GetCommands,
+    /// Ours: what extensions cost.
+    GetExtensionStats,
+    /// Ours: answered when nothing is at work any more.
+    WaitForIdle,
     /// Ours: extensions, settings and models as they are on the disk now.
     Reload {
         /// One that was set aside is let in again.

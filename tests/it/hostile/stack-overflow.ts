@@ -1,7 +1,7 @@
 // The plain way, and one through native code.
 export default (pi) => {
   const deeper = () => deeper() + 1;
-  const nested = "[".repeat(1e6) + "]".repeat(1e6);
+  const nested = "[".repeat(1e5) + "]".repeat(1e5);
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;
     try {

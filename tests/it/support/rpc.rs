@@ -216,6 +216,21 @@ impl Rpc {
         self.stderr.lock().unwrap().clone()
     }
 
+    /// Waits until stderr has a line with this text, and gives it.
+    pub async fn said(&self, text: &str) -> String {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let heard = self.stderr();
+            let whole = heard.rsplit_once('\n').map_or("", |(whole, _)| whole);
+            if let Some(line) = whole.lines().find(|line| line.contains(text)) {
+                return line.to_owned();
+            }
+            let late = tokio::time::Instant::now() > deadline;
+            assert!(!late, "stderr has no {text:?}\n{}", self.report());
+            pause(10).await;
+        }
+    }
+
     fn count(&self) -> usize {
         self.seen.lock().unwrap().len()
     }
@@ -225,7 +240,8 @@ impl Rpc {
             .unwrap_or_else(|error| panic!("stdout has a line that is not JSON ({error}): {line}"))
     }
 
-    async fn find(
+    /// The first line from a place on that matches, which may have come already.
+    pub async fn find(
         &mut self,
         from: usize,
         what: &str,

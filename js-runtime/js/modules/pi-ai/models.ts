@@ -21,18 +21,20 @@ export interface Usage extends Cost {
   cost: Cost & { total: number };
 }
 
-const all = (): Model[] => hostSync<Model[]>("models.all");
+// The models that come with the program: what the user and extensions add is in
+// `ctx.modelRegistry`, where a single one is looked for, too.
 
 export function getModel(provider: string, modelId: string): Model | undefined {
-  return hostSync<Model | null | undefined>("models.find", { provider, id: modelId }) ?? undefined;
+  const known = getModels(provider).find(({ id }) => id === modelId);
+  return known ?? hostSync<Model | undefined>("ai.find", { provider, id: modelId });
 }
 
 export function getModels(provider: string): Model[] {
-  return all().filter((model) => model.provider === provider);
+  return hostSync<Model[]>("ai.models", { provider });
 }
 
 export function getProviders(): string[] {
-  return [...new Set(all().map((model) => model.provider))];
+  return hostSync<string[]>("ai.providers");
 }
 
 /** Writes what the tokens in `usage` cost into `usage.cost`. Prices are per million tokens. */
@@ -57,4 +59,19 @@ export function modelsAreEqual(
   b: { id: string; provider: string } | null | undefined,
 ): boolean {
   return Boolean(a && b) && a?.id === b?.id && a?.provider === b?.provider;
+}
+
+const LEVELS = ["off", "minimal", "low", "medium", "high", "xhigh"];
+
+/** The thinking levels that the model offers, lowest first. */
+export function getSupportedThinkingLevels(model: Model): string[] {
+  if (!model.reasoning) return ["off"];
+  return supportsXhigh(model) ? [...LEVELS] : LEVELS.slice(0, -1);
+}
+
+/** The nearest level that the model offers. */
+export function clampThinkingLevel(model: Model, level: string): string {
+  const levels = getSupportedThinkingLevels(model);
+  const asked = LEVELS.indexOf(level === "max" ? "xhigh" : level);
+  return levels[Math.max(0, Math.min(asked, levels.length - 1))];
 }

@@ -50,3 +50,40 @@ export function parseStreamingJson(partialJson: string | undefined): unknown {
     return hostSync("ai.parse_partial_json", { text: partialJson });
   }
 }
+
+/** Reads JSON as models write it: line breaks in strings and stray backslashes are mended. */
+export function parseJsonWithRepair<T = unknown>(json: string): T {
+  try {
+    return JSON.parse(json);
+  } catch (error) {
+    const mended = repair(json);
+    if (mended === json) throw error;
+    return JSON.parse(mended);
+  }
+}
+
+const ESCAPES: Record<string, string> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f" };
+
+function repair(json: string): string {
+  let mended = "";
+  let inString = false;
+  for (let at = 0; at < json.length; at += 1) {
+    const sign = json[at];
+    if (!inString) {
+      inString = sign === '"';
+      mended += sign;
+    } else if (sign === '"') {
+      inString = false;
+      mended += sign;
+    } else if (sign === "\\") {
+      const escape = /^\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/.exec(json.slice(at, at + 6));
+      mended += escape ? escape[0] : "\\\\";
+      at += escape ? escape[0].length - 1 : 0;
+    } else if (sign < " ") {
+      mended += ESCAPES[sign] ?? `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
+    } else {
+      mended += sign;
+    }
+  }
+  return mended;
+}

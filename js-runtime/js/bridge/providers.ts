@@ -1,0 +1,242 @@
+// Providers of models that extensions bring: their functions, and how the program
+// calls them.
+import { host, hostSync } from "ext:js_runtime/host.ts";
+import { enter } from "ext:js_runtime/bridge/registry.ts";
+import { apiFunctions, forgetApis, keepApi } from "pi:pi-ai/api-registry.ts";
+import type { Stream } from "pi:pi-ai/api-registry.ts";
+import { keepSignIn, type SignIn, signIns } from "pi:pi-ai/sign-ins.ts";
+
+interface ProviderConfig {
+  api?: string;
+  streamSimple?: Stream;
+  oauth?: SignIn;
+  models?: { id?: unknown }[];
+  [member: string]: unknown;
+}
+
+/** `pi.registerProvider(name, config)`, or with an object that has the name in it. */
+export function registerProvider(
+  extension: number,
+  given: string | (ProviderConfig & { id?: string; name?: string }),
+  config?: ProviderConfig,
+): void {
+  const name = typeof given === "string" ? given : (given?.id ?? given?.name ?? "");
+  const all = typeof given === "string" ? config : given;
+  if (typeof all !== "object" || all === null) {
+    throw new TypeError(`pi.registerProvider("${name}"): the configuration must be an object`);
+  }
+  const { streamSimple, oauth, ...plain } = all;
+  if (streamSimple !== undefined && typeof streamSimple !== "function") {
+    throw new TypeError(`streamSimple of the provider "${name}" must be a function`);
+  }
+  const source = `provider:${name}`;
+  let streams: number | undefined;
+  if (streamSimple && all.api) {
+    streams = keepApi({ api: all.api, stream: streamSimple, streamSimple }, source);
+  }
+  const id = oauth && keepSignIn(name, oauth);
+  const done = hostSync<boolean | undefined>("pi.registerProvider", {
+    extension,
+    name,
+    config: plain,
+    // Without an API it is refused, which needs no number.
+    streams: streams ?? (streamSimple ? 0 : undefined),
+    oauth: oauth && {
+      id,
+      name: oauth.name,
+      usesCallbackServer: oauth.usesCallbackServer === true,
+      modifies: typeof oauth.modifyModels === "function",
+    },
+  });
+  if (!done) {
+    if (streams !== undefined) forgetApis(source);
+    return;
+  }
+  modifyModels(name, oauth);
+}
+
+/** A provider that the user has signed in to may offer other models. */
+function modifyModels(name: string, oauth: SignIn | undefined): void {
+  if (!oauth?.modifyModels) return;
+  const asked = hostSync<{ models: unknown[]; credentials: unknown } | undefined>(
+    "providers.signedIn",
+    { name },
+  );
+  if (!asked) return;
+  const models = oauth.modifyModels(asked.models, asked.credentials);
+  hostSync("providers.modified", { name, models });
+}
+
+export function unregisterProvider(extension: number, name: string): void {
+  forgetApis(`provider:${name}`);
+  hostSync("pi.unregisterProvider", { extension, name });
+}
+
+// What the program calls.
+
+interface Event {
+  type: string;
+  contentIndex?: number;
+  partial?: Message;
+  message?: Message;
+  error?: Message;
+  delta?: string;
+  [member: string]: unknown;
+}
+
+interface Message {
+  content?: unknown[];
+  [member: string]: unknown;
+}
+
+interface Asked {
+  extension: number;
+  function: number;
+  token: number;
+  model: { provider: string };
+  context: unknown;
+  options: Record<string, unknown>;
+  hooked: boolean;
+}
+
+/** Events that may wait to be sent. */
+const WAITING = 256;
+const streaming = new Map<number, AbortController>();
+
+/**
+ * Makes what is sent of an event. `partial` repeats the whole message with each of
+ * them; of it go along the block in question, where one begins or ends, and what
+ * stands around the blocks, when it has changed.
+ */
+function teller(): (event: Event) => object {
+  let before = "";
+  return ({ partial, message, error, ...event }) => {
+    if (event.type === "done" || event.type === "error") {
+      return { ...event, message: message ?? error };
+    }
+    const told: Record<string, unknown> = { ...event };
+    const { content, ...head } = partial ?? {};
+    if (!event.type.endsWith("_delta")) told.block = content?.[event.contentIndex ?? -1];
+    const after = JSON.stringify(head);
+    if (after !== before) {
+      told.head = head;
+      before = after;
+    }
+    return told;
+  };
+}
+
+export async function streamProvider(json: string): Promise<void> {
+  const asked = JSON.parse(json) as Asked;
+  const { extension, token, model, context, options, hooked } = asked;
+  const stream = apiFunctions.get(asked.function);
+  if (!stream) throw new Error(`The provider ${model.provider} is not registered any more`);
+  const controller = new AbortController();
+  streaming.set(token, controller);
+  const hooks = hooked && {
+    onPayload: (payload: unknown) => host("provider.payload", { token, payload }),
+    onResponse: (response: object) => host("provider.response", { token, ...response }),
+  };
+  try {
+    enter(extension, `provider:${model.provider}`);
+    const events = (await stream(model as never, context, {
+      ...options,
+      ...hooks,
+      signal: controller.signal,
+    })) as unknown as AsyncIterable<Event>;
+    await tellAll(token, events);
+  } finally {
+    streaming.delete(token);
+  }
+}
+
+async function tellAll(token: number, events: AsyncIterable<Event>): Promise<void> {
+  if (typeof events?.[Symbol.asyncIterator] !== "function") {
+    throw new TypeError("streamSimple must return an event stream, such as createAssistantMessageEventStream() makes");
+  }
+  const tell = teller();
+  let waiting: object[] = [];
+  let sending: Promise<void> | undefined;
+  let refused: unknown;
+  const send = async () => {
+    try {
+      while (waiting.length > 0) {
+        const batch = waiting;
+        waiting = [];
+        await host("provider.events", { token, events: batch });
+      }
+    } catch (error) {
+      refused = error;
+    }
+    // In the same breath as the look at what waits.
+    sending = undefined;
+  };
+  for await (const event of events) {
+    waiting.push(tell(event));
+    sending ??= send();
+    if (waiting.length > WAITING) await sending;
+    if (refused) throw refused;
+    if (event.type === "done" || event.type === "error") break;
+  }
+  await sending;
+  if (refused) throw refused;
+}
+
+export function abortStream(json: string): void {
+  streaming.get(JSON.parse(json) as number)?.abort();
+}
+
+function signIn(id: number): SignIn {
+  const found = signIns.get(id);
+  if (!found) throw new Error("The sign-in is not registered any more");
+  return found;
+}
+
+/** A function that takes and gives plain data. */
+export async function callSignIn(json: string): Promise<string | undefined> {
+  const { extension, id, function: name, args } = JSON.parse(json) as {
+    extension: number;
+    id: number;
+    function: "refreshToken" | "getApiKey" | "modifyModels";
+    args: unknown[];
+  };
+  enter(extension, `oauth.${name}`);
+  const oauth = signIn(id);
+  const fn = oauth[name] as ((...args: unknown[]) => unknown) | undefined;
+  if (typeof fn !== "function") throw new Error(`oauth.${name} of ${oauth.name} is missing`);
+  return JSON.stringify(await fn.apply(oauth, args));
+}
+
+const loggingIn = new Map<number, AbortController>();
+
+export async function login(json: string): Promise<string> {
+  const { extension, id, token, pastes } = JSON.parse(json) as {
+    extension: number;
+    id: number;
+    token: number;
+    pastes: boolean;
+  };
+  const oauth = signIn(id);
+  const controller = new AbortController();
+  loggingIn.set(token, controller);
+  enter(extension, "oauth.login");
+  try {
+    const credentials = await oauth.login({
+      onAuth: (info) => void host("login.open", { token, ...info }).catch(() => {}),
+      onPrompt: (prompt) => host<string>("login.prompt", { token, ...prompt }),
+      onProgress: (message) => void host("login.progress", { token, message }).catch(() => {}),
+      onManualCodeInput: pastes ? () => host<string>("login.paste", { token }) : undefined,
+      signal: controller.signal,
+    });
+    if (typeof credentials !== "object" || credentials === null) {
+      throw new TypeError(`login of ${oauth.name} gave no credentials`);
+    }
+    return JSON.stringify(credentials);
+  } finally {
+    loggingIn.delete(token);
+  }
+}
+
+export function abortLogin(json: string): void {
+  loggingIn.get(JSON.parse(json) as number)?.abort();
+}

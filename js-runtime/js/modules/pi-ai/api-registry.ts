@@ -1,0 +1,133 @@
+// The wire APIs by name: those of the program, and those that extensions implement.
+// Both sides know them all: an extension may ask through an API of the program, and
+// the program through an extension's.
+import { hostSync } from "pi:host.ts";
+import type { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
+import type { Model } from "pi:pi-ai/models.ts";
+import { throughProgram } from "pi:pi-ai/program.ts";
+
+export interface StreamOptions {
+  signal?: AbortSignal;
+  [option: string]: unknown;
+}
+
+export type Stream = (
+  model: Model,
+  context: unknown,
+  options?: StreamOptions,
+) => AssistantMessageEventStream;
+
+export interface ApiProvider {
+  api: string;
+  stream: Stream;
+  streamSimple: Stream;
+}
+
+/** The functions that the program calls, by number. */
+export const apiFunctions = new Map<number, Stream>();
+
+interface Registered {
+  provider: ApiProvider;
+  sourceId?: string;
+  id: number;
+}
+
+const registered = new Map<string, Registered>();
+/** `clearApiProviders` was called: extensions see none of the program's. */
+let cleared = false;
+let last = 0;
+
+/** Refuses models of another API before the provider misunderstands them. */
+function guarded(api: string, stream: Stream): Stream {
+  return (model, context, options) => {
+    if (model.api !== api) throw new Error(`Mismatched api: ${model.api} expected ${api}`);
+    return stream(model, context, options);
+  };
+}
+
+/** For this side alone; the number is what the program knows the function by. */
+export function keepApi(provider: ApiProvider, sourceId?: string): number {
+  const { api, stream, streamSimple } = provider;
+  for (const [name, fn] of Object.entries({ stream, streamSimple })) {
+    if (typeof fn !== "function") {
+      throw new TypeError(`registerApiProvider: ${name} of "${api}" must be a function`);
+    }
+  }
+  last += 1;
+  apiFunctions.set(last, streamSimple);
+  const guard = { api, stream: guarded(api, stream), streamSimple: guarded(api, streamSimple) };
+  const before = registered.get(api);
+  if (before) apiFunctions.delete(before.id);
+  registered.set(api, { provider: guard, sourceId, id: last });
+  return last;
+}
+
+function forget(matches: (entry: Registered) => boolean): void {
+  for (const [api, entry] of registered) {
+    if (!matches(entry)) continue;
+    registered.delete(api);
+    apiFunctions.delete(entry.id);
+  }
+}
+
+/** What belongs to a source that the program has forgotten already. */
+export function forgetApis(sourceId: string): void {
+  forget((entry) => entry.sourceId === sourceId);
+}
+
+export function registerApiProvider(provider: ApiProvider, sourceId?: string): void {
+  const id = keepApi(provider, sourceId);
+  hostSync("ai.registerApi", { api: provider.api, id, sourceId });
+}
+
+export function unregisterApiProviders(sourceId: string): void {
+  forgetApis(sourceId);
+  hostSync("ai.unregisterApis", { sourceId });
+}
+
+const programs = (): string[] => (cleared ? [] : hostSync<string[]>("ai.apis"));
+
+function ofProgram(api: string): ApiProvider {
+  return {
+    api,
+    stream: guarded(api, throughProgram(api, false)),
+    streamSimple: guarded(api, throughProgram(api, true)),
+  };
+}
+
+export function getApiProvider(api: string): ApiProvider | undefined {
+  const own = registered.get(api);
+  if (own) return own.provider;
+  return programs().includes(api) ? ofProgram(api) : undefined;
+}
+
+export function getApiProviders(): ApiProvider[] {
+  const own = Array.from(registered.values(), ({ provider }) => provider);
+  const others = programs().filter((api) => !registered.has(api));
+  return [...others.map(ofProgram), ...own];
+}
+
+/** For extensions; the agent keeps the program's own. */
+export function clearApiProviders(): void {
+  forget(() => true);
+  hostSync("ai.unregisterApis", {});
+  cleared = true;
+}
+
+export function registerBuiltInApiProviders(): void {
+  cleared = false;
+  // As registering anew does: the program's own take the place of extensions'.
+  for (const api of programs()) {
+    const own = registered.get(api);
+    if (own) {
+      registered.delete(api);
+      apiFunctions.delete(own.id);
+      hostSync("ai.unregisterApi", { api });
+    }
+  }
+}
+
+export function resetApiProviders(): void {
+  clearApiProviders();
+  registerBuiltInApiProviders();
+}

@@ -1,0 +1,106 @@
+// Asking models through the program, which has the wire APIs. Functions among the
+// options stay here; the program asks for what they say.
+import { host, hostSync } from "pi:host.ts";
+import { type AssistantMessageEvent, AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
+import type { Stream, StreamOptions } from "pi:pi-ai/api-registry.ts";
+import type { Model } from "pi:pi-ai/models.ts";
+
+interface Call {
+  simple: boolean;
+  /** Instead of the one that the model names. */
+  api?: string;
+  model: Model;
+  context: unknown;
+  options: StreamOptions;
+}
+
+/** What the program wants to know before it goes on. */
+interface Question {
+  ask: number;
+  payload?: unknown;
+  response?: { status: number; headers: Record<string, string> };
+}
+
+type Callback = (value: unknown, model: Model) => unknown;
+
+async function answer(id: number, question: Question, { model, options }: Call): Promise<void> {
+  const { ask, payload, response } = question;
+  let changed: unknown;
+  let error: string | undefined;
+  try {
+    if (response) await (options.onResponse as Callback | undefined)?.(response, model);
+    else changed = await (options.onPayload as Callback | undefined)?.(payload, model);
+  } catch (thrown) {
+    error = thrown instanceof Error ? thrown.message : String(thrown);
+  }
+  await host("ai.stream.answer", { id, ask, payload: changed, error });
+}
+
+/** Fetches the events of a stream, as many at a time as there are. */
+async function pull(stream: AssistantMessageEventStream, call: Call): Promise<void> {
+  const { signal, onPayload, onResponse, ...options } = call.options;
+  const callback = Object.keys(options).find((name) => typeof options[name] === "function");
+  if (callback) {
+    throw new Error(`The option "${callback}" is a function, which models of the program do not take`);
+  }
+  const { id } = await host<{ id: number }>("ai.stream.open", {
+    simple: call.simple,
+    api: call.api,
+    model: call.model,
+    context: call.context,
+    options,
+    hooks: { payload: typeof onPayload === "function", response: typeof onResponse === "function" },
+  });
+  const abort = () => hostSync("ai.stream.abort", { id });
+  if (signal?.aborted) abort();
+  signal?.addEventListener("abort", abort, { once: true });
+  try {
+    for (;;) {
+      // Empty when there is nothing more to come; an aborted stream ends with an error event.
+      const events = await host<(AssistantMessageEvent & { question?: Question })[]>(
+        "ai.stream.next",
+        { id },
+      );
+      if (events.length === 0) break;
+      for (const event of events) {
+        if (event.question) await answer(id, event.question, call);
+        else stream.push(event);
+      }
+    }
+  } finally {
+    signal?.removeEventListener("abort", abort);
+  }
+  stream.end();
+}
+
+/** What `result()` gives if the program could not even begin. */
+function failed(model: Model, error: unknown): AssistantMessageEvent {
+  const none = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+  return {
+    type: "error",
+    reason: "error",
+    error: {
+      role: "assistant",
+      content: [],
+      api: model.api,
+      provider: model.provider,
+      model: model.id,
+      usage: { ...none, totalTokens: 0, cost: { ...none, total: 0 } },
+      stopReason: "error",
+      errorMessage: error instanceof Error ? error.message : String(error),
+      timestamp: Date.now(),
+    },
+  };
+}
+
+/** Asks through `api`, whichever the model names: for providers that speak a known one. */
+export function throughProgram(api: string | undefined, simple: boolean): Stream {
+  return (model, context, options = {}) => {
+    const stream = new AssistantMessageEventStream();
+    pull(stream, { simple, api, model, context, options }).catch((error) => {
+      stream.push(failed(model, error));
+      stream.end();
+    });
+    return stream;
+  };
+}

@@ -1,0 +1,46 @@
+// The ways to sign in that extensions bring, by the numbers that the program knows
+// them by.
+
+export interface LoginCallbacks {
+  onAuth(info: { url: string; instructions?: string }): void;
+  onPrompt(prompt: {
+    message: string;
+    placeholder?: string;
+    allowEmpty?: boolean;
+  }): Promise<string>;
+  onProgress?(message: string): void;
+  onManualCodeInput?(): Promise<string>;
+  signal?: AbortSignal;
+}
+
+export interface Credentials {
+  refresh: string;
+  access: string;
+  /** Milliseconds since the epoch. */
+  expires: number;
+  [member: string]: unknown;
+}
+
+export interface SignIn {
+  id?: string;
+  name?: string;
+  usesCallbackServer?: boolean;
+  login(callbacks: LoginCallbacks): Promise<Credentials>;
+  refreshToken(credentials: Credentials): Promise<Credentials>;
+  getApiKey(credentials: Credentials): string;
+  modifyModels?(models: unknown[], credentials: unknown): unknown[];
+}
+
+export const signIns = new Map<number, SignIn>();
+let last = 0;
+
+export function keepSignIn(id: string, signIn: SignIn): number {
+  for (const name of ["login", "refreshToken", "getApiKey"] as const) {
+    if (typeof signIn[name] !== "function") {
+      throw new TypeError(`oauth.${name} of the provider "${id}" must be a function`);
+    }
+  }
+  last += 1;
+  signIns.set(last, signIn);
+  return last;
+}

@@ -1,0 +1,112 @@
+//! Claude Pro and Max.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use reqwest::Url;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::code_flow::{CodeFlow, Pkce};
+use super::tokens::{MARGIN, credentials, post, refresh_token, send};
+use super::{LoginDialog, OAuthCredentials, SignIn, SignInError};
+
+const CLIENT: &str = "9d1c250a-e61b-44d9-88ed-5944d1962f5e";
+const SCOPES: &str = "org:create_api_key user:profile user:inference user:sessions:claude_code \
+                      user:mcp_servers user:file_upload";
+
+/// Where it is signed in.
+pub(super) struct Anthropic {
+    pub authorize: String,
+    pub token: String,
+    pub redirect: String,
+}
+
+impl Default for Anthropic {
+    fn default() -> Self {
+        Self {
+            authorize: "https://claude.ai/oauth/authorize".into(),
+            token: "https://platform.claude.com/v1/oauth/token".into(),
+            redirect: "http://localhost:53692/callback".into(),
+        }
+    }
+}
+
+impl Anthropic {
+    async fn ask(&self, what: &str, body: Value) -> Result<OAuthCredentials, SignInError> {
+        let request = post(&self.token)?
+            .header("accept", "application/json")
+            .json(&body);
+        let before = body["refresh_token"].as_str();
+        credentials(what, &send(what, request).await?, before, MARGIN)
+    }
+}
+
+#[async_trait]
+impl SignIn for Anthropic {
+    fn name(&self) -> String {
+        "Anthropic (Claude Pro/Max)".into()
+    }
+
+    fn uses_callback_server(&self) -> bool {
+        true
+    }
+
+    async fn login(
+        &self,
+        dialog: Arc<dyn LoginDialog>,
+        cancel: CancellationToken,
+    ) -> Result<OAuthCredentials, SignInError> {
+        let Pkce {
+            verifier,
+            challenge,
+        } = Pkce::new();
+        let url = Url::parse_with_params(
+            &self.authorize,
+            [
+                ("code", "true"),
+                ("client_id", CLIENT),
+                ("response_type", "code"),
+                ("redirect_uri", &self.redirect),
+                ("scope", SCOPES),
+                ("code_challenge", &challenge),
+                ("code_challenge_method", "S256"),
+                ("state", &verifier),
+            ],
+        )
+        .map_err(|error| SignInError::new(error.to_string()))?;
+        let flow = CodeFlow {
+            url: &url,
+            instructions: "Complete login in your browser. If the browser is on another machine, paste the final redirect URL here.",
+            redirect: &self.redirect,
+            state: &verifier,
+            dialog: &dialog,
+            cancel: &cancel,
+        };
+        let code = flow.code().await?;
+        dialog
+            .progress("Exchanging authorization code for tokens...")
+            .await;
+        let body = json!({
+            "grant_type": "authorization_code",
+            "client_id": CLIENT,
+            "code": code,
+            "state": verifier,
+            "redirect_uri": self.redirect,
+            "code_verifier": verifier,
+        });
+        self.ask("Token exchange", body).await
+    }
+
+    async fn refresh(
+        &self,
+        credentials: OAuthCredentials,
+    ) -> Result<OAuthCredentials, SignInError> {
+        let body = json!({
+            "grant_type": "refresh_token",
+            "client_id": CLIENT,
+            "refresh_token": refresh_token(&credentials)?,
+        });
+        self.ask("Anthropic token refresh", body).await
+    }
+}

@@ -1,0 +1,188 @@
+//! Signing in with a browser: the user opens an address, and comes back with a code
+//! to a server on loopback, or pastes it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use reqwest::Url;
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use super::{LoginDialog, SignInError};
+
+/// For one request of the browser.
+const LIMIT: Duration = Duration::from_secs(10);
+const LONGEST_LINE: u64 = 16 * 1024;
+
+/// Proof that whoever has the code is who asked for it.
+pub(super) struct Pkce {
+    pub verifier: String,
+    pub challenge: String,
+}
+
+impl Pkce {
+    pub(super) fn new() -> Self {
+        let verifier = random(32);
+        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
+        Self {
+            verifier,
+            challenge,
+        }
+    }
+}
+
+/// That many bytes of randomness, as text.
+pub(super) fn random(bytes: usize) -> String {
+    // Version 4 is random but for six bits; sixteen bytes each.
+    let random = std::iter::repeat_with(uuid::Uuid::new_v4)
+        .flat_map(|id| id.into_bytes())
+        .take(bytes);
+    URL_SAFE_NO_PAD.encode(random.collect::<Vec<u8>>())
+}
+
+pub(super) struct CodeFlow<'a> {
+    /// What the user is to open.
+    pub url: &'a Url,
+    pub instructions: &'a str,
+    /// Where the browser comes back to.
+    pub redirect: &'a str,
+    pub state: &'a str,
+    pub dialog: &'a Arc<dyn LoginDialog>,
+    pub cancel: &'a CancellationToken,
+}
+
+impl CodeFlow<'_> {
+    /// The code that the user comes back with.
+    pub(super) async fn code(&self) -> Result<String, SignInError> {
+        tokio::select! {
+            code = self.ask() => code,
+            () = self.cancel.cancelled() => Err(cancelled()),
+        }
+    }
+
+    async fn ask(&self) -> Result<String, SignInError> {
+        let redirect = Url::parse(self.redirect)
+            .map_err(|error| SignInError::new(format!("{}: {error}", self.redirect)))?;
+        let port = redirect.port().unwrap_or(80);
+        let server = TcpListener::bind(("127.0.0.1", port)).await;
+        self.dialog
+            .open(self.url.as_str(), Some(self.instructions))
+            .await;
+        let pasted = match server {
+            Ok(server) => tokio::select! {
+                code = self.wait_for_browser(&server, redirect.path()) => return Ok(code),
+                pasted = self.dialog.paste() => pasted,
+            },
+            // Somebody else has the port: only pasting is left.
+            Err(_) => {
+                let message = "Paste the authorization code or full redirect URL:";
+                self.dialog
+                    .prompt(message, Some(self.redirect), false)
+                    .await
+            }
+        };
+        let pasted = pasted.ok_or_else(cancelled)?;
+        let (code, state) = parse_pasted(&pasted);
+        if state.is_some_and(|state| state != self.state) {
+            return Err(SignInError::new("OAuth state mismatch"));
+        }
+        code.ok_or_else(|| SignInError::new("Missing authorization code"))
+    }
+
+    async fn wait_for_browser(&self, server: &TcpListener, path: &str) -> String {
+        loop {
+            let Ok((mut stream, _)) = server.accept().await else {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            };
+            // Whatever else comes along is no reason to stop waiting.
+            let served = tokio::time::timeout(LIMIT, self.serve(&mut stream, path));
+            if let Ok(Ok(Some(code))) = served.await {
+                return code;
+            }
+        }
+    }
+
+    async fn serve(&self, stream: &mut TcpStream, path: &str) -> std::io::Result<Option<String>> {
+        let mut line = String::new();
+        let mut reader = BufReader::new(tokio::io::AsyncReadExt::take(&mut *stream, LONGEST_LINE));
+        reader.read_line(&mut line).await?;
+        // The rest of the request has to be read, or the answer may get lost.
+        let mut header = String::new();
+        while reader.read_line(&mut header).await? > 2 {
+            header.clear();
+        }
+        let target = line.split(' ').nth(1).unwrap_or_default();
+        let asked = Url::parse("http://localhost").and_then(|base| base.join(target));
+        let (status, text, code) = match asked {
+            Ok(asked) if asked.path() == path => self.judge(&asked),
+            _ => ("404 Not Found", "There is nothing here.".to_owned(), None),
+        };
+        let page = format!(
+            "<!doctype html><meta charset=\"utf-8\"><title>pi</title>\
+             <body style=\"font-family: sans-serif\"><p>{text}</p>"
+        );
+        let answer = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\n\
+             content-length: {}\r\nconnection: close\r\n\r\n{page}",
+            page.len()
+        );
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await?;
+        Ok(code)
+    }
+
+    fn judge(&self, asked: &Url) -> (&'static str, String, Option<String>) {
+        const REFUSED: &str = "400 Bad Request";
+        let of = |name: &str| {
+            let mut pairs = asked.query_pairs();
+            let found = pairs.find(|(key, _)| key == name);
+            found.map(|(_, value)| value.into_owned())
+        };
+        if of("error").is_some() {
+            return (REFUSED, "The sign-in did not complete.".into(), None);
+        }
+        match (of("code"), of("state")) {
+            (Some(_), Some(state)) if state != self.state => {
+                (REFUSED, "This belongs to another sign-in.".into(), None)
+            }
+            (Some(code), Some(_)) => {
+                let text = "You are signed in. This window can be closed.";
+                ("200 OK", text.into(), Some(code))
+            }
+            _ => (REFUSED, "The code is missing.".into(), None),
+        }
+    }
+}
+
+pub(super) fn cancelled() -> SignInError {
+    SignInError::new("Login cancelled")
+}
+
+/// Code and state of an address, of `code#state`, of a query, or of the code alone.
+pub(super) fn parse_pasted(text: &str) -> (Option<String>, Option<String>) {
+    let text = text.trim();
+    let of = |url: &Url| {
+        let get = |name: &str| {
+            let found = url.query_pairs().find(|(key, _)| key == name);
+            found.map(|(_, value)| value.into_owned())
+        };
+        (get("code"), get("state"))
+    };
+    if let Ok(url) = Url::parse(text) {
+        return of(&url);
+    }
+    if let Some((code, state)) = text.split_once('#') {
+        return (Some(code.to_owned()), Some(state.to_owned()));
+    }
+    if text.contains("code=")
+        && let Ok(url) = Url::parse(&format!("http://localhost/?{text}"))
+    {
+        return of(&url);
+    }
+    ((!text.is_empty()).then(|| text.to_owned()), None)
+}

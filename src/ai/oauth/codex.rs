@@ -1,0 +1,134 @@
+//! ChatGPT Plus and Pro, for `openai-codex`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use reqwest::Url;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::code_flow::{CodeFlow, Pkce, random};
+use super::tokens::{credentials, form, post, refresh_token, send};
+use super::{LoginDialog, OAuthCredentials, SignIn, SignInError};
+
+const CLIENT: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
+const SCOPE: &str = "openid profile email offline_access";
+
+/// Where it is signed in.
+pub(super) struct Codex {
+    pub authorize: String,
+    pub token: String,
+    pub redirect: String,
+}
+
+impl Default for Codex {
+    fn default() -> Self {
+        Self {
+            authorize: "https://auth.openai.com/oauth/authorize".into(),
+            token: "https://auth.openai.com/oauth/token".into(),
+            redirect: "http://localhost:1455/auth/callback".into(),
+        }
+    }
+}
+
+impl Codex {
+    async fn ask(
+        &self,
+        what: &str,
+        fields: &[(&str, &str)],
+    ) -> Result<OAuthCredentials, SignInError> {
+        let answer = send(what, form(post(&self.token)?, fields)).await?;
+        let mut found = credentials(what, &answer, None, 0)?;
+        let access = found["access"].as_str().unwrap_or_default();
+        let account = account_id(access)
+            .ok_or_else(|| SignInError::new("Failed to extract accountId from token"))?;
+        found.insert("accountId".into(), account.into());
+        Ok(found)
+    }
+}
+
+/// The account that a token of OpenAI is for.
+pub(crate) fn account_id(token: &str) -> Option<String> {
+    let mut parts = token.split('.');
+    let (_, claims, _) = (parts.next()?, parts.next()?, parts.next()?);
+    let claims = URL_SAFE_NO_PAD.decode(claims.trim_end_matches('=')).ok()?;
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    let id = claims["https://api.openai.com/auth"]["chatgpt_account_id"].as_str()?;
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
+#[async_trait]
+impl SignIn for Codex {
+    fn name(&self) -> String {
+        "ChatGPT Plus/Pro (Codex Subscription)".into()
+    }
+
+    fn uses_callback_server(&self) -> bool {
+        true
+    }
+
+    async fn login(
+        &self,
+        dialog: Arc<dyn LoginDialog>,
+        cancel: CancellationToken,
+    ) -> Result<OAuthCredentials, SignInError> {
+        let Pkce {
+            verifier,
+            challenge,
+        } = Pkce::new();
+        let state = random(16);
+        let url = Url::parse_with_params(
+            &self.authorize,
+            [
+                ("response_type", "code"),
+                ("client_id", CLIENT),
+                ("redirect_uri", &self.redirect),
+                ("scope", SCOPE),
+                ("code_challenge", &challenge),
+                ("code_challenge_method", "S256"),
+                ("state", &state),
+                ("id_token_add_organizations", "true"),
+                ("codex_cli_simplified_flow", "true"),
+                ("originator", "pi"),
+            ],
+        )
+        .map_err(|error| SignInError::new(error.to_string()))?;
+        let flow = CodeFlow {
+            url: &url,
+            instructions: "A browser window should open. Complete login to finish.",
+            redirect: &self.redirect,
+            state: &state,
+            dialog: &dialog,
+            cancel: &cancel,
+        };
+        let code = flow.code().await?;
+        self.ask(
+            "Token exchange",
+            &[
+                ("grant_type", "authorization_code"),
+                ("client_id", CLIENT),
+                ("code", &code),
+                ("code_verifier", &verifier),
+                ("redirect_uri", &self.redirect),
+            ],
+        )
+        .await
+    }
+
+    async fn refresh(
+        &self,
+        credentials: OAuthCredentials,
+    ) -> Result<OAuthCredentials, SignInError> {
+        self.ask(
+            "OpenAI Codex token refresh",
+            &[
+                ("grant_type", "refresh_token"),
+                ("refresh_token", refresh_token(&credentials)?),
+                ("client_id", CLIENT),
+            ],
+        )
+        .await
+    }
+}

@@ -1,0 +1,412 @@
+//! Providers and wire APIs that extensions bring: what `pi.registerProvider` and
+//! `registerApiProvider` leave behind. Each set of extensions has its own, and the
+//! registry of models looks at the one that is in force.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use indexmap::IndexMap;
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::model::{Modality, Model, ModelCost};
+use super::oauth::SignIn;
+use super::stream::Api;
+
+/// The plain part of what `pi.registerProvider` is given. A member that is not
+/// there leaves what an earlier call said.
+#[derive(Clone, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProviderConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// Like the values of headers: see [`super::secret_value`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headers: Option<IndexMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_header: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<Vec<ProviderModel>>,
+}
+
+#[derive(Clone, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProviderModel {
+    pub id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    pub reasoning: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Vec<Modality>>,
+    pub cost: ModelCost,
+    /// JavaScript has one kind of number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headers: Option<IndexMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compat: Option<Value>,
+}
+
+/// Keys may stand in the key and the headers.
+impl fmt::Debug for ProviderConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderConfig")
+            .field("api", &self.api)
+            .field("models", &self.models.as_ref().map(Vec::len))
+            .finish_non_exhaustive()
+    }
+}
+
+/// A registration, checked and with its functions.
+#[derive(Clone, Default)]
+pub struct Provided {
+    pub config: ProviderConfig,
+    pub sign_in: Option<Arc<dyn SignIn>>,
+    /// What the sign-in's `modifyModels` made of the provider's models.
+    pub modified: Option<Vec<Model>>,
+}
+
+/// A wire API that an extension implements.
+struct ProvidedApi {
+    /// Whose it is; `provider:<name>` belongs to a provider.
+    source: Option<String>,
+    api: Arc<dyn Api>,
+}
+
+/// What one set of extensions has registered.
+pub struct Providers {
+    state: RwLock<State>,
+    revision: AtomicU64,
+}
+
+/// No two sets are ever of the same revision, so that it alone tells whether what was
+/// worked out of a set still holds.
+fn next_revision() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+impl Default for Providers {
+    fn default() -> Self {
+        Self {
+            state: RwLock::default(),
+            revision: AtomicU64::new(next_revision()),
+        }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    providers: IndexMap<String, Provided>,
+    apis: IndexMap<String, ProvidedApi>,
+    /// Of `registerOAuthProvider`, which knows no models.
+    sign_ins: IndexMap<String, Arc<dyn SignIn>>,
+}
+
+impl ProviderConfig {
+    /// What cannot be registered; `streams` and `signs_in` say what functions come
+    /// along.
+    pub fn check(&self, name: &str, streams: bool, signs_in: bool) -> Result<(), String> {
+        if streams && is_blank(self.api.as_ref()) {
+            return Err(format!(
+                "Provider {name}: \"api\" is required when registering streamSimple."
+            ));
+        }
+        let models = self.models.as_deref().unwrap_or_default();
+        if models.is_empty() {
+            return Ok(());
+        }
+        if is_blank(self.base_url.as_ref()) {
+            return Err(format!(
+                "Provider {name}: \"baseUrl\" is required when defining models."
+            ));
+        }
+        if is_blank(self.api_key.as_ref()) && !signs_in {
+            return Err(format!(
+                "Provider {name}: \"apiKey\" or \"oauth\" is required when defining models."
+            ));
+        }
+        for model in models {
+            if is_blank(model.api.as_ref()) && is_blank(self.api.as_ref()) {
+                return Err(format!(
+                    "Provider {name}, model {}: no \"api\" specified.",
+                    model.id
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is said later counts.
+    fn merge(&mut self, newer: Self) {
+        fn take<T>(old: &mut Option<T>, new: Option<T>) {
+            if new.is_some() {
+                *old = new;
+            }
+        }
+        take(&mut self.base_url, newer.base_url);
+        take(&mut self.api_key, newer.api_key);
+        take(&mut self.api, newer.api);
+        take(&mut self.headers, newer.headers);
+        take(&mut self.auth_header, newer.auth_header);
+        let models = newer.models.filter(|models| !models.is_empty());
+        take(&mut self.models, models);
+    }
+
+    /// Whether it says how requests are authorised, in the place of `models.json`.
+    pub fn authorises(&self) -> bool {
+        !is_blank(self.api_key.as_ref()) || self.headers.is_some() || self.auth_header == Some(true)
+    }
+
+    /// The provider's models: its own, or those that were there, elsewhere.
+    pub fn apply(&self, provider: &str, known: Vec<Model>) -> Vec<Model> {
+        let own = self.models.as_deref().unwrap_or_default();
+        if !own.is_empty() {
+            let models = own.iter().map(|model| self.model(provider, model));
+            return models.collect();
+        }
+        let mut models = known;
+        if let Some(url) = self.base_url.as_ref().filter(|url| !url.is_empty()) {
+            for model in &mut models {
+                model.base_url.clone_from(url);
+            }
+        }
+        models
+    }
+
+    fn model(&self, provider: &str, model: &ProviderModel) -> Model {
+        let text = |own: &Option<String>, common: &Option<String>| {
+            let own = own.as_ref().filter(|text| !text.is_empty());
+            own.or(common.as_ref()).cloned().unwrap_or_default()
+        };
+        Model {
+            id: model.id.clone(),
+            name: model.name.clone().unwrap_or_else(|| model.id.clone()),
+            api: text(&model.api, &self.api),
+            provider: provider.to_owned(),
+            base_url: text(&model.base_url, &self.base_url),
+            reasoning: model.reasoning,
+            input: model.input.clone().unwrap_or_else(|| vec![Modality::Text]),
+            cost: model.cost,
+            // A float becomes the nearest integer that fits.
+            context_window: model.context_window.unwrap_or(128_000.0) as u64,
+            max_tokens: model.max_tokens.unwrap_or(16_384.0) as u64,
+            // Resolved for each request, with the key: they may be secrets.
+            headers: None,
+            compat: model.compat.clone(),
+        }
+    }
+
+    /// The headers of one model; `None` if it is not among the provider's own.
+    pub fn model_headers(&self, id: &str) -> Option<&IndexMap<String, String>> {
+        let models = self.models.as_deref().unwrap_or_default();
+        let model = models.iter().rev().find(|model| model.id == id)?;
+        model.headers.as_ref()
+    }
+}
+
+fn is_blank(text: Option<&String>) -> bool {
+    text.is_none_or(String::is_empty)
+}
+
+impl Providers {
+    /// Changes with everything that is registered or taken back.
+    pub fn revision(&self) -> u64 {
+        self.revision.load(Ordering::Acquire)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.write();
+        let changed = change(&mut state);
+        self.revision.store(next_revision(), Ordering::Release);
+        changed
+    }
+
+    pub fn register(&self, name: &str, config: ProviderConfig, sign_in: Option<Arc<dyn SignIn>>) {
+        self.change(|state| {
+            let provided = state.providers.entry(name.to_owned()).or_default();
+            provided.config.merge(config);
+            provided.modified = None;
+            if sign_in.is_some() {
+                provided.sign_in = sign_in;
+            }
+        });
+    }
+
+    /// `false` if there is none of that name.
+    pub fn unregister(&self, name: &str) -> bool {
+        let source = api_source(name);
+        self.change(|state| {
+            let apis = &mut state.apis;
+            apis.retain(|_, known| known.source.as_deref() != Some(&source));
+            state.providers.shift_remove(name).is_some()
+        })
+    }
+
+    /// What `modifyModels` answered for the models of `name`.
+    pub fn set_modified(&self, name: &str, models: Vec<Model>) {
+        self.change(|state| {
+            if let Some(provided) = state.providers.get_mut(name) {
+                provided.modified = Some(models);
+            }
+        });
+    }
+
+    /// Nobody is signed in any more.
+    pub fn unmodify(&self, name: &str) {
+        self.change(|state| {
+            if let Some(provided) = state.providers.get_mut(name) {
+                provided.modified = None;
+            }
+        });
+    }
+
+    pub fn get(&self, name: &str) -> Option<Provided> {
+        self.state.read().providers.get(name).cloned()
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.state.read().providers.keys().cloned().collect()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        let state = self.state.read();
+        state.providers.is_empty() && state.apis.is_empty() && state.sign_ins.is_empty()
+    }
+
+    pub fn register_api(&self, name: &str, source: Option<String>, api: Arc<dyn Api>) {
+        self.change(|state| {
+            let provided = ProvidedApi { source, api };
+            state.apis.insert(name.to_owned(), provided);
+        });
+    }
+
+    /// All that `source` registered; `None` is everybody.
+    pub fn unregister_apis(&self, source: Option<&str>) {
+        self.change(|state| {
+            let apis = &mut state.apis;
+            apis.retain(|_, known| source.is_some() && known.source.as_deref() != source);
+        });
+    }
+
+    pub fn unregister_api(&self, name: &str) {
+        self.change(|state| state.apis.shift_remove(name));
+    }
+
+    pub fn api(&self, name: &str) -> Option<Arc<dyn Api>> {
+        let state = self.state.read();
+        state.apis.get(name).map(|known| Arc::clone(&known.api))
+    }
+
+    pub fn register_sign_in(&self, id: &str, sign_in: Arc<dyn SignIn>) {
+        self.change(|state| state.sign_ins.insert(id.to_owned(), sign_in));
+    }
+
+    pub fn unregister_sign_in(&self, id: &str) {
+        self.change(|state| state.sign_ins.shift_remove(id));
+    }
+
+    pub fn sign_in(&self, id: &str) -> Option<Arc<dyn SignIn>> {
+        let state = self.state.read();
+        let of_provider = state
+            .providers
+            .get(id)
+            .and_then(|known| known.sign_in.as_ref());
+        of_provider.or_else(|| state.sign_ins.get(id)).cloned()
+    }
+
+    /// Ids and functions of all sign-ins.
+    pub fn sign_ins(&self) -> Vec<(String, Arc<dyn SignIn>)> {
+        let state = self.state.read();
+        let of_providers = state.providers.iter().filter_map(|(id, known)| {
+            let sign_in = known.sign_in.as_ref()?;
+            Some((id.clone(), Arc::clone(sign_in)))
+        });
+        let alone = state.sign_ins.iter();
+        let alone = alone.filter(|(id, _)| {
+            let known = state.providers.get(*id);
+            known.is_none_or(|known| known.sign_in.is_none())
+        });
+        let alone = alone.map(|(id, sign_in)| (id.clone(), Arc::clone(sign_in)));
+        of_providers.chain(alone).collect()
+    }
+}
+
+/// The source of the API that a provider's `streamSimple` is.
+pub fn api_source(provider: &str) -> String {
+    format!("provider:{provider}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn config(value: Value) -> ProviderConfig {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let problem = |value: Value, streams: bool| config(value).check("x", streams, false);
+        assert_eq!(
+            problem(json!({}), true),
+            Err("Provider x: \"api\" is required when registering streamSimple.".into())
+        );
+        let models = json!([{"id": "m"}]);
+        assert_eq!(
+            problem(json!({"models": models}), false),
+            Err("Provider x: \"baseUrl\" is required when defining models.".into())
+        );
+        assert_eq!(
+            problem(json!({"models": models, "baseUrl": "u"}), false),
+            Err("Provider x: \"apiKey\" or \"oauth\" is required when defining models.".into())
+        );
+        assert_eq!(
+            problem(
+                json!({"models": models, "baseUrl": "u", "apiKey": "k"}),
+                false
+            ),
+            Err("Provider x, model m: no \"api\" specified.".into())
+        );
+        let fine = json!({"models": models, "baseUrl": "u", "apiKey": "k", "api": "a"});
+        assert_eq!(problem(fine, true), Ok(()));
+        assert_eq!(
+            problem(json!({"baseUrl": "u", "models": []}), false),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn a_later_registration_changes_what_it_names() {
+        let providers = Providers::default();
+        let first = json!({"baseUrl": "u", "apiKey": "k", "api": "a", "models": [{"id": "m"}]});
+        providers.register("x", config(first), None);
+        let before = providers.revision();
+        providers.register("x", config(json!({"baseUrl": "v", "models": []})), None);
+        assert_ne!(providers.revision(), before);
+        let models = providers.get("x").unwrap().config.apply("x", Vec::new());
+        let seen: Vec<_> = models
+            .iter()
+            .map(|m| (&*m.id, &*m.base_url, &*m.api))
+            .collect();
+        assert_eq!(seen, [("m", "v", "a")]);
+        assert!(providers.unregister("x"));
+        assert!(!providers.unregister("x"));
+        assert!(providers.get("x").is_none());
+    }
+}

@@ -1,0 +1,227 @@
+//! An answer that somebody else's code streams, told here event by event: by an
+//! extension, whose events are plain data and may be anything.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::accumulate::Answer;
+use super::failure::Failure;
+use super::message::{AssistantMessage, StopReason, ToolCall, Usage};
+use super::model::Model;
+use super::stream::StreamItem;
+
+/// One event of pi-ai's `AssistantMessageEventStream`. Of `partial` only the block
+/// comes along that the event is about, and what stands around the blocks.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+pub(crate) struct Told {
+    #[serde(rename = "type")]
+    kind: String,
+    content_index: Option<i64>,
+    delta: Option<String>,
+    content: Option<String>,
+    tool_call: Option<Value>,
+    /// Of `partial`, at `contentIndex`.
+    block: Option<Value>,
+    /// `usage`, `responseId` and the like of `partial`, where they have changed.
+    head: Option<Map<String, Value>>,
+    /// Of `done` and `error`.
+    message: Option<Map<String, Value>>,
+}
+
+/// Tells the reader what it is told.
+pub(crate) struct Retelling {
+    answer: Answer,
+    /// The teller's number of a block, and ours.
+    blocks: HashMap<i64, usize>,
+    started: bool,
+    ended: Option<AssistantMessage>,
+}
+
+impl Retelling {
+    pub(crate) fn new(
+        model: &Model,
+        items: mpsc::Sender<StreamItem>,
+        cancel: CancellationToken,
+    ) -> Self {
+        Self {
+            answer: Answer::new(model, items, cancel),
+            blocks: HashMap::new(),
+            started: false,
+            ended: None,
+        }
+    }
+
+    /// Whether the last event was told.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Fails only if nobody listens any more; an event that makes no sense is the
+    /// end of the answer and says why.
+    pub(crate) async fn tell(&mut self, told: Told) -> bool {
+        match self.hear(told).await {
+            Ok(()) => true,
+            Err(failure) => {
+                if !matches!(failure, Failure::Aborted) {
+                    self.fail(&failure.to_string());
+                }
+                false
+            }
+        }
+    }
+
+    /// Sends the last item. `problem` is why there was no last event.
+    pub(crate) async fn finish(mut self, problem: Option<String>) {
+        let problem = problem.filter(|_| self.ended.is_none());
+        match self.ended.take() {
+            Some(message) => *self.answer.edit() = message,
+            None => {
+                let text = problem
+                    .unwrap_or_else(|| "The stream ended without a done or error event".to_owned());
+                self.fail(&text);
+                if let Some(message) = self.ended.take() {
+                    *self.answer.edit() = message;
+                }
+            }
+        }
+        self.answer.finish(Ok(())).await;
+    }
+
+    fn fail(&mut self, text: &str) {
+        let mut message = self.answer.message().clone();
+        message.stop_reason = StopReason::Error;
+        message.error_message = Some(text.to_owned());
+        self.ended = Some(message);
+    }
+
+    async fn hear(&mut self, told: Told) -> Result<(), Failure> {
+        if self.ended.is_some() {
+            return Ok(());
+        }
+        if let Some(head) = told.head {
+            let merged = merge(self.answer.message(), head);
+            *self.answer.edit() = merged?;
+        }
+        if matches!(told.kind.as_str(), "done" | "error") {
+            let mut message = merge(self.answer.message(), told.message.unwrap_or_default())?;
+            let failed = matches!(message.stop_reason, StopReason::Error | StopReason::Aborted);
+            if told.kind == "error" && !failed {
+                message.stop_reason = StopReason::Error;
+            }
+            if told.kind == "done" && failed {
+                let calls = message.tool_calls().next().is_some();
+                message.stop_reason = match calls {
+                    true => StopReason::ToolUse,
+                    false => StopReason::Stop,
+                };
+            }
+            self.ended = Some(message);
+            return Ok(());
+        }
+        if !self.started {
+            self.started = true;
+            self.answer.start().await?;
+        }
+        let Some(number) = told.content_index else {
+            // `start`, and what newer versions may add.
+            return Ok(());
+        };
+        let known = self.blocks.get(&number).copied();
+        let block = told.block.unwrap_or_default();
+        let text = |member: &str| block[member].as_str().map(str::to_owned);
+        match (told.kind.as_str(), known) {
+            ("text_start" | "text_delta" | "text_end", None) => {
+                let index = self.answer.start_text().await?;
+                self.blocks.insert(number, index);
+            }
+            ("thinking_start" | "thinking_delta" | "thinking_end", None) => {
+                let index = self.answer.start_thinking(Default::default()).await?;
+                self.blocks.insert(number, index);
+            }
+            ("toolcall_start" | "toolcall_delta" | "toolcall_end", None) => {
+                let call = match &told.tool_call {
+                    Some(call) => call,
+                    None => &block,
+                };
+                let of = |member: &str| call[member].as_str().unwrap_or_default().to_owned();
+                let index = self
+                    .answer
+                    .start_tool_call(of("id"), of("name"), call["arguments"].clone())
+                    .await?;
+                self.blocks.insert(number, index);
+            }
+            _ => {}
+        }
+        let Some(index) = self.blocks.get(&number).copied() else {
+            return Ok(());
+        };
+        let delta = told.delta.unwrap_or_default();
+        match told.kind.as_str() {
+            "text_delta" => self.answer.add_text(index, &delta).await,
+            "thinking_delta" => self.answer.add_thinking(index, &delta).await,
+            "toolcall_delta" => self.answer.add_arguments(index, &delta).await,
+            "text_end" => {
+                if let Some(known) = self.answer.text(index) {
+                    if let Some(whole) = told.content {
+                        known.text = whole;
+                    }
+                    known.text_signature = text("textSignature");
+                }
+                self.answer.end_text(index).await
+            }
+            "thinking_end" => {
+                if let Some(known) = self.answer.thinking(index) {
+                    if let Some(whole) = told.content {
+                        known.thinking = whole;
+                    }
+                    known.thinking_signature = text("thinkingSignature");
+                    known.redacted = block["redacted"].as_bool();
+                }
+                self.answer.end_thinking(index).await
+            }
+            "toolcall_end" => self.end_call(index, told.tool_call.unwrap_or(block)).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn end_call(&mut self, index: usize, whole: Value) -> Result<(), Failure> {
+        let whole: Option<ToolCall> = serde_json::from_value(whole).ok();
+        if let (Some(known), Some(mut whole)) = (self.answer.tool_call(index), whole) {
+            // The arguments are parsed from this when the call ends.
+            whole.partial_json = Some(whole.arguments.to_string());
+            *known = whole;
+        }
+        self.answer.end_tool_call(index).await
+    }
+}
+
+/// `message` with what an extension says of it.
+fn merge(
+    message: &AssistantMessage,
+    said: Map<String, Value>,
+) -> Result<AssistantMessage, Failure> {
+    let unusable = |error: serde_json::Error| {
+        Failure::Provider(format!("The provider's message cannot be used: {error}"))
+    };
+    let mut whole = serde_json::to_value(message).map_err(unusable)?;
+    for (member, value) in said {
+        if !value.is_null() {
+            whole[member] = value;
+        }
+    }
+    // Numbers that JavaScript could not work out are no reason to lose an answer.
+    if serde_json::from_value::<Usage>(whole["usage"].clone()).is_err() {
+        whole["usage"] = serde_json::to_value(Usage::default()).map_err(unusable)?;
+    }
+    let mut merged: AssistantMessage = serde_json::from_value(whole).map_err(unusable)?;
+    if merged.timestamp == 0 {
+        merged.timestamp = message.timestamp;
+    }
+    Ok(merged)
+}

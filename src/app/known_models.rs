@@ -1,0 +1,33 @@
+//! The models that a session would know, without one: those that the user's
+//! extensions bring are among them.
+
+use std::sync::Arc;
+
+use super::config::AppConfig;
+use super::start::find_extensions;
+use crate::ai::registry::ModelRegistry;
+use crate::extensions::{Extensions, ExtensionsConfig};
+use crate::resources::settings::Settings;
+
+/// And what was wrong on the way. Without extensions there is no isolate.
+pub async fn known_models(config: &AppConfig) -> (Arc<ModelRegistry>, Vec<String>) {
+    let settings = Settings::load(&config.paths);
+    let models = Arc::new(ModelRegistry::load(&config.paths.agent_dir));
+    let (paths, mut problems) = find_extensions(config, &settings, &config.paths.cwd);
+    if paths.is_empty() {
+        return (models, problems);
+    }
+    let extensions = Extensions::new(ExtensionsConfig::new(
+        &settings,
+        &config.paths,
+        Arc::clone(&models),
+        config.console.clone(),
+    ));
+    let report = extensions.load(paths).await;
+    let failed = report.failed.iter();
+    problems.extend(failed.map(|(path, error)| format!("Extension \"{path}\" error: {error}")));
+    let refused = extensions.refused_providers().into_iter();
+    problems.extend(refused.map(|(path, error)| format!("Extension \"{path}\" error: {error}")));
+    extensions.stop().await;
+    (models, problems)
+}

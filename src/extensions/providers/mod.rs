@@ -1,0 +1,275 @@
+//! What extensions register with the room of models: providers, wire APIs that they
+//! implement, ways to sign in. The functions stay in JavaScript; here are their
+//! numbers, and who calls them.
+
+mod sign_in;
+mod streams;
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use js_runtime::HostError;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::generation::Generation;
+use super::host::{Answer, BridgeHost, parse, to_value};
+use super::registry::{ExtensionId, FunctionId};
+use crate::ai::model::Model;
+use crate::ai::oauth::SignIn;
+use crate::ai::provided::{ProviderConfig, Providers, api_source};
+use crate::ai::registry::ModelRegistry;
+use sign_in::{Dialogs, ExtensionSignIn};
+use streams::{ExtensionApi, Feeds};
+
+/// The room of models as one generation of extensions sees it.
+pub struct Provisions {
+    pub registered: Arc<Providers>,
+    pub models: Arc<ModelRegistry>,
+    /// Whose functions are called.
+    generation: OnceLock<Weak<Generation>>,
+    feeds: Feeds,
+    dialogs: Dialogs,
+    /// What was wrong with registrations while the extensions loaded.
+    refused: Mutex<Vec<(ExtensionId, String)>>,
+}
+
+#[derive(Deserialize)]
+struct Registration {
+    extension: ExtensionId,
+    name: String,
+    #[serde(default)]
+    config: ProviderConfig,
+    /// `streamSimple`.
+    #[serde(default)]
+    streams: Option<FunctionId>,
+    #[serde(default)]
+    oauth: Option<SignInRegistration>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SignInRegistration {
+    id: FunctionId,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    uses_callback_server: bool,
+    #[serde(default)]
+    modifies: bool,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Modified {
+    name: String,
+    models: Vec<Model>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ApiRegistration {
+    api: String,
+    id: FunctionId,
+    #[serde(default)]
+    source_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Source {
+    #[serde(default)]
+    source_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Reference {
+    provider: String,
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct OneApi {
+    api: String,
+}
+
+#[derive(Deserialize)]
+struct SignInAlone {
+    id: String,
+    functions: SignInRegistration,
+}
+
+impl Provisions {
+    pub fn new(models: Arc<ModelRegistry>) -> Self {
+        Self {
+            registered: Arc::default(),
+            models,
+            generation: OnceLock::new(),
+            feeds: Feeds::default(),
+            dialogs: Dialogs::default(),
+            refused: Mutex::default(),
+        }
+    }
+
+    /// The functions can be called from now on.
+    pub fn attach(&self, generation: Weak<Generation>) {
+        // A host has one generation, which says so when it is made.
+        let _ = self.generation.set(generation);
+    }
+
+    fn generation(&self) -> Option<Arc<Generation>> {
+        self.generation.get().and_then(Weak::upgrade)
+    }
+
+    pub fn refused(&self) -> Vec<(ExtensionId, String)> {
+        self.refused.lock().clone()
+    }
+
+    /// Whether anything of this generation is what the session goes by.
+    pub fn in_force(&self) -> bool {
+        Arc::ptr_eq(&self.models.provided(), &self.registered)
+    }
+}
+
+impl BridgeHost {
+    /// What is there at once; `None` if the method is another room's.
+    pub(super) fn serve_providers(&self, method: &str, args: &str) -> Option<Answer> {
+        let provisions = &self.provisions;
+        let registered = &provisions.registered;
+        Some(match method {
+            "pi.registerProvider" => self.register_provider(method, args),
+            "pi.unregisterProvider" => parse::<Named>(method, args).map(|given| {
+                if registered.unregister(&given.name) {
+                    self.models_changed();
+                }
+                Value::Null
+            }),
+            // What `modifyModels` is called with; nothing if nobody has signed in.
+            "providers.signedIn" => parse::<Named>(method, args).and_then(|given| {
+                let credentials = provisions.models.auth().oauth(&given.name);
+                let Some((credentials, added)) = credentials.zip(registered.get(&given.name))
+                else {
+                    return Ok(Value::Null);
+                };
+                let models = provisions.models.models_with(&given.name, &added.config);
+                to_value(json!({ "credentials": credentials, "models": models }))
+            }),
+            "providers.modified" => parse::<Modified>(method, args).map(|given| {
+                let models = given.models.into_iter();
+                let own = models.filter(|model| model.provider == given.name);
+                registered.set_modified(&given.name, own.collect());
+                self.models_changed();
+                Value::Null
+            }),
+            "ai.find" => parse::<Reference>(method, args)
+                .and_then(|given| to_value(provisions.models.find(&given.provider, &given.id))),
+            "ai.registerApi" => parse::<ApiRegistration>(method, args).map(|given| {
+                let api = ExtensionApi::new(self.this.clone(), self.current().extension, given.id);
+                registered.register_api(&given.api, given.source_id, Arc::new(api));
+                Value::Null
+            }),
+            "ai.unregisterApis" => parse::<Source>(method, args).map(|given| {
+                registered.unregister_apis(given.source_id.as_deref());
+                Value::Null
+            }),
+            "ai.unregisterApi" => parse::<OneApi>(method, args).map(|given| {
+                registered.unregister_api(&given.api);
+                Value::Null
+            }),
+            "oauth.register" => parse::<SignInAlone>(method, args).map(|given| {
+                let extension = self.current().extension;
+                let sign_in = self.sign_in(extension, &given.id, given.functions);
+                registered.register_sign_in(&given.id, sign_in);
+                Value::Null
+            }),
+            "oauth.unregister" => parse::<Named>(method, args).map(|given| {
+                registered.unregister_sign_in(&given.name);
+                Value::Null
+            }),
+            _ => return None,
+        })
+    }
+
+    /// What takes time; `None` if the method is another room's.
+    pub(super) async fn wait_for_providers(&self, method: &str, args: &str) -> Option<Answer> {
+        if let Some(method) = method.strip_prefix("provider.") {
+            return Some(self.provisions.feeds.serve(method, args).await);
+        }
+        if let Some(method) = method.strip_prefix("login.") {
+            return Some(self.provisions.dialogs.serve(method, args).await);
+        }
+        None
+    }
+
+    /// While the extensions load a mistake costs nothing but the provider.
+    fn register_provider(&self, method: &str, args: &str) -> Answer {
+        let given: Registration = match parse(method, args) {
+            Ok(given) => given,
+            Err(error) => return self.refuse(self.current().extension, error.message),
+        };
+        let Registration {
+            extension,
+            name,
+            config,
+            streams,
+            oauth,
+        } = given;
+        let checked = match name.as_str() {
+            "" => Err("pi.registerProvider: the provider has no name".to_owned()),
+            name => config.check(name, streams.is_some(), oauth.is_some()),
+        };
+        if let Err(problem) = checked {
+            return self.refuse(extension, problem);
+        }
+        let registered = &self.provisions.registered;
+        if let (Some(id), Some(api)) = (streams, &config.api) {
+            let source = Some(api_source(&name));
+            let api_of = ExtensionApi::new(self.this.clone(), extension, id);
+            registered.register_api(api, source, Arc::new(api_of));
+        }
+        let sign_in = oauth.map(|oauth| self.sign_in(extension, &name, oauth));
+        registered.register(&name, config, sign_in);
+        tracing::debug!(name, "provider registered");
+        self.models_changed();
+        Ok(json!(true))
+    }
+
+    fn refuse(&self, extension: ExtensionId, problem: String) -> Answer {
+        if self.is_bound() {
+            return Err(HostError::new(problem));
+        }
+        let refused = &self.provisions.refused;
+        refused.lock().push((extension, problem.clone()));
+        self.report(extension, "register_provider", problem);
+        Ok(Value::Null)
+    }
+
+    fn sign_in(
+        &self,
+        extension: ExtensionId,
+        id: &str,
+        given: SignInRegistration,
+    ) -> Arc<dyn SignIn> {
+        Arc::new(ExtensionSignIn {
+            host: self.this.clone(),
+            extension,
+            id: given.id,
+            name: given.name.unwrap_or_else(|| id.to_owned()),
+            uses_callback_server: given.uses_callback_server,
+            modifies: given.modifies,
+        })
+    }
+
+    /// The session looks its model up again.
+    fn models_changed(&self) {
+        if self.provisions.in_force()
+            && let Some(actions) = self.bound_actions()
+        {
+            actions.models_changed();
+        }
+    }
+}
