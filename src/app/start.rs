@@ -26,7 +26,7 @@ use crate::ai::registry::ModelRegistry;
 use crate::ai::select::SelectError;
 use crate::extensions::actions::Actions;
 use crate::extensions::registry::FlagKind;
-use crate::extensions::{Extensions, ExtensionsConfig};
+use crate::extensions::{Extensions, ExtensionsConfig, unknown_event};
 use crate::resources::extension_paths::{self, ExtensionPath, ResourceSources};
 use crate::resources::paths::expand_tilde;
 use crate::resources::settings::Settings;
@@ -122,6 +122,9 @@ impl AgentSession {
         let complaints = settings.take_warnings();
         notes.extend(complaints.iter().map(|warning| warning.describe("startup")));
         let values = settings.values();
+        let limited = values.extension_timeouts.events.keys();
+        let unknown = limited.filter_map(|name| unknown_event(name));
+        notes.extend(unknown.map(|why| format!("extensionTimeouts.events: {why}")));
         let retry = values.retry;
         let mut queues = Queues::default();
         queues.steering_mode = values.steering_mode;
@@ -198,6 +201,9 @@ impl AgentSession {
         }
         let report = self.load_report();
         self.report_failures(&report).await;
+        if self.settings.values().extension_watch {
+            self.watch_extensions();
+        }
         self.greet("startup", None).await;
     }
 
