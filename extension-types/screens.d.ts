@@ -113,3 +113,6 @@ export class TreeSelectorComponent extends Container implements Focusable {
   getTreeList(): Component;
   handleInput(data: string): void;
 }
+
+// Only what says so is exported.
+export {};
