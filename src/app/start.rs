@@ -10,10 +10,9 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::actions::say_in_turn;
+use super::actions::{Said, say_in_turn};
 use super::config::{AppConfig, SessionTarget};
 use super::locate::{Located, locate};
-use super::prompt::PromptRequest;
 use super::second::{Begin, Beside};
 use super::session::{AgentSession, EventSink};
 use super::state::State;
@@ -176,6 +175,7 @@ impl AgentSession {
             handle: tokio::runtime::Handle::current(),
             replacing: tokio::sync::Mutex::default(),
             said,
+            asides: Mutex::default(),
             texts: Mutex::default(),
             notes: Mutex::new(notes),
             loaded: Mutex::default(),
@@ -258,10 +258,7 @@ impl AgentSession {
 /// As long as what extensions have to say: they are slower than the session, and
 /// cannot be made to wait.
 #[expect(clippy::disallowed_methods, reason = "the sender stands in JavaScript")]
-fn unspoken() -> (
-    mpsc::UnboundedSender<PromptRequest>,
-    mpsc::UnboundedReceiver<PromptRequest>,
-) {
+fn unspoken() -> (mpsc::UnboundedSender<Said>, mpsc::UnboundedReceiver<Said>) {
     mpsc::unbounded_channel()
 }
 
