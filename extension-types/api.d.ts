@@ -197,3 +197,6 @@ export interface ExtensionAPI {
 }
 
 export type ExtensionFactory = (pi: ExtensionAPI) => void | Promise<void>;
+
+// Only what says so is exported.
+export {};

@@ -77,7 +77,7 @@ export interface ExtensionUIContext {
   setHeader(factory: ((tui: TUI, theme: Theme) => Disposable) | undefined): void;
   setEditorComponent(factory: EditorFactory | undefined): void;
   getEditorComponent(): EditorFactory | undefined;
-  addAutocompleteProvider(factory: (current: AutocompleteProvider) => AutocompleteProvider): void;
+  addAutocompleteProvider(factory: AutocompleteProviderFactory): void;
   readonly theme: Theme;
   getAllThemes(): { name: string; path: string | undefined }[];
   getTheme(name: string): Theme | undefined;
@@ -177,3 +177,6 @@ export interface ReplacedSessionContext extends ExtensionCommandContext {
     options?: { deliverAs?: "steer" | "followUp"; expandPromptTemplates?: boolean },
   ): Promise<void>;
 }
+
+// Only what says so is exported.
+export {};

@@ -141,6 +141,8 @@ export interface BeforeProviderRequestEvent {
   /** In the words of the provider's API. */
   payload: unknown;
 }
+/** The new payload. */
+export type BeforeProviderRequestEventResult = unknown;
 export interface AfterProviderResponseEvent {
   type: "after_provider_response";
   status: number;
@@ -311,11 +313,12 @@ export interface UserBashEventResult {
   result?: { output: string; exitCode: number | undefined; cancelled: boolean; truncated: boolean };
 }
 
+export type InputSource = "interactive" | "rpc" | "extension";
 export interface InputEvent {
   type: "input";
   text: string;
   images?: ImageContent[];
-  source: "interactive" | "rpc" | "extension";
+  source: InputSource;
   /** While the agent runs: how it is queued. */
   streamingBehavior?: "steer" | "followUp";
 }
@@ -363,3 +366,6 @@ export interface ExtensionEvents {
   input: [InputEvent, InputEventResult];
 }
 export type ExtensionEvent = ExtensionEvents[keyof ExtensionEvents][0];
+
+// Only what says so is exported.
+export {};

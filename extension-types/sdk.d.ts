@@ -1,73 +1,90 @@
-// Sessions that an extension runs beside its own, and other things to build with.
-import type { ToolDefinition } from "./api.js";
-import type { ContextUsage, Navigated } from "./context.js";
-import type { CompactionResult } from "./events.js";
+// Sessions of an extension's own, beside the one that it belongs to; and another pi.
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
+import type { ThinkingLevel } from "./pi-agent-core.js";
+import type { AgentEvent, AgentState } from "./agent-loop.js";
+import type { SourceInfo, ToolDefinition, ToolInfo } from "./api.js";
+import type { ContextUsage } from "./context.js";
+import type { CompactionReason, CompactionResult } from "./events.js";
+import type { AuthStorage, ModelRegistry } from "./providers.js";
 import type { AgentMessage, CustomMessage, SessionManager } from "./session.js";
+import type { SettingsManager } from "./settings.js";
+import type { Theme } from "./theme.js";
 import type { BuiltInTool } from "./tools.js";
 
-// deno-lint-ignore no-explicit-any
-export type AgentSessionEvent = { type: string; [member: string]: any };
+type QueueMode = "all" | "one-at-a-time";
+type ScopedModel = { model: Model; thinkingLevel?: ThinkingLevel };
+
+export type AgentSessionEvent =
+  | AgentEvent
+  | { type: "queue_update"; steering: readonly string[]; followUp: readonly string[] }
+  | { type: "compaction_start"; reason: CompactionReason }
+  | {
+    type: "compaction_end";
+    reason: CompactionReason;
+    result: CompactionResult | undefined;
+    aborted: boolean;
+    willRetry: boolean;
+    errorMessage?: string;
+  }
+  | { type: "auto_retry_start"; attempt: number; maxAttempts: number; delayMs: number; errorMessage: string }
+  | { type: "auto_retry_end"; success: boolean; attempt: number; finalError?: string };
+export type AgentSessionEventListener = (event: AgentSessionEvent) => void;
 
 export interface PromptOptions {
   expandPromptTemplates?: boolean;
   images?: ImageContent[];
+  /** Needed while the agent works. */
   streamingBehavior?: "steer" | "followUp";
 }
+export interface ModelCycleResult {
+  model: Model;
+  thinkingLevel: ThinkingLevel;
+  isScoped: boolean;
+}
+export interface SessionStats {
+  sessionFile: string | undefined;
+  sessionId: string;
+  userMessages: number;
+  assistantMessages: number;
+  toolCalls: number;
+  toolResults: number;
+  totalMessages: number;
+  tokens: { input: number; output: number; cacheRead: number; cacheWrite: number; total: number };
+  cost: number;
+  contextUsage?: ContextUsage;
+}
 
-/** Made by `createAgentSession`; what is set in it is not kept in the settings. */
 export class AgentSession {
   private constructor();
-  readonly agent: {
-    subscribe(listener: (event: AgentSessionEvent) => void): () => void;
-    abort(): void;
-    waitForIdle(): Promise<void>;
-    prompt(text: string, images?: ImageContent[]): Promise<void>;
-    readonly state: AgentSession["state"];
-    readonly sessionId: string;
-  };
   readonly sessionManager: SessionManager;
-  readonly modelRegistry: unknown;
-  readonly settingsManager: unknown;
-  readonly resourceLoader: unknown;
-  readonly state: {
-    model?: Model;
-    thinkingLevel: string;
-    isStreaming: boolean;
-    messages: AgentMessage[];
-    systemPrompt: string;
-    tools: unknown[];
-  };
+  readonly settingsManager: SettingsManager;
+  readonly modelRegistry: ModelRegistry;
+  readonly resourceLoader: ResourceLoader;
+  readonly state: AgentState;
   readonly model: Model | undefined;
-  readonly thinkingLevel: string;
+  readonly thinkingLevel: ThinkingLevel;
   readonly isStreaming: boolean;
   readonly isCompacting: boolean;
   readonly isRetrying: boolean;
   readonly messages: AgentMessage[];
   readonly systemPrompt: string;
-  readonly steeringMode: string;
-  readonly followUpMode: string;
+  readonly steeringMode: QueueMode;
+  readonly followUpMode: QueueMode;
   readonly sessionFile: string | undefined;
   readonly sessionId: string;
   readonly sessionName: string | undefined;
   readonly autoCompactionEnabled: boolean;
   readonly pendingMessageCount: number;
-  readonly scopedModels: unknown[];
-  readonly extensionRunner: undefined;
-  subscribe(listener: (event: AgentSessionEvent) => void): () => void;
+  readonly scopedModels: readonly ScopedModel[];
+  /** Returns what ends it. */
+  subscribe(listener: AgentSessionEventListener): () => void;
   dispose(): void;
-  hasExtensionHandlers(eventType: string): boolean;
-  bindExtensions(bindings?: unknown): Promise<void>;
-  getActiveToolNames(): string[];
-  setActiveToolsByName(names: string[]): void;
-  getAllTools(): unknown[];
-  getToolDefinition(name: string): unknown;
-  /** Resolves when the agent is done; at once if the prompt was queued. */
+  /** Resolves when the run is over. */
   prompt(text: string, options?: PromptOptions): Promise<void>;
   steer(text: string, images?: ImageContent[]): Promise<void>;
   followUp(text: string, images?: ImageContent[]): Promise<void>;
-  sendCustomMessage(
-    message: Pick<CustomMessage, "customType" | "content" | "display" | "details">,
+  sendCustomMessage<T = unknown>(
+    message: Pick<CustomMessage<T>, "customType" | "content" | "display" | "details">,
     options?: { triggerTurn?: boolean; deliverAs?: "steer" | "followUp" | "nextTurn" },
   ): Promise<void>;
   sendUserMessage(
@@ -75,147 +92,166 @@ export class AgentSession {
     options?: { deliverAs?: "steer" | "followUp" },
   ): Promise<void>;
   clearQueue(): { steering: string[]; followUp: string[] };
-  getSteeringMessages(): string[];
-  getFollowUpMessages(): string[];
+  getSteeringMessages(): readonly string[];
+  getFollowUpMessages(): readonly string[];
   abort(): Promise<void>;
-  setModel(model: Pick<Model, "provider" | "id">): Promise<void>;
-  cycleModel(): Promise<{ model: Model; thinkingLevel: string; isScoped: boolean } | undefined>;
-  setThinkingLevel(level: string): void;
-  cycleThinkingLevel(): string | undefined;
-  getAvailableThinkingLevels(): string[];
+  getActiveToolNames(): string[];
+  setActiveToolsByName(toolNames: string[]): void;
+  getAllTools(): ToolInfo[];
+  getToolDefinition(name: string): ToolDefinition | undefined;
+  setModel(model: Model): Promise<void>;
+  cycleModel(direction?: "forward" | "backward"): Promise<ModelCycleResult | undefined>;
+  setThinkingLevel(level: ThinkingLevel): void;
+  cycleThinkingLevel(): ThinkingLevel | undefined;
+  getAvailableThinkingLevels(): ThinkingLevel[];
   supportsThinking(): boolean;
   supportsXhighThinking(): boolean;
-  setSteeringMode(mode: "all" | "one-at-a-time"): void;
-  setFollowUpMode(mode: "all" | "one-at-a-time"): void;
+  setSteeringMode(mode: QueueMode): void;
+  setFollowUpMode(mode: QueueMode): void;
   compact(customInstructions?: string): Promise<CompactionResult>;
   abortCompaction(): void;
   abortBranchSummary(): void;
   setAutoCompactionEnabled(enabled: boolean): void;
   setAutoRetryEnabled(enabled: boolean): void;
   abortRetry(): void;
-  executeBash(
-    command: string,
-    onChunk?: (chunk: string) => void,
-    options?: { excludeFromContext?: boolean },
-  ): Promise<{ output: string; exitCode?: number; cancelled: boolean; truncated: boolean }>;
-  abortBash(): void;
   setSessionName(name: string): void;
-  navigateTree(targetId: string, options?: object): Promise<Navigated>;
   getUserMessagesForForking(): { entryId: string; text: string }[];
-  // deno-lint-ignore no-explicit-any
-  getSessionStats(): any;
+  getSessionStats(): SessionStats;
   getContextUsage(): ContextUsage | undefined;
-  exportToHtml(path?: string): Promise<string>;
+  exportToHtml(outputPath?: string): Promise<string>;
   getLastAssistantText(): string | undefined;
   reload(): Promise<void>;
-  fork(entryId: string): Promise<{ cancelled: boolean; text?: string }>;
-  newSession(options?: { parentSession?: string }): Promise<{ cancelled: boolean }>;
-  switchSession(path: string): Promise<{ cancelled: boolean }>;
 }
 
 export interface CreateAgentSessionOptions {
   cwd?: string;
   agentDir?: string;
+  authStorage?: AuthStorage;
+  modelRegistry?: ModelRegistry;
   model?: Model;
-  thinkingLevel?: string;
-  /** Built-in tools, or their names. */
-  tools?: (string | BuiltInTool)[];
+  thinkingLevel?: ThinkingLevel;
+  scopedModels?: ScopedModel[];
+  /** Built-in ones, by name if one likes; without it `read`, `bash`, `edit` and `write`. */
+  tools?: (BuiltInTool | string)[];
   // deno-lint-ignore no-explicit-any
   customTools?: ToolDefinition<any, any, any>[];
-  /** A new one in the usual place if not given. It is the session's from then on. */
-  sessionManager?: SessionManager;
   resourceLoader?: ResourceLoader;
-  authStorage?: unknown;
-  settingsManager?: unknown;
-  modelRegistry?: unknown;
+  sessionManager?: SessionManager;
+  settingsManager?: SettingsManager;
 }
 export interface CreateAgentSessionResult {
   session: AgentSession;
-  extensionsResult: unknown;
-  modelFallbackMessage: string | undefined;
+  extensionsResult: LoadExtensionsResult;
+  modelFallbackMessage?: string;
 }
-/** No extensions are loaded into it. */
 export function createAgentSession(options?: CreateAgentSessionOptions): Promise<CreateAgentSessionResult>;
 
+export interface AgentSessionRuntimeDiagnostic {
+  type: "info" | "warning" | "error";
+  message: string;
+}
 export interface AgentSessionServices {
   cwd: string;
   agentDir: string;
-  authStorage: unknown;
-  settingsManager: unknown;
-  modelRegistry: unknown;
+  authStorage: AuthStorage;
+  settingsManager: SettingsManager;
+  modelRegistry: ModelRegistry;
   resourceLoader: ResourceLoader;
-  diagnostics: unknown[];
+  diagnostics: AgentSessionRuntimeDiagnostic[];
 }
-export function createAgentSessionServices(
-  options: { cwd: string; agentDir?: string; resourceLoaderOptions?: DefaultResourceLoaderOptions },
-): Promise<AgentSessionServices>;
-export function createAgentSessionFromServices(
-  options: CreateAgentSessionOptions & { services: AgentSessionServices },
-): Promise<CreateAgentSessionResult>;
-
-export interface CreateRuntimeOptions {
+export interface CreateAgentSessionServicesOptions {
+  cwd: string;
+  agentDir?: string;
+  authStorage?: AuthStorage;
+  settingsManager?: SettingsManager;
+  modelRegistry?: ModelRegistry;
+  resourceLoaderOptions?: Omit<DefaultResourceLoaderOptions, "cwd" | "agentDir" | "settingsManager">;
+}
+export interface CreateAgentSessionFromServicesOptions
+  extends Omit<CreateAgentSessionOptions, keyof AgentSessionServices> {
+  services: AgentSessionServices;
+  sessionManager: SessionManager;
+}
+export interface CreateAgentSessionRuntimeResult extends CreateAgentSessionResult {
+  services: AgentSessionServices;
+  diagnostics: AgentSessionRuntimeDiagnostic[];
+}
+interface RuntimePlace {
   cwd: string;
   agentDir: string;
   sessionManager: SessionManager;
-  sessionStartEvent?: object;
 }
-type CreateRuntime = (
-  options: CreateRuntimeOptions,
-) => Promise<CreateAgentSessionResult & { services: AgentSessionServices; diagnostics: unknown[] }>;
+export type CreateAgentSessionRuntimeFactory = (options: RuntimePlace) => Promise<CreateAgentSessionRuntimeResult>;
+export function createAgentSessionServices(options: CreateAgentSessionServicesOptions): Promise<AgentSessionServices>;
+export function createAgentSessionFromServices(
+  options: CreateAgentSessionFromServicesOptions,
+): Promise<CreateAgentSessionResult>;
+export function createAgentSessionRuntime(
+  createRuntime: CreateAgentSessionRuntimeFactory,
+  options: RuntimePlace,
+): Promise<AgentSessionRuntime>;
+/** A session that may be replaced by another one. */
 export class AgentSessionRuntime {
-  constructor(
-    session: AgentSession,
-    services: AgentSessionServices,
-    create: CreateRuntime,
-    diagnostics?: unknown[],
-    modelFallbackMessage?: string,
-  );
+  private constructor();
   readonly session: AgentSession;
   readonly services: AgentSessionServices;
   readonly cwd: string;
-  readonly diagnostics: unknown[];
+  readonly diagnostics: readonly AgentSessionRuntimeDiagnostic[];
   readonly modelFallbackMessage: string | undefined;
   switchSession(sessionPath: string, cwdOverride?: string): Promise<{ cancelled: boolean }>;
-  newSession(
-    options?: { parentSession?: string; setup?(sessionManager: SessionManager): Promise<void> | void },
-  ): Promise<{ cancelled: boolean }>;
+  newSession(options?: {
+    parentSession?: string;
+    setup?(sessionManager: SessionManager): Promise<void>;
+  }): Promise<{ cancelled: boolean }>;
   fork(entryId: string): Promise<{ cancelled: boolean; selectedText?: string }>;
   importFromJsonl(inputPath: string, cwdOverride?: string): Promise<{ cancelled: boolean }>;
   dispose(): Promise<void>;
 }
-export function createAgentSessionRuntime(
-  create: CreateRuntime,
-  options: CreateRuntimeOptions,
-): Promise<AgentSessionRuntime>;
-export function createExtensionRuntime(): object;
 
+// ---- What a session is given ----
+
+export interface ResourceCollision {
+  resourceType: "extension" | "skill" | "prompt" | "theme";
+  name: string;
+  winnerPath: string;
+  loserPath: string;
+}
+export interface ResourceDiagnostic {
+  type: "warning" | "error" | "collision";
+  message: string;
+  path?: string;
+  collision?: ResourceCollision;
+}
+export interface SkillFrontmatter {
+  name?: string;
+  description?: string;
+  "disable-model-invocation"?: boolean;
+  [key: string]: unknown;
+}
 export interface Skill {
   name: string;
   description: string;
   filePath: string;
   baseDir: string;
-  sourceInfo: unknown;
+  sourceInfo: SourceInfo;
   disableModelInvocation: boolean;
-}
-export interface ResourceDiagnostic {
-  type: string;
-  message: string;
-  path?: string;
 }
 export interface LoadSkillsResult {
   skills: Skill[];
   diagnostics: ResourceDiagnostic[];
 }
-export interface ContextFile {
-  path: string;
-  content: string;
+export interface LoadSkillsFromDirOptions {
+  dir: string;
+  source: string;
 }
-export function loadSkills(
-  options?: { cwd?: string; agentDir?: string; skillPaths?: string[]; includeDefaults?: boolean },
-): LoadSkillsResult;
-export function loadSkillsFromDir(options: { dir: string; source?: string }): LoadSkillsResult;
+export function loadSkills(options?: {
+  cwd?: string;
+  agentDir?: string;
+  skillPaths?: string[];
+  includeDefaults?: boolean;
+}): LoadSkillsResult;
+export function loadSkillsFromDir(options: LoadSkillsFromDirOptions): LoadSkillsResult;
 export function formatSkillsForPrompt(skills: Skill[]): string;
-export function loadProjectContextFiles(options?: { cwd?: string; agentDir?: string }): ContextFile[];
 export interface ParsedSkillBlock {
   name: string;
   location: string;
@@ -223,24 +259,43 @@ export interface ParsedSkillBlock {
   userMessage: string | undefined;
 }
 export function parseSkillBlock(text: string): ParsedSkillBlock | null;
+export function loadProjectContextFiles(options?: { cwd?: string; agentDir?: string }): ContextFile[];
 export function createSyntheticSourceInfo(
   path: string,
-  from: { source: string; scope?: string; origin?: string; baseDir?: string },
-): { path: string; source: string; scope?: string; origin?: string; baseDir?: string };
+  options: { source: string; scope?: string; origin?: string; baseDir?: string },
+): SourceInfo;
+interface ContextFile {
+  path: string;
+  content: string;
+}
+export interface PromptTemplate {
+  name: string;
+  description: string;
+  argumentHint?: string;
+  content: string;
+  sourceInfo: SourceInfo;
+  filePath: string;
+}
+export interface LoadExtensionsResult {
+  extensions: unknown[];
+  errors: { path: string; error: string }[];
+}
 
-/** What a session is told; where a member is missing, pi looks for itself. */
 export interface ResourceLoader {
-  getExtensions?(): unknown;
-  getSkills?(): LoadSkillsResult;
-  getPrompts?(): { prompts: unknown[]; diagnostics: ResourceDiagnostic[] };
-  getThemes?(): { themes: unknown[]; diagnostics: ResourceDiagnostic[] };
-  getAgentsFiles?(): { agentsFiles: ContextFile[] };
-  getSystemPrompt?(): string | undefined;
-  getAppendSystemPrompt?(): string[];
+  getExtensions(): LoadExtensionsResult;
+  getSkills(): LoadSkillsResult;
+  getPrompts(): { prompts: PromptTemplate[]; diagnostics: ResourceDiagnostic[] };
+  getThemes(): { themes: Theme[]; diagnostics: ResourceDiagnostic[] };
+  getAgentsFiles(): { agentsFiles: ContextFile[] };
+  getSystemPrompt(): string | undefined;
+  getAppendSystemPrompt(): string[];
+  extendResources(paths: { skillPaths?: { path: string }[]; promptPaths?: { path: string }[] }): void;
+  reload(): Promise<void>;
 }
 export interface DefaultResourceLoaderOptions {
   cwd?: string;
   agentDir?: string;
+  settingsManager?: SettingsManager;
   additionalSkillPaths?: string[];
   additionalPromptTemplatePaths?: string[];
   noExtensions?: boolean;
@@ -248,9 +303,8 @@ export interface DefaultResourceLoaderOptions {
   noPromptTemplates?: boolean;
   noThemes?: boolean;
   noContextFiles?: boolean;
-  /** A text, or the name of a file that has it. */
   systemPrompt?: string;
-  appendSystemPrompt?: string | string[];
+  appendSystemPrompt?: string[];
   skillsOverride?(base: LoadSkillsResult): LoadSkillsResult;
   agentsFilesOverride?(base: { agentsFiles: ContextFile[] }): { agentsFiles: ContextFile[] };
   systemPromptOverride?(base: string | undefined): string | undefined;
@@ -258,62 +312,57 @@ export interface DefaultResourceLoaderOptions {
 }
 export class DefaultResourceLoader implements ResourceLoader {
   constructor(options?: DefaultResourceLoaderOptions);
-  reload(): Promise<void>;
-  getExtensions(): { extensions: never[]; errors: never[] };
+  getExtensions(): LoadExtensionsResult;
   getSkills(): LoadSkillsResult;
-  getPrompts(): { prompts: unknown[]; diagnostics: ResourceDiagnostic[] };
-  getThemes(): { themes: unknown[]; diagnostics: ResourceDiagnostic[] };
+  getPrompts(): { prompts: PromptTemplate[]; diagnostics: ResourceDiagnostic[] };
+  getThemes(): { themes: Theme[]; diagnostics: ResourceDiagnostic[] };
   getAgentsFiles(): { agentsFiles: ContextFile[] };
   getSystemPrompt(): string | undefined;
   getAppendSystemPrompt(): string[];
-  extendResources(paths: { skillPaths?: { path: string }[] }): void;
+  extendResources(paths: { skillPaths?: { path: string }[]; promptPaths?: { path: string }[] }): void;
+  reload(): Promise<void>;
 }
 
+// ---- Another pi ----
+
+export interface ModelInfo {
+  provider: string;
+  id: string;
+  contextWindow: number;
+  reasoning: boolean;
+}
 export interface RpcClientOptions {
+  /** What to start instead of this program. */
+  cliPath?: string;
   cwd?: string;
   env?: Record<string, string>;
   provider?: string;
   model?: string;
   args?: string[];
 }
-/** Another pi, as a child process. */
+// deno-lint-ignore no-explicit-any
+export type RpcEventListener = (event: any) => void;
+/** Starts a pi in RPC mode; its methods are the commands of the protocol. */
 export class RpcClient {
   constructor(options?: RpcClientOptions);
   start(): Promise<void>;
   stop(): Promise<void>;
-  onEvent(listener: (event: AgentSessionEvent) => void): () => void;
+  onEvent(listener: RpcEventListener): () => void;
   getStderr(): string;
   prompt(message: string, images?: ImageContent[]): Promise<void>;
   steer(message: string, images?: ImageContent[]): Promise<void>;
   followUp(message: string, images?: ImageContent[]): Promise<void>;
   abort(): Promise<void>;
-  newSession(parentSession?: string): Promise<{ cancelled: boolean }>;
-  // deno-lint-ignore no-explicit-any
-  getState(): Promise<any>;
-  setModel(provider: string, modelId: string): Promise<Model>;
-  cycleModel(): Promise<{ model: Model; thinkingLevel: string; isScoped: boolean } | null>;
-  getAvailableModels(): Promise<Model[]>;
-  setThinkingLevel(level: string): Promise<void>;
-  cycleThinkingLevel(): Promise<{ level: string } | null>;
-  setSteeringMode(mode: "all" | "one-at-a-time"): Promise<void>;
-  setFollowUpMode(mode: "all" | "one-at-a-time"): Promise<void>;
-  compact(customInstructions?: string): Promise<CompactionResult>;
-  setAutoCompaction(enabled: boolean): Promise<void>;
-  setAutoRetry(enabled: boolean): Promise<void>;
-  abortRetry(): Promise<void>;
-  bash(command: string): Promise<{ output: string; exitCode?: number }>;
-  abortBash(): Promise<void>;
-  // deno-lint-ignore no-explicit-any
-  getSessionStats(): Promise<any>;
-  exportHtml(outputPath?: string): Promise<{ path: string }>;
-  switchSession(sessionPath: string): Promise<{ cancelled: boolean }>;
-  fork(entryId: string): Promise<{ text: string; cancelled: boolean }>;
-  getForkMessages(): Promise<{ entryId: string; text: string }[]>;
   getLastAssistantText(): Promise<string | null>;
-  setSessionName(name: string): Promise<void>;
   getMessages(): Promise<AgentMessage[]>;
-  getCommands(): Promise<unknown[]>;
   waitForIdle(timeout?: number): Promise<void>;
-  collectEvents(timeout?: number): Promise<AgentSessionEvent[]>;
-  promptAndWait(message: string, images?: ImageContent[], timeout?: number): Promise<AgentSessionEvent[]>;
+  collectEvents(timeout?: number): Promise<unknown[]>;
+  promptAndWait(message: string, images?: ImageContent[], timeout?: number): Promise<unknown[]>;
+  // deno-lint-ignore no-explicit-any
+  [command: string]: any;
 }
+
+// Only what says so is exported.
+export {};
+/** What extensions of a session would share: there are none in one that an extension runs. */
+export function createExtensionRuntime(): object;

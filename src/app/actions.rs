@@ -273,6 +273,15 @@ impl Actions for AgentSession {
         set.map(|_| true).map_err(ActionError::new)
     }
 
+    fn themes(&self) -> Value {
+        self.themes_described()
+    }
+
+    fn set_theme(&self, name: &str) -> ActionResult<()> {
+        let set = self.settings.set_theme(name);
+        set.map_err(|error| ActionError::new(error.to_string()))
+    }
+
     async fn wait_for_idle(&self) {
         self.wait_idle().await;
     }

@@ -113,6 +113,13 @@ impl AgentSession {
         self.texts.lock().themes.clone()
     }
 
+    /// The themes as extensions get them, and which one the settings choose.
+    pub(super) fn themes_described(&self) -> Value {
+        let themes = self.themes();
+        let described: Vec<Value> = themes.iter().map(Theme::describe).collect();
+        json!({ "current": self.settings.values().theme, "themes": described })
+    }
+
     /// The text with a skill or a template in the place of its name.
     pub(super) async fn expand(&self, text: String) -> String {
         if !text.starts_with('/') {

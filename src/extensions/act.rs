@@ -106,6 +106,8 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
             actions.set_thinking_level(level);
             Value::Null
         }
+        "themes.list" => actions.themes(),
+        "themes.set" => return done(actions.set_theme(&need(given.name, "name")?)),
         _ => return Err(unsupported(method)),
     };
     Ok(answer)

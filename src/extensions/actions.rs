@@ -194,6 +194,11 @@ pub trait Actions: Send + Sync {
     async fn credentials(&self, provider: &str, id: Option<&str>) -> ActionResult<Value>;
     async fn set_model(&self, provider: &str, id: &str) -> ActionResult<bool>;
 
+    /// The themes that are loaded, and which one the settings choose.
+    fn themes(&self) -> Value;
+    /// Remembers the theme in the settings.
+    fn set_theme(&self, name: &str) -> ActionResult<()>;
+
     async fn wait_for_idle(&self);
     async fn new_session(&self, parent: Option<String>) -> ActionResult<Cancelled>;
     /// A new session to write to before it is entered; `None` if an extension vetoed.

@@ -474,6 +474,7 @@ impl BridgeHost {
                 return self.streams.open(method, args, id);
             }
             "ai.stream.answer" => return self.streams.answer(method, args),
+            "tools.previewEdit" => return services::preview_edit(method, args).await,
             "ai.stream.next" => return self.streams.next(method, args).await,
             "second.next" => return self.second_sessions.next(method, args).await,
             "second.act" => return self.second_sessions.act(method, args).await,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::diff::display_diff;
+use super::diff::{DisplayDiff, display_diff};
 use super::mutation_queue::lock_file;
 use super::operations::{Elsewhere, Operations};
 use super::replace::{Replacement, replace, unix_lines};
@@ -216,6 +216,22 @@ fn edit(
             "firstChangedLine": diff.first_changed_line,
         })),
     })
+}
+
+/// What the edits would change, for whoever shows a call before it runs.
+pub async fn preview(
+    path: String,
+    edits: Vec<Replacement>,
+    cwd: PathBuf,
+) -> Result<DisplayDiff, ToolError> {
+    let file = paths::resolve(&path, &cwd);
+    blocking(move || {
+        let raw = load(&file, &path)?;
+        let text = unix_lines(raw.strip_prefix(BOM).unwrap_or(&raw));
+        let replaced = replace(&text, &edits, &path)?;
+        Ok(display_diff(&replaced.before, &replaced.after))
+    })
+    .await
 }
 
 fn load(file: &Path, path: &str) -> Result<String, ToolError> {

@@ -9,6 +9,7 @@ mod cli;
 mod compaction;
 mod compaction_extensions;
 mod compaction_reference;
+mod component_parity;
 mod conformance;
 mod conversation;
 mod doctor;

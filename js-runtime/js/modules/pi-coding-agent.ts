@@ -1,7 +1,41 @@
 // `@mariozechner/pi-coding-agent`: what extensions are written against.
 export { createEventBus } from "pi:host.ts";
 export { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
-export { BorderedLoader, DynamicBorder } from "pi:pi-coding-agent/components.ts";
+export {
+  getMarkdownTheme,
+  getSelectListTheme,
+  getSettingsListTheme,
+} from "pi:pi-coding-agent/component-themes.ts";
+export { ArminComponent } from "pi:pi-coding-agent/components/armin.ts";
+export { BashExecutionComponent } from "pi:pi-coding-agent/components/bash-execution.ts";
+export { CustomEditor } from "pi:pi-coding-agent/components/custom-editor.ts";
+export {
+  ExtensionEditorComponent,
+  ExtensionInputComponent,
+  ExtensionSelectorComponent,
+} from "pi:pi-coding-agent/components/dialogs.ts";
+export { FooterComponent } from "pi:pi-coding-agent/components/footer.ts";
+export { BorderedLoader, DynamicBorder } from "pi:pi-coding-agent/components/frame.ts";
+export { LoginDialogComponent, OAuthSelectorComponent } from "pi:pi-coding-agent/components/login.ts";
+export {
+  AssistantMessageComponent,
+  BranchSummaryMessageComponent,
+  CompactionSummaryMessageComponent,
+  CustomMessageComponent,
+  SkillInvocationMessageComponent,
+  UserMessageComponent,
+} from "pi:pi-coding-agent/components/message-rows.ts";
+export { ModelSelectorComponent } from "pi:pi-coding-agent/components/model-selector.ts";
+export { SessionSelectorComponent } from "pi:pi-coding-agent/components/session-selector.ts";
+export { SettingsSelectorComponent } from "pi:pi-coding-agent/components/settings-selector.ts";
+export {
+  ShowImagesSelectorComponent,
+  ThemeSelectorComponent,
+  ThinkingSelectorComponent,
+} from "pi:pi-coding-agent/components/simple-selectors.ts";
+export { ToolExecutionComponent } from "pi:pi-coding-agent/components/tool-execution.ts";
+export { TreeSelectorComponent } from "pi:pi-coding-agent/components/tree-selector.ts";
+export { UserMessageSelectorComponent } from "pi:pi-coding-agent/components/user-message-selector.ts";
 export {
   calculateContextTokens,
   collectEntriesForBranchSummary,
@@ -47,13 +81,9 @@ export {
   parseSessionEntries,
 } from "pi:pi-coding-agent/session-file.ts";
 export { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
-export {
-  getMarkdownTheme,
-  getSelectListTheme,
-  getSettingsListTheme,
-  initTheme,
-  Theme,
-} from "pi:pi-coding-agent/theme.ts";
+export { highlightCode, renderDiff } from "pi:pi-coding-agent/highlight.ts";
+export { initTheme, Theme } from "pi:pi-coding-agent/theme.ts";
+export { truncateToVisualLines } from "pi:pi-coding-agent/visual-lines.ts";
 export {
   bashTool,
   bashToolDefinition,

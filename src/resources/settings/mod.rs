@@ -267,6 +267,10 @@ impl Settings {
         self.change_global(&[Change::set("defaultThinkingLevel", level.as_str())])
     }
 
+    pub fn set_theme(&self, name: &str) -> Result<(), SettingsError> {
+        self.change_global(&[Change::set("theme", name)])
+    }
+
     pub fn set_steering_mode(&self, mode: QueueMode) -> Result<(), SettingsError> {
         self.change_global(&[Change::set("steeringMode", mode.as_str())])
     }
