@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use model_server::ModelServer;
+use serde_json::json;
 use tokio::process::Command;
 
 use crate::support::{Home, Reference, Rpc, finish};
@@ -23,6 +24,8 @@ fn with_colours(mut command: Command) -> Command {
 async fn components_draw_the_lines_of_the_original() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
+    // Unoptimized, and on a busy machine, some of it takes longer than users would wait.
+    home.settings(json!({"extensionTimeouts": {"handler": 600_000, "spin": 600_000}}));
     let (original, ours) = (
         home.cwd().join("original.json"),
         home.cwd().join("ours.json"),

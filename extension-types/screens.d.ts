@@ -1,8 +1,12 @@
-// The selectors of pi's own terminal that show many things at once, and its footer.
+// Whole screens of pi's own: the footer, and what chooses settings, sessions and entries.
+import type { Model } from "./pi-ai.js";
 import type { Component, Container, Focusable, KeybindingsManager, SettingsList } from "./pi-tui.js";
+import type { TUI } from "./tui-terminal.js";
+
+type Redraw = Pick<TUI, "requestRender">;
 
 interface FooterSession {
-  state: { model?: { id: string; provider: string }; thinkingLevel?: string };
+  state: { model?: Pick<Model, "id" | "provider">; thinkingLevel?: string };
   sessionManager: { getEntries(): unknown[]; getCwd(): string; getSessionName(): string | undefined };
   modelRegistry: { isUsingOAuth(model: never): boolean };
   getContextUsage(): { contextWindow?: number; percent: number | null } | undefined;
@@ -109,3 +113,6 @@ export class TreeSelectorComponent extends Container implements Focusable {
   getTreeList(): Component;
   handleInput(data: string): void;
 }
+
+// Only what says so is exported.
+export {};
