@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::with_extension;
 
 const EXTENSION: &str = r#"
-import { CustomEditor, getMarkdownTheme, ToolExecutionComponent } from "@mariozechner/pi-coding-agent";
+import { createLsToolDefinition, CustomEditor, getMarkdownTheme, readToolDefinition, ToolExecutionComponent } from "@mariozechner/pi-coding-agent";
 import { Container, Editor, getKeybindings, Markdown, ProcessTerminal, Text, TUI } from "@earendil-works/pi-tui";
 import { writeFileSync } from "node:fs";
 
@@ -29,6 +29,15 @@ const CASES = {
     for (const row of rows) row.setArgsComplete();
     await until(() => drawn >= 4);
     return rows.map((row) => plain(row.render(60)).filter(Boolean).map((line) => line.trim()));
+  },
+  "definitions of the tools draw": (cwd) => {
+    const ui = { requestRender() {} };
+    const definitions = [createLsToolDefinition(cwd), readToolDefinition];
+    return definitions.map((definition) => {
+      const row = new ToolExecutionComponent("wrapped", "id", { path: "/x" }, {}, definition, ui, cwd);
+      row.updateResult({ content: [{ type: "text", text: "output" }] });
+      return plain(row.render(30)).map((line) => line.trim()).filter(Boolean);
+    });
   },
   "an editor of its own keeps its names": async () => {
     class Loud extends CustomEditor {
@@ -116,6 +125,7 @@ async fn components_work_without_a_terminal() {
                 ["edit a.txt", "1 one", "-2 two", "+2 three"],
                 ["edit a.txt", "Could not find the exact text in a.txt. The old text must", "match exactly including all whitespace and newlines."],
             ],
+            "definitions of the tools draw": [["ls /x", "output"], ["read /x", "output"]],
             "an editor of its own keeps its names": [
                 "HEY", "mine", 7, true,
                 ["\u{2500}".repeat(10), "HEY", "\u{2500}".repeat(10)],

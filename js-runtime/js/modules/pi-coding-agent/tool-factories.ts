@@ -3,6 +3,8 @@
 import { hostSync } from "pi:host.ts";
 import { currentFolder, environment } from "pi:node.ts";
 import { run } from "pi:pi-coding-agent/tool-runs.ts";
+import { builtInRenderers } from "pi:pi-coding-agent/tool-rows/built-in.ts";
+import type { ToolRenderers } from "pi:pi-coding-agent/tool-rows/rendering.ts";
 import type { BashOperations, ExecOptions, Operations } from "pi:pi-coding-agent/tool-runs.ts";
 
 interface ToolOptions {
@@ -53,10 +55,9 @@ interface Shell {
   path: string;
 }
 
-interface ToolDefinition extends AgentTool {
+interface ToolDefinition extends AgentTool, ToolRenderers {
   promptSnippet?: string;
   promptGuidelines?: string[];
-  renderShell?: "self";
 }
 
 const shell = () => hostSync<Shell>("tools.shell");
@@ -113,14 +114,14 @@ function createDefinition(name: string, cwd: string, options: ToolOptions = {}):
     ...createTool(name, cwd, options),
     promptSnippet,
     promptGuidelines,
-    ...(name === "edit" ? { renderShell: "self" as const } : {}),
+    ...builtInRenderers(name),
   };
 }
 
 const describe = (name: string) => hostSync<Description>("tools.describe", { name });
 
 const MEMBERS = ["name", "label", "description", "parameters", "prepareArguments", "execute"];
-const DEFINED = [...MEMBERS, "promptSnippet", "promptGuidelines"];
+const DEFINED = [...MEMBERS, "promptSnippet", "promptGuidelines", "renderCall", "renderResult"];
 
 /** Made when it is first looked at, for the folder that pi works in then. */
 function later<T extends object>(members: string[], make: () => T): T {
