@@ -10,6 +10,7 @@ mod compaction;
 mod compaction_extensions;
 mod compaction_reference;
 mod component_parity;
+mod components;
 mod conformance;
 mod conversation;
 mod doctor;

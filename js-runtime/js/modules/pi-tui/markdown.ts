@@ -59,6 +59,8 @@ export interface Style {
 }
 
 const MAX_RULE = 80;
+/** Quotations in deeper ones have no border of their own: each level is wrapped again. */
+const MAX_QUOTES = 10;
 /** Terminals' cyan: lines of lists that such a theme marked are indented already. */
 const CYAN_ITEM = /^\s+\x1b\[36m[-\d]/;
 
@@ -145,6 +147,8 @@ export class Markdown implements Component {
 class Blocks {
   private theme: MarkdownTheme;
   private defaultStyle: Style;
+  /** How many quotations we are in. */
+  private quotes = 0;
 
   constructor(theme: MarkdownTheme, defaultStyle: Style) {
     this.theme = theme;
@@ -215,10 +219,14 @@ class Blocks {
 
   private quote(tokens: Token[], width: number): string[] {
     const { theme } = this;
-    const room = Math.max(1, width - 2);
+    const room = width - 2;
+    // Wrapped with its border, every line would become several, on every level.
+    if (room < 1 || this.quotes >= MAX_QUOTES) return this.render(tokens, width);
     const paint = (text: string) => theme.quote(theme.italic(text));
     const prefix = prefixOf(paint);
+    this.quotes += 1;
     const lines = this.render(tokens, room, { paint: (text) => text, prefix });
+    this.quotes -= 1;
     while (lines.at(-1) === "") lines.pop();
     return lines.flatMap((line) => {
       const whole = paint(prefix ? line.replaceAll("\x1b[0m", `\x1b[0m${prefix}`) : line);
