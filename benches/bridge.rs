@@ -40,6 +40,7 @@ pub async fn round_trips() {
             load: limit,
             spin: limit,
             shutdown: limit,
+            ..Limits::default()
         },
         max_heap: 256 << 20,
         cache_dir: None,

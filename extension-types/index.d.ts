@@ -31,7 +31,6 @@ export * from "./providers.js";
 export * from "./sdk.js";
 export * from "./settings.js";
 export * from "./theme.js";
-export * from "./sdk.js";
 export type * from "./tool-types.js";
 export * from "./tools.js";
 

@@ -364,5 +364,4 @@ export class RpcClient {
 
 // Only what says so is exported.
 export {};
-/** What extensions of a session would share: there are none in one that an extension runs. */
 export function createExtensionRuntime(): object;

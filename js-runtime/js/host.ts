@@ -3,6 +3,7 @@
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { op_host_call, op_host_call_sync } from "ext:core/ops";
+import { JSON } from "ext:js_runtime/safe.ts";
 
 /** Asks for something that is there at once. */
 export function hostSync<T = unknown>(method: string, args?: unknown): T {

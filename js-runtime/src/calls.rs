@@ -4,6 +4,7 @@ use std::pin::Pin;
 
 use deno_core::error::JsError;
 use deno_core::{JsRuntime, v8};
+use js_runtime_ext::{Author, author_context};
 
 use crate::error::Thrown;
 
@@ -41,6 +42,9 @@ pub(crate) fn call(
     if scope.is_execution_terminating() || scope.has_terminated() {
         return Outcome::Terminated;
     }
+    // What the bridge marked (see `author`) was for this call and what follows from it.
+    let unmarked: v8::Local<v8::Value> = v8::undefined(scope).into();
+    scope.set_continuation_preserved_embedder_data(unmarked);
     let Some(value) = called else {
         return Outcome::Done(Err(match scope.exception() {
             Some(exception) => {
@@ -61,6 +65,14 @@ pub(crate) fn call(
             Outcome::Pending(Box::pin(JsRuntime::scoped_resolve(scope, value)))
         }
     }
+}
+
+/// Whose the code is that runs next.
+pub(crate) fn mark(runtime: &mut JsRuntime, author: Option<&Author>) {
+    deno_core::scope!(scope, runtime);
+    let unmarked: v8::Local<v8::Value> = v8::undefined(scope).into();
+    let context = author.and_then(|author| author_context(scope, author));
+    scope.set_continuation_preserved_embedder_data(context.unwrap_or(unmarked));
 }
 
 /// One JSON text as the arguments.

@@ -9,17 +9,24 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use deno_core::v8::IsolateHandle;
-use js_runtime_ext::{Fault, Host, Stop};
+use futures::task::AtomicWaker;
+use js_runtime_ext::{Author, Fault, Host, Stop};
 use tokio::sync::watch;
 
 use crate::inspector::is_inspected;
+use crate::witness::testify;
 
 /// Nothing to wait for.
 const NEVER: u64 = u64::MAX;
+
+/// How long the thread of a stopped isolate is given to say whose code it was. It
+/// takes longer only when native code holds it.
+const CONFESSION: Duration = Duration::from_millis(500);
 
 #[derive(Clone)]
 pub(crate) struct Control(Arc<Shared>);
@@ -28,6 +35,8 @@ struct Shared {
     origin: Instant,
     isolate: IsolateHandle,
     stop: watch::Sender<Option<Stop>>,
+    /// The host knows of the stop.
+    told: watch::Sender<bool>,
     /// Nanoseconds since `origin` at which JavaScript was entered; 0 outside.
     since: AtomicU64,
     /// Until when it must be left; `NEVER` outside.
@@ -35,11 +44,15 @@ struct Shared {
     /// When the watchdog wakes up by itself.
     wakes_at: AtomicU64,
     watchdog: Mutex<Watchdog>,
+    /// The event loop, which may be asleep when the isolate is stopped.
+    event_loop: AtomicWaker,
 }
 
 #[derive(Default)]
 struct Watchdog {
     thread: Option<Thread>,
+    /// Whose code was stopped, once the event loop has looked.
+    author: Option<Option<Author>>,
     /// The isolate is gone.
     retired: bool,
     /// The owner has gone away: nobody wants to hear of a stop.
@@ -53,10 +66,12 @@ impl Control {
             origin: Instant::now(),
             isolate,
             stop: watch::Sender::new(None),
+            told: watch::Sender::new(false),
             since: AtomicU64::new(0),
             deadline: AtomicU64::new(NEVER),
             wakes_at: AtomicU64::new(NEVER),
             watchdog: Mutex::default(),
+            event_loop: AtomicWaker::new(),
         }));
         let watched = control.clone();
         let thread = std::thread::Builder::new()
@@ -120,12 +135,32 @@ impl Control {
             stop.get_or_insert(reason);
             first
         });
-        self.terminate();
+        match reason {
+            // Nobody is to blame.
+            Stop::Asked => self.terminate(),
+            // Ends it, too, once it has said whose code runs.
+            Stop::Deadline | Stop::OutOfMemory => {
+                let data = std::ptr::null_mut();
+                self.0.isolate.request_interrupt(testify, data);
+            }
+        }
+        self.0.event_loop.wake();
+        self.wake_watchdog();
+    }
+
+    /// The event loop is woken when the isolate is stopped.
+    pub fn wakes(&self, event_loop: &Waker) {
+        self.0.event_loop.register(event_loop);
+    }
+
+    /// It was stopped in the midst of this code. What is said first counts.
+    pub fn confess(&self, author: Option<Author>) {
+        self.watchdog().author.get_or_insert(author);
         self.wake_watchdog();
     }
 
     /// Ends what is running now, if the isolate still exists.
-    fn terminate(&self) {
+    pub fn terminate(&self) {
         self.0.isolate.terminate_execution();
     }
 
@@ -139,6 +174,15 @@ impl Control {
             // The sender lives in `self`.
             Err(_) => std::future::pending().await,
         }
+    }
+
+    /// The same, when the host has been told who is to blame.
+    pub async fn wait_until_told(&self) -> Stop {
+        let stop = self.wait_for_stop().await;
+        let mut told = self.0.told.subscribe();
+        // The watchdog may have died.
+        let _ = tokio::time::timeout(CONFESSION * 2, told.wait_for(|told| *told)).await;
+        stop
     }
 
     /// The isolate is gone: ends the watchdog.
@@ -166,13 +210,37 @@ impl Control {
         }
     }
 
+    fn wait_for_confession(&self) -> Option<Author> {
+        let deadline = Instant::now() + CONFESSION;
+        loop {
+            let mut watchdog = self.watchdog();
+            let left = deadline.checked_duration_since(Instant::now());
+            match (watchdog.author.take(), left) {
+                (Some(author), _) => return author,
+                (None, Some(left)) if !watchdog.retired => {
+                    drop(watchdog);
+                    std::thread::park_timeout(left);
+                }
+                _ => return None,
+            }
+        }
+    }
+
     fn watch(self, host: &dyn Host) {
         loop {
             if self.watchdog().released {
                 return;
             }
-            if let Some(reason) = self.stopped() {
-                return host.fault(Fault::Stopped(reason));
+            if let Some(stop) = self.stopped() {
+                let author = match stop {
+                    Stop::Asked => None,
+                    Stop::Deadline | Stop::OutOfMemory => self.wait_for_confession(),
+                };
+                // At the latest when native code gives the thread back.
+                self.terminate();
+                host.fault(Fault::Stopped { stop, author });
+                self.0.told.send_replace(true);
+                return;
             }
             if self.watchdog().retired {
                 return;

@@ -11,13 +11,15 @@ use std::time::{Duration, Instant};
 use deno_core::error::CoreError;
 use deno_core::{ModuleId, PollEventLoopOptions, v8};
 use futures::FutureExt;
-use js_runtime_ext::{EXIT_MESSAGE, Fault, Host, Stop};
+use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::calls::{self, Outcome, Pending};
 use crate::control::Control;
 use crate::error::Thrown;
 use crate::inspector;
+use crate::memory::{self, Memory};
+use crate::witness;
 use crate::worker::Isolate;
 
 pub(crate) enum Command {
@@ -33,6 +35,7 @@ pub(crate) enum Command {
         reply: Reply,
     },
     HeapUsed(oneshot::Sender<usize>),
+    Memory(oneshot::Sender<Memory>),
 }
 
 /// Dropped without an answer when the isolate ends.
@@ -107,9 +110,10 @@ impl EventLoop {
     pub async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         // Also when something panics.
         let _retires = Retires(self.control.clone());
-        let stopped = self.control.clone();
+        witness::swear_in(&mut self.isolate.worker.js_runtime, &self.control);
         let steps = poll_fn(|cx| {
             for _ in 0..ROUNDS {
+                self.control.wakes(cx.waker());
                 self.control.enter(self.limit());
                 let result = self.poll(cx, &mut commands);
                 self.control.leave();
@@ -121,13 +125,8 @@ impl EventLoop {
             cx.waker().wake_by_ref();
             Poll::Pending
         });
-        tokio::select! {
-            biased;
-            // Tokio's budget would make a queue that is not empty look as if it were.
-            () = tokio::task::unconstrained(steps) => {}
-            // A thread that sleeps would not notice.
-            _ = stopped.wait_for_stop() => {}
-        }
+        // Tokio's budget would make a queue that is not empty look as if it were.
+        tokio::task::unconstrained(steps).await;
         // Callers see the reason in `Control`; whoever is still in the queue is
         // told the same way.
         self.waiting.clear();
@@ -140,6 +139,8 @@ impl EventLoop {
             readers,
         } = self.isolate;
         drop(functions);
+        witness::dismiss();
+        memory::unwatch_external();
         // Dropping runs finalizers of native objects, which may call into V8.
         worker.js_runtime.v8_isolate().cancel_terminate_execution();
         drop(worker);
@@ -155,12 +156,16 @@ impl EventLoop {
 
     fn poll(&mut self, cx: &mut Context<'_>, commands: &mut mpsc::Receiver<Command>) -> Poll<()> {
         loop {
+            // Stopped while it slept.
+            if self.has_ended() {
+                return Poll::Ready(());
+            }
             while let Poll::Ready(command) = commands.poll_recv(cx) {
                 match command {
                     Some(command) => self.handle(command),
                     None => return Poll::Ready(()),
                 }
-                if self.control.stopped().is_some() {
+                if self.has_ended() {
                     return Poll::Ready(());
                 }
             }
@@ -212,7 +217,12 @@ impl EventLoop {
         if isolate.is_execution_terminating() && self.control.stopped().is_none() {
             self.control.stop(Stop::Asked);
         }
-        self.control.stopped().is_some()
+        if self.control.stopped().is_none() {
+            return false;
+        }
+        // Unless it has been told already: nothing runs any more.
+        self.control.confess(None);
+        true
     }
 
     /// An extension whose `await` at the top level nothing can settle any more.
@@ -280,6 +290,11 @@ impl EventLoop {
                     }
                 }
             }
+            Command::Memory(reply) => {
+                let isolate = self.isolate.worker.js_runtime.v8_isolate();
+                // Nobody to answer to is fine.
+                _ = reply.send(Memory::of(&isolate.get_heap_statistics()));
+            }
             Command::HeapUsed(reply) => {
                 let isolate = self.isolate.worker.js_runtime.v8_isolate();
                 isolate.low_memory_notification();
@@ -291,6 +306,7 @@ impl EventLoop {
 
     /// Finds and compiles the whole graph, and starts to evaluate it.
     fn begin_load(&mut self, id: u32, path: &std::path::Path) -> Result<State, Thrown> {
+        self.isolate.loader.imports.begin(id);
         let url = self.isolate.loader.entry(id, path).map_err(Thrown::new)?;
         let loaded = self
             .isolate
@@ -300,7 +316,13 @@ impl EventLoop {
             .ok_or_else(|| Thrown::new("the loader did not answer at once"))?;
         let module = loaded.map_err(|error| Thrown::from(&error))?;
         inspector::wait_if_asked(&self.isolate.worker.js_runtime);
+        let author = Author {
+            id,
+            what: "load".into(),
+        };
+        calls::mark(&mut self.isolate.worker.js_runtime, Some(&author));
         let evaluated = self.isolate.worker.js_runtime.mod_evaluate(module);
+        calls::mark(&mut self.isolate.worker.js_runtime, None);
         Ok(State::Evaluating {
             id,
             module,

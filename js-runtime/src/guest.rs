@@ -83,9 +83,13 @@ impl Host for ProcessHost {
 
     fn fault(&self, fault: Fault) {
         match fault {
-            Fault::Exit { code } => std::process::exit(code),
+            Fault::Exit { code, .. } => std::process::exit(code),
             Fault::Uncaught { message } => eprintln!("{message}"),
-            Fault::Stopped(_) => {}
+            Fault::Refused { .. } | Fault::Stopped { .. } => {}
         }
+    }
+
+    fn owns_process(&self) -> bool {
+        true
     }
 }

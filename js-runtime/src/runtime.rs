@@ -13,6 +13,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::control::Control;
 use crate::error::{CallError, LoadError, StartError, Thrown};
 use crate::event_loop::{Command, EventLoop, Reply};
+use crate::imports::Imports;
+use crate::memory::Memory;
 use crate::options::RuntimeOptions;
 use crate::worker;
 
@@ -38,6 +40,7 @@ pub struct Runtime {
     /// `None` once it is shut down.
     commands: Option<mpsc::Sender<Command>>,
     control: Control,
+    imports: Imports,
     thread: JoinHandle<()>,
 }
 
@@ -63,12 +66,13 @@ impl Runtime {
                 }
             })
             .map_err(StartError::Thread)?;
-        let control = started
+        let (control, imports) = started
             .recv()
             .map_err(|_| StartError::Bootstrap("its thread panicked".into()))??;
         Ok(Self {
             commands: Some(commands),
             control,
+            imports,
             thread,
         })
     }
@@ -84,7 +88,9 @@ impl Runtime {
             limit,
             reply,
         });
-        match tokio::time::timeout(limit, answered).await {
+        let answered = tokio::time::timeout(limit, answered).await;
+        self.imports.end(id);
+        match answered {
             Ok(Ok(Ok(_))) => Ok(()),
             Ok(Ok(Err(thrown))) => Err(LoadError::Failed {
                 message: thrown.sentence(),
@@ -92,13 +98,11 @@ impl Runtime {
             }),
             Ok(Err(None)) => Err(LoadError::Gone),
             Ok(Err(Some(stop))) => Err(LoadError::Stopped(stop)),
-            // It spins: the watchdog is about to say so.
-            Err(_) if self.busy_for().is_some_and(|busy| busy + GRACE >= limit) => {
-                let stop = self.control.wait_for_stop();
-                match tokio::time::timeout(GRACE * 2, stop).await {
-                    Ok(stop) => Err(LoadError::Stopped(stop)),
-                    Err(_) => Err(LoadError::TimedOut(limit)),
-                }
+            // It spins. The next one would have to wait for it, and would be taken
+            // for the one that does.
+            Err(_) if self.busy_for().is_some_and(|busy| busy >= limit / 2) => {
+                self.stop(Stop::Deadline);
+                Err(LoadError::Stopped(self.control.wait_until_told().await))
             }
             Err(_) => Err(LoadError::TimedOut(limit)),
         }
@@ -140,7 +144,7 @@ impl Runtime {
             }
         };
         let stopped = async {
-            let stop = self.control.wait_for_stop().await;
+            let stop = self.control.wait_until_told().await;
             tokio::time::sleep(GRACE).await;
             stop
         };
@@ -149,6 +153,16 @@ impl Runtime {
             answer = answered => answer.ok_or_else(|| self.control.stopped()),
             stop = stopped => Err(Some(stop)),
         }
+    }
+
+    /// Why it was ended, if it was.
+    pub fn stopped(&self) -> Option<Stop> {
+        self.control.stopped()
+    }
+
+    /// Where the code came from; also when the isolate is gone.
+    pub fn imports(&self) -> &Imports {
+        &self.imports
     }
 
     /// How long JavaScript has now been running without giving the thread back.
@@ -160,6 +174,17 @@ impl Runtime {
     /// follows.
     pub fn stop(&self, reason: Stop) {
         self.control.stop(reason);
+    }
+
+    /// `None` if the isolate is gone, or does not give its thread back within `limit`.
+    pub async fn memory(&self, limit: Duration) -> Option<Memory> {
+        let (reply, answer) = oneshot::channel();
+        let asked = async {
+            let commands = self.commands.as_ref()?;
+            commands.send(Command::Memory(reply)).await.ok()?;
+            answer.await.ok()
+        };
+        tokio::time::timeout(limit, asked).await.ok()?
     }
 
     /// Bytes of V8 heap in use after a garbage collection. Expensive.
@@ -214,7 +239,7 @@ fn linger<T>(answer: &mut oneshot::Receiver<T>) -> Option<T> {
 fn run(
     options: RuntimeOptions,
     host: Arc<dyn Host>,
-    ready: std::sync::mpsc::Sender<Result<Control, StartError>>,
+    ready: std::sync::mpsc::Sender<Result<(Control, Imports), StartError>>,
     commands: mpsc::Receiver<Command>,
 ) {
     // MainWorker must be made inside of a current-thread runtime.
@@ -224,7 +249,7 @@ fn run(
             Ok((isolate, control)) => {
                 // If the starter is gone, so is the sender of commands, and the loop
                 // ends at once.
-                _ = ready.send(Ok(control.clone()));
+                _ = ready.send(Ok((control.clone(), isolate.loader.imports.clone())));
                 EventLoop::new(isolate, control, host, options.spin_limit)
                     .run(commands)
                     .await;

@@ -20,6 +20,7 @@ use js_runtime_ext::{Fault, Host, js_runtime};
 use crate::cache::DiskCache;
 use crate::guest::Shared;
 use crate::loader::Loader;
+use crate::memory;
 use crate::options::RuntimeOptions;
 use crate::worker::{bootstrap, remove_bridge};
 
@@ -162,19 +163,17 @@ impl Workers {
         let too_much = worker.oom_triggered.clone();
         worker
             .js_runtime
-            .add_near_heap_limit_callback(move |current, initial| {
+            .add_near_heap_limit_callback(memory::near_limit(move |limit| {
                 if !too_much.swap(true, Ordering::SeqCst) {
                     host.fault(Fault::Uncaught {
                         message: format!(
                             "the worker {script} was stopped: it used more than {} MB of memory",
-                            initial >> 20
+                            limit >> 20
                         ),
                     });
                 }
                 isolate.terminate_execution();
-                // Room for unwinding: V8 aborts the process when even this is used up.
-                current + initial.max(64 << 20)
-            });
+            }));
         (worker, handle)
     }
 
@@ -186,7 +185,7 @@ impl Workers {
             }
             _ => self.options.max_heap,
         };
-        v8::CreateParams::default().heap_limits(0, bytes)
+        memory::limited(bytes)
     }
 }
 

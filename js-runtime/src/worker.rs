@@ -23,6 +23,7 @@ use crate::error::StartError;
 use crate::guest::{Shared, WorkerHost};
 use crate::inspector;
 use crate::loader::{Loader, NodeServices};
+use crate::memory;
 use crate::options::RuntimeOptions;
 use crate::stdio::{self, Readers};
 use crate::web_worker::{Family, Workers};
@@ -70,14 +71,15 @@ pub(crate) fn create(
     let functions = take_functions(&mut worker.js_runtime).map_err(StartError::Bootstrap)?;
     let handle = worker.js_runtime.v8_isolate().thread_safe_handle();
     let control = Control::new(handle, host.clone()).map_err(StartError::Thread)?;
+    memory::watch_external(
+        worker.js_runtime.v8_isolate(),
+        control.clone(),
+        options.max_heap.saturating_mul(2),
+    );
     let limited = control.clone();
     worker
         .js_runtime
-        .add_near_heap_limit_callback(move |current, initial| {
-            limited.stop(Stop::OutOfMemory);
-            // Room for unwinding: V8 aborts the process when even this is used up.
-            current + initial.max(64 << 20)
-        });
+        .add_near_heap_limit_callback(memory::near_limit(move |_| limited.stop(Stop::OutOfMemory)));
     let isolate = Isolate {
         functions,
         worker,
@@ -105,7 +107,6 @@ pub(crate) struct Parts {
 
 pub(crate) fn main_worker(parts: Parts) -> MainWorker {
     let descriptors = Arc::new(RuntimePermissionDescriptorParser::new(RealSys));
-    let heap = |bytes| v8::CreateParams::default().heap_limits(0, bytes);
     MainWorker::bootstrap_from_options(
         &parts.main_module,
         WorkerServiceOptions {
@@ -130,7 +131,7 @@ pub(crate) fn main_worker(parts: Parts) -> MainWorker {
         },
         WorkerOptions {
             bootstrap: parts.bootstrap,
-            create_params: parts.max_heap.map(heap),
+            create_params: parts.max_heap.map(memory::limited),
             create_web_worker_cb: parts.workers.into_callback(),
             extensions: vec![js_runtime::init(Some(parts.host))],
             startup_snapshot: Some(js_runtime_snapshot::SNAPSHOT),

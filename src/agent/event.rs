@@ -85,6 +85,9 @@ pub enum Event {
         error_message: Option<String>,
     },
     ExtensionError(ExtensionError),
+    /// An extension has used up half of its time, and is waited for.
+    ExtensionWaitStart(ExtensionWait),
+    ExtensionWaitEnd(WaitEnd),
     ExtensionUiRequest(UiRequest),
 }
 
@@ -157,6 +160,39 @@ impl ExtensionError {
             details: ErrorDetails::default(),
         }
     }
+}
+
+/// Who is waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExtensionWait {
+    pub extension_path: String,
+    /// The event that is being handled, or `load`, `command`, `tool:<name>`.
+    pub event: String,
+    pub elapsed_ms: u64,
+    /// After so long the extension is left behind; the time in which it waits for the
+    /// user is not counted.
+    pub limit_ms: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WaitEnd {
+    #[serde(flatten)]
+    pub wait: ExtensionWait,
+    pub outcome: WaitOutcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum WaitOutcome {
+    /// It answered, or threw.
+    Settled,
+    /// It had its time.
+    Abandoned,
+    /// The user did not want to wait any longer.
+    Cancelled,
+    /// Its isolate was stopped.
+    Stopped,
 }
 
 /// A question or a message of an extension to the user.
@@ -305,6 +341,8 @@ impl Event {
             Self::CompactionStart { .. } => "compaction_start",
             Self::CompactionEnd { .. } => "compaction_end",
             Self::ExtensionError(_) => "extension_error",
+            Self::ExtensionWaitStart(_) => "extension_wait_start",
+            Self::ExtensionWaitEnd(_) => "extension_wait_end",
             Self::ExtensionUiRequest(_) => "extension_ui_request",
         }
     }

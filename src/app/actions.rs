@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::AgentSession;
 use super::forks::ForkPosition;
@@ -123,7 +124,7 @@ impl Actions for AgentSession {
             commands: options.expand_prompt_templates,
         };
         // An error means that the session has ended.
-        let _ = self.said.send(request);
+        let _ = self.said.send((request, self.asides.lock().token()));
         Ok(())
     }
 
@@ -357,12 +358,15 @@ impl Actions for AgentSession {
     }
 }
 
+/// Something to say, and that it is yet to be said.
+pub(super) type Said = (PromptRequest, TaskTrackerToken);
+
 /// What extensions say in the user's place, one after the other.
 pub(super) async fn say_in_turn(
     session: Weak<AgentSession>,
-    mut said: mpsc::UnboundedReceiver<PromptRequest>,
+    mut said: mpsc::UnboundedReceiver<Said>,
 ) {
-    while let Some(request) = said.recv().await {
+    while let Some((request, _unsaid)) = said.recv().await {
         let Some(session) = session.upgrade() else {
             return;
         };
@@ -381,6 +385,7 @@ impl AgentSession {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> tokio::task::JoinHandle<T> {
+        let work = self.asides.lock().track_future(work);
         self.handle.spawn(work)
     }
 

@@ -26,6 +26,7 @@ mod texts;
 mod tools;
 mod trace;
 mod ui_prompt;
+mod watch;
 
 pub use bash::BashOutcome;
 pub use config::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};

@@ -66,10 +66,18 @@ impl AgentSession {
     /// Settings, models and extensions as they are on the disk now. What runs
     /// stays if one of its extensions does not load any more.
     pub async fn reload(&self) -> Result<LoadReport, String> {
+        self.reload_with(None).await
+    }
+
+    /// [`Self::reload`], and an extension that was set aside is let in again.
+    pub async fn reload_with(&self, again: Option<&str>) -> Result<LoadReport, String> {
         let _one = self.replacing.lock().await;
         let _idle = self
             .keep_idle()
             .ok_or("Wait for the current response to finish before reloading")?;
+        if let Some(name) = again {
+            self.extensions.release(name)?;
+        }
         self.settings.reload();
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
         self.models.reload();

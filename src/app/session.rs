@@ -9,9 +9,10 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+use super::actions::Said;
 use super::config::AppConfig;
-use super::prompt::PromptRequest;
 use super::second::Beside;
 use super::state::{Run, State};
 use super::texts::Texts;
@@ -63,7 +64,9 @@ pub struct AgentSession {
     pub(super) replacing: tokio::sync::Mutex<()>,
     /// What extensions say in the user's place, in order. They may say it from
     /// where nothing can be awaited.
-    pub(super) said: mpsc::UnboundedSender<PromptRequest>,
+    pub(super) said: mpsc::UnboundedSender<Said>,
+    /// What was begun for extensions, or is about to be, and nobody waits for.
+    pub(super) asides: Mutex<TaskTracker>,
     pub(super) texts: Mutex<Texts>,
     /// Found while starting; the mode shows it.
     pub(super) notes: Mutex<Vec<String>>,
@@ -168,6 +171,9 @@ impl AgentSession {
             self.wait_idle().await;
             let runs = self.state.lock().runs;
             self.extensions.wait_heard().await;
+            let asides = std::mem::take(&mut *self.asides.lock());
+            asides.close();
+            asides.wait().await;
             if !self.is_working() && self.state.lock().runs == runs {
                 return;
             }

@@ -10,10 +10,9 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::actions::say_in_turn;
+use super::actions::{Said, say_in_turn};
 use super::config::{AppConfig, SessionTarget};
 use super::locate::{Located, locate};
-use super::prompt::PromptRequest;
 use super::second::{Begin, Beside};
 use super::session::{AgentSession, EventSink};
 use super::state::State;
@@ -26,7 +25,7 @@ use crate::ai::registry::ModelRegistry;
 use crate::ai::select::SelectError;
 use crate::extensions::actions::Actions;
 use crate::extensions::registry::FlagKind;
-use crate::extensions::{Extensions, ExtensionsConfig};
+use crate::extensions::{Extensions, ExtensionsConfig, unknown_event};
 use crate::resources::extension_paths::{self, ExtensionPath, ResourceSources};
 use crate::resources::paths::expand_tilde;
 use crate::resources::settings::Settings;
@@ -122,6 +121,9 @@ impl AgentSession {
         let complaints = settings.take_warnings();
         notes.extend(complaints.iter().map(|warning| warning.describe("startup")));
         let values = settings.values();
+        let limited = values.extension_timeouts.events.keys();
+        let unknown = limited.filter_map(|name| unknown_event(name));
+        notes.extend(unknown.map(|why| format!("extensionTimeouts.events: {why}")));
         let retry = values.retry;
         let mut queues = Queues::default();
         queues.steering_mode = values.steering_mode;
@@ -173,6 +175,7 @@ impl AgentSession {
             handle: tokio::runtime::Handle::current(),
             replacing: tokio::sync::Mutex::default(),
             said,
+            asides: Mutex::default(),
             texts: Mutex::default(),
             notes: Mutex::new(notes),
             loaded: Mutex::default(),
@@ -198,6 +201,9 @@ impl AgentSession {
         }
         let report = self.load_report();
         self.report_failures(&report).await;
+        if self.settings.values().extension_watch {
+            self.watch_extensions();
+        }
         self.greet("startup", None).await;
     }
 
@@ -252,10 +258,7 @@ impl AgentSession {
 /// As long as what extensions have to say: they are slower than the session, and
 /// cannot be made to wait.
 #[expect(clippy::disallowed_methods, reason = "the sender stands in JavaScript")]
-fn unspoken() -> (
-    mpsc::UnboundedSender<PromptRequest>,
-    mpsc::UnboundedReceiver<PromptRequest>,
-) {
+fn unspoken() -> (mpsc::UnboundedSender<Said>, mpsc::UnboundedReceiver<Said>) {
     mpsc::unbounded_channel()
 }
 

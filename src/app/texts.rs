@@ -113,6 +113,12 @@ impl AgentSession {
         self.texts.lock().themes.clone()
     }
 
+    /// The theme that the settings choose, if it is a file.
+    pub(super) fn chosen_theme(&self) -> Option<Theme> {
+        let name = self.settings.values().theme.clone()?;
+        self.themes().into_iter().find(|theme| theme.name == name)
+    }
+
     /// The themes as extensions get them, and which one the settings choose.
     pub(super) fn themes_described(&self) -> Value {
         let themes = self.themes();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::deadline::Limits;
+use super::Limits;
 use super::host::ConsoleSink;
 use crate::ai::registry::ModelRegistry;
 use crate::resources::paths::Paths;
@@ -29,7 +29,7 @@ impl ExtensionsConfig {
         console: ConsoleSink,
     ) -> Self {
         let values = settings.values();
-        let timeouts = values.extension_timeouts;
+        let timeouts = &values.extension_timeouts;
         // Whoever looks at a breakpoint takes longer than any handler.
         let limit = |limit| match js_runtime::is_inspected() {
             true => Duration::MAX,
@@ -41,6 +41,12 @@ impl ExtensionsConfig {
                 load: limit(timeouts.load),
                 spin: limit(timeouts.spin),
                 shutdown: timeouts.shutdown,
+                tool: timeouts.tool.map(limit),
+                command: timeouts.command.map(limit),
+                events: match js_runtime::is_inspected() {
+                    true => Arc::default(),
+                    false => timeouts.events.clone(),
+                },
             },
             max_heap: usize::try_from(values.extension_heap_mb.get())
                 .unwrap_or(usize::MAX >> 20)

@@ -11,16 +11,6 @@ use super::registry::ExtensionId;
 /// The shortest pause before the clock is looked at again.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// From the settings `extensionTimeouts`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    pub handler: Duration,
-    pub load: Duration,
-    /// The longest uninterrupted run of JavaScript, whatever it is for.
-    pub spin: Duration,
-    pub shutdown: Duration,
-}
-
 /// Which extensions wait for the user, and for how long they have.
 #[derive(Default)]
 pub struct Waits(Mutex<HashMap<ExtensionId, Wait>>);

@@ -110,7 +110,8 @@ impl Generation {
             };
             let asked = self.call_within(
                 extension,
-                self.limit(kind.limit),
+                name,
+                self.limit(kind),
                 || format!("The {name} handler"),
                 "dispatch",
                 &dispatch,
@@ -181,11 +182,15 @@ impl Generation {
         }
     }
 
-    fn limit(&self, limit: Limit) -> Duration {
-        match limit {
-            Limit::Handler => self.limits.handler,
-            Limit::Summary => self.limits.handler.saturating_mul(SUMMARY),
-            Limit::Shutdown => self.limits.shutdown,
+    fn limit(&self, kind: &EventKind) -> Duration {
+        let limits = &self.limits;
+        if let Some(limit) = limits.events.get(kind.name) {
+            return *limit;
+        }
+        match kind.limit {
+            Limit::Handler => limits.handler,
+            Limit::Summary => limits.handler.saturating_mul(SUMMARY),
+            Limit::Shutdown => limits.shutdown,
         }
     }
 }

@@ -198,6 +198,11 @@ const LATER: [&str; 6] = [
     "agent_before_settle",
 ];
 
+/// What to say of `name` if it is not an event.
+pub fn complaint(name: &str) -> Option<String> {
+    find(name).is_none().then(|| unknown(name))
+}
+
 /// What the author of an extension is told that listens to what never happens.
 pub fn unknown(name: &str) -> String {
     if let Some((_, successor)) = FORMER.iter().find(|(former, _)| *former == name) {

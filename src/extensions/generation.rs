@@ -3,15 +3,26 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use js_runtime::{CallError, Runtime, Stop};
+use js_runtime::{CallError, Memory, Runtime, Stop};
 use serde::Serialize;
 
-use super::deadline::Limits;
+use super::Limits;
 use super::host::BridgeHost;
+use super::ledger::Tally;
 use super::notifications::Notifications;
+use super::patience::Outcome;
 use super::registry::ExtensionId;
+
+/// The most bytes of JSON that a handler may answer with.
+const LARGEST: usize = 64 << 20;
+
+/// How long the isolate may take to say what it holds.
+const MOMENT: Duration = Duration::from_millis(500);
+
+/// Code that has run for less is slow, not stuck: it may have to compile what it uses.
+const STUCK: Duration = Duration::from_secs(1);
 
 /// Without extensions there is no isolate, and nothing here costs anything.
 pub struct Generation {
@@ -93,31 +104,110 @@ impl Generation {
             message: error.to_string(),
             stack: String::new(),
         })?;
-        runtime
-            .call(function, args)
-            .await
-            .map_err(|error| match error {
-                CallError::Thrown { message, stack } => CallFailure::Thrown { message, stack },
-                CallError::Stopped(reason) => CallFailure::Stopped(stop_text(reason)),
-                CallError::Gone => CallFailure::Gone,
-            })
+        let answer = runtime.call(function, args).await;
+        let answer = answer.map_err(|error| match error {
+            CallError::Thrown { message, stack } => CallFailure::Thrown { message, stack },
+            CallError::Stopped(reason) => CallFailure::Stopped(stop_text(reason)),
+            CallError::Gone => CallFailure::Gone,
+        })?;
+        match answer.as_ref().map_or(0, String::len) {
+            0..=LARGEST => Ok(answer),
+            length => Err(CallFailure::Thrown {
+                message: format!(
+                    "RangeError: The answer is too large: {} MB, where {} are the most",
+                    length >> 20,
+                    LARGEST >> 20
+                ),
+                stack: String::new(),
+            }),
+        }
+    }
+
+    /// It was brought down, and everything will be loaded again.
+    pub fn is_broken(&self) -> bool {
+        let stop = self.runtime.as_ref().and_then(|runtime| runtime.stopped());
+        matches!(stop, Some(Stop::Deadline | Stop::OutOfMemory))
     }
 
     /// [`Self::call`] for a function of `extension` that may take `limit`, the
-    /// time in which it waits for the user not counted.
+    /// time in which it waits for the user not counted. `event` is what it is called
+    /// for.
     pub async fn call_within(
         &self,
         extension: ExtensionId,
+        event: &str,
         limit: Duration,
         what: impl FnOnce() -> String,
         function: &str,
         args: &impl Serialize,
     ) -> Result<Option<String>, CallFailure> {
-        tokio::select! {
-            answer = self.call(function, args) => answer,
-            () = self.host.waits.expire(extension, limit) => {
-                self.stop_if_stuck(limit);
-                Err(CallFailure::Deadline { what: what(), limit })
+        let mut wait = self.host.patience(extension, event, limit);
+        let answered = async {
+            tokio::select! {
+                biased;
+                answer = self.call(function, args) => answer,
+                () = self.host.waits.expire(extension, limit) => {
+                    self.stop_if_stuck(limit);
+                    Err(CallFailure::Deadline { what: what(), limit })
+                }
+            }
+        };
+        let (begun, waited) = (Instant::now(), self.host.waits.total(extension));
+        let answer = wait.during(answered).await;
+        wait.over(outcome(&answer));
+        let waited = self.host.waits.total(extension).saturating_sub(waited);
+        self.charge(
+            extension,
+            event,
+            begun.elapsed().saturating_sub(waited),
+            &answer,
+        );
+        answer
+    }
+
+    fn charge<T>(
+        &self,
+        extension: ExtensionId,
+        event: &str,
+        took: Duration,
+        answer: &Result<T, CallFailure>,
+    ) {
+        let tally = Tally {
+            calls: 1,
+            failures: u64::from(answer.is_err()),
+            time: took,
+            slowest: took,
+        };
+        self.host.charge(extension, event, tally);
+    }
+
+    /// What the isolate holds, if there is one and it answers.
+    pub async fn memory(&self) -> Option<Memory> {
+        self.runtime.as_ref()?.memory(MOMENT).await
+    }
+
+    /// [`Self::call_within`] where there may be no limit.
+    pub async fn call_within_some(
+        &self,
+        extension: ExtensionId,
+        event: &str,
+        limit: Option<Duration>,
+        what: impl FnOnce() -> String,
+        function: &str,
+        args: &impl Serialize,
+    ) -> Result<Option<String>, CallFailure> {
+        match limit {
+            Some(limit) => {
+                self.call_within(extension, event, limit, what, function, args)
+                    .await
+            }
+            None => {
+                let (begun, waited) = (Instant::now(), self.host.waits.total(extension));
+                let answer = self.call(function, args).await;
+                let waited = self.host.waits.total(extension).saturating_sub(waited);
+                let took = begun.elapsed().saturating_sub(waited);
+                self.charge(extension, event, took, &answer);
+                answer
             }
         }
     }
@@ -125,8 +215,9 @@ impl Generation {
     /// A handler that merely awaits is left behind; one that does not give the
     /// thread back takes the isolate with it.
     pub fn stop_if_stuck(&self, limit: Duration) {
+        let stuck = (limit / 2).max(STUCK);
         if let Some(runtime) = &self.runtime
-            && runtime.busy_for().is_some_and(|busy| busy >= limit / 2)
+            && runtime.busy_for().is_some_and(|busy| busy >= stuck)
         {
             runtime.stop(Stop::Deadline);
         }
@@ -144,6 +235,16 @@ impl Generation {
         if let Some(runtime) = &self.runtime {
             runtime.ended().await;
         }
+    }
+}
+
+/// How the wait for this answer ended.
+pub fn outcome<T>(answer: &Result<T, CallFailure>) -> Outcome {
+    match answer {
+        Ok(_) | Err(CallFailure::Thrown { .. }) => Outcome::Settled,
+        Err(CallFailure::Deadline { .. }) => Outcome::Abandoned,
+        Err(CallFailure::Cancelled) => Outcome::Cancelled,
+        Err(CallFailure::Stopped(_) | CallFailure::Gone) => Outcome::Stopped,
     }
 }
 

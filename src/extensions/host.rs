@@ -2,12 +2,13 @@
 //! everything else goes to the session's [`Actions`].
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use js_runtime::{Console, Fault, Host, HostError, Stop};
+use js_runtime::{Author, Console, Fault, Host, HostError, Imports, Stop};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -19,6 +20,7 @@ use super::actions::Actions;
 use super::deadline::Waits;
 use super::exec::{Execs, milliseconds};
 use super::generation::stop_text;
+use super::ledger::{Ledger, Tally};
 use super::model_streams::ModelStreams;
 use super::providers::Provisions;
 use super::registry::{
@@ -34,7 +36,7 @@ use super::tool_runs::ToolRuns;
 use super::ui::UiBroker;
 use super::user_bash::Outputs;
 use super::visits::{VisitId, Visits};
-use crate::agent::event::{ExtensionError, UiAnswer, UiMethod};
+use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod};
 use crate::ai::registry::ModelRegistry;
 use crate::tools::ToolOptions;
 use crate::tools::tool::{ToolOutput, UpdateSink};
@@ -76,6 +78,7 @@ pub struct BridgeHost {
     reports: Reports,
     console: ConsoleSink,
     generation: u32,
+    imports: OnceLock<Imports>,
 }
 
 /// Where extensions' console output goes; the mode decides.
@@ -84,9 +87,10 @@ pub type ConsoleSink = Arc<dyn Fn(Console, &str) + Send + Sync>;
 /// What generations tell their manager.
 #[derive(Clone)]
 pub struct Reports {
-    /// Those for which there is no room are dropped.
-    pub errors: mpsc::Sender<ExtensionError>,
+    /// For the user. Those for which there is no room are dropped.
+    pub news: mpsc::Sender<Event>,
     pub stops: Arc<Stops>,
+    pub ledger: Arc<Ledger>,
 }
 
 /// None is ever dropped: there is at most one of each generation.
@@ -172,6 +176,7 @@ impl BridgeHost {
             reports,
             console,
             generation,
+            imports: OnceLock::new(),
         })
     }
 
@@ -218,14 +223,24 @@ impl BridgeHost {
     /// Whose code an error comes from: what runs in timers and callbacks was not
     /// announced, but has a stack.
     fn author_of(&self, text: &str) -> ExtensionId {
-        let registry = self.registry.lock();
-        let named = registry.extensions.iter().enumerate();
-        let first = named
-            .filter_map(|(id, info)| Some((text.find(&info.path)?, id)))
-            .min();
-        let first = first.and_then(|(_, id)| ExtensionId::try_from(id).ok());
-        drop(registry);
-        first.unwrap_or_else(|| self.current().extension)
+        let imports = self.imports.get();
+        imports
+            .and_then(|imports| imports.author_of(text))
+            .unwrap_or_else(|| self.current().extension)
+    }
+
+    /// Which files the extensions have come from so far.
+    pub fn know_imports(&self, imports: Imports) {
+        // There is one isolate for each generation.
+        let _ = self.imports.set(imports);
+    }
+
+    /// The files of an extension.
+    pub fn files_of(&self, extension: ExtensionId) -> Vec<PathBuf> {
+        let imports = self.imports.get();
+        imports
+            .map(|imports| imports.of(extension))
+            .unwrap_or_default()
     }
 
     pub fn current(&self) -> Culprit {
@@ -238,14 +253,40 @@ impl BridgeHost {
 
     pub fn report(&self, extension: ExtensionId, event: &str, error: impl Into<String>) {
         let error = ExtensionError::new(self.registry.lock().path(extension), event, error);
-        // Never waits: JavaScript may be standing still meanwhile.
-        if let Err(error) = self.reports.errors.try_send(error) {
+        self.tell(Event::ExtensionError(error));
+    }
+
+    /// What a call of the extension cost.
+    pub fn charge(&self, extension: ExtensionId, event: &str, tally: Tally) {
+        let path = self.registry.lock().path(extension);
+        self.reports.ledger.called(path, event, tally);
+    }
+
+    pub fn charge_load(&self, extension: ExtensionId, took: Duration) {
+        let path = self.registry.lock().path(extension);
+        self.reports.ledger.loaded(&path, took);
+    }
+
+    /// Never waits: JavaScript may be standing still meanwhile.
+    pub fn tell(&self, news: Event) {
+        if let Err(error) = self.reports.news.try_send(news) {
             tracing::warn!("an extension's report was dropped: {error}");
         }
     }
 
-    fn stopped(&self, reason: Stop) {
-        let culprit = self.current();
+    /// Whose code it was. Code that carries no mark is that of whoever ran last.
+    fn culprit(&self, author: Option<Author>) -> Culprit {
+        author.map_or_else(
+            || self.current(),
+            |author| Culprit {
+                extension: author.id,
+                what: author.what,
+            },
+        )
+    }
+
+    fn stopped(&self, reason: Stop, author: Option<Author>) {
+        let culprit = self.culprit(author);
         if self.leaving.load(Ordering::Relaxed) {
             let error = format!("The extension was stopped ({})", stop_text(reason));
             self.report(culprit.extension, &culprit.what, error);
@@ -524,9 +565,7 @@ impl BridgeHost {
                         id: uuid::Uuid::new_v4().to_string(),
                         method,
                     };
-                    actions
-                        .emit(crate::agent::event::Event::ExtensionUiRequest(request))
-                        .await;
+                    actions.emit(Event::ExtensionUiRequest(request)).await;
                 }
                 Ok(Value::Null)
             }
@@ -580,15 +619,21 @@ impl Host for BridgeHost {
             Fault::Uncaught { message } => {
                 self.report(self.author_of(&message), "uncaught", message)
             }
-            Fault::Exit { code } => self.report(
-                self.current().extension,
+            Fault::Exit { code, author } => self.report(
+                self.culprit(author).extension,
                 "process.exit",
                 format!(
                     "called process.exit({code}): extensions cannot end pi; use ctx.shutdown()"
                 ),
             ),
-            Fault::Stopped(Stop::Asked) => {}
-            Fault::Stopped(reason) => self.stopped(reason),
+            Fault::Refused { what, author } => {
+                let culprit = self.culprit(author);
+                self.report(culprit.extension, &culprit.what, what);
+            }
+            Fault::Stopped {
+                stop: Stop::Asked, ..
+            } => {}
+            Fault::Stopped { stop, author } => self.stopped(stop, author),
         }
     }
 }

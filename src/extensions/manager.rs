@@ -2,25 +2,30 @@
 //! one, and starting over without the one that brought its isolate down.
 
 mod ending;
+mod loading;
+mod quarantine;
+mod recovery;
+mod statistics;
 mod user;
 
-use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
-use js_runtime::{LoadError, Runtime, RuntimeOptions};
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use self::quarantine::Quarantine;
+pub use self::statistics::Statistics;
 use super::actions::Actions;
 use super::config::ExtensionsConfig;
 use super::dispatch::Emission;
 use super::explain::explain;
-use super::generation::{Generation, stop_text};
-use super::host::{BridgeHost, Reports, Stopped, Stops};
+use super::generation::Generation;
+use super::host::{BridgeHost, Reports, Stops};
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
 use super::tool::ExtensionTool;
 use super::ui::UiBroker;
@@ -50,10 +55,12 @@ pub struct Extensions {
     flags: Arc<Mutex<HashMap<String, Value>>>,
     /// What the current generation was loaded from.
     paths: Mutex<Vec<ExtensionPath>>,
-    /// Brought an isolate down; left out until the user reloads.
-    quarantine: Mutex<HashSet<PathBuf>>,
+    /// Brought an isolate down.
+    quarantine: Quarantine,
     generations: AtomicU32,
     reports: Reports,
+    /// Another set is [`Self::current`].
+    installed: Arc<Notify>,
     /// One set takes the place of another at a time.
     changing: tokio::sync::Mutex<()>,
     /// Replaced, and not let go yet; see [`Self::let_old_go`].
@@ -69,11 +76,12 @@ pub struct Extensions {
 impl Extensions {
     /// Nothing is loaded, and no isolate made, before [`Self::load`].
     pub fn new(config: ExtensionsConfig) -> Arc<Self> {
-        let (errors, received) = mpsc::channel(REPORTS);
+        let (news, received) = mpsc::channel(REPORTS);
         let stops = Arc::<Stops>::default();
         let reports = Reports {
-            errors,
+            news,
             stops: stops.clone(),
+            ledger: Arc::default(),
         };
         let ui = Arc::<UiBroker>::default();
         let flags = Arc::<Mutex<HashMap<String, Value>>>::default();
@@ -87,15 +95,16 @@ impl Extensions {
             config.console.clone(),
         );
         let this = Arc::new(Self {
-            current: RwLock::new(Generation::new(host, config.limits, None)),
+            current: RwLock::new(Generation::new(host, config.limits.clone(), None)),
             config,
             actions: Mutex::default(),
             ui,
             flags,
             paths: Mutex::default(),
-            quarantine: Mutex::default(),
+            quarantine: Quarantine::default(),
             generations: AtomicU32::new(1),
             reports,
+            installed: Arc::default(),
             changing: tokio::sync::Mutex::default(),
             replaced: Mutex::default(),
             early: Mutex::default(),
@@ -104,6 +113,23 @@ impl Extensions {
         });
         tokio::spawn(watch(Arc::downgrade(&this), received, stops));
         this
+    }
+
+    /// Ends when another set of extensions takes the place of this one.
+    pub fn installed(&self) -> impl Future<Output = ()> + use<> {
+        self.installed.clone().notified_owned()
+    }
+
+    /// The files that extensions came from, those that are set aside included.
+    pub fn files(&self) -> BTreeSet<PathBuf> {
+        let current = self.current();
+        let paths = self.paths.lock();
+        let mut files = self.quarantine.files();
+        for (id, path) in paths.iter().enumerate() {
+            files.insert(path.path.clone());
+            files.extend(current.host.files_of(id as ExtensionId));
+        }
+        files
     }
 
     /// From here on extensions may act, and what they report is shown.
@@ -151,13 +177,17 @@ impl Extensions {
     /// loses all it holds; see [`Self::let_old_go`].
     pub async fn reload(&self, paths: Vec<ExtensionPath>) -> LoadReport {
         let _changing = self.changing.lock().await;
-        self.quarantine.lock().clear();
+        self.quarantine.release_changed();
         let (generation, mut report) = self.build(&paths).await;
         let old = self.current();
         let running = loaded_paths(&old);
         if report.failed.iter().any(|(path, _)| running.contains(path)) {
             report.kept_old = true;
             generation.stop();
+            // What runs did not bring its own isolate down.
+            for path in running {
+                self.quarantine.remove(Path::new(&path));
+            }
             return report;
         }
         *self.paths.lock() = paths;
@@ -166,10 +196,16 @@ impl Extensions {
         report
     }
 
+    /// Lets an extension back in that brought an isolate down; the next load has it.
+    pub fn release(&self, name: &str) -> Result<(), String> {
+        self.quarantine.release(name)
+    }
+
     /// Loads everything anew for another session; there is no way back, the old
     /// set has had its `session_shutdown`; see [`Self::let_old_go`].
     pub async fn restart(&self, paths: Vec<ExtensionPath>) -> LoadReport {
         let _changing = self.changing.lock().await;
+        self.quarantine.release_changed();
         let (generation, report) = self.build(&paths).await;
         *self.paths.lock() = paths;
         self.replace(generation);
@@ -207,107 +243,9 @@ impl Extensions {
         }
         let registered = &generation.host.provisions.registered;
         self.config.models.provide(registered.clone());
-        std::mem::replace(&mut *self.current.write(), generation)
-    }
-
-    async fn build(&self, paths: &[ExtensionPath]) -> (Arc<Generation>, LoadReport) {
-        let mut report = LoadReport::default();
-        // An extension that brings the isolate down while it loads is left out of
-        // the next attempt.
-        loop {
-            let quarantine = self.quarantine.lock().clone();
-            let infos = paths.iter().map(|path| ExtensionInfo {
-                path: path.path.to_string_lossy().into_owned(),
-                source: path.source_info.clone(),
-                error: None,
-            });
-            let number = self.generations.fetch_add(1, Ordering::Relaxed);
-            let host = BridgeHost::new(
-                number,
-                Registry::new(infos.collect()),
-                self.ui.clone(),
-                self.flags.clone(),
-                self.config.models.clone(),
-                self.reports.clone(),
-                self.config.console.clone(),
-            );
-            let attempt = self.load_into(&host, paths, &quarantine).await;
-            let runtime = match attempt {
-                Ok(runtime) => runtime,
-                Err(index) => {
-                    self.quarantine.lock().insert(paths[index].path.clone());
-                    let info = &host.registry.lock().extensions[index];
-                    let reason = info.error.clone().unwrap_or_default();
-                    report.failed.push((info.path.clone(), reason));
-                    continue;
-                }
-            };
-            for info in &host.registry.lock().extensions {
-                match &info.error {
-                    None => report.loaded.push(info.path.clone()),
-                    Some(_) if report.failed.iter().any(|(path, _)| *path == info.path) => {}
-                    Some(error) => report.failed.push((info.path.clone(), error.clone())),
-                }
-            }
-            return (Generation::new(host, self.config.limits, runtime), report);
-        }
-    }
-
-    /// `Err` is the index of the extension that the isolate did not survive.
-    async fn load_into(
-        &self,
-        host: &Arc<BridgeHost>,
-        paths: &[ExtensionPath],
-        quarantine: &HashSet<PathBuf>,
-    ) -> Result<Option<Arc<Runtime>>, usize> {
-        let fail = |index: usize, error: String| {
-            host.registry.lock().extensions[index].error = Some(error);
-        };
-        let mut runtime = None;
-        for (index, path) in paths.iter().enumerate() {
-            if quarantine.contains(&path.path) {
-                fail(
-                    index,
-                    "set aside: it stopped the extension host before".into(),
-                );
-                continue;
-            }
-            if runtime.is_none() {
-                match self.start(host) {
-                    Ok(started) => runtime = Some(started),
-                    Err(error) => {
-                        fail(index, error);
-                        continue;
-                    }
-                }
-            }
-            let Some(runtime) = &runtime else { continue };
-            host.enter(index as u32, "load");
-            let loaded = runtime
-                .load(index as u32, &path.path, self.config.limits.load)
-                .await;
-            match loaded {
-                Ok(()) => {}
-                Err(error @ LoadError::Stopped(_)) => {
-                    fail(index, error.to_string());
-                    return Err(index);
-                }
-                Err(error) => fail(index, error.to_string()),
-            }
-        }
-        Ok(runtime)
-    }
-
-    fn start(&self, host: &Arc<BridgeHost>) -> Result<Arc<Runtime>, String> {
-        let options = RuntimeOptions {
-            cache_dir: self.config.cache_dir.clone(),
-            max_heap: self.config.max_heap,
-            spin_limit: self.config.limits.spin,
-            ..RuntimeOptions::default()
-        };
-        Runtime::start(options, host.clone())
-            .map(Arc::new)
-            .map_err(|error| error.to_string())
+        let old = std::mem::replace(&mut *self.current.write(), generation);
+        self.installed.notify_waiters();
+        old
     }
 
     /// Whether anybody would hear of it; if not, nothing needs to be made.
@@ -322,7 +260,7 @@ impl Extensions {
         event: Map<String, Value>,
         cancel: &CancellationToken,
     ) -> Emission {
-        let generation = self.current();
+        let generation = self.living(cancel).await;
         if !generation.has_handlers(name) {
             return Emission {
                 event,
@@ -450,11 +388,11 @@ impl Extensions {
             .collect()
     }
 
-    /// Runs a command to its end, without a deadline: the user waits for it and
-    /// sees it. `None` if there is none of that name. An exception becomes an
+    /// Runs a command to its end, without a deadline if the settings have none: the
+    /// user waits for it and sees it. `None` if there is none of that name. An exception becomes an
     /// `extension_error`.
     pub async fn run_command(&self, name: &str, args: &str) -> Option<()> {
-        let generation = self.current();
+        let generation = self.living(&CancellationToken::new()).await;
         let commands = generation.host.registry.lock().commands();
         let found = commands.into_iter().find(|command| command.name == name)?;
         let extension = found.command.extension;
@@ -465,7 +403,12 @@ impl Extensions {
             "args": args,
             "run": run,
         });
-        if let Err(failure) = generation.call("runCommand", &call).await {
+        let limit = generation.limits.command;
+        let what = || format!("The command /{name}");
+        let ran = generation
+            .call_within_some(extension, "command", limit, what, "runCommand", &call)
+            .await;
+        if let Err(failure) = ran {
             let path = generation.host.registry.lock().path(extension);
             let failure = failure.describe();
             let mut error = ExtensionError::new(format!("command:{name}"), "command", failure);
@@ -488,10 +431,20 @@ impl Extensions {
             "command": found.command.id,
             "prefix": prefix,
         });
-        let limit = generation.limits.handler;
+        let limit = generation
+            .limits
+            .command
+            .unwrap_or(generation.limits.handler);
         let what = || format!("getArgumentCompletions of {name}");
         let answer = generation
-            .call_within(extension, limit, what, "completeArguments", &call)
+            .call_within(
+                extension,
+                "command",
+                limit,
+                what,
+                "completeArguments",
+                &call,
+            )
             .await;
         serde_json::from_str(&answer.ok()??).ok()
     }
@@ -527,65 +480,12 @@ impl Extensions {
         }
     }
 
-    /// An isolate is gone: everything is loaded again but the culprit.
-    async fn recover(self: &Arc<Self>, stopped: Stopped) {
-        let _changing = self.changing.lock().await;
-        let old = self.current();
-        // It may have been replaced meanwhile.
-        if old.host.generation() != stopped.generation || self.is_closing() {
-            return;
-        }
-        let culprit = stopped.culprit;
-        let paths = self.paths.lock().clone();
-        let path = old.host.registry.lock().path(culprit.extension);
-        if let Some(found) = paths.get(culprit.extension as usize) {
-            self.quarantine.lock().insert(found.path.clone());
-        }
-        self.show(ExtensionError::new(
-            path,
-            culprit.what,
-            format!(
-                "The extension was stopped ({}) and set aside until the next reload; the others \
-                 are loaded again",
-                stop_text(stopped.reason)
-            ),
-        ))
-        .await;
-        let (generation, _) = self.build(&paths).await;
-        if self.is_closing() {
-            generation.stop();
-            return;
-        }
-        // Its isolate is gone already.
-        self.install(generation.clone()).host.retire();
-        if let Some(actions) = self.actions() {
-            actions.tools_changed();
-            actions.models_changed();
-        }
-        // What comes next may be waiting for an answer to a handler's question.
-        let this = self.clone();
-        tokio::spawn(async move {
-            // Whoever took its place greets the others.
-            if !Arc::ptr_eq(&generation, &this.current()) {
-                return;
-            }
-            let event = [("reason".to_string(), json!("reload"))];
-            let event = event.into_iter().collect();
-            this.emit("session_start", event, &CancellationToken::new())
-                .await;
-        });
-    }
-
     fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }
 }
 
-async fn watch(
-    extensions: Weak<Extensions>,
-    mut errors: mpsc::Receiver<ExtensionError>,
-    stops: Arc<Stops>,
-) {
+async fn watch(extensions: Weak<Extensions>, mut news: mpsc::Receiver<Event>, stops: Arc<Stops>) {
     loop {
         tokio::select! {
             biased;
@@ -595,11 +495,18 @@ async fn watch(
                     extensions.recover(stopped).await;
                 }
             }
-            error = errors.recv() => {
-                let (Some(error), Some(extensions)) = (error, extensions.upgrade()) else {
+            event = news.recv() => {
+                let (Some(event), Some(extensions)) = (event, extensions.upgrade()) else {
                     return;
                 };
-                extensions.show(error).await;
+                match event {
+                    Event::ExtensionError(error) => extensions.show(error).await,
+                    event => {
+                        if let Some(actions) = extensions.actions() {
+                            actions.emit(event).await;
+                        }
+                    }
+                }
             }
         }
     }

@@ -28,6 +28,9 @@ use crate::ai::stream::{
 /// Events that cross at once.
 const BATCH: usize = 64;
 
+/// What JavaScript says to a question.
+type Reply = Result<Option<Value>, String>;
+
 pub struct ModelStreams {
     /// The program's threads: connections outlive the isolate that asked for them.
     handle: Handle,
@@ -38,7 +41,7 @@ struct Open {
     stream: tokio::sync::Mutex<AssistantStream>,
     questions: tokio::sync::Mutex<mpsc::Receiver<Question>>,
     /// Questions that were passed on, and are not answered yet.
-    asked: Mutex<HashMap<u64, oneshot::Sender<Result<Option<Value>, String>>>>,
+    asked: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
     cancel: CancellationToken,
 }
 
@@ -74,7 +77,7 @@ struct Hooks {
 /// What an extension's `onPayload` or `onResponse` is to be asked.
 struct Question {
     told: Value,
-    reply: oneshot::Sender<Result<Option<Value>, String>>,
+    reply: oneshot::Sender<Reply>,
 }
 
 /// The functions among the options, seen from the program.

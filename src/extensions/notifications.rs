@@ -9,7 +9,9 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::generation::{CallFailure, Generation};
+use super::generation::{CallFailure, Generation, outcome};
+use super::ledger::Tally;
+use super::patience::{Outcome, Patience};
 use super::registry::{ExtensionId, FunctionId};
 
 /// Events that wait. A stream that runs ahead of its handlers by more than this
@@ -150,24 +152,31 @@ async fn deliver(generation: &Generation, batch: &Batch) {
     if batch.events.is_empty() {
         return;
     }
-    let limit = generation.limits.handler;
     let call = generation.call("notify", batch);
     tokio::pin!(call);
-    let mut patience = limit;
+    let mut shown: Option<Shown<'_>> = None;
+    // Half of it, which is when the user is told of the wait.
+    let mut pause = generation.limits.handler / 2;
     loop {
         tokio::select! {
             answer = &mut call => {
-                if let Err(failure @ CallFailure::Thrown { .. }) = answer {
+                if let Ok(Some(spent)) = &answer {
+                    charge(generation, spent);
+                }
+                if let Err(failure @ CallFailure::Thrown { .. }) = &answer {
                     let current = generation.host.current();
                     generation
                         .host
                         .report(current.extension, &current.what, failure.describe());
                 }
+                if let Some(shown) = shown {
+                    shown.wait.over(outcome(&answer));
+                }
                 return;
             }
-            () = tokio::time::sleep(patience) => {
-                match overdue(generation, limit).await {
-                    Some(left) => patience = left,
+            () = tokio::time::sleep(pause) => {
+                match overdue(generation, &mut shown).await {
+                    Some(left) => pause = left,
                     None => return,
                 }
             }
@@ -175,28 +184,88 @@ async fn deliver(generation: &Generation, batch: &Batch) {
     }
 }
 
-/// Leaves the current handler behind if it has had its time; returns how long to
-/// wait before asking again, `None` when the isolate had to be stopped.
-async fn overdue(generation: &Generation, limit: Duration) -> Option<Duration> {
+/// What the handlers of a batch took: milliseconds.
+#[derive(Deserialize)]
+struct Spent {
+    extension: ExtensionId,
+    event: String,
+    calls: u64,
+    failures: u64,
+    total: f64,
+    slowest: f64,
+}
+
+fn charge(generation: &Generation, spent: &str) {
+    // An error would be one of the bridge's, and costs a line of a table.
+    let spent: Vec<Spent> = serde_json::from_str(spent).unwrap_or_default();
+    let duration =
+        |milliseconds: f64| Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default();
+    for sum in spent {
+        let tally = Tally {
+            calls: sum.calls,
+            failures: sum.failures,
+            time: duration(sum.total),
+            slowest: duration(sum.slowest),
+        };
+        generation.host.charge(sum.extension, &sum.event, tally);
+    }
+}
+
+/// A wait that the user was told of.
+struct Shown<'a> {
+    call: u64,
+    wait: Patience<'a>,
+}
+
+/// Tells the user of the current handler if it has had half of its time, and leaves it
+/// behind if it has had all; returns how long to wait before asking again, `None` when
+/// the isolate had to be stopped.
+async fn overdue<'a>(
+    generation: &'a Generation,
+    shown: &mut Option<Shown<'a>>,
+) -> Option<Duration> {
+    let limit = generation.limits.handler;
     let asked = tokio::time::timeout(limit, generation.call("currentHandler", &())).await;
     let current = match asked {
         Ok(Ok(Some(json))) => serde_json::from_str::<Current>(&json).ok(),
         Ok(Ok(None)) => None,
         Ok(Err(_)) => return None,
         Err(_) => {
-            generation.stop_if_stuck(Duration::ZERO);
-            return None;
+            generation.stop_if_stuck(limit * 2);
+            return (!generation.is_broken()).then_some(limit);
         }
     };
     // Between two handlers there is nobody to blame.
     let Some(current) = current else {
-        return Some(limit);
+        settled(shown);
+        return Some(limit / 2);
     };
+    let limit = generation.limits.of(&current.event);
     let elapsed = Duration::from_secs_f64((current.elapsed / 1000.0).max(0.0));
     let waited = generation.host.waited_in_queued(current.extension);
     let used = elapsed.saturating_sub(waited);
+    if shown
+        .as_ref()
+        .is_none_or(|shown| shown.call != current.call)
+    {
+        settled(shown);
+        if used >= limit / 2 {
+            let host = &generation.host;
+            let mut wait = host.patience(current.extension, current.event.clone(), limit);
+            wait.show(used);
+            let call = current.call;
+            *shown = Some(Shown { call, wait });
+        }
+    }
     if used < limit {
-        return Some((limit - used).max(Duration::from_millis(10)));
+        let next = match shown {
+            Some(_) => limit,
+            None => limit / 2,
+        };
+        return Some(next.saturating_sub(used).max(Duration::from_millis(10)));
+    }
+    if let Some(shown) = shown.take() {
+        shown.wait.over(Outcome::Abandoned);
     }
     // An error means that the isolate is gone, and the handler with it.
     let left = generation.call("abandon", &current.call).await;
@@ -205,11 +274,17 @@ async fn overdue(generation: &Generation, limit: Duration) -> Option<Duration> {
             current.extension,
             &current.event,
             format!(
-                "The handler did not settle within {} s (settings: extensionTimeouts.handler) and \
+                "The handler did not settle within {} s (settings: extensionTimeouts) and \
                  was left behind; it is not called again before it has settled",
                 limit.as_secs_f64()
             ),
         );
     }
-    Some(limit)
+    Some(limit / 2)
+}
+
+fn settled(shown: &mut Option<Shown<'_>>) {
+    if let Some(shown) = shown.take() {
+        shown.wait.over(Outcome::Settled);
+    }
 }

@@ -34,6 +34,11 @@ impl ExtensionTool {
         }
     }
 
+    /// What it is called for.
+    fn event(&self) -> String {
+        format!("tool:{}", self.spec.name)
+    }
+
     fn error(&self, failure: &CallFailure) -> ToolError {
         if let CallFailure::Thrown { stack, .. } = failure {
             tracing::debug!(tool = self.spec.name, "{stack}");
@@ -85,6 +90,7 @@ impl Tool for ExtensionTool {
             .generation
             .call_within(
                 extension,
+                &self.event(),
                 self.generation.limits.handler,
                 || format!("prepareArguments of {}", self.spec.name),
                 "prepareArguments",
@@ -107,7 +113,17 @@ impl Tool for ExtensionTool {
             "callId": call.id,
             "params": call.args,
         });
-        let running = self.generation.call("executeTool", &args);
+        let event = self.event();
+        let what = || format!("The tool \"{}\"", self.spec.name);
+        let limit = self.generation.limits.tool;
+        let running = self.generation.call_within_some(
+            self.registration.extension,
+            &event,
+            limit,
+            what,
+            "executeTool",
+            &args,
+        );
         tokio::pin!(running);
         let answer = tokio::select! {
             answer = &mut running => answer,
@@ -122,6 +138,10 @@ impl Tool for ExtensionTool {
                     .unwrap_or(Err(CallFailure::Cancelled))
             }
         };
+        if let Err(CallFailure::Deadline { .. }) = answer {
+            // An error means that the tool is gone already.
+            let _ = self.generation.call("abortTool", &token).await;
+        }
         updates.lock().remove(&token);
         match answer {
             Ok(json) => self.output(json),

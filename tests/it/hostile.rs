@@ -6,14 +6,18 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, prompt, with_extension};
 
-/// Waits until the extension is reported with words like these.
+/// Waits until the extension is reported with words like these, if it was not before.
 async fn blamed(rpc: &mut Rpc, words: &[&str]) -> Value {
     let what = format!("an extension_error with {words:?}");
     let matches = |line: &Value| {
         let error = line["error"].as_str().unwrap_or_default();
         line["type"] == "extension_error" && words.iter().all(|word| error.contains(word))
     };
-    let error = rpc.wait(&what, matches).await;
+    let before = rpc.lines().into_iter().find(&matches);
+    let error = match before {
+        Some(error) => error,
+        None => rpc.wait(&what, matches).await,
+    };
     let path = error["extensionPath"].as_str().unwrap_or_default();
     assert!(path.ends_with("ext.ts"), "{error}");
     error

@@ -1,8 +1,26 @@
 //! `pi test`, on tests that pass (those of our examples) and on tests that do not.
 
 use std::path::Path;
+use std::time::Duration;
 
-use crate::support::Home;
+use tokio::time::timeout;
+
+use crate::support::{Finished, Home};
+
+/// For many tests that each start a pi, beside all the others.
+const PATIENCE: Duration = Duration::from_secs(900);
+
+async fn pi_test(home: &Home, arguments: &[&str]) -> Finished {
+    let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
+    command.arg("test").args(arguments);
+    let output = timeout(PATIENCE, command.output()).await;
+    let output = output.expect("it ends").unwrap();
+    Finished {
+        status: output.status,
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
 
 #[tokio::test]
 async fn the_tests_of_our_examples_pass() {
@@ -11,7 +29,7 @@ async fn the_tests_of_our_examples_pass() {
     // Nothing of the user's own is read: this would fail.
     home.extension("broken.ts", "export default 1;");
     let folder = examples.to_str().unwrap();
-    let said = home.run(&["test", folder], "").await.ok();
+    let said = pi_test(&home, &[folder, "--timeout", "240000"]).await.ok();
     for file in std::fs::read_dir(&examples).unwrap() {
         let path = file.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -33,6 +51,7 @@ async fn the_tests_of_our_examples_pass() {
 const EXTENSION: &str = r#"
 export default function (pi) {
   pi.registerCommand("ask", { handler: async (_, ctx) => void (await ctx.ui.confirm("Sure?", "Really")) });
+  pi.registerCommand("go", { handler: async () => pi.sendUserMessage("further") });
   pi.registerCommand("throw", { handler: async () => { throw new Error("on purpose"); } });
   pi.registerCommand("hang", { handler: () => new Promise(() => {}) });
   pi.on("agent_end", async () => {
@@ -49,11 +68,13 @@ import { call, fail, test, think } from "@earendil-works/pi-coding-agent/test";
 interface Fruit { name: string }
 
 test("passes", async (t) => {
-  const pi = await t.start({ model: [[think("hm"), "hello"], (request) => `to ${request.last}`] });
+  const echo = (request) => `to ${request.last}`;
+  const pi = await t.start({ model: [[think("hm"), "hello"], echo, echo] });
   assert.equal((await pi.prompt("a")).text, "hello");
   assert.equal((await pi.prompt("b")).text, "to b");
+  assert.equal((await pi.command("/go")).text, "to further");
   const entries = await pi.entries<{ type: string }>();
-  assert.equal(entries.filter(({ type }) => type === "custom").length, 2);
+  assert.equal(entries.filter(({ type }) => type === "custom").length, 3);
   await pi.reload();
   assert.match(pi.transcript(), /^user: a\nmodel thinks: hm\nmodel: hello\n/);
   assert.match(pi.transcript(), /-- reload\n$/);
@@ -90,7 +111,7 @@ test("loses an error", async () => {
   Promise.reject(new Error("lost"));
   await new Promise((resolve) => setTimeout(resolve, 10_000));
 });
-test("hangs", { timeout: 10_000 }, async (t) => {
+test("hangs", { timeout: 15_000 }, async (t) => {
   const pi = await t.start();
   await pi.command("/hang");
 });
@@ -119,7 +140,7 @@ async fn what_fails_says_what_and_where() {
     home.file("ext/a.test.ts", TESTS);
     home.file("ext/exits.test.js", EXITS);
     home.file("ext/syntax.test.mts", "let x = ;\n");
-    let done = home.run(&["test", "ext"], "").await;
+    let done = pi_test(&home, &["ext", "--timeout", "240000"]).await;
     assert_eq!(done.status.code(), Some(1), "{done:#?}");
     let said = done.stdout;
     assert_eq!(
@@ -143,15 +164,15 @@ async fn what_fails_says_what_and_where() {
     );
     for text in [
         "    -     name: 'date'\n    +     name: 'fig'\n",
-        "at ext/a.test.ts:19:10\n      19 |   assert.deepEqual(found, [{ name: \"date\" }]);\n",
+        "at ext/a.test.ts:21:10\n      21 |   assert.deepEqual(found, [{ name: \"date\" }]);\n",
         "A dialog that the test has no answer for: confirm \"Sure?\" \"Really\". Call",
-        "at ext/a.test.ts:23:12\n",
+        "at ext/a.test.ts:25:12\n",
         "The extension failed (command): Error: on purpose\n",
-        "ext/index.ts:4:",
+        "ext/index.ts:5:",
         "The model was not asked for one answer of its script\n",
         "The model cannot answer: it had only 1 answer, and this is request 2, after \"",
-        "    lost\n    at ext/a.test.ts:46:",
-        "It took longer than 10000 ms:\n      waiting for the end of the command \"/hang\"\n",
+        "    lost\n    at ext/a.test.ts:48:",
+        "It took longer than 15000 ms:\n      waiting for the end of the command \"/hang\"\n",
         "it ended too early (exit status: 3)\n",
         "It printed:\n  on its way out\n",
         "(exit status: 1)\n",
@@ -176,8 +197,8 @@ async fn tests_are_chosen_and_reported_as_json() {
     let two = "import { test } from '@mariozechner/pi-coding-agent/test';\n\
                test('one', () => {});\ntest('two', () => { throw new Error('no'); });\n";
     home.file("x.test.ts", two);
-    let arguments = ["test", "x.test.ts", "--json", "--filter", "one"];
-    let said = home.run(&arguments, "").await.ok();
+    let arguments = ["x.test.ts", "--json", "--filter", "one"];
+    let said = pi_test(&home, &arguments).await.ok();
     let report: serde_json::Value = serde_json::from_str(&said).unwrap();
     assert_eq!(
         (
@@ -192,9 +213,9 @@ async fn tests_are_chosen_and_reported_as_json() {
         report["files"][0]["tests"].as_array().map(Vec::len),
         Some(1)
     );
-    let complaint = home.run(&["test", "--filter", "three"], "").await.failed(1);
+    let complaint = pi_test(&home, &["--filter", "three"]).await.failed(1);
     assert_eq!(complaint, "Error: no test has \"three\" in its name\n");
-    let complaint = home.run(&["test", "ext.ts"], "").await.failed(1);
+    let complaint = pi_test(&home, &["ext.ts"]).await.failed(1);
     assert!(complaint.starts_with("Error: ext.ts: "), "{complaint}");
     // A test is no extension, wherever it stands.
     home.extension("y.test.ts", "throw new Error('it was loaded');");

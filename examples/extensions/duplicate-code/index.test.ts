@@ -19,15 +19,3 @@ test("it finds what stands in two files", async (t) => {
   const [longer] = (await pi.prompt("and longer ones?")).tools;
   assert.equal(longer.text, "Nothing stands there twice.");
 });
-
-test("an abort ends the thread", async (t) => {
-  const line = "x = x + 1; ".repeat(20);
-  const many = Array.from({ length: 2_000 }, (_, file) => [`src/${file}.js`, `// ${file}\n${`${line}\n`.repeat(80)}`]);
-  const pi = await t.start({ files: Object.fromEntries(many), model: [call("find_duplicates")] });
-  const running = pi.prompt("what stands there twice?");
-  await pi.waitFor("tool_execution_update");
-  await pi.abort();
-  const [tool] = (await running).tools;
-  assert.ok(tool.isError);
-  assert.match(tool.text, /aborted/);
-});

@@ -25,6 +25,19 @@ pub trait Host: Send + Sync + 'static {
 
     /// Something went wrong that no call can report.
     fn fault(&self, fault: Fault);
+
+    /// Whether the process is the code's own, to end as it likes.
+    fn owns_process(&self) -> bool {
+        false
+    }
+}
+
+/// Whose code it is, and what it was called for, as `js/bridge/registry.ts` marked it.
+/// The mark follows the code through promises, timers and callbacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Author {
+    pub id: u32,
+    pub what: String,
 }
 
 /// Becomes an `Error` (or the named class) in JavaScript.
@@ -59,9 +72,16 @@ pub enum Fault {
     Uncaught { message: String },
     /// `process.exit(code)` was called. It throws an error that names itself, so the
     /// call that did it fails; the isolate and the process stay.
-    Exit { code: i32 },
-    /// The isolate was stopped (see `Stop`) and is gone.
-    Stopped(Stop),
+    Exit { code: i32, author: Option<Author> },
+    /// Something else that would have ended the process, such as `process.abort()`;
+    /// the same holds. `what` is a sentence.
+    Refused {
+        what: String,
+        author: Option<Author>,
+    },
+    /// The isolate was stopped (see `Stop`) and is gone. `author` is whose code ran,
+    /// if JavaScript ran and is marked.
+    Stopped { stop: Stop, author: Option<Author> },
 }
 
 /// Why an isolate ended. It is never resumed: promises that were pending would

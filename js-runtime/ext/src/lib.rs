@@ -2,6 +2,7 @@
 //! the program, and the list of the JavaScript that is in the snapshot. Used twice:
 //! by the build script that makes the snapshot, and at run time.
 
+mod author;
 pub mod diff_words;
 pub mod highlight;
 mod host;
@@ -12,7 +13,8 @@ pub mod text;
 
 use std::sync::Arc;
 
-pub use self::host::{Console, Fault, Host, HostError, Stop};
+pub use self::author::{author, author_context};
+pub use self::host::{Author, Console, Fault, Host, HostError, Stop};
 pub use self::modules::{SCOPES, virtual_module, virtual_modules};
 pub use self::ops::EXIT_MESSAGE;
 
@@ -57,6 +59,7 @@ deno_core::extension!(
         "host.ts",
         "process.ts",
         "require.ts",
+        "safe.ts",
     ],
     options = { host: Option<Arc<dyn Host>> },
     middleware = ops::replace,

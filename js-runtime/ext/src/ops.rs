@@ -2,15 +2,22 @@
 //! end the process or use the program's own standard streams.
 
 use std::cell::RefCell;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use deno_core::{OpDecl, OpState, op2};
+use deno_core::{OpDecl, OpState, op2, v8};
 use deno_error::JsErrorBox;
 use deno_runtime::deno_os::ExitCode;
 use futures::FutureExt;
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::Deserialize;
 
+use crate::author::author;
 use crate::host::{Fault, Host, HostError};
 use crate::modules::virtual_module;
 
@@ -70,6 +77,8 @@ pub(crate) async fn op_host_call(
 pub(crate) fn replace(op: OpDecl) -> OpDecl {
     match op.name {
         "op_exit" => op.with_implementation_from(&op_exit()),
+        "op_node_process_kill" => op.with_implementation_from(&op_node_process_kill()),
+        "op_kill" => op.with_implementation_from(&op_kill()),
         "op_process_abort" => op.with_implementation_from(&op_process_abort()),
         "op_node_translate_cli_args" => op.with_implementation_from(&op_node_translate_cli_args()),
         _ => op,
@@ -79,8 +88,8 @@ pub(crate) fn replace(op: OpDecl) -> OpDecl {
 /// `process.exit()`. The program is not the extension's to end, and tearing down
 /// the isolate would punish every other extension in it. An exception unwinds what
 /// is running now, promises settle as usual, and the isolate stays whole.
-#[op2(fast)]
-fn op_exit(state: &mut OpState) -> Result<(), JsErrorBox> {
+#[op2(nofast)]
+fn op_exit(scope: &mut v8::PinScope<'_, '_>, state: &mut OpState) -> Result<(), JsErrorBox> {
     let code = state
         .try_borrow::<ExitCode>()
         .map(ExitCode::get)
@@ -90,18 +99,106 @@ fn op_exit(state: &mut OpState) -> Result<(), JsErrorBox> {
         code.set(0);
     }
     if let Some(host) = state.try_borrow::<Arc<dyn Host>>() {
-        host.fault(Fault::Exit { code });
+        let author = author(scope);
+        host.fault(Fault::Exit { code, author });
     }
     Err(JsErrorBox::generic(format!(
         "{EXIT_MESSAGE}{code}) was called: code inside the program cannot end it"
     )))
 }
 
-#[op2(fast)]
-fn op_process_abort() -> Result<(), JsErrorBox> {
-    Err(JsErrorBox::generic(
-        "process.abort() was called: code inside the program cannot end it",
-    ))
+/// What else would end the process.
+fn refuse(scope: &mut v8::PinScope<'_, '_>, state: &OpState, call: &str) -> JsErrorBox {
+    let what = format!("{call} was called: code inside the program cannot end it");
+    if let Some(host) = state.try_borrow::<Arc<dyn Host>>() {
+        let (what, author) = (what.clone(), author(scope));
+        host.fault(Fault::Refused { what, author });
+    }
+    JsErrorBox::generic(what)
+}
+
+fn owns_process(state: &OpState) -> bool {
+    let host = state.try_borrow::<Arc<dyn Host>>();
+    host.is_some_and(|host| host.owns_process())
+}
+
+#[op2(nofast)]
+fn op_process_abort(
+    scope: &mut v8::PinScope<'_, '_>,
+    state: &mut OpState,
+) -> Result<(), JsErrorBox> {
+    if owns_process(state) {
+        std::process::abort();
+    }
+    Err(refuse(scope, state, "process.abort()"))
+}
+
+/// Signals that do nothing to a process that does not ask for them.
+const HARMLESS: [Signal; 4] = [
+    Signal::SIGCHLD,
+    Signal::SIGCONT,
+    Signal::SIGURG,
+    Signal::SIGWINCH,
+];
+
+/// Whether a signal to `pid` reaches this process.
+fn hits_us(pid: i32) -> bool {
+    let group = nix::unistd::getpgrp().as_raw();
+    pid == nix::unistd::getpid().as_raw() || [0, -1, -group].contains(&pid)
+}
+
+/// `process.kill()`. The answer is an error number, or 0.
+#[op2(nofast)]
+#[smi]
+fn op_node_process_kill(
+    scope: &mut v8::PinScope<'_, '_>,
+    state: &mut OpState,
+    #[smi] pid: i32,
+    #[smi] signal: i32,
+) -> Result<i32, JsErrorBox> {
+    let known = Signal::try_from(signal).ok();
+    let harmless = signal == 0 || known.is_some_and(|signal| HARMLESS.contains(&signal));
+    if hits_us(pid) && !harmless && !owns_process(state) {
+        let name = known.map_or_else(|| signal.to_string(), |signal| signal.to_string());
+        return Err(refuse(
+            scope,
+            state,
+            &format!("process.kill({pid}, {name})"),
+        ));
+    }
+    let sent = match (signal, known) {
+        (0, _) => kill(Pid::from_raw(pid), None),
+        (_, Some(signal)) => kill(Pid::from_raw(pid), signal),
+        (_, None) => Err(Errno::EINVAL),
+    };
+    Ok(sent.map_or_else(|error| error as i32, |()| 0))
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SignalName {
+    Name(String),
+    Number(i32),
+}
+
+/// `Deno.kill()`, which throws.
+#[op2]
+fn op_kill(
+    scope: &mut v8::PinScope<'_, '_>,
+    state: &mut OpState,
+    #[smi] pid: i32,
+    #[serde] signal: SignalName,
+    #[string] name: String,
+) -> Result<(), JsErrorBox> {
+    let signal = match signal {
+        SignalName::Name(name) => Signal::from_str(&name),
+        SignalName::Number(number) => Signal::try_from(number),
+    };
+    let signal = signal.map_err(|_| JsErrorBox::type_error(format!("{name}: no such signal")))?;
+    if hits_us(pid) && !HARMLESS.contains(&signal) && !owns_process(state) {
+        return Err(refuse(scope, state, &format!("Deno.kill({pid}, {signal})")));
+    }
+    kill(Pid::from_raw(pid), signal).map_err(|error| JsErrorBox::from_err(io::Error::from(error)))
 }
 
 /// deno_node takes a shell command that starts with this program for one of the

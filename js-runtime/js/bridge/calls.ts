@@ -1,6 +1,7 @@
 // What the program calls. Every function takes one JSON text and answers with
 // JSON text, `undefined`, or a promise of either.
 import { host, hostSync } from "ext:js_runtime/host.ts";
+import { JSON, race, SafeMap, SafeSet } from "ext:js_runtime/safe.ts";
 import { createApi } from "ext:js_runtime/bridge/api.ts";
 import {
   abortRun as abortRunSignal,
@@ -154,15 +155,48 @@ let skip: (() => void) | undefined;
 let current: Current | undefined;
 let calls = 0;
 /** Handlers that were left behind; until they settle they are not called again. */
-const stuck = new Set<number>();
+const stuck = new SafeSet<number>();
+
+/** What the handlers of an event took, in milliseconds. */
+interface Spent {
+  extension: number;
+  event: string;
+  calls: number;
+  failures: number;
+  total: number;
+  slowest: number;
+}
+
+function tally(spent: Spent[], extension: number, event: string, took: number, failed: boolean) {
+  // Most of a batch is one event of one extension.
+  let sum: Spent | undefined;
+  for (let index = 0; index < spent.length; index += 1) {
+    if (spent[index].extension === extension && spent[index].event === event) sum = spent[index];
+  }
+  if (!sum) {
+    sum = { extension, event, calls: 0, failures: 0, total: 0, slowest: 0 };
+    spent[spent.length] = sum;
+  }
+  sum.calls += 1;
+  sum.failures += failed ? 1 : 0;
+  sum.total += took;
+  if (took > sum.slowest) sum.slowest = took;
+}
 
 /** Handlers whose answers do not count, in order. */
-export async function notify(json: string): Promise<void> {
+export async function notify(json: string): Promise<string> {
+  const spent: Spent[] = [];
   const { events, run } = JSON.parse(json) as { events: Notification[]; run?: number | null };
-  for (const { event, targets } of events) {
-    for (const [extension, handler] of targets) {
+  // By number: iterating is the extensions' to patch.
+  for (let index = 0; index < events.length; index += 1) {
+    const { event, targets } = events[index];
+    for (let target = 0; target < targets.length; target += 1) {
+      const extension = targets[target][0];
+      const handler = targets[target][1];
       if (stuck.has(handler)) continue;
       enter(extension, event.type, true);
+      const since = performance.now();
+      let failed = false;
       try {
         const result = find(handlers, handler, "handler")(
           event as unknown as Record<string, unknown>,
@@ -170,18 +204,19 @@ export async function notify(json: string): Promise<void> {
         );
         if (result instanceof Promise) {
           calls += 1;
-          const since = performance.now();
           current = { extension, handler, event: event.type, call: calls, since, result };
-          result.catch(() => {});
-          await Promise.race([result, new Promise<void>((resolve) => (skip = resolve))]);
+          await race(result, new Promise<void>((resolve) => (skip = resolve)));
         }
       } catch (error) {
+        failed = true;
         report(extension, event.type, error);
       } finally {
         skip = current = undefined;
       }
+      tally(spent, extension, event.type, performance.now() - since, failed);
     }
   }
+  return JSON.stringify(spent);
 }
 
 /** The handler that `notify` is waiting for, and for how many milliseconds. */
@@ -196,10 +231,18 @@ export function abandon(json: string): string {
   if (!current || current.call !== (JSON.parse(json) as number)) return "false";
   const { handler, result } = current;
   stuck.add(handler);
-  const settled = () => void stuck.delete(handler);
-  result.then(settled, settled);
+  freeWhenSettled(handler, result);
   skip?.();
   return "true";
+}
+
+async function freeWhenSettled(handler: number, result: Promise<unknown>): Promise<void> {
+  try {
+    await result;
+  } catch {
+    // It was left behind, and so is what it says.
+  }
+  stuck.delete(handler);
 }
 
 interface ToolCall {
@@ -212,7 +255,7 @@ interface ToolCall {
   run?: number | null;
 }
 
-const running = new Map<number, AbortController>();
+const running = new SafeMap<number, AbortController>();
 
 export async function executeTool(json: string): Promise<string> {
   const { extension, tool, token, callId, params, run } = JSON.parse(json) as ToolCall;

@@ -1,6 +1,7 @@
 // `ctx`: the session as handlers, tools and commands see it. Nothing in it is a
 // copy; every member asks when it is read.
 import { host, hostSync } from "ext:js_runtime/host.ts";
+import { extend, SafeMap, SafeSet } from "ext:js_runtime/safe.ts";
 import { openSession } from "ext:js_runtime/bridge/session.ts";
 import { createUi } from "ext:js_runtime/bridge/ui.ts";
 import { report } from "ext:js_runtime/bridge/registry.ts";
@@ -8,9 +9,9 @@ import { adopt } from "pi:pi-coding-agent/session-manager.ts";
 import type { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 
 /** One controller per run of the agent that a handler has looked at. */
-const runs = new Map<number, AbortController>();
+const runs = new SafeMap<number, AbortController>();
 /** Runs that were aborted: a handler may look at one only afterwards. */
-const aborted = new Set<number>();
+const aborted = new SafeSet<number>();
 
 function signalOf(run: number | null | undefined): AbortSignal | undefined {
   if (run === null || run === undefined) return undefined;
@@ -24,7 +25,7 @@ function signalOf(run: number | null | undefined): AbortSignal | undefined {
 }
 
 /** Controllers of what asks handlers with a signal of its own: a compaction, a navigation. */
-const works = new Map<number, AbortController>();
+const works = new SafeMap<number, AbortController>();
 
 /** Calls `ask` with the signal of the work `id`. */
 export async function withSignal<T>(
@@ -80,7 +81,7 @@ const createModelRegistry = ({ host, hostSync }: Calls) => ({
 const modelRegistry = createModelRegistry(CALLS);
 export const sessionManager = openSession();
 
-const uis = new Map<number, ReturnType<typeof createUi>>();
+const uis = new SafeMap<number, ReturnType<typeof createUi>>();
 
 function uiOf(extension: number) {
   let ui = uis.get(extension);
@@ -181,7 +182,7 @@ export function createCommandContext(extension: number, run?: number | null, cal
       await withSession(createReplacedContext(extension, visiting(visit)));
     });
   const context = createContext(extension, run, calls);
-  return Object.defineProperties(context, Object.getOwnPropertyDescriptors({
+  return extend(context, {
     getSystemPromptOptions: () => calls.hostSync("ctx.getSystemPromptOptions"),
     waitForIdle: () => host<void>("ctx.waitForIdle"),
     async newSession(options: NewSessionOptions = {}): Promise<Cancelled> {
@@ -207,19 +208,19 @@ export function createCommandContext(extension: number, run?: number | null, cal
         navigation: options,
       }),
     reload: () => stay<void>("reload", {}),
-  }));
+  });
 }
 
 /** What `withSession` gets: it has no `pi` of the new session. */
 function createReplacedContext(extension: number, calls: Calls) {
   const { hostSync } = calls;
   const context = createCommandContext(extension, undefined, calls);
-  return Object.defineProperties(context, Object.getOwnPropertyDescriptors({
+  return extend(context, {
     async sendMessage(message: unknown, options?: unknown): Promise<void> {
       hostSync("pi.sendMessage", { extension, message, options });
     },
     async sendUserMessage(content: unknown, options?: unknown): Promise<void> {
       hostSync("pi.sendUserMessage", { extension, content, options });
     },
-  }));
+  });
 }

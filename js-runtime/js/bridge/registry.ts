@@ -1,6 +1,9 @@
 // The functions that extensions registered, by number. The program knows the
 // numbers and decides what is called when; it never sees a function.
+// @ts-ignore: provided by the runtime
+import { core } from "ext:core/mod.js";
 import { describe, hostSync } from "ext:js_runtime/host.ts";
+import { SafeMap } from "ext:js_runtime/safe.ts";
 
 import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
 
@@ -31,14 +34,14 @@ export interface Command {
   getArgumentCompletions?(prefix: string): unknown;
 }
 
-export const handlers = new Map<number, Handler>();
-export const tools = new Map<number, ToolDefinition>();
-export const commands = new Map<number, Command>();
+export const handlers = new SafeMap<number, Handler>();
+export const tools = new SafeMap<number, ToolDefinition>();
+export const commands = new SafeMap<number, Command>();
 /** Kept for the terminal, which hosts them. */
-export const renderers = new Map<number, unknown>();
-export const shortcuts = new Map<number, unknown>();
+export const renderers = new SafeMap<number, unknown>();
+export const shortcuts = new SafeMap<number, unknown>();
 /** What answers to `user_bash` brought, until the command has run. */
-export const operations = new Map<number, { extension: number; by: BashOperations }>();
+export const operations = new SafeMap<number, { extension: number; by: BashOperations }>();
 
 let last = 0;
 
@@ -49,11 +52,28 @@ export function keep<T>(map: Map<number, T>, value: T): number {
   return last;
 }
 
+/** By extension, then by what it is called for. */
+const marks = new SafeMap<number, Map<string, object>>();
+
+/** The async context of an extension's code; `ext/src/author.rs` reads it. */
+function mark(extension: number, what: string): object {
+  let own = marks.get(extension);
+  if (!own) marks.set(extension, (own = new SafeMap()));
+  let found = own.get(what);
+  if (!found) {
+    found = { __proto__: null, "pi.author": extension, "pi.what": what } as object;
+    own.set(what, found);
+  }
+  return found;
+}
+
 /**
- * Marks whose code runs next: a stop names this extension. The time that a queued
- * handler may take counts from here.
+ * Marks whose code runs next, and what comes of it in promises and timers: a stop
+ * names this extension. The mark ends with the call of the program. The time that a
+ * queued handler may take counts from here.
  */
 export function enter(extension: number, what: string, queued = false): void {
+  core.setAsyncContext(mark(extension, what));
   hostSync("enter", { extension, what, queued });
 }
 

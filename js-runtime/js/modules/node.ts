@@ -2,10 +2,10 @@
 // while the snapshot is made they would be part of it, and most of them cannot.
 
 interface Process {
+  cwd(): string;
   execPath: string;
   env: Record<string, string | undefined>;
   platform: string;
-  cwd(): string;
   getBuiltinModule(id: string): unknown;
 }
 
@@ -45,10 +45,18 @@ export interface EventEmitter {
   listenerCount(event: string): number;
 }
 
+interface Readable {
+  setEncoding(encoding: string): void;
+  on(event: "data", listener: (text: string) => void): void;
+}
+
 export interface ChildProcess {
   exitCode: number | null;
+  stdin: { write(text: string): void };
+  stdout: Readable;
+  stderr: Readable;
   kill(signal?: string): boolean;
-  stdout: { setEncoding(encoding: string): void; on(event: "data", listener: (text: string) => void): void };
+  on(event: "exit", listener: (what: unknown) => void): void;
   on(event: "error", listener: (error: Error) => void): void;
   on(event: "close", listener: (code: number | null) => void): void;
 }
@@ -67,20 +75,7 @@ interface Buffer {
   from(data: ArrayBufferLike, offset: number, length: number): Bytes;
 }
 
-interface Readable {
-  setEncoding(encoding: string): void;
-  on(event: "data", listener: (text: string) => void): void;
-}
-
-export interface PipedProcess {
-  stdin: { write(text: string): void };
-  stdout: Readable;
-  stderr: Readable;
-  on(event: "exit" | "error", listener: (what: unknown) => void): void;
-  kill(signal: string): void;
-}
-
-type Spawn = (command: string, args: string[], options: object) => PipedProcess;
+type Spawn = (command: string, args: string[], options: object) => ChildProcess;
 
 function process(): Process {
   return (globalThis as unknown as { process: Process }).process;
@@ -88,11 +83,11 @@ function process(): Process {
 
 export const env = (name: string): string | undefined => process().env[name];
 export const environment = (): Record<string, string | undefined> => ({ ...process().env });
+export const currentFolder = (): string => process().cwd();
 /** This program. */
 export const executable = (): string => process().execPath;
 export const spawn: Spawn = (...given) =>
   (process().getBuiltinModule("node:child_process") as { spawn: Spawn }).spawn(...given);
-export const cwd = (): string => process().cwd();
 export const platform = (): string => process().platform;
 export const path = (): Path => process().getBuiltinModule("node:path") as Path;
 export const os = (): Os => process().getBuiltinModule("node:os") as Os;

@@ -1,6 +1,5 @@
 // `@mariozechner/pi-coding-agent`: what extensions are written against.
 export { createEventBus } from "pi:host.ts";
-export { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
 export {
   getMarkdownTheme,
   getSelectListTheme,
@@ -36,6 +35,7 @@ export {
 export { ToolExecutionComponent } from "pi:pi-coding-agent/components/tool-execution.ts";
 export { TreeSelectorComponent } from "pi:pi-coding-agent/components/tree-selector.ts";
 export { UserMessageSelectorComponent } from "pi:pi-coding-agent/components/user-message-selector.ts";
+export { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
 export {
   calculateContextTokens,
   collectEntriesForBranchSummary,

@@ -20,6 +20,7 @@ use sys_traits::impls::RealSys;
 use super::emit::{parse, transpile};
 use super::files::{Checker, Files, error, read_text};
 use super::resolve::{FolderResolver, Resolver};
+use crate::imports::Imports;
 
 /// Makes an ES module around a CommonJS module.
 pub(crate) type Translator =
@@ -44,13 +45,8 @@ pub(crate) fn translator(files: &Files, resolver: &Resolver) -> Translator {
 
 /// `require()` from CommonJS modules.
 pub(crate) struct RequireLoader {
-    files: Files,
-}
-
-impl RequireLoader {
-    pub fn new(files: Files) -> Self {
-        Self { files }
-    }
+    pub files: Files,
+    pub imports: Imports,
 }
 
 impl NodeRequireLoader for RequireLoader {
@@ -64,6 +60,7 @@ impl NodeRequireLoader for RequireLoader {
 
     fn load_text_file_lossy(&self, path: &Path) -> Result<FastString, JsErrorBox> {
         let source = read_text(path)?;
+        self.imports.note_required(path);
         if !MediaType::from_path(path).is_emittable() {
             return Ok(source.into());
         }

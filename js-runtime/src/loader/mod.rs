@@ -38,6 +38,7 @@ pub(crate) use self::emit::EMIT_SETTINGS;
 use self::files::{Checker, Files, error, io_error, read_text};
 use self::resolve::{FolderResolver, Resolver};
 use crate::cache::DiskCache;
+use crate::imports::Imports;
 use crate::inspector::{is_inspected, with_map};
 
 pub(crate) type NodeServices = NodeExtInitServices<Checker, FolderResolver, RealSys>;
@@ -46,14 +47,19 @@ pub(crate) struct Loader {
     files: Files,
     resolver: Resolver,
     translator: Translator,
+    pub imports: Imports,
 }
 
 impl Loader {
     pub fn new(cache: DiskCache) -> (Rc<Self>, NodeServices) {
-        let (resolver, files) = Resolver::new(cache);
+        let imports = Imports::default();
+        let (resolver, files) = Resolver::new(cache, imports.clone());
         let translator = cjs::translator(&files, &resolver);
         let services = NodeExtInitServices {
-            node_require_loader: Rc::new(RequireLoader::new(files.clone())),
+            node_require_loader: Rc::new(RequireLoader {
+                files: files.clone(),
+                imports: imports.clone(),
+            }),
             node_resolver: resolver.node.clone(),
             pkg_json_resolver: files.package_json.clone(),
             sys: RealSys,
@@ -62,6 +68,7 @@ impl Loader {
             files,
             resolver,
             translator,
+            imports,
         });
         (loader, services)
     }
@@ -253,7 +260,7 @@ impl ModuleLoader for Loader {
             .sources
             .iter()
             .any(|source| is_there(source).is_some())
-            .then(|| Cow::Owned(map))
+            .then_some(Cow::Owned(map))
     }
 
     fn source_map_source_exists(&self, _source_url: &str) -> Option<bool> {

@@ -28,6 +28,7 @@ use sys_traits::impls::RealSys;
 use super::files::{Checker, Files, error};
 use super::position;
 use crate::cache::DiskCache;
+use crate::imports::Imports;
 
 pub(crate) type FolderResolver = NpmResolver<RealSys>;
 
@@ -43,6 +44,7 @@ pub(crate) struct Resolver {
     pub npm: FolderResolver,
     files: Files,
     owners: Rc<RefCell<Owners>>,
+    imports: Imports,
 }
 
 /// Every extension has its own instance of each of its own files, as with a loader
@@ -56,7 +58,7 @@ struct Owners {
 }
 
 impl Resolver {
-    pub fn new(cache: DiskCache) -> (Self, Files) {
+    pub fn new(cache: DiskCache, imports: Imports) -> (Self, Files) {
         // These caches live as long as the thread and would hide changed files.
         NodeResolutionThreadLocalCache::clear();
         PackageJsonThreadLocalCache::clear();
@@ -97,6 +99,7 @@ impl Resolver {
             npm,
             files: files.clone(),
             owners: Rc::default(),
+            imports,
         };
         (resolver, files)
     }
@@ -226,6 +229,9 @@ impl Resolver {
     fn claim(&self, url: ModuleSpecifier, id: u32) -> ModuleSpecifier {
         let mut owners = self.owners.borrow_mut();
         let owner = *owners.of.entry(url.clone()).or_insert(id);
+        if let Ok(path) = url_to_file_path(&url) {
+            self.imports.note(id, path);
+        }
         if owner == id {
             return url;
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use js_runtime::{CallError, Fault, LoadError, Stop};
+use js_runtime::{Author, CallError, Fault, LoadError, Stop};
 use serde_json::{Value, json};
 
 use crate::support::{Folder, Js, TestHost, handlers, options, soon};
@@ -11,6 +11,14 @@ fn impatient() -> Js {
     let mut options = options();
     options.spin_limit = Duration::from_millis(500);
     Js::with(options)
+}
+
+/// Extension 1, in this handler.
+fn handler_of_1(what: &str) -> Option<Author> {
+    Some(Author {
+        id: 1,
+        what: what.into(),
+    })
 }
 
 async fn stopped_by(handler: &str) {
@@ -30,7 +38,8 @@ async fn stopped_by(handler: &str) {
     assert_eq!(spinning, Err(CallError::Stopped(Stop::Deadline)));
     assert_eq!(waiting, Err(CallError::Stopped(Stop::Deadline)));
     soon(js.until_stopped(Stop::Deadline)).await;
-    assert_eq!(js.host.faults(), [Fault::Stopped(Stop::Deadline)]);
+    let (stop, author) = (Stop::Deadline, handler_of_1("spin"));
+    assert_eq!(js.host.faults(), [Fault::Stopped { stop, author }]);
     let after = soon(js.dispatch("get", Value::Null)).await;
     assert_eq!(after, Err(CallError::Stopped(Stop::Deadline)));
     js.runtime.shutdown().await;
@@ -94,6 +103,59 @@ async fn memory_hogs_are_stopped() {
 }
 
 #[tokio::test]
+async fn array_buffers_that_do_not_fit_are_refused() {
+    for bomb in [
+        "for (;;) all.push(new ArrayBuffer(16 << 20));",
+        "for (;;) all.push(Buffer.alloc(16 << 20));",
+        "for (;;) all.push(Buffer.allocUnsafe(3 << 20));",
+        "for (;;) all.push(new SharedArrayBuffer(16 << 20));",
+        "for (;;) all.push(new Uint8Array(100));",
+        "new Float64Array(2 ** 31);",
+    ] {
+        let bomb = format!("() => {{ const all: any[] = []; {bomb} }}");
+        let churn = "() => { for (let i = 0; i < 100; i++) new ArrayBuffer(16 << 20); return 1; }";
+        let folder = Folder::new(&[("a.ts", &handlers(&[("bomb", &bomb), ("churn", churn)]))]);
+        let mut options = options();
+        options.max_heap = 128 << 20;
+        let js = Js::with(options);
+        js.load(1, &folder.path("a.ts")).await.unwrap();
+        let answer = soon(js.dispatch("bomb", Value::Null)).await;
+        match answer {
+            Err(CallError::Thrown { message, .. }) => {
+                assert!(message.contains("RangeError"), "{bomb}: {message}");
+                assert_eq!(js.dispatch("churn", Value::Null).await, Ok(json!(1)));
+            }
+            // The objects themselves fill the heap.
+            Err(CallError::Stopped(Stop::OutOfMemory)) if bomb.contains("100") => {}
+            other => panic!("{bomb}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn memory_that_native_code_makes_is_counted() {
+    let folder = Folder::new(&[
+        ("big", &"x".repeat(8 << 20)),
+        (
+            "a.ts",
+            &handlers(&[(
+                "read",
+                "async () => { const { readFileSync } = await import('node:fs'); \
+                     const all: any[] = []; \
+                     for (;;) all.push(readFileSync(new URL('./big', import.meta.url))); }",
+            )]),
+        ),
+    ]);
+    let mut options = options();
+    options.max_heap = 64 << 20;
+    let js = Js::with(options);
+    js.load(1, &folder.path("a.ts")).await.unwrap();
+    let answer = soon(js.dispatch("read", Value::Null)).await;
+    assert_eq!(answer, Err(CallError::Stopped(Stop::OutOfMemory)));
+    soon(js.until_stopped(Stop::OutOfMemory)).await;
+}
+
+#[tokio::test]
 async fn a_call_that_never_settles_can_be_abandoned() {
     let folder = Folder::new(&[(
         "a.ts",
@@ -141,7 +203,8 @@ async fn stopping_on_request_answers_everything() {
     let stopped = || Err(CallError::Stopped(Stop::Asked));
     assert_eq!(answers, (stopped(), stopped()));
     soon(js.until_stopped(Stop::Asked)).await;
-    assert_eq!(js.host.faults(), [Fault::Stopped(Stop::Asked)]);
+    let (stop, author) = (Stop::Asked, None);
+    assert_eq!(js.host.faults(), [Fault::Stopped { stop, author }]);
 }
 
 #[tokio::test]
@@ -162,7 +225,76 @@ async fn native_code_that_blocks_does_not_block_the_answer() {
         started.elapsed() < Duration::from_secs(4),
         "it waited for the command"
     );
-    assert_eq!(js.host.faults(), [Fault::Stopped(Stop::Deadline)]);
+    soon(js.until_stopped(Stop::Deadline)).await;
+    let (stop, author) = (Stop::Deadline, None);
+    assert_eq!(js.host.faults(), [Fault::Stopped { stop, author }]);
+}
+
+/// The one that was called last was blamed.
+#[tokio::test]
+async fn whose_code_it_is_that_spins_is_known_wherever_it_does() {
+    let spin = "for (;;);";
+    let late = "new Promise((resolve) => setTimeout(resolve, 50))";
+    for body in [
+        format!("setTimeout(() => {{ {spin} }}, 50);"),
+        format!("setInterval(() => {{ {spin} }}, 50);"),
+        format!("setTimeout(() => setImmediate(() => {{ {spin} }}), 50);"),
+        format!("setTimeout(() => process.nextTick(() => {{ {spin} }}), 50);"),
+        format!("setTimeout(() => queueMicrotask(() => {{ {spin} }}), 50);"),
+        format!("{late}.then(() => {{ {spin} }});"),
+        format!("(async () => {{ await {late}; {spin} }})();"),
+        format!("(async () => {{ await {late}; for (;;) await null; }})();"),
+        format!("new AsyncLocalStorage().run(7, async () => {{ await {late}; {spin} }});"),
+        format!("fs.promises.readFile('/dev/null').then(() => {late}).then(() => {{ {spin} }});"),
+        format!("child_process.exec('sleep 0.1', () => {{ {spin} }});"),
+        format!(
+            "http.get('http://127.0.0.1:1/').on('error', () => {late}.then(() => {{ {spin} }}));"
+        ),
+        format!("fs.readFile('/dev/null', () => setTimeout(() => {{ {spin} }}, 50));"),
+    ] {
+        let imports = "import fs from 'node:fs'; import http from 'node:http';\n\
+                       import child_process from 'node:child_process';\n\
+                       import { AsyncLocalStorage } from 'node:async_hooks';\n";
+        let spinning = handlers(&[("start", &format!("() => {{ {body} }}"))]);
+        let folder = Folder::new(&[
+            ("a.ts", &format!("{imports}{spinning}")),
+            ("b.ts", &handlers(&[("get", "() => 1")])),
+        ]);
+        let js = impatient();
+        js.load(1, &folder.path("a.ts")).await.unwrap();
+        js.load(2, &folder.path("b.ts")).await.unwrap();
+        js.dispatch("start", Value::Null).await.unwrap();
+        js.dispatch("get", Value::Null).await.unwrap();
+        soon(js.until_stopped(Stop::Deadline)).await;
+        let (stop, author) = (Stop::Deadline, handler_of_1("start"));
+        assert_eq!(
+            js.host.faults(),
+            [Fault::Stopped { stop, author }],
+            "{body}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn whose_code_it_is_is_known_while_it_loads() {
+    for source in [
+        "for (;;);",
+        "await new Promise((resolve) => setTimeout(resolve, 50));\nfor (;;);",
+        "export default async () => { await null; for (;;); };",
+    ] {
+        let folder = Folder::new(&[("a.ts", source)]);
+        let js = impatient();
+        let limit = Duration::from_millis(700);
+        let loaded = soon(js.runtime.load(1, &folder.path("a.ts"), limit)).await;
+        assert_eq!(loaded, Err(LoadError::Stopped(Stop::Deadline)));
+        soon(js.until_stopped(Stop::Deadline)).await;
+        let (stop, author) = (Stop::Deadline, handler_of_1("load"));
+        assert_eq!(
+            js.host.faults(),
+            [Fault::Stopped { stop, author }],
+            "{source}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -177,6 +309,13 @@ async fn process_exit_ends_neither_the_program_nor_the_isolate() {
             ),
             ("timer", "() => { setTimeout(() => process.exit(5), 1); }"),
             ("abort", "() => { process.abort(); }"),
+            ("kill", "() => { process.kill(process.pid); }"),
+            ("group", "() => { process.kill(0, 'SIGINT'); }"),
+            ("deno", "() => { Deno.kill(Deno.pid, 'SIGKILL'); }"),
+            (
+                "winch",
+                "() => { process.kill(process.pid, 'SIGWINCH'); process.kill(process.pid, 0); }",
+            ),
             ("get", "() => 1"),
         ]),
     )]);
@@ -186,6 +325,9 @@ async fn process_exit_ends_neither_the_program_nor_the_isolate() {
         ("exit", "process.exit(3)"),
         ("later", "process.exit(4)"),
         ("abort", "process.abort()"),
+        ("kill", ", SIGTERM)"),
+        ("group", "process.kill(0, SIGINT)"),
+        ("deno", ", SIGKILL)"),
     ] {
         match js.dispatch(event, Value::Null).await {
             Err(CallError::Thrown { message, stack }) => {
@@ -195,11 +337,33 @@ async fn process_exit_ends_neither_the_program_nor_the_isolate() {
             other => panic!("{event}: {other:?}"),
         }
     }
+    js.dispatch("winch", Value::Null).await.unwrap();
     js.dispatch("timer", Value::Null).await.unwrap();
-    soon(js.until(|host| host.faults().len() == 3)).await;
+    soon(js.until(|host| host.faults().len() == 7)).await;
     assert_eq!(js.dispatch("get", Value::Null).await, Ok(json!(1)));
-    let exits = [3, 4, 5].map(|code| Fault::Exit { code });
-    assert_eq!(js.host.faults(), exits);
+    let blamed: Vec<(Option<i32>, Option<Author>)> = js
+        .host
+        .faults()
+        .into_iter()
+        .map(|fault| match fault {
+            Fault::Exit { code, author } => (Some(code), author),
+            Fault::Refused { author, .. } => (None, author),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let expected = [
+        (Some(3), "exit"),
+        (Some(4), "later"),
+        (None, "abort"),
+        (None, "kill"),
+        (None, "group"),
+        (None, "deno"),
+        (Some(5), "timer"),
+    ];
+    assert_eq!(
+        blamed,
+        expected.map(|(code, what)| (code, handler_of_1(what)))
+    );
 }
 
 #[tokio::test]

@@ -172,8 +172,12 @@ impl Js {
     }
 
     pub async fn until_stopped(&self, reason: Stop) {
-        self.until(|host| host.faults().contains(&Fault::Stopped(reason)))
-            .await;
+        self.until(|host| {
+            host.faults()
+                .iter()
+                .any(|fault| matches!(fault, Fault::Stopped { stop, .. } if *stop == reason))
+        })
+        .await;
     }
 }
 

@@ -107,7 +107,7 @@ impl ExtensionSignIn {
         let limit = generation.limits.handler;
         let what = || format!("oauth.{function} of {}", self.name);
         let answer = generation
-            .call_within(self.extension, limit, what, "callSignIn", &call)
+            .call_within(self.extension, "oauth", limit, what, "callSignIn", &call)
             .await
             .map_err(|failure| SignInError::new(failure.plain()))?;
         self.read(function, answer)

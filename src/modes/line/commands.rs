@@ -10,7 +10,7 @@ use crate::extensions::LoadReport;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    Reload,
+    Reload(String),
     New,
     Model(String),
     Session,
@@ -72,7 +72,11 @@ pub const COMMANDS: [(&str, &str, &str); 16] = [
         "[key]",
         "lists the keys of extensions, or does what one does",
     ),
-    ("reload", "", "loads settings, models and extensions anew"),
+    (
+        "reload",
+        "[extension]",
+        "loads settings, models and extensions anew, and one that was set aside",
+    ),
     ("quit", "", "ends pi"),
 ];
 
@@ -104,7 +108,7 @@ pub fn parse(line: &str) -> Option<Command> {
         "export" => Command::Export(args),
         "import" => Command::Import(args),
         "shortcut" => Command::Shortcut(args),
-        "reload" => Command::Reload,
+        "reload" => Command::Reload(args),
         "quit" => Command::Quit,
         _ => return None,
     })
@@ -112,7 +116,11 @@ pub fn parse(line: &str) -> Option<Command> {
 
 pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
     match command {
-        Command::Reload => session.reload().await.map(|report| reloaded(&report)),
+        Command::Reload(again) => {
+            let again = Some(again.as_str()).filter(|name| !name.is_empty());
+            let reloaded_with = session.reload_with(again).await;
+            reloaded_with.map(|report| reloaded(&report))
+        }
         Command::New => Ok(match session.new_session(None).await? {
             true => header(session),
             false => "An extension wants to stay in this session.".to_string(),

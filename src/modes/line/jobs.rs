@@ -66,7 +66,7 @@ impl Client {
     pub(super) fn run_command(&mut self, command: Command) {
         let replaces = matches!(
             command,
-            Command::Reload
+            Command::Reload(_)
                 | Command::New
                 | Command::Resume(_)
                 | Command::Fork(_)
@@ -74,7 +74,7 @@ impl Client {
                 | Command::Import(_)
         );
         if replaces {
-            self.screen.quiet_loads = command == Command::Reload;
+            self.screen.quiet_loads = matches!(command, Command::Reload(_));
             self.screen.ambient.clear();
         }
         let session = self.session.clone();

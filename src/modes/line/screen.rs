@@ -10,7 +10,7 @@ use super::style::Style;
 use super::text::{Cleaner, clean, counted, error_line, extension_name, one_line};
 use super::tool_line;
 use crate::agent::AgentMessage;
-use crate::agent::event::{CompactionReason, Event, ExtensionError, UiMethod};
+use crate::agent::event::{CompactionReason, Event, ExtensionError, ExtensionWait, UiMethod};
 use crate::ai::message::{AssistantMessage, StopReason};
 use crate::ai::stream::AssistantEvent;
 use crate::compaction::Compacted;
@@ -183,13 +183,18 @@ impl Screen {
                 follow_up,
             } => self.queue(steering, follow_up),
             Event::ExtensionError(error) => self.extension_error(error),
+            Event::ExtensionWaitStart(wait) => {
+                let line = self.style.dim(&waiting(wait));
+                self.lines(&line)
+            }
             Event::ExtensionUiRequest(request) => self.extension_says(&request.method),
             Event::AgentStart
             | Event::AgentEnd { .. }
             | Event::TurnStart
             | Event::TurnEnd { .. }
             | Event::ToolExecutionUpdate { .. }
-            | Event::AutoRetryEnd { .. } => String::new(),
+            | Event::AutoRetryEnd { .. }
+            | Event::ExtensionWaitEnd(_) => String::new(),
         }
     }
 
@@ -467,6 +472,18 @@ impl Screen {
             false => "\n".to_string(),
         }
     }
+}
+
+/// Who holds the agent up, and what can be done about it.
+fn waiting(wait: &ExtensionWait) -> String {
+    let seconds = |milliseconds: u64| milliseconds as f64 / 1000.0;
+    format!(
+        "(waiting for the extension {}: {}, {:.1} of {:.1} s; Escape goes on without it)",
+        extension_name(&wait.extension_path),
+        one_line(&wait.event),
+        seconds(wait.elapsed_ms),
+        seconds(wait.limit_ms)
+    )
 }
 
 fn ends_line(text: &str, before: bool) -> bool {

@@ -95,10 +95,16 @@ pub enum Command {
         name: String,
     },
     GetCommands,
+    /// Ours: what extensions cost.
+    GetExtensionStats,
     /// Ours: answered when nothing is at work any more.
     WaitForIdle,
     /// Ours: extensions, settings and models as they are on the disk now.
-    Reload,
+    Reload {
+        /// One that was set aside is let in again.
+        #[serde(default)]
+        extension: Option<String>,
+    },
     ExtensionUiResponse {
         id: String,
         #[serde(default)]

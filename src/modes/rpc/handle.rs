@@ -191,13 +191,14 @@ async fn execute(session: &Arc<AgentSession>, command: Command) -> Answer {
             None => json!({}),
         }),
         Command::SetSessionName { name } => session.set_session_name(&name).map(|()| None),
+        Command::GetExtensionStats => data(&session.extensions().statistics().await),
         Command::GetCommands => data(&json!({ "commands": session.commands() })),
         Command::WaitForIdle => {
             session.wait_settled().await;
             done
         }
-        Command::Reload => {
-            let report = session.reload().await?;
+        Command::Reload { extension } => {
+            let report = session.reload_with(extension.as_deref()).await?;
             let failed: Vec<Value> = report
                 .failed
                 .iter()

@@ -1,6 +1,8 @@
 //! The settings with their types and defaults.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::de::Error as _;
@@ -53,6 +55,8 @@ pub struct SettingsValues {
     pub markdown: MarkdownSettings,
     pub extension_timeouts: ExtensionTimeouts,
     pub extension_heap_mb: HeapMb,
+    /// Extensions are reloaded when their files are saved. Ours.
+    pub extension_watch: bool,
 }
 
 impl SettingsValues {
@@ -83,7 +87,7 @@ impl SettingsValues {
 }
 
 /// What the original has at the top of its settings, and what we add.
-pub const KEYS: [&str; 37] = [
+pub const KEYS: [&str; 38] = [
     "lastChangelogVersion",
     "defaultProvider",
     "defaultModel",
@@ -121,6 +125,7 @@ pub const KEYS: [&str; 37] = [
     "sessionDir",
     "extensionTimeouts",
     "extensionHeapMb",
+    "extensionWatch",
 ];
 
 /// Lists whose elements stand for themselves: one that is wrong does not change
@@ -479,10 +484,10 @@ impl From<PackageForm> for PackageEntry {
 
 /// How long extensions may take before they are stopped. Ours; the original
 /// waits for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ExtensionTimeouts {
-    /// For a handler, a tool or a command to settle.
+    /// For a handler to settle.
     #[serde(deserialize_with = "milliseconds")]
     pub handler: Duration,
     /// For a module and its factory to load.
@@ -494,6 +499,22 @@ pub struct ExtensionTimeouts {
     /// For `session_shutdown` handlers.
     #[serde(deserialize_with = "milliseconds")]
     pub shutdown: Duration,
+    /// For a tool. Without it the user decides how long.
+    #[serde(deserialize_with = "some_milliseconds")]
+    pub tool: Option<Duration>,
+    /// For a command, likewise.
+    #[serde(deserialize_with = "some_milliseconds")]
+    pub command: Option<Duration>,
+    /// For the handlers of single events, in the place of `handler` and `shutdown`.
+    #[serde(deserialize_with = "milliseconds_by_name")]
+    pub events: Arc<BTreeMap<String, Duration>>,
+}
+
+impl ExtensionTimeouts {
+    /// For a handler of this event.
+    pub fn of(&self, event: &str) -> Duration {
+        self.events.get(event).copied().unwrap_or(self.handler)
+    }
 }
 
 impl Default for ExtensionTimeouts {
@@ -503,8 +524,28 @@ impl Default for ExtensionTimeouts {
             load: Duration::from_secs(60),
             spin: Duration::from_secs(10),
             shutdown: Duration::from_secs(5),
+            tool: None,
+            command: None,
+            events: Arc::default(),
         }
     }
+}
+
+fn some_milliseconds<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    milliseconds(deserializer).map(Some)
+}
+
+fn milliseconds_by_name<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Arc<BTreeMap<String, Duration>>, D::Error> {
+    let values = BTreeMap::<String, NonZeroU64>::deserialize(deserializer)
+        .map_err(|error| D::Error::custom(format!("{error} of milliseconds")))?;
+    let limits = values
+        .into_iter()
+        .map(|(name, value)| (name, Duration::from_millis(value.get())));
+    Ok(Arc::new(limits.collect()))
 }
 
 fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

@@ -1,7 +1,7 @@
 // Skills, context files and prompts as the program finds them, for whoever begins a
 // session with others of them.
 import { hostSync } from "pi:host.ts";
-import { cwd as currentFolder, fs } from "pi:node.ts";
+import { currentFolder, fs } from "pi:node.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 
 export interface Skill {

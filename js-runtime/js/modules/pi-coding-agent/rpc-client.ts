@@ -1,6 +1,6 @@
 // `RpcClient`: another pi, as a child process that is spoken to over its stdin and stdout.
 import { environment, executable, spawn } from "pi:node.ts";
-import type { PipedProcess } from "pi:node.ts";
+import type { ChildProcess } from "pi:node.ts";
 
 interface Options {
   /** Of the original's program; the child is always this pi. */
@@ -27,7 +27,7 @@ const KILL_AFTER = 1000;
 
 export class RpcClient {
   private options: Options;
-  private child: PipedProcess | undefined;
+  private child: ChildProcess | undefined;
   private listeners = new Set<Listener>();
   private waiting = new Map<string, { resolve(line: Line): void; reject(error: Error): void }>();
   private ids = 0;

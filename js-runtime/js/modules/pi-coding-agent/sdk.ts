@@ -1,5 +1,5 @@
 // `createAgentSession` and its variants: an extension begins a session of its own.
-import { cwd as currentFolder, path } from "pi:node.ts";
+import { currentFolder, path } from "pi:node.ts";
 import { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
 import type { CustomTool } from "pi:pi-coding-agent/agent-session.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";

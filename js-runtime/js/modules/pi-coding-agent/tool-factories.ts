@@ -1,7 +1,7 @@
 // The built-in tools for extensions that wrap them or do their work elsewhere. They
 // are those of the program; what is made here are objects that call them.
 import { hostSync } from "pi:host.ts";
-import { cwd as currentFolder, environment } from "pi:node.ts";
+import { currentFolder, environment } from "pi:node.ts";
 import { builtInRenderers } from "pi:pi-coding-agent/tool-rows/built-in.ts";
 import { run } from "pi:pi-coding-agent/tool-runs.ts";
 import type { BashOperations, ExecOptions, Operations } from "pi:pi-coding-agent/tool-runs.ts";

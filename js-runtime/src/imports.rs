@@ -1,0 +1,97 @@
+//! Which files the code of each extension came from. Outlives the isolate: whoever
+//! wants to know when a file has changed asks when the code is gone.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Files by extension, those of packages left out. Grows while extensions import more.
+#[derive(Clone, Debug, Default)]
+pub struct Imports(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    files: HashMap<u32, BTreeSet<PathBuf>>,
+    /// Who is being loaded: what is required is theirs.
+    loading: Option<u32>,
+}
+
+impl Imports {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // Nothing panics while it holds the lock; the data is whole in any case.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn of(&self, extension: u32) -> Vec<PathBuf> {
+        let inner = self.inner();
+        let files = inner.files.get(&extension).into_iter().flatten();
+        files.cloned().collect()
+    }
+
+    /// The extension one of whose files is named first in `text`.
+    pub fn author_of(&self, text: &str) -> Option<u32> {
+        let inner = self.inner();
+        let named = inner.files.iter().flat_map(|(id, files)| {
+            let places = files.iter().filter_map(|file| text.find(file.to_str()?));
+            places.map(move |place| (place, *id))
+        });
+        named.min().map(|(_, id)| id)
+    }
+
+    pub(crate) fn begin(&self, extension: u32) {
+        self.inner().loading = Some(extension);
+    }
+
+    pub(crate) fn end(&self, extension: u32) {
+        let loading = &mut self.inner().loading;
+        loading.take_if(|loading| *loading == extension);
+    }
+
+    pub(crate) fn note(&self, extension: u32, file: PathBuf) {
+        self.inner()
+            .files
+            .entry(extension)
+            .or_default()
+            .insert(file);
+    }
+
+    /// `require`d by whoever is being loaded.
+    pub(crate) fn note_required(&self, file: &Path) {
+        let mut inner = self.inner();
+        let in_package = file
+            .components()
+            .any(|part| part.as_os_str() == "node_modules");
+        if let Some(extension) = inner.loading.filter(|_| !in_package) {
+            inner
+                .files
+                .entry(extension)
+                .or_default()
+                .insert(file.to_path_buf());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_author_is_whose_file_comes_first() {
+        let imports = Imports::default();
+        imports.note(1, "/a/one.ts".into());
+        imports.note(2, "/a/lib/two.ts".into());
+        imports.begin(2);
+        imports.note_required(Path::new("/a/lib/three.cjs"));
+        imports.note_required(Path::new("/a/node_modules/x/index.js"));
+        imports.end(2);
+        imports.note_required(Path::new("/a/late.cjs"));
+        let stack = "Error: no\n at x (/a/node_modules/x/index.js:1:1)\n at /a/lib/three.cjs:1:1";
+        assert_eq!(imports.author_of(stack), Some(2));
+        let stack = format!("{stack}\n at /a/one.ts:1:1");
+        assert_eq!(imports.author_of(&stack), Some(2));
+        assert_eq!(imports.author_of("at /a/one.ts"), Some(1));
+        assert_eq!(imports.author_of("at /a/late.cjs"), None);
+        let files = ["/a/lib/three.cjs", "/a/lib/two.ts"];
+        assert_eq!(imports.of(2), files.map(PathBuf::from));
+    }
+}

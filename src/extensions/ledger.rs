@@ -1,0 +1,158 @@
+//! What each extension costs: how often it was called for what, how long that took,
+//! and how often it failed. Kept by path, so that it outlives reloads and stops.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde::Serialize;
+
+#[derive(Default)]
+pub struct Ledger(Mutex<BTreeMap<String, Account>>);
+
+#[derive(Clone, Debug, Default)]
+struct Account {
+    loads: u64,
+    load: Duration,
+    events: BTreeMap<String, Tally>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    pub calls: u64,
+    pub failures: u64,
+    /// From the call to the answer, without what the user took to answer questions.
+    pub time: Duration,
+    pub slowest: Duration,
+}
+
+/// As a client gets it; times are milliseconds.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExtensionStats {
+    pub path: String,
+    pub loaded: bool,
+    /// Why it is not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How often it was loaded, and how long that took the last time.
+    pub loads: u64,
+    pub load_ms: f64,
+    pub calls: u64,
+    pub failures: u64,
+    pub total_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowest: Option<Slowest>,
+    /// By event, `command` or `tool:<name>`.
+    pub events: BTreeMap<String, EventStats>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Slowest {
+    pub event: String,
+    pub ms: f64,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventStats {
+    pub calls: u64,
+    pub failures: u64,
+    pub total_ms: f64,
+    pub slowest_ms: f64,
+}
+
+impl Ledger {
+    pub fn loaded(&self, path: &str, took: Duration) {
+        let mut accounts = self.0.lock();
+        let account = accounts.entry(path.to_string()).or_default();
+        account.loads += 1;
+        account.load = took;
+    }
+
+    pub fn called(&self, path: String, event: &str, tally: Tally) {
+        let mut accounts = self.0.lock();
+        let events = &mut accounts.entry(path).or_default().events;
+        if !events.contains_key(event) {
+            events.insert(event.to_string(), Tally::default());
+        }
+        if let Some(sum) = events.get_mut(event) {
+            sum.calls += tally.calls;
+            sum.failures += tally.failures;
+            sum.time += tally.time;
+            sum.slowest = sum.slowest.max(tally.slowest);
+        }
+    }
+
+    /// Of the extension at `path`, which is there if there is no error.
+    pub fn stats(&self, path: &str, error: Option<String>) -> ExtensionStats {
+        let account = self.0.lock().get(path).cloned().unwrap_or_default();
+        let tallies = account.events.values();
+        let slowest = account.events.iter().max_by_key(|(_, tally)| tally.slowest);
+        ExtensionStats {
+            path: path.to_string(),
+            loaded: error.is_none(),
+            error,
+            loads: account.loads,
+            load_ms: milliseconds(account.load),
+            calls: tallies.clone().map(|tally| tally.calls).sum(),
+            failures: tallies.clone().map(|tally| tally.failures).sum(),
+            total_ms: milliseconds(tallies.map(|tally| tally.time).sum()),
+            slowest: slowest.map(|(event, tally)| Slowest {
+                event: event.clone(),
+                ms: milliseconds(tally.slowest),
+            }),
+            events: account
+                .events
+                .iter()
+                .map(|(event, tally)| {
+                    let stats = EventStats {
+                        calls: tally.calls,
+                        failures: tally.failures,
+                        total_ms: milliseconds(tally.time),
+                        slowest_ms: milliseconds(tally.slowest),
+                    };
+                    (event.clone(), stats)
+                })
+                .collect(),
+        }
+    }
+}
+
+/// With three digits behind the point.
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_add_up_and_the_slowest_is_named() {
+        let ledger = Ledger::default();
+        let tally = |milliseconds, failures| Tally {
+            calls: 1,
+            failures,
+            time: Duration::from_millis(milliseconds),
+            slowest: Duration::from_millis(milliseconds),
+        };
+        ledger.loaded("/a.ts", Duration::from_micros(1500));
+        ledger.called("/a.ts".into(), "input", tally(2, 0));
+        ledger.called("/a.ts".into(), "input", tally(6, 1));
+        ledger.called("/a.ts".into(), "tool:x", tally(7, 0));
+        let stats = ledger.stats("/a.ts", None);
+        assert_eq!((stats.calls, stats.failures, stats.total_ms), (3, 1, 15.0));
+        assert_eq!((stats.loads, stats.load_ms), (1, 1.5));
+        let (event, ms) = ("tool:x".to_string(), 7.0);
+        assert_eq!(stats.slowest, Some(Slowest { event, ms }));
+        let input = EventStats {
+            calls: 2,
+            failures: 1,
+            total_ms: 8.0,
+            slowest_ms: 6.0,
+        };
+        assert_eq!(stats.events["input"], input);
+        assert_eq!(ledger.stats("/b.ts", None).calls, 0);
+    }
+}

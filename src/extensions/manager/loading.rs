@@ -1,0 +1,138 @@
+//! Making a new set of extensions: an isolate, and what is loaded into it, one after
+//! the other.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use js_runtime::{LoadError, Runtime, RuntimeOptions};
+
+use super::{Extensions, LoadReport};
+use crate::extensions::generation::{Generation, stop_text};
+use crate::extensions::host::BridgeHost;
+use crate::extensions::patience::Outcome;
+use crate::extensions::registry::{ExtensionId, ExtensionInfo, Registry};
+use crate::resources::extension_paths::ExtensionPath;
+
+/// The isolate did not survive the load of this extension.
+struct Fatal {
+    index: usize,
+    why: &'static str,
+}
+
+impl Extensions {
+    pub(super) async fn build(&self, paths: &[ExtensionPath]) -> (Arc<Generation>, LoadReport) {
+        let mut report = LoadReport::default();
+        // An extension that brings the isolate down while it loads is left out of
+        // the next attempt.
+        loop {
+            let infos = paths.iter().map(|path| ExtensionInfo {
+                path: path.path.to_string_lossy().into_owned(),
+                source: path.source_info.clone(),
+                error: None,
+            });
+            let number = self.generations.fetch_add(1, Ordering::Relaxed);
+            let host = BridgeHost::new(
+                number,
+                Registry::new(infos.collect()),
+                self.ui.clone(),
+                self.flags.clone(),
+                self.config.models.clone(),
+                self.reports.clone(),
+                self.config.console.clone(),
+            );
+            let runtime = match self.load_into(&host, paths).await {
+                Ok(runtime) => runtime,
+                Err(Fatal { index, why }) => {
+                    let files = host.files_of(index as ExtensionId);
+                    self.quarantine.add(&paths[index].path, files, why);
+                    let info = &host.registry.lock().extensions[index];
+                    let reason = info.error.clone().unwrap_or_default();
+                    report.failed.push((info.path.clone(), reason));
+                    continue;
+                }
+            };
+            for info in &host.registry.lock().extensions {
+                match &info.error {
+                    None => report.loaded.push(info.path.clone()),
+                    Some(_) if report.failed.iter().any(|(path, _)| *path == info.path) => {}
+                    Some(error) => report.failed.push((info.path.clone(), error.clone())),
+                }
+            }
+            let limits = self.config.limits.clone();
+            return (Generation::new(host, limits, runtime), report);
+        }
+    }
+
+    async fn load_into(
+        &self,
+        host: &Arc<BridgeHost>,
+        paths: &[ExtensionPath],
+    ) -> Result<Option<Arc<Runtime>>, Fatal> {
+        let fail = |index: usize, error: String| {
+            host.registry.lock().extensions[index].error = Some(error);
+        };
+        let mut runtime = None;
+        for (index, path) in paths.iter().enumerate() {
+            if let Some(reason) = self.quarantine.reason(&path.path) {
+                fail(index, reason);
+                continue;
+            }
+            if runtime.is_none() {
+                match self.start_isolate(host) {
+                    Ok(started) => runtime = Some(started),
+                    Err(error) => {
+                        fail(index, error);
+                        continue;
+                    }
+                }
+            }
+            let Some(runtime) = &runtime else { continue };
+            let id = index as ExtensionId;
+            host.enter(id, "load");
+            match self.load_one(host, runtime, id, &path.path).await {
+                Ok(()) => {}
+                Err(error @ LoadError::Stopped(stop)) => {
+                    fail(index, error.to_string());
+                    let why = stop_text(stop);
+                    return Err(Fatal { index, why });
+                }
+                Err(error) => fail(index, error.to_string()),
+            }
+        }
+        Ok(runtime)
+    }
+
+    async fn load_one(
+        &self,
+        host: &BridgeHost,
+        runtime: &Runtime,
+        id: ExtensionId,
+        path: &Path,
+    ) -> Result<(), LoadError> {
+        let limit = self.config.limits.load;
+        let mut wait = host.patience(id, "load", limit);
+        let begun = Instant::now();
+        let loaded = wait.during(runtime.load(id, path, limit)).await;
+        host.charge_load(id, begun.elapsed());
+        wait.over(match &loaded {
+            Ok(()) | Err(LoadError::Failed { .. }) => Outcome::Settled,
+            Err(LoadError::TimedOut(_)) => Outcome::Abandoned,
+            Err(LoadError::Stopped(_) | LoadError::Gone) => Outcome::Stopped,
+        });
+        loaded
+    }
+
+    fn start_isolate(&self, host: &Arc<BridgeHost>) -> Result<Arc<Runtime>, String> {
+        let options = RuntimeOptions {
+            cache_dir: self.config.cache_dir.clone(),
+            max_heap: self.config.max_heap,
+            spin_limit: self.config.limits.spin,
+            ..RuntimeOptions::default()
+        };
+        let runtime = Runtime::start(options, host.clone()).map_err(|error| error.to_string())?;
+        host.know_imports(runtime.imports().clone());
+        Ok(Arc::new(runtime))
+    }
+}

@@ -1,0 +1,174 @@
+//! Extensions that brought an isolate down. They stay out until one of their files
+//! changes, or the user asks for them by name.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+
+/// By the path under which the extension is loaded.
+#[derive(Default)]
+pub struct Quarantine(Mutex<HashMap<PathBuf, Offender>>);
+
+struct Offender {
+    /// How it brought the isolate down.
+    why: &'static str,
+    /// What it was made of: a hash of each file, `None` for one that was not there.
+    files: Vec<(PathBuf, Option<u64>)>,
+}
+
+impl Offender {
+    fn has_changed(&self) -> bool {
+        self.files.iter().any(|(file, hash)| hash_of(file) != *hash)
+    }
+}
+
+impl Quarantine {
+    /// `files` are those that it was loaded from.
+    pub fn add(&self, path: &Path, files: Vec<PathBuf>, why: &'static str) {
+        let mut files = files;
+        files.push(path.to_path_buf());
+        let files = files.into_iter().map(|file| {
+            let hash = hash_of(&file);
+            (file, hash)
+        });
+        let files = files.collect();
+        let offender = Offender { why, files };
+        self.0.lock().insert(path.to_path_buf(), offender);
+    }
+
+    pub fn remove(&self, path: &Path) {
+        self.0.lock().remove(path);
+    }
+
+    /// Those of all that are in it.
+    pub fn files(&self) -> BTreeSet<PathBuf> {
+        let offenders = self.0.lock();
+        let files = offenders.values().flat_map(|offender| &offender.files);
+        files.map(|(file, _)| file.clone()).collect()
+    }
+
+    /// Lets those go whose files are not what they were.
+    pub fn release_changed(&self) {
+        self.0.lock().retain(|_, offender| !offender.has_changed());
+    }
+
+    /// Lets one go because the user says so: by its path, its file or its folder.
+    pub fn release(&self, name: &str) -> Result<(), String> {
+        let mut offenders = self.0.lock();
+        let before = offenders.len();
+        offenders.retain(|path, _| !is_called(path, name));
+        if offenders.len() < before {
+            return Ok(());
+        }
+        let mut names: Vec<String> = offenders.keys().map(|path| short_name(path)).collect();
+        names.sort_unstable();
+        Err(match names.is_empty() {
+            true => format!("\"{name}\" is not set aside: no extension is"),
+            false => format!(
+                "\"{name}\" is not set aside; these are: {}",
+                names.join(", ")
+            ),
+        })
+    }
+
+    /// What to tell of an extension that is left out.
+    pub fn reason(&self, path: &Path) -> Option<String> {
+        let offenders = self.0.lock();
+        let offender = offenders.get(path)?;
+        Some(format!(
+            "set aside, because it was stopped before ({}) and has not changed since; {}",
+            offender.why,
+            way_back(path)
+        ))
+    }
+}
+
+/// How an extension that is set aside comes back.
+pub fn way_back(path: &Path) -> String {
+    format!(
+        "it comes back when its code has changed, or with /reload {}",
+        short_name(path)
+    )
+}
+
+/// As people call it.
+fn short_name(path: &Path) -> String {
+    let named = match path.file_stem().and_then(|stem| stem.to_str()) {
+        Some("index") => path.parent().unwrap_or(path),
+        _ => path,
+    };
+    let name = named.file_name().unwrap_or(named.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+fn is_called(path: &Path, name: &str) -> bool {
+    let short = short_name(path);
+    let stem = Path::new(&short).file_stem();
+    path == Path::new(name) || short == name || stem.is_some_and(|stem| stem == name)
+}
+
+fn hash_of(file: &Path) -> Option<u64> {
+    // A folder is loaded by the file in it, which is among the files.
+    let bytes = std::fs::read(file).ok()?;
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_any_file_lets_it_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let (entry, helper) = (file("a.ts", "1"), file("helper.ts", "1"));
+        let quarantine = Quarantine::default();
+        let add = || quarantine.add(&entry, vec![helper.clone()], "why");
+        let is_in = || quarantine.reason(&entry).is_some();
+        add();
+        quarantine.release_changed();
+        assert!(is_in());
+        file("helper.ts", "2");
+        quarantine.release_changed();
+        assert!(!is_in());
+        add();
+        std::fs::remove_file(&helper).unwrap();
+        quarantine.release_changed();
+        assert!(!is_in());
+    }
+
+    #[test]
+    fn it_is_called_by_path_file_or_folder() {
+        let quarantine = Quarantine::default();
+        let paths = ["/e/a.ts", "/e/todo/index.ts"];
+        for (name, path) in [
+            ("a", paths[0]),
+            ("a.ts", paths[0]),
+            ("/e/a.ts", paths[0]),
+            ("todo", paths[1]),
+            ("/e/todo/index.ts", paths[1]),
+        ] {
+            for path in paths {
+                quarantine.add(Path::new(path), vec![], "why");
+            }
+            quarantine.release(name).unwrap();
+            for other in paths {
+                let is_in = quarantine.reason(Path::new(other)).is_some();
+                assert_eq!(is_in, other != path, "{name}");
+            }
+        }
+        let error = quarantine.release("index").unwrap_err();
+        assert_eq!(error, "\"index\" is not set aside; these are: a.ts");
+        quarantine.release("a").unwrap();
+        let error = quarantine.release("a").unwrap_err();
+        assert_eq!(error, "\"a\" is not set aside: no extension is");
+    }
+}

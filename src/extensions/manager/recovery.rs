@@ -1,0 +1,82 @@
+//! When an isolate is gone: everything is loaded again but the extension whose code
+//! ran.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::Extensions;
+use super::quarantine::way_back;
+use crate::agent::event::ExtensionError;
+use crate::extensions::generation::{Generation, stop_text};
+use crate::extensions::host::Stopped;
+
+impl Extensions {
+    /// The set that is there, or that takes the place of one which was brought down:
+    /// what happens meanwhile, a question to a gate above all, must not go past the
+    /// extensions.
+    pub(super) async fn living(&self, cancel: &CancellationToken) -> Arc<Generation> {
+        let patience = tokio::time::sleep(self.config.limits.load);
+        tokio::pin!(patience);
+        loop {
+            let installed = self.installed.notified();
+            let current = self.current();
+            if !current.is_broken() || self.is_closing() {
+                return current;
+            }
+            tokio::select! {
+                () = installed => {}
+                () = cancel.cancelled() => return current,
+                () = &mut patience => return current,
+            }
+        }
+    }
+
+    pub(super) async fn recover(self: &Arc<Self>, stopped: Stopped) {
+        let _changing = self.changing.lock().await;
+        let old = self.current();
+        // It may have been replaced meanwhile.
+        if old.host.generation() != stopped.generation || self.is_closing() {
+            return;
+        }
+        let culprit = stopped.culprit;
+        let why = stop_text(stopped.reason);
+        let paths = self.paths.lock().clone();
+        let path = old.host.registry.lock().path(culprit.extension);
+        if let Some(found) = paths.get(culprit.extension as usize) {
+            let files = old.host.files_of(culprit.extension);
+            self.quarantine.add(&found.path, files, why);
+        }
+        let error = format!(
+            "The extension was stopped ({why}) and set aside: {}. The others are loaded again",
+            way_back(Path::new(&path))
+        );
+        self.show(ExtensionError::new(path, culprit.what, error))
+            .await;
+        let (generation, _) = self.build(&paths).await;
+        if self.is_closing() {
+            generation.stop();
+            return;
+        }
+        // Its isolate is gone already.
+        self.install(generation.clone()).host.retire();
+        if let Some(actions) = self.actions() {
+            actions.tools_changed();
+            actions.models_changed();
+        }
+        // What comes next may be waiting for an answer to a handler's question.
+        let this = self.clone();
+        tokio::spawn(async move {
+            // Whoever took its place greets the others.
+            if !Arc::ptr_eq(&generation, &this.current()) {
+                return;
+            }
+            let event = [("reason".to_string(), json!("reload"))];
+            let event = event.into_iter().collect();
+            this.emit("session_start", event, &CancellationToken::new())
+                .await;
+        });
+    }
+}

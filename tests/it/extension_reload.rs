@@ -1,0 +1,244 @@
+//! Taking extensions anew: what the old ones held goes, what changed comes, and what
+//! was set aside stays out.
+
+use std::net::TcpStream;
+use std::path::Path;
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, Rpc, pause, prompt};
+
+#[tokio::test]
+async fn what_is_set_aside_comes_back_when_it_changes_or_is_asked_for() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionTimeouts": { "spin": 1500 } }));
+    let source = r#"import { spin } from "./lib/spin.js";
+        export default (pi) => pi.registerCommand("go", { handler: async (args, ctx) => {
+            ctx.ui.notify("goes");
+            if (args === "spin") setTimeout(spin, 10);
+        }});"#;
+    home.extension("todo/index.ts", source);
+    let endless = "export const spin = () => { for (;;); };";
+    home.extension("todo/lib/spin.ts", endless);
+    let mut rpc = home.rpc(&[]);
+    let reload = || json!({"type": "reload"});
+    let spin = async |rpc: &mut Rpc| {
+        rpc.ok(prompt("/go spin")).await;
+        rpc.notified("goes").await;
+        rpc.wait("the report", |line| {
+            let error = line["error"].as_str().unwrap_or_default();
+            error.contains("set aside") && error.contains("/reload todo")
+        })
+        .await;
+    };
+
+    spin(&mut rpc).await;
+    let report = rpc.ok(reload()).await;
+    assert_eq!(report["loaded"], json!([]), "nothing has changed: {report}");
+    let reason = report["failed"][0]["error"].as_str().unwrap();
+    assert!(reason.contains("/reload todo"), "{reason}");
+    let refused = rpc
+        .refused(json!({"type": "reload", "extension": "other"}))
+        .await;
+    assert_eq!(refused, "\"other\" is not set aside; these are: todo");
+
+    let report = rpc.ok(json!({"type": "reload", "extension": "todo"})).await;
+    assert_eq!(report["failed"], json!([]));
+    spin(&mut rpc).await;
+
+    home.extension("todo/lib/spin.ts", "export const spin = () => {};");
+    let report = rpc.ok(reload()).await;
+    assert_eq!(report["failed"], json!([]), "its helper has changed");
+    rpc.ok(prompt("/go spin")).await;
+    rpc.notified("goes").await;
+}
+
+fn is_running(pid: u64) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[tokio::test]
+async fn what_a_replaced_extension_held_goes_with_it() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let source = r#"
+        import { spawn } from "node:child_process";
+        import fs from "node:fs";
+        import net from "node:net";
+        import { Worker } from "node:worker_threads";
+
+        export default (pi) => pi.registerCommand("hold", { handler: async (args, ctx) => {
+            setInterval(() => console.log("TICK timer"), 5);
+            const watched = process.cwd() + "/watched";
+            fs.writeFileSync(watched, "");
+            fs.watch(watched, () => console.log("TICK watcher"));
+            setInterval(() => fs.appendFileSync(watched, "x"), 5);
+            new Worker("setInterval(() => console.log('TICK worker'), 5)", { eval: true });
+            const server = net.createServer(() => {});
+            await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+            const child = spawn("sleep", ["1000"]);
+            const pidFile = process.cwd() + "/exec-pid";
+            pi.exec("sh", ["-c", `echo $$ > ${pidFile}; exec sleep 1000`]);
+            while (!fs.existsSync(pidFile) || fs.readFileSync(pidFile, "utf8") === "") {
+                await new Promise((resolve) => setTimeout(resolve, 10));
+            }
+            const executed = Number(fs.readFileSync(pidFile, "utf8"));
+            ctx.ui.notify(JSON.stringify({
+                port: server.address().port, pids: [child.pid, executed] }));
+        }});"#;
+    home.extension("ext.ts", source);
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/hold")).await;
+    let held = rpc.ui("notify").await["message"]
+        .as_str()
+        .unwrap()
+        .to_string();
+    let held: Value = serde_json::from_str(&held).unwrap();
+    let port = u16::try_from(held["port"].as_u64().unwrap()).unwrap();
+    let pids: Vec<u64> = held["pids"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_u64)
+        .collect();
+    assert_eq!(pids.len(), 2);
+    assert!(pids.iter().all(|pid| is_running(*pid)));
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_ok());
+    for kind in ["timer", "watcher", "worker"] {
+        while !rpc.stderr().contains(&format!("TICK {kind}")) {
+            pause(10).await;
+        }
+    }
+
+    rpc.ok(json!({"type": "reload"})).await;
+    while pids.iter().any(|pid| is_running(*pid)) || TcpStream::connect(("127.0.0.1", port)).is_ok()
+    {
+        pause(10).await;
+    }
+    // What was on its way arrives; then it is quiet.
+    let mut heard = 0;
+    while heard != rpc.stderr().len() {
+        heard = rpc.stderr().len();
+        pause(500).await;
+    }
+}
+
+#[tokio::test]
+async fn saving_a_file_reloads_when_the_agent_is_idle() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionWatch": true }));
+    let file = |name: &str, text: &str| home.extension(name, text);
+    // Compiled extensions of each kind, with a helper in a sub-folder.
+    file(
+        "a.ts",
+        r#"import { value } from "./lib/deep/a.ts";
+        export default (pi) => {
+            pi.registerCommand("a", { handler: async (args, ctx) => ctx.ui.notify("a " + value) });
+            pi.on("session_start", (event, ctx) => ctx.ui.notify("started " + event.reason));
+        };"#,
+    );
+    file("lib/deep/a.ts", "export const value = 1;");
+    file(
+        "b.js",
+        r#"const { value } = require("./lib/b.cjs");
+        module.exports = (pi) => pi.registerCommand("b", {
+            handler: async (args, ctx) => ctx.ui.notify("b " + value) });"#,
+    );
+    file("lib/b.cjs", "exports.value = 1;");
+    file(
+        "c/index.js",
+        r#"import { value } from "./lib/c.mjs";
+        export default (pi) => pi.registerCommand("c", {
+            handler: async (args, ctx) => ctx.ui.notify("c " + value) });"#,
+    );
+    file("c/lib/c.mjs", "export const value = 1;");
+    let mut rpc = home.rpc(&[]);
+    rpc.notified("started startup").await;
+    let values = async |rpc: &mut Rpc, wanted: [u32; 3]| {
+        for (name, value) in ["a", "b", "c"].into_iter().zip(wanted) {
+            rpc.ok(prompt(&format!("/{name}"))).await;
+            rpc.notified(&format!("{name} {value}")).await;
+        }
+    };
+    values(&mut rpc, [1, 1, 1]).await;
+
+    file("lib/b.cjs", "exports.value = 2;");
+    rpc.notified("started reload").await;
+    rpc.notified("Reloaded: b.cjs").await;
+    values(&mut rpc, [1, 2, 1]).await;
+
+    // As editors do it: a new file in the place of the old one.
+    let new = file("c/lib/new", "export const value = 3;");
+    std::fs::rename(&new, new.with_file_name("c.mjs")).unwrap();
+    rpc.notified("Reloaded: c.mjs").await;
+    values(&mut rpc, [1, 2, 3]).await;
+
+    // The one that is broken now stays as it was.
+    file("lib/deep/a.ts", "export const value = ;");
+    rpc.wait("that the old ones stay", |line| {
+        let message = line["message"].as_str().unwrap_or_default();
+        message.contains("a.ts changed, but the extensions from before stay")
+    })
+    .await;
+    values(&mut rpc, [1, 2, 3]).await;
+
+    // While the agent works it waits.
+    server.push(Answer::tool(
+        "bash",
+        json!({"command": "while [ ! -e go ]; do sleep 0.05; done"}),
+    ));
+    server.push(Answer::text("Done."));
+    rpc.ok(prompt("wait for it")).await;
+    rpc.event("tool_execution_start").await;
+    file("lib/deep/a.ts", "export const value = 4;");
+    pause(600).await;
+    home.file("go", "");
+    rpc.event("agent_end").await;
+    rpc.notified("Reloaded: a.ts").await;
+    values(&mut rpc, [4, 2, 3]).await;
+}
+
+/// Kilobytes, without what is shared with other processes.
+fn memory(rpc: &Rpc) -> u64 {
+    let path = format!("/proc/{}/smaps_rollup", rpc.process_id());
+    let text = std::fs::read_to_string(path).unwrap();
+    let line = text.lines().find(|line| line.starts_with("Pss:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// By hand: `cargo nextest run -p pi --test it thousand_reloads --run-ignored all --no-capture`
+#[tokio::test]
+#[ignore = "takes minutes"]
+async fn memory_is_flat_after_a_thousand_reloads() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    for name in ["a", "b", "c"] {
+        let source = format!(
+            r#"import {{ Type }} from "@sinclair/typebox";
+            import fs from "node:fs";
+            const kept = new Array(10000).fill("{name}");
+            export default (pi) => {{
+                setInterval(() => kept.length, 1000);
+                pi.on("session_start", () => fs.existsSync("/"));
+                pi.registerTool({{ name: "{name}", label: "{name}", description: "d",
+                    parameters: Type.Object({{}}), execute: async () => ({{ content: [] }}) }});
+            }};"#
+        );
+        home.extension(&format!("{name}.ts"), &source);
+    }
+    let mut rpc = home.rpc(&[]);
+    let mut after = Vec::new();
+    for number in 1..=1000_u32 {
+        let report = rpc.ok(json!({"type": "reload"})).await;
+        assert_eq!(report["loaded"].as_array().map(Vec::len), Some(3));
+        if number % 100 == 0 {
+            after.push(memory(&rpc));
+            println!("{number} reloads: {} KB", memory(&rpc));
+        }
+    }
+    let (early, late) = (after[1], after[after.len() - 1]);
+    assert!(late < early + early / 5, "{after:?}");
+}

@@ -1,0 +1,90 @@
+//! What extensions cost, as a client is told.
+
+use model_server::Answer;
+use serde_json::{Value, json};
+
+use crate::support::{prompt, with_extension};
+
+#[tokio::test]
+async fn calls_time_failures_and_memory() {
+    let source = r#"export default (pi) => {
+        const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+        pi.on("before_agent_start", async () => { await pause(100); });
+        pi.on("before_agent_start", () => { throw new Error("not today"); });
+        pi.on("turn_start", async () => { await pause(20); });
+        pi.on("agent_end", () => { throw new Error("nor then"); });
+        pi.registerTool({ name: "nap", label: "n", description: "d",
+            parameters: { type: "object", properties: {} },
+            execute: async () => { await pause(30); return { content: [] }; } });
+        pi.registerCommand("ask", { handler: async (args, ctx) => {
+            await ctx.ui.confirm("Sure?", "", { timeout: 400 });
+        }});
+    };"#;
+    let (server, home, mut rpc) = with_extension(source).await;
+    server.push(Answer::tool("nap", json!({})));
+    server.push(Answer::text("Rested."));
+    rpc.run("go").await;
+    rpc.ok(prompt("/ask")).await;
+    // Its handlers are through when one that counts is asked.
+    server.push(Answer::text("Again."));
+    rpc.run("again").await;
+
+    let stats = rpc.ok(json!({"type": "get_extension_stats"})).await;
+    let [extension] = &stats["extensions"].as_array().unwrap()[..] else {
+        panic!("{stats}")
+    };
+    assert!(extension["path"].as_str().unwrap().ends_with("/ext.ts"));
+    assert_eq!(
+        (&extension["loaded"], &extension["loads"]),
+        (&json!(true), &json!(1))
+    );
+    assert!(extension["loadMs"].as_f64() > Some(0.0), "{stats}");
+    let of = |event: &str, member: &str| extension["events"][event][member].clone();
+    assert_eq!(of("before_agent_start", "calls"), 4);
+    assert_eq!(of("before_agent_start", "failures"), 2);
+    assert!(
+        of("before_agent_start", "slowestMs").as_f64() >= Some(99.0),
+        "{stats}"
+    );
+    assert_eq!(of("tool:nap", "calls"), 1);
+    assert!(of("tool:nap", "totalMs").as_f64() >= Some(29.0), "{stats}");
+    assert_eq!(of("turn_start", "failures"), 0);
+    assert!(of("turn_start", "calls").as_u64() >= Some(2), "{stats}");
+    assert!(
+        of("turn_start", "totalMs").as_f64() >= Some(38.0),
+        "{stats}"
+    );
+    assert_eq!(of("agent_end", "failures"), of("agent_end", "calls"));
+    let asked = of("command", "totalMs").as_f64().unwrap();
+    assert!(
+        asked < 400.0,
+        "the user's time is not the extension's: {stats}"
+    );
+    let calls = extension["calls"].as_u64().unwrap();
+    let sum: u64 = extension["events"]
+        .as_object()
+        .unwrap()
+        .values()
+        .filter_map(|event| event["calls"].as_u64())
+        .sum();
+    assert_eq!(calls, sum);
+    let heap = |member: &str| stats["heap"][member].as_u64().unwrap();
+    assert!(0 < heap("used") && heap("used") <= heap("total"), "{stats}");
+    assert_eq!(heap("limit") >> 20, 512);
+
+    // It goes on counting after a reload, and tells of what is broken.
+    home.extension("broken.ts", "export default 1;");
+    rpc.ok(json!({"type": "reload"})).await;
+    let stats = rpc.ok(json!({"type": "get_extension_stats"})).await;
+    let named = |name: &str| -> Value {
+        let all = stats["extensions"].as_array().unwrap();
+        let found = all
+            .iter()
+            .find(|extension| extension["path"].as_str().unwrap().ends_with(name));
+        found.unwrap_or_else(|| panic!("{name}: {stats}")).clone()
+    };
+    assert_eq!(named("ext.ts")["loads"], 2);
+    assert!(named("ext.ts")["calls"].as_u64() >= Some(calls));
+    assert_eq!(named("broken.ts")["loaded"], false);
+    assert!(named("broken.ts")["error"].is_string());
+}

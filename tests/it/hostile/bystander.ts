@@ -1,0 +1,7 @@
+// Does nothing wrong, and wants to be left alone.
+export default (pi) => {
+  pi.registerCommand("ping", { handler: async (args, ctx) => ctx.ui.notify("pong " + args) });
+  pi.on("before_agent_start", async () => {});
+  pi.on("agent_end", () => {});
+  pi.on("session_start", (event, ctx) => ctx.ui.notify("started " + event.reason));
+};

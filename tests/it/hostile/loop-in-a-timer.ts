@@ -1,0 +1,9 @@
+// Others have been called before it spins.
+export default (pi) =>
+  pi.on("before_agent_start", (event) => {
+    if (event.prompt !== "attack") return;
+    setTimeout(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      for (;;);
+    }, 100);
+  });

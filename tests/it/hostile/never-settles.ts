@@ -1,0 +1,4 @@
+export default (pi) =>
+  pi.on("before_agent_start", (event) => {
+    if (event.prompt === "attack") return new Promise(() => {});
+  });

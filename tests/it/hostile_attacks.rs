@@ -1,0 +1,232 @@
+//! One attack per file in `hostile/`. Whatever it is: the run goes on, the one who did
+//! it is named, the others still work, and the next prompt is answered.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, Rpc, prompt};
+
+/// Attacks and bystander, loaded in this order: the last one called is not the culprit.
+const BYSTANDER: &str = include_str!("hostile/bystander.ts");
+
+struct Attack {
+    server: ModelServer,
+    _home: Home,
+    rpc: Rpc,
+    name: &'static str,
+}
+
+impl Attack {
+    async fn prepare(name: &'static str, source: &str, settings: Value) -> Self {
+        let server = ModelServer::start().await;
+        let home = Home::new(&server);
+        home.settings(settings);
+        home.extension(&format!("{name}.ts"), source);
+        home.extension("zz-bystander.ts", BYSTANDER);
+        let rpc = home.rpc(&[]);
+        Self {
+            server,
+            _home: home,
+            rpc,
+            name,
+        }
+    }
+
+    /// Everything that happened until the agent was done.
+    async fn strike(&mut self) -> Vec<Value> {
+        self.server.push(Answer::text("Anyway."));
+        self.rpc.run("attack").await
+    }
+
+    /// Waits until the extension is reported, with this in the text.
+    async fn is_named(&mut self, words: &str) -> Value {
+        let file = format!("/{}.ts", self.name);
+        let reported = |line: &Value| {
+            let path = line["extensionPath"].as_str().unwrap_or_default();
+            let text = line["error"].as_str().unwrap_or_default();
+            line["type"] == "extension_error" && path.ends_with(&file) && text.contains(words)
+        };
+        // It may have come before the run ended.
+        let seen = self.rpc.lines().into_iter().find(reported);
+        match seen {
+            Some(seen) => seen,
+            None => self.rpc.wait("the report", reported).await,
+        }
+    }
+
+    /// Whatever is there afterwards works.
+    async fn survived_by_all(mut self) {
+        self.rpc.ok(prompt("/ping 1")).await;
+        self.rpc.notified("pong 1").await;
+        self.server.push(Answer::text("Still here."));
+        assert_eq!(self.rpc.answer_to("are you there?").await, "Still here.");
+        let blamed = self.rpc.lines().into_iter().find(|line| {
+            let path = line["extensionPath"].as_str().unwrap_or_default();
+            line["type"] == "extension_error" && path.ends_with("bystander.ts")
+        });
+        assert_eq!(blamed, None, "the bystander is blamed");
+        assert_eq!(self.rpc.close().await.code(), Some(0));
+    }
+}
+
+/// Limits that make a stop come soon, and none of which an honest extension meets on a
+/// slow machine.
+fn settings() -> Value {
+    json!({ "extensionTimeouts": { "spin": 3000 }, "extensionHeapMb": 128 })
+}
+
+/// The attack costs the extension its place.
+async fn is_set_aside(name: &'static str, source: &str) {
+    let mut attack = Attack::prepare(name, source, settings()).await;
+    attack.strike().await;
+    let error = attack.is_named("set aside").await;
+    assert_eq!(error["event"], "before_agent_start", "{error}");
+    // What comes while the others are loaded again waits for them.
+    attack.survived_by_all().await;
+}
+
+/// The attack fails, and is reported.
+async fn is_reported(name: &'static str, source: &str, words: &str) {
+    let mut attack = Attack::prepare(name, source, settings()).await;
+    attack.strike().await;
+    attack.is_named(words).await;
+    attack.survived_by_all().await;
+}
+
+macro_rules! attacks {
+    ($($test:ident($file:literal) $check:ident($($words:literal)?);)*) => {$(
+        #[tokio::test]
+        async fn $test() {
+            $check($file, include_str!(concat!("hostile/", $file, ".ts")) $(, $words)?).await;
+        }
+    )*};
+}
+
+attacks! {
+    endless_loop("endless-loop") is_set_aside();
+    endless_microtasks("endless-microtasks") is_set_aside();
+    timer_storm("timer-storm") is_set_aside();
+    loop_in_a_timer("loop-in-a-timer") is_set_aside();
+    regular_expression("regular-expression") is_set_aside();
+    heap_bomb("heap-bomb") is_set_aside();
+    array_buffer_bomb("array-buffer-bomb") is_reported("RangeError");
+    stack_overflow("stack-overflow") is_reported("Maximum call stack size exceeded");
+    deep_result("deep-result") is_reported("recursion limit");
+    huge_result("huge-result") is_reported("too large");
+    cyclic_result("cyclic-result") is_reported("circular");
+    throwing_getters("throwing-getters") is_reported("from a getter");
+    throws_strange_things("throws-strange-things") is_reported("");
+    prototype_pollution("prototype-pollution") is_reported("polluted");
+    process_exit("process-exit") is_reported("process.exit(1)");
+    process_abort("process-abort") is_reported("process.abort()");
+    process_kill("process-kill") is_reported("SIGKILL");
+    write_to_stdout("write-to-stdout") is_reported("was loud");
+    close_descriptors("close-descriptors") is_reported("");
+    catches_everything("catches-everything") is_set_aside();
+    waits_on_itself("waits-on-itself") is_set_aside();
+}
+
+/// Half of the time, then all of it: the user is told both times.
+#[tokio::test]
+async fn never_settles() {
+    let settings = json!({ "extensionTimeouts": { "events": { "before_agent_start": 2000 } } });
+    let source = include_str!("hostile/never-settles.ts");
+    let mut attack = Attack::prepare("never-settles", source, settings).await;
+    let happened = attack.strike().await;
+    let waits: Vec<&Value> = happened
+        .iter()
+        .filter(|line| {
+            line["type"]
+                .as_str()
+                .is_some_and(|kind| kind.starts_with("extension_wait"))
+        })
+        .collect();
+    let [start, end] = waits[..] else {
+        panic!("{waits:?}")
+    };
+    assert_eq!(start["type"], "extension_wait_start");
+    assert_eq!(end["type"], "extension_wait_end");
+    assert_eq!(end["outcome"], "abandoned");
+    for wait in [start, end] {
+        let path = wait["extensionPath"].as_str().unwrap();
+        assert!(path.ends_with("/never-settles.ts"), "{wait}");
+        assert_eq!(wait["event"], "before_agent_start");
+        assert_eq!(wait["limitMs"], 2000);
+    }
+    assert!(start["elapsedMs"].as_u64() >= Some(1000), "{start}");
+    assert!(end["elapsedMs"].as_u64() >= Some(2000), "{end}");
+    attack.is_named("did not answer within 2 s").await;
+    attack.survived_by_all().await;
+}
+
+#[tokio::test]
+async fn never_settles_and_the_user_has_had_enough() {
+    let settings = json!({ "extensionTimeouts": { "handler": 20_000 } });
+    let source = include_str!("hostile/never-settles.ts");
+    let mut attack = Attack::prepare("never-settles", source, settings).await;
+    attack.rpc.send(&prompt("attack").to_string()).await;
+    attack.rpc.event("extension_wait_start").await;
+    attack.rpc.ok(json!({"type": "abort"})).await;
+    let end = attack.rpc.event("extension_wait_end").await;
+    assert_eq!(end["outcome"], "cancelled", "{end}");
+    attack.survived_by_all().await;
+}
+
+#[tokio::test]
+async fn reload_in_reload() {
+    let source = include_str!("hostile/reload-in-reload.ts");
+    let mut attack = Attack::prepare("reload-in-reload", source, settings()).await;
+    for _ in 0..8 {
+        attack.server.push(Answer::text("Hello to you."));
+    }
+    attack.rpc.event("agent_end").await;
+    attack.rpc.ok(prompt("/attack")).await;
+    let error = attack.is_named("was stopped").await;
+    assert_eq!(error["event"], "session_shutdown", "{error}");
+    attack.rpc.ok(json!({"type": "abort"})).await;
+    attack.rpc.ok(prompt("/ping 1")).await;
+    attack.rpc.notified("pong 1").await;
+    assert_eq!(attack.rpc.close().await.code(), Some(0));
+}
+
+/// Takes the process along, not the session.
+#[tokio::test]
+async fn native_crash() {
+    let source = r#"
+        import { createRequire } from "node:module";
+        export default (pi) => pi.on("before_agent_start", (event) => {
+            if (event.prompt === "attack") createRequire(import.meta.url)("./crash.node");
+        });"#;
+    let crash = "void *napi_register_module_v1(void *env, void *exports) {\n\
+                 *(volatile int *)0 = 1; return exports; }";
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let addon = home
+        .extension("native-crash.ts", source)
+        .with_file_name("crash.node");
+    let c = home.file("crash.c", crash);
+    let built = std::process::Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&addon, &c])
+        .status();
+    assert!(
+        built.unwrap().success(),
+        "scripts/setup asks for a C compiler"
+    );
+
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::text("Noted."));
+    assert_eq!(rpc.answer_to("remember the milk").await, "Noted.");
+    rpc.send(&prompt("attack").to_string()).await;
+    assert_eq!(rpc.end().await.code(), None, "it was killed by a signal");
+
+    let mut rpc = home.rpc(&["-c"]);
+    let messages = rpc.ok(json!({"type": "get_messages"})).await;
+    let text = messages.to_string();
+    assert!(
+        text.contains("remember the milk") && text.contains("Noted."),
+        "{text}"
+    );
+    server.push(Answer::text("Still here."));
+    assert_eq!(rpc.answer_to("are you there?").await, "Still here.");
+}
