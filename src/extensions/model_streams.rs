@@ -34,11 +34,14 @@ pub struct ModelStreams {
     open: Mutex<HashMap<u64, Arc<Open>>>,
 }
 
+/// What became of a question.
+type Reply = oneshot::Sender<Result<Option<Value>, String>>;
+
 struct Open {
     stream: tokio::sync::Mutex<AssistantStream>,
     questions: tokio::sync::Mutex<mpsc::Receiver<Question>>,
     /// Questions that were passed on, and are not answered yet.
-    asked: Mutex<HashMap<u64, oneshot::Sender<Result<Option<Value>, String>>>>,
+    asked: Mutex<HashMap<u64, Reply>>,
     cancel: CancellationToken,
 }
 
