@@ -37,6 +37,9 @@ pub struct ModelStreams {
     open: Mutex<HashMap<u64, Arc<Open>>>,
 }
 
+/// What became of a question.
+type Reply = oneshot::Sender<Result<Option<Value>, String>>;
+
 struct Open {
     stream: tokio::sync::Mutex<AssistantStream>,
     questions: tokio::sync::Mutex<mpsc::Receiver<Question>>,
