@@ -364,3 +364,4 @@ export class RpcClient {
 
 // Only what says so is exported.
 export {};
+export function createExtensionRuntime(): object;

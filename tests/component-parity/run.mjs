@@ -17,11 +17,13 @@ export async function run(modules, progress = () => {}) {
   tui.setCapabilities({ images: null, trueColor: true, hyperlinks: false });
   const groups = { simpleCases, markdownCases, editorCases, screenCases, messageCases, selectorCases };
   const results = {};
+  let done = 0;
   for (const make of Object.values(groups)) {
     for (const [name, create] of Object.entries(make(modules))) {
       for (const width of WIDTHS) results[`${name} at ${width}`] = await attempt(() => rendered(create, width));
+      done += 1;
+      if (done % 50 === 0) progress();
     }
-    progress();
   }
   for (const [name, value] of Object.entries(functionCases(modules))) {
     results[name] = await attempt(value);

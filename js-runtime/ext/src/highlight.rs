@@ -173,3 +173,95 @@ pub(crate) fn op_highlight(
     serde_json::to_string(&highlight(code, language))
         .map_err(|e| deno_error::JsErrorBox::generic(e.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_have_kinds() {
+        let lines = highlight("let a = \"x\"; // note\nfn f() {}", "rust").expect("it is known");
+        let kinds: Vec<Vec<(&str, &str)>> = lines
+            .iter()
+            .map(|line| {
+                line.iter()
+                    .map(|(kind, text)| (*kind, text.as_str()))
+                    .collect()
+            })
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                vec![
+                    ("keyword", "let"),
+                    ("", " a = "),
+                    ("string", "\"x\""),
+                    ("", "; "),
+                    ("comment", "// note"),
+                ],
+                vec![("keyword", "fn"), ("", " "), ("title", "f"), ("", "() {}")],
+            ]
+        );
+    }
+
+    #[test]
+    fn languages_that_pi_names_are_known() {
+        for name in [
+            "typescript",
+            "javascript",
+            "python",
+            "ruby",
+            "rust",
+            "go",
+            "java",
+            "kotlin",
+            "swift",
+            "c",
+            "cpp",
+            "csharp",
+            "php",
+            "bash",
+            "fish",
+            "sql",
+            "html",
+            "css",
+            "scss",
+            "less",
+            "json",
+            "yaml",
+            "toml",
+            "xml",
+            "markdown",
+            "dockerfile",
+            "makefile",
+            "lua",
+            "TS",
+            "diff",
+        ] {
+            assert!(is_known(name), "{name}");
+        }
+        assert!(!is_known("nolanguage") && !is_known("text"));
+    }
+
+    #[test]
+    fn the_text_stays_the_same() {
+        let long = "x".repeat(MAX_LINE + 1);
+        for code in [
+            "",
+            "\n\n",
+            "a\tb\r\n",
+            "\u{0}\u{1b}[31m",
+            "/* never closed",
+            &long,
+        ] {
+            for language in ["ts", "rust", "html", "yaml", "php"] {
+                let lines = highlight(code, language).expect("it is known");
+                let text: Vec<String> = lines
+                    .into_iter()
+                    .map(|line| line.into_iter().map(|(_, text)| text).collect())
+                    .collect();
+                assert_eq!(text.join("\n"), code, "{language}");
+            }
+        }
+    }
+}

@@ -59,6 +59,7 @@ function tell(host: Host, extension: number, method: string, args: object): void
 
 /** `by` may be that of a visit, see context.ts. */
 export function createUi(extension: number, by: Host = host) {
+  let editorComponent: unknown;
   return {
     select: async (title: string, options: string[], dialog?: DialogOptions) =>
       (await ask(by, extension, "select", { title, options }, dialog)).value,
@@ -93,11 +94,14 @@ export function createUi(extension: number, by: Host = host) {
     custom: async () => undefined,
     onTerminalInput: () => () => {},
     setWorkingMessage: () => {},
+    setWorkingVisible: () => {},
     setWorkingIndicator: () => {},
+    addAutocompleteProvider: () => {},
     setHiddenThinkingLabel: () => {},
     setFooter: () => {},
     setHeader: () => {},
-    setEditorComponent: () => {},
+    setEditorComponent: (factory?: unknown): void => void (editorComponent = factory),
+    getEditorComponent: () => editorComponent,
     get theme() {
       return theme;
     },

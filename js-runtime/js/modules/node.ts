@@ -2,9 +2,10 @@
 // while the snapshot is made they would be part of it, and most of them cannot.
 
 interface Process {
+  cwd(): string;
+  execPath: string;
   env: Record<string, string | undefined>;
   platform: string;
-  cwd(): string;
   getBuiltinModule(id: string): unknown;
 }
 
@@ -44,10 +45,18 @@ export interface EventEmitter {
   listenerCount(event: string): number;
 }
 
+interface Readable {
+  setEncoding(encoding: string): void;
+  on(event: "data", listener: (text: string) => void): void;
+}
+
 export interface ChildProcess {
   exitCode: number | null;
+  stdin: { write(text: string): void };
+  stdout: Readable;
+  stderr: Readable;
   kill(signal?: string): boolean;
-  stdout: { setEncoding(encoding: string): void; on(event: "data", listener: (text: string) => void): void };
+  on(event: "exit", listener: (what: unknown) => void): void;
   on(event: "error", listener: (error: Error) => void): void;
   on(event: "close", listener: (code: number | null) => void): void;
 }
@@ -57,15 +66,33 @@ interface Processes {
   spawnSync(command: string, args: string[], options: object): { status: number | null; error?: Error };
 }
 
+interface Bytes extends Uint8Array<ArrayBuffer> {
+  toString(encoding?: string): string;
+}
+
+interface Buffer {
+  from(data: string | Uint8Array, encoding?: string): Bytes;
+  from(data: ArrayBufferLike, offset: number, length: number): Bytes;
+}
+
+type Spawn = (command: string, args: string[], options: object) => ChildProcess;
+
 function process(): Process {
   return (globalThis as unknown as { process: Process }).process;
 }
 
 export const env = (name: string): string | undefined => process().env[name];
-export const cwd = (): string => process().cwd();
+export const environment = (): Record<string, string | undefined> => ({ ...process().env });
+export const currentFolder = (): string => process().cwd();
+/** This program. */
+export const executable = (): string => process().execPath;
+export const spawn: Spawn = (...given) =>
+  (process().getBuiltinModule("node:child_process") as { spawn: Spawn }).spawn(...given);
 export const platform = (): string => process().platform;
 export const path = (): Path => process().getBuiltinModule("node:path") as Path;
 export const os = (): Os => process().getBuiltinModule("node:os") as Os;
+export const buffer = (): Buffer =>
+  (process().getBuiltinModule("node:buffer") as { Buffer: Buffer }).Buffer;
 export const fs = (): Fs => process().getBuiltinModule("node:fs") as Fs;
 export const processes = (): Processes =>
   process().getBuiltinModule("node:child_process") as Processes;

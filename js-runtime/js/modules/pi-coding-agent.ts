@@ -35,6 +35,7 @@ export {
 export { ToolExecutionComponent } from "pi:pi-coding-agent/components/tool-execution.ts";
 export { TreeSelectorComponent } from "pi:pi-coding-agent/components/tree-selector.ts";
 export { UserMessageSelectorComponent } from "pi:pi-coding-agent/components/user-message-selector.ts";
+export { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
 export {
   calculateContextTokens,
   collectEntriesForBranchSummary,
@@ -55,6 +56,24 @@ export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
 export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";
 export { convertToLlm, serializeConversation } from "pi:pi-coding-agent/messages.ts";
 export {
+  createSyntheticSourceInfo,
+  DefaultResourceLoader,
+  formatSkillsForPrompt,
+  loadProjectContextFiles,
+  loadSkills,
+  loadSkillsFromDir,
+  parseSkillBlock,
+} from "pi:pi-coding-agent/resource-loader.ts";
+export { RpcClient } from "pi:pi-coding-agent/rpc-client.ts";
+export {
+  AgentSessionRuntime,
+  createAgentSession,
+  createAgentSessionFromServices,
+  createAgentSessionRuntime,
+  createAgentSessionServices,
+  createExtensionRuntime,
+} from "pi:pi-coding-agent/sdk.ts";
+export {
   buildSessionContext,
   CURRENT_SESSION_VERSION,
   getLatestCompactionEntry,
@@ -65,6 +84,42 @@ export { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 export { highlightCode, renderDiff } from "pi:pi-coding-agent/highlight.ts";
 export { initTheme, Theme } from "pi:pi-coding-agent/theme.ts";
 export { truncateToVisualLines } from "pi:pi-coding-agent/visual-lines.ts";
+export {
+  bashTool,
+  bashToolDefinition,
+  codingTools,
+  createBashTool,
+  createBashToolDefinition,
+  createCodingTools,
+  createEditTool,
+  createEditToolDefinition,
+  createFindTool,
+  createFindToolDefinition,
+  createGrepTool,
+  createGrepToolDefinition,
+  createLocalBashOperations,
+  createLsTool,
+  createLsToolDefinition,
+  createReadOnlyTools,
+  createReadTool,
+  createReadToolDefinition,
+  createWriteTool,
+  createWriteToolDefinition,
+  editTool,
+  editToolDefinition,
+  findTool,
+  findToolDefinition,
+  getShellConfig,
+  grepTool,
+  grepToolDefinition,
+  lsTool,
+  lsToolDefinition,
+  readOnlyTools,
+  readTool,
+  readToolDefinition,
+  writeTool,
+  writeToolDefinition,
+} from "pi:pi-coding-agent/tool-factories.ts";
 export {
   defineTool,
   isBashToolResult,

@@ -23,12 +23,13 @@ pub enum Command {
     Clone,
     Export(String),
     Import(String),
+    Shortcut(String),
     Help,
     Quit,
 }
 
 /// Name, arguments, what it does.
-pub const COMMANDS: [(&str, &str, &str); 15] = [
+pub const COMMANDS: [(&str, &str, &str); 16] = [
     ("help", "", "shows this"),
     ("model", "[pattern]", "lists the models, or chooses one"),
     (
@@ -66,6 +67,11 @@ pub const COMMANDS: [(&str, &str, &str); 15] = [
         "makes an HTML page of the session, or a copy with .jsonl",
     ),
     ("import", "<path.jsonl>", "goes on with a session of a file"),
+    (
+        "shortcut",
+        "[key]",
+        "lists the keys of extensions, or does what one does",
+    ),
     ("reload", "", "loads settings, models and extensions anew"),
     ("quit", "", "ends pi"),
 ];
@@ -97,6 +103,7 @@ pub fn parse(line: &str) -> Option<Command> {
         "clone" => Command::Clone,
         "export" => Command::Export(args),
         "import" => Command::Import(args),
+        "shortcut" => Command::Shortcut(args),
         "reload" => Command::Reload,
         "quit" => Command::Quit,
         _ => return None,
@@ -134,6 +141,7 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
             Ok(String::new())
         }
         Command::Tree(args) => super::tree::run(session, &args).await,
+        Command::Shortcut(key) => super::shortcuts::run(session, &key).await,
         Command::Help => Ok(help(session)),
         Command::Quit => Ok(String::new()),
     }

@@ -206,6 +206,12 @@ impl Settings {
         self.state.read().layer(scope).raw.clone()
     }
 
+    /// The project's over the global ones, unknown keys included.
+    pub fn merged(&self) -> Map<String, Value> {
+        let state = self.state.read();
+        merge(&state.global.raw, &state.project.raw)
+    }
+
     /// Warnings since the last call, so that each is shown once.
     pub fn take_warnings(&self) -> Vec<SettingsWarning> {
         std::mem::take(&mut *self.warnings.lock())

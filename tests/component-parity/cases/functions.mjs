@@ -2,7 +2,7 @@
 import { OFF, RED, TEXTS, WIDTHS } from "./texts.mjs";
 
 const LETTERS = [..."acmz019-[\\;/+@_"];
-const NAMES = ["escape", "esc", "enter", "return", "tab", "space", "backspace", "delete", "insert", "clear", "home", "end", "pageUp", "pageDown", "up", "down", "left", "right", ...Array.from({ length: 12 }, (_, i) => `f${i + 1}`)];
+const NAMES = ["escape", "return", "tab", "space", "backspace", "delete", "clear", "home", "pageUp", "up", "left", "f1", "f5", "f12"];
 const MODIFIERS = ["", "ctrl+", "shift+", "alt+", "super+", "ctrl+alt+", "shift+ctrl+"];
 const KEY_IDS = MODIFIERS.flatMap((modifier) => [...LETTERS, ...NAMES].map((name) => modifier + name));
 
@@ -131,8 +131,22 @@ export function functionCases({ tui, agent }) {
   return cases;
 }
 
+// Few, because a build for tests takes a second for the first line of each language.
+const CODE = {
+  none: ["no language", undefined],
+  unknown: ["some text\nin nothing known", "nolanguage"],
+  json: ['{"name": "pi", "list": [1, true, null, "x"], "deep": {"a": -1.5e3}}', "json"],
+  rust: ["fn main() {\n    let x: u32 = 5; // note\n    println!(\"{}\", x);\n}", "rust"],
+};
+
 function agentFunctions(agent) {
+  const highlighted = (name) => () => agent.highlightCode(...CODE[name]);
+  const colours = Object.keys(CODE).map((name) => [`highlightCode ${name}`, highlighted(name)]);
+  // Whatever the colours, the code is all there.
+  const plain = (name) => () => highlighted(name)().map((line) => line.replace(/\x1b\[[0-9;]*m/g, ""));
+  const texts = Object.keys(CODE).map((name) => [`highlightCode text of ${name}`, plain(name)]);
   return {
+    ...Object.fromEntries([...colours, ...texts]),
     languages: () => ["a.ts", "b.py", "Dockerfile", "x.unknown", "noext", "a.b.rs", "X.JSON"].map((path) => agent.getLanguageFromPath(path) ?? null),
   };
 }

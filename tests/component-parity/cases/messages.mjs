@@ -6,6 +6,9 @@ const UI = { requestRender() {} };
 const LINES = (count) => Array.from({ length: count }, (_, i) => `output line ${i}`).join("\n");
 const text = (value) => ({ type: "text", text: value });
 
+/** Without colours for code, which are compared once (functions.mjs). */
+const PLAIN = (markdown) => markdown.replace("```rust", "```none");
+
 const DIFFS = {
   "one line": "  1 const x = 1;\n- 2 const answer = 41;\n+ 2 const answer = 42; // now right\n  3 end",
   "many lines": " 10 a\n-11 old one\n-12 old two\n+11 new one\n+12 new two\n+13 new three\n    ...\n 20 z",
@@ -18,22 +21,6 @@ const DIFFS = {
   calls: '-7 foo(bar, "baz", 12)\n+7 foo(bar, qux(12), "baz")',
   "no diff": "just text\nof any kind",
   "blank lines": "  1 \n- 2 \n+ 2 x\n",
-};
-
-const CODE = {
-  text: ["no language", undefined],
-  unknown: ["some text\nin nothing known", "nolanguage"],
-  typescript: ['import { a } from "b";\n\n// note\nexport class Foo extends Bar {\n  private x = 1;\n  async run(a: string, b = true): Promise<void> {\n    return `x${a}y`;\n  }\n}', "typescript"],
-  javascript: ["const a = [1, 'two', null];\nif (a.length > 2) { console.log(typeof a); }", "js"],
-  python: ["def f(a, b=1):\n    return None if a else 'x'\n\nclass A(B):\n    pass  # note", "python"],
-  rust: ["fn main() {\n    let x: u32 = 5; // note\n    println!(\"{}\", x);\n}", "rust"],
-  bash: ['for f in *.txt; do\n  echo "$f"\ndone', "bash"],
-  yaml: ["name: pi\nlist:\n  - 1\n  - 'two'", "yaml"],
-  css: [".a { color: #fff; margin: 0 auto; }", "css"],
-  go: ["package main\n\nfunc main() {\n\treturn\n}", "go"],
-  sql: ["SELECT a, 'b' FROM t WHERE c = 1;", "sql"],
-  diff: ["-old\n+new\n context", "diff"],
-  json: ['{"name": "pi", "list": [1, true, null, "x"], "deep": {"a": -1.5e3}}', "json"],
 };
 
 const ASSISTANT = {
@@ -121,7 +108,7 @@ export function messageCases({ tui, agent }) {
     return row;
   };
   for (const name of ["mixed", "wide tables", "quotes", "nested lists", "headings"]) {
-    cases[`UserMessage ${name}`] = () => new agent.UserMessageComponent(MARKDOWN[name]);
+    cases[`UserMessage ${name}`] = () => new agent.UserMessageComponent(PLAIN(MARKDOWN[name]));
   }
   const message = { customType: "note", content: "A **note** of an extension", display: true };
   cases["CustomMessage"] = () => new agent.CustomMessageComponent(message);
@@ -189,15 +176,10 @@ export function messageCases({ tui, agent }) {
     }
   }
   for (const [name, diff] of Object.entries(DIFFS)) cases[`renderDiff ${name}`] = () => agent.renderDiff(diff).split("\n");
-  for (const [name, [code, lang]] of Object.entries(CODE)) {
-    cases[`highlightCode ${name}`] = () => agent.highlightCode(code, lang);
-    // Whatever the colours, the code is all there.
-    cases[`highlightCode text of ${name}`] = () => agent.highlightCode(code, lang).map((line) => line.replace(/\x1b\[[0-9;]*m/g, ""));
-  }
   for (const [name, value] of Object.entries(TEXTS)) {
     cases[`truncateToVisualLines ${name}`] = (width) => agent.truncateToVisualLines(value, 2, width, 1);
   }
-  cases["Markdown in the theme of pi"] = () => new tui.Markdown(MARKDOWN.mixed.replace("```rust", "```none"), 1, 0, agent.getMarkdownTheme());
+  cases["Markdown in the theme of pi"] = () => new tui.Markdown(PLAIN(MARKDOWN.mixed), 1, 0, agent.getMarkdownTheme());
   cases["Theme"] = () => {
     const theme = new agent.Theme({ a: "#ff8800", b: 12, c: "" }, { d: "#102030", e: "" }, "256color", { name: "n" });
     const colours = ["a", "b", "c"].map((name) => theme.fg(name, "x"));

@@ -1,6 +1,6 @@
 // Suggestions for prompts: slash commands and their arguments, paths, and files
 // that are searched for by parts of their name (`@`).
-import { type ChildProcess, cwd, fs, os, path, processes } from "pi:node.ts";
+import { type ChildProcess, currentFolder, fs, os, path, processes } from "pi:node.ts";
 import type {
   AutocompleteItem,
   AutocompleteProvider,
@@ -88,7 +88,7 @@ export class CombinedAutocompleteProvider implements AutocompleteProvider {
 
   constructor(
     commands: (SlashCommand | AutocompleteItem)[] = [],
-    basePath: string = cwd(),
+    basePath: string = currentFolder(),
     fdPath: string | null = null,
   ) {
     this.commands = commands;

@@ -4,7 +4,7 @@ import { getCapabilities } from "pi:pi-tui/capabilities.ts";
 import { type Component, Container } from "pi:pi-tui/component.ts";
 import { Image } from "pi:pi-tui/image.ts";
 import { Spacer, Text } from "pi:pi-tui/text.ts";
-import { cwd as currentFolder } from "pi:node.ts";
+import { currentFolder } from "pi:node.ts";
 import { theme } from "pi:pi-coding-agent/theme.ts";
 import { builtInRenderers } from "pi:pi-coding-agent/tool-rows/built-in.ts";
 import {
