@@ -253,7 +253,7 @@ impl ModuleLoader for Loader {
             .sources
             .iter()
             .any(|source| is_there(source).is_some())
-            .then(|| Cow::Owned(map))
+            .then_some(Cow::Owned(map))
     }
 
     fn source_map_source_exists(&self, _source_url: &str) -> Option<bool> {
