@@ -35,6 +35,7 @@ fn entries_go_into_the_page_as_they_are_stored() {
             description: "reads".into(),
             parameters: json!({"type": "object"}),
         }],
+        colors: None,
     };
     let about = r#"{"leafId":"b","systemPrompt":"Be brief.","tools":[{"name":"read","description":"reads","parameters":{"type":"object"}}]}"#;
     assert_eq!(
