@@ -16,6 +16,7 @@ mod prompt;
 mod replace;
 mod run;
 mod session;
+mod sign_in;
 mod start;
 mod state;
 mod stats;

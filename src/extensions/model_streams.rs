@@ -38,7 +38,7 @@ struct Open {
     stream: tokio::sync::Mutex<AssistantStream>,
     questions: tokio::sync::Mutex<mpsc::Receiver<Question>>,
     /// Questions that were passed on, and are not answered yet.
-    asked: Mutex<HashMap<u64, oneshot::Sender<Result<Option<Value>, String>>>>,
+    asked: Mutex<HashMap<u64, Reply>>,
     cancel: CancellationToken,
 }
 
@@ -71,10 +71,13 @@ struct Hooks {
     response: bool,
 }
 
+/// What comes back: the new payload, if there is one, or why not.
+type Reply = oneshot::Sender<Result<Option<Value>, String>>;
+
 /// What an extension's `onPayload` or `onResponse` is to be asked.
 struct Question {
     told: Value,
-    reply: oneshot::Sender<Result<Option<Value>, String>>,
+    reply: Reply,
 }
 
 /// The functions among the options, seen from the program.
@@ -140,7 +143,10 @@ struct Tool {
 struct Options {
     api_key: Option<String>,
     headers: IndexMap<String, String>,
+    /// Under another name for the functions that are not `Simple`.
+    #[serde(alias = "reasoningEffort")]
     reasoning: Option<ThinkingLevel>,
+    tool_choice: Option<Value>,
     thinking_budgets: ThinkingBudgets,
     max_tokens: Option<u64>,
     temperature: Option<f64>,
@@ -208,6 +214,7 @@ impl ModelStreams {
                 thinking_budgets: options.thinking_budgets,
                 max_tokens: options.max_tokens,
                 temperature: options.temperature,
+                tool_choice: options.tool_choice,
                 session_id: options.session_id,
                 hooks: asking,
             },

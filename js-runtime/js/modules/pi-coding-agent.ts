@@ -1,5 +1,10 @@
 // `@mariozechner/pi-coding-agent`: what extensions are written against.
 export { createEventBus } from "pi:host.ts";
+export {
+  AuthStorage,
+  FileAuthStorageBackend,
+  InMemoryAuthStorageBackend,
+} from "pi:pi-coding-agent/auth-storage.ts";
 export { BorderedLoader, DynamicBorder } from "pi:pi-coding-agent/components.ts";
 export {
   calculateContextTokens,
@@ -20,6 +25,7 @@ export { parseFrontmatter, stripFrontmatter } from "pi:pi-coding-agent/frontmatt
 export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
 export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";
 export { convertToLlm, serializeConversation } from "pi:pi-coding-agent/messages.ts";
+export { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
 export {
   buildSessionContext,
   CURRENT_SESSION_VERSION,
@@ -27,6 +33,7 @@ export {
   migrateSessionEntries,
   parseSessionEntries,
 } from "pi:pi-coding-agent/session-file.ts";
+export { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
 export { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 export {
   getMarkdownTheme,

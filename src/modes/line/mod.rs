@@ -17,6 +17,7 @@ mod jobs;
 mod plain;
 mod screen;
 mod session_commands;
+mod sign_in;
 mod style;
 mod terminal;
 mod text;
