@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use model_server::ModelServer;
+use model_server::{Answer, ModelServer};
 use pi::session::Session;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -46,8 +46,56 @@ pub async fn long_ones(ours: &Program, original: Option<&Program>) {
             &mut peaks,
             other_peaks.as_deref_mut(),
         );
+        let (time, peak) = compact(ours, &file).await;
+        let (mut other_time, mut other_peak) = match original {
+            Some(program) => {
+                let (time, peak) = compact(program, &file).await;
+                (Some([time]), peak.map(|peak| [peak]))
+            }
+            None => (None, None),
+        };
+        let other_time = other_time.as_mut().map(|times| &mut times[..]);
+        print("compact it", "ms", &mut [time], other_time);
+        if let Some(peak) = peak {
+            let other_peak = other_peak.as_mut().map(|peaks| &mut peaks[..]);
+            print("memory at most (RSS)", "MiB", &mut [peak], other_peak);
+        }
         fs::remove_file(&file).expect("it is ours");
     }
+}
+
+/// From the command to its response: with what is sent to the model for it. Works on
+/// a copy, because it is compacted then.
+async fn compact(program: &Program, file: &Path) -> (f64, Option<f64>) {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("The summary of a long day."));
+    let home = home(0, small, &server);
+    let copy = file.with_extension("compact.jsonl");
+    fs::copy(file, &copy).expect("room for it");
+    let mut rpc = Rpc::with(
+        program,
+        home.path(),
+        &["--session", copy.to_str().expect("a plain path")],
+    );
+    rpc.send(json!({ "id": "1", "type": "get_state" })).await;
+    rpc.until(|line| line.contains("\"response\"")).await;
+    let start = Instant::now();
+    rpc.send(json!({ "id": "2", "type": "compact" })).await;
+    let done = |line: &str| line.contains("\"response\"") && line.contains("\"compact\"");
+    rpc.until(|line| {
+        assert!(
+            !done(line) || line.contains("\"success\":true"),
+            "{}",
+            line.chars().take(300).collect::<String>()
+        );
+        done(line)
+    })
+    .await;
+    let took = start.elapsed().as_secs_f64() * 1e3;
+    let peak = rpc.peak();
+    drop(rpc);
+    fs::remove_file(&copy).expect("it is ours");
+    (took, peak)
 }
 
 /// Questions, calls and results as of a working day, the same every time.

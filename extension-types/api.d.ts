@@ -2,10 +2,11 @@
 import type { Static, TSchema } from "@sinclair/typebox";
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { AgentToolResult, AgentToolUpdateCallback, ThinkingLevel, ToolExecutionMode } from "./pi-agent-core.js";
-import type { Component, KeyId } from "./pi-tui.js";
+import type { AutocompleteItem, Component, KeyId } from "./pi-tui.js";
+import type { ProviderConfig } from "./providers.js";
 import type { ExtensionCommandContext, ExtensionContext } from "./context.js";
 import type { ExtensionEvents } from "./events.js";
-import type { CustomMessage } from "./session.js";
+import type { CustomEntry, CustomMessage } from "./session.js";
 import type { Theme } from "./theme.js";
 
 export interface ToolRenderResultOptions {
@@ -64,12 +65,6 @@ export function defineTool<TParams extends TSchema, TDetails = unknown, TState =
   // deno-lint-ignore no-explicit-any
 ): ToolDefinition<TParams, TDetails, TState> & ToolDefinition<any, any, any>;
 
-export interface AutocompleteItem {
-  value: string;
-  label: string;
-  description?: string;
-}
-
 export interface RegisteredCommand {
   description?: string;
   getArgumentCompletions?(
@@ -104,16 +99,20 @@ export interface ToolInfo {
   parameters: unknown;
   sourceInfo: SourceInfo;
 }
+export type SlashCommandSource = "extension" | "prompt" | "skill";
 export interface SlashCommandInfo {
   name: string;
   description?: string;
-  source: "extension" | "prompt" | "skill";
+  source: SlashCommandSource;
   sourceInfo: SourceInfo;
 }
 
+export interface MessageRenderOptions {
+  expanded: boolean;
+}
 export type MessageRenderer<T = unknown> = (
   message: CustomMessage<T>,
-  options: { expanded: boolean },
+  options: MessageRenderOptions,
   theme: Theme,
 ) => Component | undefined;
 
@@ -132,11 +131,12 @@ export type ExtensionHandler<E, R = unknown> = (
   // deno-lint-ignore no-confusing-void-type
 ) => Promise<R | void> | R | void;
 
+/** What it returns ends the subscription. */
 type Listen = {
   [K in keyof ExtensionEvents]: (
     event: K,
     handler: ExtensionHandler<ExtensionEvents[K][0], ExtensionEvents[K][1]>,
-  ) => void;
+  ) => () => void;
 }[keyof ExtensionEvents];
 /** One overload per event: with a type parameter, answers would lose their literal types. */
 type Overloads<U> = (U extends unknown ? (member: U) => void : never) extends (all: infer I) => void ? I : never;
@@ -158,13 +158,19 @@ export interface ExtensionAPI {
   /** Without `--`; only flags that this extension registered. */
   getFlag(name: string): boolean | string | undefined;
   registerMessageRenderer<T = unknown>(customType: string, renderer: MessageRenderer<T>): void;
+  registerEntryRenderer(
+    customType: string,
+    renderer: (entry: CustomEntry, options: { expanded: boolean }, theme: Theme) => Component | undefined,
+  ): void;
+  /** Asked how a tool call is drawn, in load order. */
+  registerToolRenderer(resolver: (...args: never[]) => unknown): void;
   sendMessage<T = unknown>(
     message: Pick<CustomMessage<T>, "customType" | "content" | "display" | "details">,
     options?: { triggerTurn?: boolean; deliverAs?: "steer" | "followUp" | "nextTurn" },
   ): void;
   sendUserMessage(
     content: string | (TextContent | ImageContent)[],
-    options?: { deliverAs?: "steer" | "followUp" },
+    options?: { deliverAs?: "steer" | "followUp"; expandPromptTemplates?: boolean },
   ): void;
   /** Stores data in the session that no model sees. */
   appendEntry<T = unknown>(customType: string, data?: T): void;
@@ -176,12 +182,21 @@ export interface ExtensionAPI {
   getActiveTools(): string[];
   setActiveTools(toolNames: string[]): void;
   getAllTools(): ToolInfo[];
+  /** The project's settings over the global ones. */
+  getSettings(): Record<string, unknown>;
   getCommands(): SlashCommandInfo[];
   /** `false` if there is no key for it. */
   setModel(model: Model): Promise<boolean>;
   getThinkingLevel(): ThinkingLevel;
   setThinkingLevel(level: ThinkingLevel): void;
+  /** Takes effect at once; while the extension loads, when all have loaded. */
+  registerProvider(name: string, config: ProviderConfig): void;
+  /** What the provider was before is there again. */
+  unregisterProvider(name: string): void;
   events: EventBus;
 }
 
 export type ExtensionFactory = (pi: ExtensionAPI) => void | Promise<void>;
+
+// Only what says so is exported.
+export {};

@@ -1,7 +1,18 @@
 // `ctx`: the session as handlers, tools and commands see it.
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
-import type { Component, KeybindingsManager, TUI } from "./pi-tui.js";
-import type { CompactionResult } from "./events.js";
+import type {
+  AutocompleteProvider,
+  Component,
+  EditorComponent,
+  EditorTheme,
+  KeybindingsManager,
+  OverlayHandle,
+  OverlayOptions,
+  TUI,
+} from "./pi-tui.js";
+import type { ReadonlyFooterDataProvider } from "./components.js";
+import type { ModelRegistry } from "./providers.js";
+import type { CompactionResult, SystemPromptOptions } from "./events.js";
 import type { BranchSummaryEntry, CustomMessage, ReadonlySessionManager, SessionManager } from "./session.js";
 import type { Theme } from "./theme.js";
 
@@ -12,6 +23,15 @@ export interface ExtensionUIDialogOptions {
 }
 
 export type WidgetPlacement = "aboveEditor" | "belowEditor";
+export interface ExtensionWidgetOptions {
+  placement?: WidgetPlacement;
+}
+export type TerminalInputHandler = (data: string) => { consume?: boolean; data?: string } | undefined;
+
+type Disposable = Component & { dispose?(): void };
+type EditorFactory = (tui: TUI, theme: EditorTheme, keybindings: KeybindingsManager) => EditorComponent;
+/** Gets the provider that there is, and gives the one that is asked instead. */
+export type AutocompleteProviderFactory = (current: AutocompleteProvider) => AutocompleteProvider;
 
 /**
  * What needs a terminal that draws (components, footer, header, editor) does nothing
@@ -27,7 +47,7 @@ export interface ExtensionUIContext {
   setWidget(
     key: string,
     content: string[] | ((tui: TUI, theme: Theme) => Component & { dispose?(): void }) | undefined,
-    options?: { placement?: WidgetPlacement },
+    options?: ExtensionWidgetOptions,
   ): void;
   setTitle(title: string): void;
   setEditorText(text: string): void;
@@ -40,15 +60,24 @@ export interface ExtensionUIContext {
       keybindings: KeybindingsManager,
       done: (result: T) => void,
     ) => (Component & { dispose?(): void }) | Promise<Component & { dispose?(): void }>,
-    options?: { overlay?: boolean; overlayOptions?: unknown; onHandle?: (handle: unknown) => void },
+    options?: {
+      overlay?: boolean;
+      overlayOptions?: OverlayOptions | (() => OverlayOptions);
+      onHandle?: (handle: OverlayHandle) => void;
+    },
   ): Promise<T>;
-  onTerminalInput(handler: (data: string) => { consume?: boolean; data?: string } | undefined): () => void;
+  onTerminalInput(handler: TerminalInputHandler): () => void;
   setWorkingMessage(message?: string): void;
+  setWorkingVisible(visible: boolean): void;
   setWorkingIndicator(options?: { frames?: string[]; intervalMs?: number }): void;
   setHiddenThinkingLabel(label?: string): void;
-  setFooter(factory: ((tui: TUI, theme: Theme, footerData: never) => Component) | undefined): void;
-  setHeader(factory: ((tui: TUI, theme: Theme) => Component) | undefined): void;
-  setEditorComponent(factory: unknown): void;
+  setFooter(
+    factory: ((tui: TUI, theme: Theme, footerData: ReadonlyFooterDataProvider) => Disposable) | undefined,
+  ): void;
+  setHeader(factory: ((tui: TUI, theme: Theme) => Disposable) | undefined): void;
+  setEditorComponent(factory: EditorFactory | undefined): void;
+  getEditorComponent(): EditorFactory | undefined;
+  addAutocompleteProvider(factory: AutocompleteProviderFactory): void;
   readonly theme: Theme;
   getAllThemes(): { name: string; path: string | undefined }[];
   getTheme(name: string): Theme | undefined;
@@ -70,21 +99,6 @@ export interface CompactOptions {
   onError?(error: Error): void;
 }
 
-export type ModelCredentials =
-  | { ok: true; apiKey?: string; headers?: Record<string, string> }
-  | { ok: false; error: string };
-
-export interface ModelRegistry {
-  find(provider: string, modelId: string): Model | undefined;
-  getAll(): Model[];
-  getAvailable(): Model[];
-  getError(): string | undefined;
-  hasConfiguredAuth(model: Model): boolean;
-  getApiKeyAndHeaders(model: Model): Promise<ModelCredentials>;
-  getApiKeyForProvider(provider: string): Promise<string | undefined>;
-  refresh(): void;
-}
-
 export interface ExtensionContext {
   ui: ExtensionUIContext;
   /** Whether somebody can answer dialogs. */
@@ -95,6 +109,9 @@ export interface ExtensionContext {
   modelRegistry: ModelRegistry;
   readonly model: Model | undefined;
   readonly thinkingLevel: string;
+  /** Those that the user goes through; none if all. */
+  readonly scopedModels: readonly { model: Model; thinkingLevel?: string }[];
+  isProjectTrusted(): boolean;
   /** Aborted with the run of the agent in which the context was made. */
   signal: AbortSignal | undefined;
   isIdle(): boolean;
@@ -129,6 +146,7 @@ export interface Navigated extends Cancelled {
 
 /** What commands get in addition. */
 export interface ExtensionCommandContext extends ExtensionContext {
+  getSystemPromptOptions(): SystemPromptOptions;
   waitForIdle(): Promise<void>;
   newSession(
     options?: ReplaceOptions & {
@@ -156,6 +174,9 @@ export interface ReplacedSessionContext extends ExtensionCommandContext {
   /** Resolves when the message is on its way, not when it is answered. */
   sendUserMessage(
     content: string | (TextContent | ImageContent)[],
-    options?: { deliverAs?: "steer" | "followUp" },
+    options?: { deliverAs?: "steer" | "followUp"; expandPromptTemplates?: boolean },
   ): Promise<void>;
 }
+
+// Only what says so is exported.
+export {};

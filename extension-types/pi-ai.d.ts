@@ -1,6 +1,9 @@
 // `@mariozechner/pi-ai`: messages, models, and asking models.
 import type { Static, TSchema, TUnsafe } from "@sinclair/typebox";
+import type { CacheRetention, KnownApi, KnownProvider, ProviderResponse, ThinkingBudgets, Transport } from "./ai-providers.js";
 
+export * from "./ai-providers.js";
+export type * from "./oauth.js";
 export { Type } from "@sinclair/typebox";
 export type { Static, TSchema };
 
@@ -90,8 +93,10 @@ export interface ToolResultMessage<TDetails = any> {
 
 export type Message = UserMessage | AssistantMessage | ToolResultMessage;
 
-export type Api = string;
-export type Provider = string;
+// deno-lint-ignore ban-types
+export type Api = KnownApi | (string & {});
+// deno-lint-ignore ban-types
+export type Provider = KnownProvider | (string & {});
 export type ThinkingLevel = "minimal" | "low" | "medium" | "high" | "xhigh";
 
 export interface Model<TApi extends Api = Api> {
@@ -129,11 +134,20 @@ export interface StreamOptions {
   maxTokens?: number;
   sessionId?: string;
   headers?: Record<string, string>;
-  [option: string]: unknown;
+  transport?: Transport;
+  cacheRetention?: CacheRetention;
+  /** What it returns is sent instead. */
+  onPayload?(payload: unknown, model: Model): unknown;
+  onResponse?(response: ProviderResponse, model: Model): void | Promise<void>;
+  maxRetryDelayMs?: number;
+  metadata?: Record<string, unknown>;
+  // deno-lint-ignore no-explicit-any
+  [option: string]: any;
 }
 
 export interface SimpleStreamOptions extends StreamOptions {
   reasoning?: ThinkingLevel;
+  thinkingBudgets?: ThinkingBudgets;
 }
 
 interface WithPartial {
@@ -171,35 +185,15 @@ export function streamSimple(model: Model, context: Context, options?: SimpleStr
 export function complete(model: Model, context: Context, options?: StreamOptions): Promise<AssistantMessage>;
 export function completeSimple(model: Model, context: Context, options?: SimpleStreamOptions): Promise<AssistantMessage>;
 
-type Stream = (model: Model, context: Context, options?: StreamOptions) => AssistantMessageEventStream;
-type SimpleStream = (model: Model, context: Context, options?: SimpleStreamOptions) => AssistantMessageEventStream;
-/** For providers that speak a known API: asks through it, whichever API the model names. */
-export const streamAnthropic: Stream;
-export const streamSimpleAnthropic: SimpleStream;
-export const streamOpenAICompletions: Stream;
-export const streamSimpleOpenAICompletions: SimpleStream;
-export const streamOpenAIResponses: Stream;
-export const streamSimpleOpenAIResponses: SimpleStream;
-
-export interface ApiProvider {
-  api: Api;
-  stream(model: Model, context: Context, options?: StreamOptions): AssistantMessageEventStream;
-  streamSimple(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
-}
-
-export function registerApiProvider(provider: ApiProvider, sourceId?: string): void;
-/** Those that extensions registered; pi's own have no functions in JavaScript. */
-export function getApiProvider(api: Api): ApiProvider | undefined;
-export function getApiProviders(): ApiProvider[];
-export function unregisterApiProviders(sourceId: string): void;
-export function clearApiProviders(): void;
-
 export function getModel(provider: Provider, modelId: string): Model | undefined;
 export function getModels(provider: Provider): Model[];
 export function getProviders(): Provider[];
 /** Fills in and gives back `usage.cost`. */
 export function calculateCost(model: Model, usage: Usage): Cost;
 export function supportsXhigh(model: Model): boolean;
+/** `off` and those that the model has. */
+export function getSupportedThinkingLevels(model: Model): string[];
+export function clampThinkingLevel(model: Model, level: string): string;
 export function modelsAreEqual(a: Model | null | undefined, b: Model | null | undefined): boolean;
 export function getEnvApiKey(provider: Provider): string | undefined;
 
@@ -212,4 +206,9 @@ export function StringEnum<T extends readonly string[]>(
 export function validateToolArguments(tool: Tool, toolCall: ToolCall): Record<string, unknown>;
 export function validateToolCall(tools: Tool[], toolCall: ToolCall): Record<string, unknown>;
 export function parseStreamingJson(partialJson: string | undefined): unknown;
+/** Mends what models write; throws if that is not enough. */
+export function parseJsonWithRepair<T = unknown>(json: string): T;
 export function isContextOverflow(message: AssistantMessage, contextWindow?: number): boolean;
+
+// Only what says so is exported.
+export {};

@@ -1,4 +1,8 @@
 // `@mariozechner/pi-tui`: what extensions draw with.
+import type { TUI } from "./tui-terminal.js";
+
+export * from "./tui-editor.js";
+export * from "./tui-terminal.js";
 
 export interface Component {
   /** The lines of the component, none wider than `width` columns. */
@@ -17,13 +21,6 @@ export const CURSOR_MARKER: string;
 export function isFocusable(component: Component | null): component is Component & Focusable;
 
 type Paint = (text: string) => string;
-
-/** What a component may ask of the terminal it is on. */
-export interface TUI {
-  requestRender(force?: boolean): void;
-  readonly terminal: { readonly columns: number; readonly rows: number };
-  setFocus(component: Component | null): void;
-}
 
 export class Container implements Component {
   children: Component[];
@@ -153,6 +150,7 @@ export class SettingsList implements Component {
 
 /** "escape", "ctrl+c", "shift+alt+up": modifiers in any order. */
 export type KeyId = string;
+export type KeyEventType = "press" | "repeat" | "release";
 type Combine = (key: string) => KeyId;
 type KeyName =
   | "escape" | "esc" | "enter" | "return" | "tab" | "space" | "backspace" | "delete" | "insert" | "clear"
@@ -176,6 +174,9 @@ export function decodeKittyPrintable(data: string): string | undefined;
 export function isKittyProtocolActive(): boolean;
 export function setKittyProtocolActive(active: boolean): void;
 
+/** `tui.…`, `app.…`, or of an extension's own. */
+export type Keybinding = string;
+export type Keybindings = Record<Keybinding, true>;
 export interface KeybindingDefinition {
   defaultKeys: KeyId | KeyId[];
   description?: string;
@@ -214,4 +215,6 @@ export function fuzzyFilter<T>(items: T[], query: string, getText: (item: T) => 
 export function visibleWidth(text: string): number;
 export function truncateToWidth(text: string, maxWidth: number, ellipsis?: string, pad?: boolean): string;
 export function wrapTextWithAnsi(text: string, width: number): string[];
-export function hyperlink(text: string, url: string): string;
+
+// Only what says so is exported.
+export {};

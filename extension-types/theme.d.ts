@@ -1,5 +1,5 @@
 // Colours by purpose.
-import type { SelectListTheme, SettingsListTheme } from "./pi-tui.js";
+import type { MarkdownTheme, SelectListTheme, SettingsListTheme } from "./pi-tui.js";
 
 type ThemeBg =
   | "selectedBg" | "userMessageBg" | "customMessageBg" | "toolPendingBg" | "toolSuccessBg" | "toolErrorBg";
@@ -41,8 +41,7 @@ export class Theme {
 export function initTheme(themeName?: string): void;
 export function getSelectListTheme(): SelectListTheme;
 export function getSettingsListTheme(): SettingsListTheme;
-export function getMarkdownTheme(): Record<
-  | "heading" | "link" | "linkUrl" | "code" | "codeBlock" | "codeBlockBorder" | "quote" | "quoteBorder" | "hr"
-  | "listBullet" | "bold" | "italic" | "strikethrough" | "underline",
-  Paint
->;
+export function getMarkdownTheme(): MarkdownTheme;
+
+// Only what says so is exported.
+export {};

@@ -1,27 +1,29 @@
-// Every value that the types promise exists in the modules of the runtime, and no
+// Every value that the types promise is a name of the modules of the runtime, and no
 // module offers a value that the types leave out. The modules are written for the
-// bridge's plain data; only names and kinds are compared here.
+// bridge's plain data; only names are compared here, what they do is for the tests.
 import type * as agentTypes from "../index.d.ts";
+import type * as coreTypes from "../pi-agent-core.d.ts";
 import type * as aiTypes from "../pi-ai.d.ts";
 import type * as tuiTypes from "../pi-tui.d.ts";
 // @ts-ignore: resolved by the paths of check.mjs
 import type * as agent from "pi:pi-coding-agent.ts";
 // @ts-ignore: resolved by the paths of check.mjs
+import type * as core from "pi:pi-agent-core.ts";
+// @ts-ignore: resolved by the paths of check.mjs
 import type * as ai from "pi:pi-ai.ts";
 // @ts-ignore: resolved by the paths of check.mjs
 import type * as tui from "pi:pi-tui.ts";
 
-/** Names whose use throws have the type `any`. */
+/** Names whose use throws have the type `any`; whether they have types does not matter. */
 type Offered<M> = { [K in keyof M as 0 extends 1 & M[K] ? never : K]: true };
-type Same<A, B> = [Exclude<keyof A, keyof B>, Exclude<keyof B, keyof A>];
+interface Compared<M, T> {
+  offeredWithoutType: Exclude<keyof Offered<M>, keyof T>;
+  typedWithoutValue: Exclude<keyof T, keyof M>;
+}
 
-// Types, not values, have names of their own: a failing line shows what differs.
-const agentDiffers: Same<Offered<typeof agent>, typeof agentTypes> = [] as never;
-const aiDiffers: Same<Offered<typeof ai>, typeof aiTypes> = [] as never;
-const tuiDiffers: Same<Offered<typeof tui>, typeof tuiTypes> = [] as never;
-
-/** Fails to compile unless both lists are empty. */
-function equal<T extends [never, never]>(_differs: T): void {}
-equal(agentDiffers);
-equal(aiDiffers);
-equal(tuiDiffers);
+/** Fails to compile, and names what differs, unless there is nothing of either. */
+function equal<_T extends { offeredWithoutType: never; typedWithoutValue: never }>(): void {}
+equal<Compared<typeof agent, typeof agentTypes>>();
+equal<Compared<typeof core, typeof coreTypes>>();
+equal<Compared<typeof ai, typeof aiTypes>>();
+equal<Compared<typeof tui, typeof tuiTypes>>();

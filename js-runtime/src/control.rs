@@ -16,6 +16,8 @@ use deno_core::v8::IsolateHandle;
 use js_runtime_ext::{Fault, Host, Stop};
 use tokio::sync::watch;
 
+use crate::inspector::is_inspected;
+
 /// Nothing to wait for.
 const NEVER: u64 = u64::MAX;
 
@@ -80,7 +82,11 @@ impl Control {
     pub fn enter(&self, limit: Duration) {
         let now = self.now().max(1);
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(NEVER);
-        let deadline = now.saturating_add(limit);
+        let deadline = match is_inspected() {
+            // At a breakpoint it runs for as long as somebody looks at it.
+            true => NEVER,
+            false => now.saturating_add(limit),
+        };
         self.0.since.store(now, Ordering::Relaxed);
         // SeqCst here and in `watch`: either we see when the watchdog wakes up, or
         // it sees our deadline.
@@ -148,6 +154,10 @@ impl Control {
         if self.busy_for().is_some() {
             self.terminate();
         }
+    }
+
+    pub fn released(&self) -> bool {
+        self.watchdog().released
     }
 
     fn wake_watchdog(&self) {

@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::calls::{self, Outcome, Pending};
 use crate::control::Control;
 use crate::error::Thrown;
+use crate::inspector;
 use crate::worker::Isolate;
 
 pub(crate) enum Command {
@@ -106,6 +107,7 @@ impl EventLoop {
     pub async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         // Also when something panics.
         let _retires = Retires(self.control.clone());
+        let stopped = self.control.clone();
         let steps = poll_fn(|cx| {
             for _ in 0..ROUNDS {
                 self.control.enter(self.limit());
@@ -119,8 +121,13 @@ impl EventLoop {
             cx.waker().wake_by_ref();
             Poll::Pending
         });
-        // Tokio's budget would make a queue that is not empty look as if it were.
-        tokio::task::unconstrained(steps).await;
+        tokio::select! {
+            biased;
+            // Tokio's budget would make a queue that is not empty look as if it were.
+            () = tokio::task::unconstrained(steps) => {}
+            // A thread that sleeps would not notice.
+            _ = stopped.wait_for_stop() => {}
+        }
         // Callers see the reason in `Control`; whoever is still in the queue is
         // told the same way.
         self.waiting.clear();
@@ -166,6 +173,8 @@ impl EventLoop {
                 return Poll::Ready(());
             }
             let uncaught = match polled {
+                // That is how what ran at that moment was ended.
+                Poll::Ready(Err(_)) if self.control.released() => return Poll::Ready(()),
                 Poll::Ready(Err(error)) => Some(Thrown::from(&error)),
                 _ => None,
             };
@@ -290,6 +299,7 @@ impl EventLoop {
             .now_or_never()
             .ok_or_else(|| Thrown::new("the loader did not answer at once"))?;
         let module = loaded.map_err(|error| Thrown::from(&error))?;
+        inspector::wait_if_asked(&self.isolate.worker.js_runtime);
         let evaluated = self.isolate.worker.js_runtime.mod_evaluate(module);
         Ok(State::Evaluating {
             id,

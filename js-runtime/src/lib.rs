@@ -12,6 +12,7 @@ mod control;
 mod error;
 mod event_loop;
 mod guest;
+mod inspector;
 mod loader;
 mod options;
 mod runtime;
@@ -23,6 +24,7 @@ mod web_worker;
 mod worker;
 
 pub use error::{CallError, LoadError, StartError};
+pub use inspector::{is_inspected, start_inspector};
 pub use js_runtime_ext::{Console, Fault, Host, HostError, Stop, text, virtual_modules};
 pub use options::RuntimeOptions;
 pub use runtime::Runtime;

@@ -21,6 +21,7 @@ use crate::cache::DiskCache;
 use crate::control::Control;
 use crate::error::StartError;
 use crate::guest::{Shared, WorkerHost};
+use crate::inspector;
 use crate::loader::{Loader, NodeServices};
 use crate::options::RuntimeOptions;
 use crate::stdio::{self, Readers};
@@ -65,6 +66,7 @@ pub(crate) fn create(
         bootstrap: bootstrap(&options.version),
         max_heap: Some(options.max_heap),
     });
+    inspector::announce(&mut worker.js_runtime, &**host);
     let functions = take_functions(&mut worker.js_runtime).map_err(StartError::Bootstrap)?;
     let handle = worker.js_runtime.v8_isolate().thread_safe_handle();
     let control = Control::new(handle, host.clone()).map_err(StartError::Thread)?;

@@ -108,7 +108,55 @@ pub struct ExtensionError {
     pub extension_path: String,
     /// The event that was being handled, or `command`, `load`, `send_message`, …
     pub event: String,
+    /// What was thrown, with its stack where there is one.
     pub error: String,
+    #[serde(flatten)]
+    pub details: ErrorDetails,
+}
+
+/// What can be found out about an error of an extension.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorDetails {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extension: Option<ExtensionName>,
+    /// In the author's source, as far as source maps go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
+    /// The lines there, the one in question marked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code_frame: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ExtensionName {
+    /// Of its package, or its file's name without the extension.
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// Lines and columns count from 1, columns in UTF-16 code units.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Location {
+    pub file: String,
+    pub line: u32,
+    pub column: u32,
+}
+
+impl ExtensionError {
+    pub fn new(
+        path: impl Into<String>,
+        event: impl Into<String>,
+        error: impl Into<String>,
+    ) -> Self {
+        Self {
+            extension_path: path.into(),
+            event: event.into(),
+            error: error.into(),
+            details: ErrorDetails::default(),
+        }
+    }
 }
 
 /// A question or a message of an extension to the user.

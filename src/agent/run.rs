@@ -70,6 +70,9 @@ pub trait RunHooks: Send + Sync {
 
     /// Messages to go on with when the agent would stop.
     async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>>;
+
+    /// What was taken is about to be said.
+    async fn queue_taken(&self);
 }
 
 /// How a tool call ended.
@@ -155,6 +158,9 @@ impl Transcript<'_> {
             while calls_tools || !waiting.is_empty() {
                 if !std::mem::take(&mut first) {
                     self.hooks.emit(Event::TurnStart).await;
+                }
+                if !waiting.is_empty() {
+                    self.hooks.queue_taken().await;
                 }
                 for message in waiting.drain(..) {
                     self.say(message).await;

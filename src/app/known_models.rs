@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::config::AppConfig;
-use super::start::{extensions_config, find_extensions};
+use super::start::find_extensions;
 use crate::ai::registry::ModelRegistry;
-use crate::extensions::Extensions;
+use crate::extensions::{Extensions, ExtensionsConfig};
 use crate::resources::settings::Settings;
 
 /// And what was wrong on the way. Without extensions there is no isolate.
@@ -17,7 +17,12 @@ pub async fn known_models(config: &AppConfig) -> (Arc<ModelRegistry>, Vec<String
     if paths.is_empty() {
         return (models, problems);
     }
-    let extensions = Extensions::new(extensions_config(config, &settings, &models));
+    let extensions = Extensions::new(ExtensionsConfig::new(
+        &settings,
+        &config.paths,
+        Arc::clone(&models),
+        config.console.clone(),
+    ));
     let report = extensions.load(paths).await;
     let failed = report.failed.iter();
     problems.extend(failed.map(|(path, error)| format!("Extension \"{path}\" error: {error}")));

@@ -13,8 +13,10 @@ mod models;
 mod navigate;
 mod packages;
 mod prompt;
+mod prompt_options;
 mod replace;
 mod run;
+mod second;
 mod session;
 mod sign_in;
 mod start;
@@ -24,6 +26,7 @@ mod summary;
 mod texts;
 mod tools;
 mod trace;
+mod ui_prompt;
 
 pub use bash::BashOutcome;
 pub use config::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};

@@ -10,7 +10,7 @@ use super::AgentSession;
 use super::prompt::PromptError;
 use super::run::object;
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::select::{self, SelectError, SessionChoice, StartOptions};
+use crate::ai::select::{self, CliModel, SelectError, SessionChoice, StartOptions};
 
 /// What `cycle_model` answers.
 #[derive(Clone, Debug, Serialize)]
@@ -33,6 +33,12 @@ impl AgentSession {
             .as_deref()
             .map(|pattern| select::cli_model(&self.models, choice.provider.as_deref(), pattern))
             .transpose()?;
+        let given = self.beside.model.clone().map(|model| CliModel {
+            model,
+            thinking: None,
+            warning: None,
+        });
+        let cli = cli.or(given);
         let values = self.settings.values();
         let patterns = match choice.scope.as_slice() {
             [] => values.enabled_models.clone().unwrap_or_default(),
@@ -184,8 +190,15 @@ impl AgentSession {
             state.model.replace(model.clone())
         };
         self.saved(self.settings.set_default_model(&model.provider, &model.id));
-        // The new model may not think as hard.
-        self.set_thinking_level(self.thinking_level());
+        // The new model may not think as hard, and the old one may not have thought.
+        let level = match &previous {
+            Some(previous) if !previous.reasoning => {
+                let settings = self.settings.values();
+                settings.default_thinking_level.unwrap_or_default()
+            }
+            _ => self.thinking_level(),
+        };
+        self.set_thinking_level(level);
         let changed = previous
             .as_ref()
             .is_none_or(|previous| previous.reference() != model.reference());
@@ -210,22 +223,29 @@ impl AgentSession {
 
     /// Lowered to what the model can do.
     pub fn set_thinking_level(&self, level: ThinkingLevel) {
-        let level = {
+        let (level, previous, is_wish) = {
             let mut state = self.state.lock();
             let level = match &state.model {
                 Some(model) => model.clamp_thinking(level),
                 None => level,
             };
+            // That a model cannot think says nothing about what the user wants.
+            let thinks = state.model.as_ref().is_some_and(|model| model.reasoning);
             if level == state.thinking {
                 return;
             }
-            state.thinking = level;
+            let previous = std::mem::replace(&mut state.thinking, level);
             if let Err(error) = state.session.append_thinking_level_change(level.as_str()) {
                 tracing::warn!("{error}");
             }
-            level
+            (level, previous, thinks || level != ThinkingLevel::Off)
         };
-        self.saved(self.settings.set_default_thinking_level(level));
+        if is_wish {
+            self.saved(self.settings.set_default_thinking_level(level));
+        }
+        let name = "thinking_level_select";
+        let event = || json!({ "type": name, "level": level, "previousLevel": previous });
+        self.extensions.notify_soon(name, event);
     }
 
     /// The next level that the model offers; `None` if it offers only one.

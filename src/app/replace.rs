@@ -149,18 +149,22 @@ impl AgentSession {
         self.extensions.shut_down(reason, target).await;
         self.flush_unsaved().await;
         let cwd = session.cwd().to_path_buf();
+        let queued: (Vec<String>, Vec<String>);
         let previous = {
             let mut state = self.state.lock();
             let previous = state.session.path().map(|path| path.display().to_string());
             state.context = session.build_context().messages;
             state.session = session;
+            queued = state.queues.texts();
             state.queues.clear();
             state.next_turn.clear();
             state.attempt = 0;
             state.overflow_recovered = false;
             previous
         };
-        self.queue_changed().await;
+        if queued != Default::default() {
+            self.queue_changed().await;
+        }
         if let Err(error) = std::env::set_current_dir(&cwd) {
             let error = format!("cannot work in {}: {error}", cwd.display());
             self.report("<session>", "chdir", error).await;

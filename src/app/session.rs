@@ -1,15 +1,18 @@
 //! The session's handle: what modes hold, and what it is made of.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::config::AppConfig;
 use super::prompt::PromptRequest;
+use super::second::Beside;
 use super::state::{Run, State};
 use super::texts::Texts;
 use super::trace::trace;
@@ -17,6 +20,7 @@ use crate::agent::AgentMessage;
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
 use crate::agent::queue::{Delivery, QueueMode};
 use crate::ai::registry::ModelRegistry;
+use crate::extensions::explain::explain;
 use crate::extensions::{Extensions, LoadReport};
 use crate::resources::settings::{Settings, SettingsError};
 use crate::session::Warning;
@@ -36,6 +40,8 @@ pub trait EventSink: Send + Sync {
 pub struct AgentSession {
     pub(super) this: Weak<Self>,
     pub(super) config: AppConfig,
+    /// Of a session beside another.
+    pub(super) beside: Beside,
     pub(super) settings: Arc<Settings>,
     pub(super) models: Arc<ModelRegistry>,
     pub(super) extensions: Arc<Extensions>,
@@ -80,12 +86,9 @@ impl AgentSession {
     pub(super) async fn report(&self, path: &str, event: &str, error: impl ToString) {
         let error = error.to_string();
         tracing::warn!(path, event, "{error}");
-        self.tell(Event::ExtensionError(ExtensionError {
-            extension_path: path.to_string(),
-            event: event.to_string(),
-            error,
-        }))
-        .await;
+        let mut error = ExtensionError::new(path, event, error);
+        explain(&mut error, None);
+        self.tell(Event::ExtensionError(error)).await;
     }
 
     /// Warnings of the start, once.
@@ -101,6 +104,10 @@ impl AgentSession {
     /// What the last load of the extensions brought.
     pub fn load_report(&self) -> LoadReport {
         self.loaded.lock().clone()
+    }
+
+    pub fn keybindings_path(&self) -> PathBuf {
+        self.config.paths.keybindings()
     }
 
     pub fn settings(&self) -> &Settings {
@@ -149,6 +156,19 @@ impl AgentSession {
             self.wait_summary().await;
             // A run may have begun meanwhile.
             if !*busy.borrow_and_update() {
+                return;
+            }
+        }
+    }
+
+    /// Returns when nothing is at work, extensions have heard of all that happened,
+    /// and nothing came of that.
+    pub async fn wait_settled(&self) {
+        loop {
+            self.wait_idle().await;
+            let runs = self.state.lock().runs;
+            self.extensions.wait_heard().await;
+            if !self.is_working() && self.state.lock().runs == runs {
                 return;
             }
         }
@@ -285,8 +305,20 @@ impl AgentSession {
         if name.trim().is_empty() {
             return Err("Session name cannot be empty".into());
         }
-        let appended = self.state.lock().session.append_session_info(name);
-        appended.map(|_| ()).map_err(|error| error.to_string())
+        self.rename(name)
+    }
+
+    /// An empty name is none.
+    pub(super) fn rename(&self, name: &str) -> Result<(), String> {
+        let now = {
+            let mut state = self.state.lock();
+            let appended = state.session.append_session_info(name);
+            appended.map_err(|error| error.to_string())?;
+            state.session.name().map(str::to_string)
+        };
+        let event = || json!({ "type": "session_info_changed", "name": now });
+        self.extensions.notify_soon("session_info_changed", event);
+        Ok(())
     }
 
     /// Ends the session in order: the agent stops, extensions get

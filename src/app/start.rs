@@ -14,6 +14,7 @@ use super::actions::say_in_turn;
 use super::config::{AppConfig, SessionTarget};
 use super::locate::{Located, locate};
 use super::prompt::PromptRequest;
+use super::second::{Begin, Beside};
 use super::session::{AgentSession, EventSink};
 use super::state::State;
 use super::texts::Added;
@@ -25,7 +26,7 @@ use crate::ai::registry::ModelRegistry;
 use crate::ai::select::SelectError;
 use crate::extensions::actions::Actions;
 use crate::extensions::registry::FlagKind;
-use crate::extensions::{Extensions, ExtensionsConfig, Limits};
+use crate::extensions::{Extensions, ExtensionsConfig};
 use crate::resources::extension_paths::{self, ExtensionPath, ResourceSources};
 use crate::resources::paths::expand_tilde;
 use crate::resources::settings::Settings;
@@ -81,7 +82,42 @@ impl AgentSession {
             false => Settings::load(&config.paths.with_cwd(&cwd)),
         };
         let models = Arc::new(ModelRegistry::load(&config.paths.agent_dir));
-        let extensions = Extensions::new(extensions_config(&config, &settings, &models));
+        let begin = Begin {
+            session,
+            warnings,
+            settings,
+            models,
+            beside: Beside::default(),
+        };
+        Self::begin(config, mode, begin).await
+    }
+
+    /// [`Self::start`] with what is known already. The program's folder stays.
+    pub(super) async fn begin(
+        config: AppConfig,
+        mode: Arc<dyn EventSink>,
+        begin: Begin,
+    ) -> Result<Arc<Self>, StartError> {
+        let Begin {
+            session,
+            warnings,
+            settings,
+            models,
+            beside,
+        } = begin;
+        let cwd = session.cwd().to_path_buf();
+        // A session beside another brings no extensions, and must not take away the
+        // providers of those that are there.
+        let provided = match beside.is_second {
+            true => Arc::new(ModelRegistry::load(&config.paths.agent_dir)),
+            false => Arc::clone(&models),
+        };
+        let extensions = Extensions::new(ExtensionsConfig::new(
+            &settings,
+            &config.paths,
+            provided,
+            config.console.clone(),
+        ));
         let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let complaints = settings.take_warnings();
         notes.extend(complaints.iter().map(|warning| warning.describe("startup")));
@@ -101,6 +137,7 @@ impl AgentSession {
             next_turn: Vec::new(),
             deferred_bash: Vec::new(),
             system_prompt: String::new(),
+            prompt_options: Default::default(),
             run: None,
             replacing: false,
             retry_wait: None,
@@ -122,6 +159,7 @@ impl AgentSession {
         let session = Arc::new_cyclic(|this| Self {
             this: this.clone(),
             config,
+            beside,
             settings,
             models,
             extensions,
@@ -219,30 +257,6 @@ fn unspoken() -> (
     mpsc::UnboundedReceiver<PromptRequest>,
 ) {
     mpsc::unbounded_channel()
-}
-
-/// How extensions are loaded, and where they register providers.
-pub(super) fn extensions_config(
-    config: &AppConfig,
-    settings: &Settings,
-    models: &Arc<ModelRegistry>,
-) -> ExtensionsConfig {
-    let values = settings.values();
-    let timeouts = values.extension_timeouts;
-    ExtensionsConfig {
-        limits: Limits {
-            handler: timeouts.handler,
-            load: timeouts.load,
-            spin: timeouts.spin,
-            shutdown: timeouts.shutdown,
-        },
-        max_heap: usize::try_from(values.extension_heap_mb.get())
-            .unwrap_or(usize::MAX >> 20)
-            .saturating_mul(1 << 20),
-        cache_dir: Some(config.paths.agent_dir.join("cache").join("js")),
-        models: Arc::clone(models),
-        console: config.console.clone(),
-    }
 }
 
 /// The modules to load, and what was odd about the list.

@@ -17,6 +17,8 @@ const MODEL: &str = "Model";
 const SESSION: &str = "Session";
 const AGENT: &str = "What the agent gets";
 const EXTENSIONS: &str = "Extensions";
+/// Where Node listens, too: debuggers look there.
+const DEBUG_ADDRESS: &str = "127.0.0.1:9229";
 
 /// `--mode`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -153,6 +155,16 @@ pub struct Options {
     #[arg(long, help_heading = EXTENSIONS)]
     pub no_extensions: bool,
 
+    /// Let Chrome's DevTools or an editor debug them (default: 127.0.0.1:9229)
+    #[arg(long, value_name = "ADDRESS", help_heading = EXTENSIONS, num_args = 0..=1,
+          require_equals = true, default_missing_value = DEBUG_ADDRESS)]
+    pub inspect: Option<String>,
+
+    /// The same, and stop at the first statement of the first one
+    #[arg(long, value_name = "ADDRESS", help_heading = EXTENSIONS, num_args = 0..=1,
+          require_equals = true, default_missing_value = DEBUG_ADDRESS)]
+    pub inspect_brk: Option<String>,
+
     /// A theme, or a folder of them, to offer, too; may be repeated
     #[arg(long, value_name = "PATH")]
     pub theme: Vec<String>,
@@ -185,6 +197,9 @@ const TWO_LETTERS: [(&str, &str); 4] = [
     ("-np", "no-prompt-templates"),
     ("-nc", "no-context-files"),
 ];
+
+/// Their value is never the next word, which may be a message.
+const ONLY_WITH_EQUALS: [&str; 2] = ["inspect", "inspect-brk"];
 
 /// What the TypeScript pi has and this one does not have yet. To hand these to
 /// the extensions, or to ignore them, would do something else than was asked for.
@@ -364,6 +379,12 @@ impl Takes {
             .is_some_and(|range| range.min_values() == 0);
         match arg.get_action().takes_values() {
             false => Self::Nothing,
+            true if arg
+                .get_long()
+                .is_some_and(|long| ONLY_WITH_EQUALS.contains(&long)) =>
+            {
+                Self::Nothing
+            }
             true if optional => Self::Maybe,
             true => Self::Value,
         }

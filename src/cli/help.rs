@@ -17,11 +17,14 @@ use crate::resources::settings::Settings;
 
 const MORE: &str = "\
 Commands (pi <command> --help tells more):
-  pi install <source> [-l]                      add a package: npm:name, git:host/path, ./folder
-  pi remove <source> [-l]                       take it away again
-  pi update [source]                            fetch newer versions
+  pi install <source>... [-l]                   add a package: npm:name, git:host/path, ./folder
+  pi remove <source>... [-l]                    take it away again
+  pi update [source]...                         fetch newer versions
   pi list                                       the packages there are
   pi doctor [--json]                            what is wrong with this installation
+  pi ext list                                   the extensions, and what they register
+  pi ext check FILE...                          what is wrong with an extension
+  pi test [path]...                             run the tests of extensions
 
 Examples:
   pi --provider demo -p \"list the files here\"   try pi, without a key or a network

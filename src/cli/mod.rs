@@ -7,14 +7,17 @@ mod as_node;
 mod choose;
 mod config;
 mod doctor;
+mod ext;
 mod help;
 pub mod input;
 mod list_models;
 mod log;
 mod packages;
+mod test;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -68,6 +71,8 @@ enum CliError {
          this folder, or --session with a file or the beginning of an id"
     )]
     ResumeNeedsTerminal,
+    #[error("{0}")]
+    Debugger(String),
     #[error("stdin: {0}")]
     Stdin(io::Error),
     #[error("stdout: {0}")]
@@ -142,6 +147,11 @@ fn command(words: &[OsString]) -> Result<Option<u8>, CliError> {
             tell_children(words.iter().any(|word| word == "--offline"));
             doctor::run(&words).map(Some)
         }
+        Some("ext") => {
+            tell_children(words.iter().any(|word| word == "--offline"));
+            ext::run(&words).map(Some)
+        }
+        Some("test") => test::run(&words).map(Some),
         _ => Ok(None),
     }
 }
@@ -210,6 +220,7 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
     }
     let old = migrations::old_folders(&paths);
     warnings.extend(old.iter().map(ToString::to_string));
+    let asked_for = debug_address(&arguments.options)?;
     let mut config = config::build(&arguments, paths, mode, &mut warnings)?;
     if mode == Mode::Rpc && !arguments.messages.is_empty() {
         warnings.push("messages on the command line are not used in RPC mode".into());
@@ -232,12 +243,42 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
     // On the main thread, before those that may start V8's: the first extension may
     // come late, with a reload.
     js_runtime::init();
+    inspect(asked_for)?;
     let runtime = runtime()?;
     let code = runtime.block_on(mode.run(config, prompts));
     tracing::info!(code, "pi ends");
     // Whatever still waits, such as a read of stdin, ends with the process.
     runtime.shutdown_background();
     Ok(code)
+}
+
+/// Where `--inspect` or `--inspect-brk` wants the debugger, and whether it is waited
+/// for. A port alone is one of this machine.
+fn debug_address(options: &Options) -> Result<Option<(SocketAddr, bool)>, CliError> {
+    let (text, wait) = match (&options.inspect_brk, &options.inspect) {
+        (Some(text), _) => (text, true),
+        (None, Some(text)) => (text, false),
+        (None, None) => return Ok(None),
+    };
+    let port = text
+        .parse::<u16>()
+        .map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    let address = port.or_else(|_| text.parse());
+    match address {
+        Ok(address) => Ok(Some((address, wait))),
+        Err(_) => Err(CliError::Debugger(format!(
+            "--inspect takes an address and a port, such as 127.0.0.1:9229, or a port, not {text}"
+        ))),
+    }
+}
+
+fn inspect(asked_for: Option<(SocketAddr, bool)>) -> Result<(), CliError> {
+    match asked_for {
+        Some((address, wait)) => {
+            js_runtime::start_inspector(address, wait).map_err(CliError::Debugger)
+        }
+        None => Ok(()),
+    }
 }
 
 impl Mode {

@@ -19,7 +19,7 @@ enum Command {
 #[derive(Debug, PartialEq, Eq)]
 struct Asked {
     command: Command,
-    source: Option<String>,
+    sources: Vec<String>,
     local: bool,
     help: bool,
     /// The first that the command does not have.
@@ -48,9 +48,9 @@ impl Command {
 
     fn usage(self) -> &'static str {
         match self {
-            Self::Install => "pi install <source> [-l]",
-            Self::Remove => "pi remove <source> [-l]",
-            Self::Update => "pi update [source]",
+            Self::Install => "pi install <source>... [-l]",
+            Self::Remove => "pi remove <source>... [-l]",
+            Self::Update => "pi update [source]...",
             Self::List => "pi list",
         }
     }
@@ -116,8 +116,9 @@ pub fn run(words: &[String]) -> Result<Option<u8>, CliError> {
         return Ok(Some(1));
     }
     let needs_source = matches!(command, Command::Install | Command::Remove);
-    let source = asked.source.filter(|source| !source.trim().is_empty());
-    if needs_source && source.is_none() {
+    let mut sources = asked.sources;
+    sources.retain(|source| !source.trim().is_empty());
+    if needs_source && sources.is_empty() {
         complain(&format!("Missing {} source.", command.name()));
         complain(&format!("Usage: {}", command.usage()));
         return Ok(Some(1));
@@ -136,34 +137,44 @@ pub fn run(words: &[String]) -> Result<Option<u8>, CliError> {
         let _ = output(&dim(&format!("{text}\n")));
     };
     let packages = Packages::new(&paths, &settings, Output::Shown, &tell);
-    let source = source.as_deref();
-    let done = match (command, source) {
+    let one = |source: Option<&str>| match (command, source) {
         (Command::Install, Some(source)) => install(&packages, source, scope),
         (Command::Remove, Some(source)) => remove(&packages, source, scope),
         (Command::Update, source) => update(&packages, source),
         _ => Ok(list(&packages)),
     };
+    if sources.is_empty() || command == Command::List {
+        return tell_of(command, one(None)).map(Some);
+    }
+    for source in &sources {
+        let code = tell_of(command, one(Some(source)))?;
+        if code != 0 {
+            return Ok(Some(code));
+        }
+    }
+    Ok(Some(0))
+}
+
+/// Gives the exit code.
+fn tell_of(command: Command, done: Result<String, PackageError>) -> Result<u8, CliError> {
     match done {
         Ok(text) => {
             output(&text)?;
-            Ok(Some(0))
+            return Ok(0);
         }
         Err(error @ PackageError::NotConfigured { .. }) if command == Command::Remove => {
             complain(&error.to_string());
-            Ok(Some(1))
         }
-        Err(error) => {
-            complain(&format!("Error: {error}"));
-            Ok(Some(1))
-        }
+        Err(error) => complain(&format!("Error: {error}")),
     }
+    Ok(1)
 }
 
 fn parse(words: &[String]) -> Option<Asked> {
     let (first, rest) = words.split_first()?;
     let mut asked = Asked {
         command: Command::parse(first)?,
-        source: None,
+        sources: Vec::new(),
         local: false,
         help: false,
         unknown: None,
@@ -177,9 +188,7 @@ fn parse(words: &[String]) -> Option<Asked> {
             option if option.starts_with('-') => {
                 asked.unknown.get_or_insert_with(|| option.to_owned());
             }
-            source => {
-                asked.source.get_or_insert_with(|| source.to_owned());
-            }
+            source => asked.sources.push(source.to_owned()),
         }
     }
     Some(asked)
@@ -286,7 +295,7 @@ mod tests {
         let install = asked(&["install", "-l", "npm:a", "b", "--offline"]).unwrap();
         let expected = Asked {
             command: Command::Install,
-            source: Some("npm:a".into()),
+            sources: vec!["npm:a".into(), "b".into()],
             local: true,
             help: false,
             unknown: None,

@@ -142,11 +142,11 @@ impl Generation {
                 Err(failure) => {
                     // A stop is told of by whoever loads the others again.
                     if !matches!(failure, CallFailure::Stopped(_)) {
-                        emission.errors.push(ExtensionError {
-                            extension_path: self.host.registry.lock().path(extension),
-                            event: name.into(),
-                            error: failure.describe(),
-                        });
+                        emission.errors.push(ExtensionError::new(
+                            self.host.registry.lock().path(extension),
+                            name,
+                            failure.describe(),
+                        ));
                     }
                     if kind.on_error == OnError::Block {
                         emission.blocked = Some(failure.plain());

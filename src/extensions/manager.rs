@@ -2,6 +2,7 @@
 //! one, and starting over without the one that brought its isolate down.
 
 mod ending;
+mod user;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -15,31 +16,20 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::actions::Actions;
-use super::deadline::Limits;
+use super::config::ExtensionsConfig;
 use super::dispatch::Emission;
+use super::explain::explain;
 use super::generation::{Generation, stop_text};
-use super::host::{BridgeHost, ConsoleSink, Reports, Stopped, Stops};
+use super::host::{BridgeHost, Reports, Stopped, Stops};
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
 use super::tool::ExtensionTool;
 use super::ui::UiBroker;
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod};
-use crate::ai::registry::ModelRegistry;
 use crate::resources::extension_paths::ExtensionPath;
 use crate::tools::tool::Tool;
 
 /// Reports that may wait to be shown.
 const REPORTS: usize = 1024;
-
-#[derive(Clone)]
-pub struct ExtensionsConfig {
-    pub limits: Limits,
-    /// Bytes.
-    pub max_heap: usize,
-    pub cache_dir: Option<PathBuf>,
-    /// Where providers are registered.
-    pub models: Arc<ModelRegistry>,
-    pub console: ConsoleSink,
-}
 
 /// What a load brought, for the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +62,8 @@ pub struct Extensions {
     early: Mutex<Vec<ExtensionError>>,
     /// The session ends: what stops now stays so.
     closing: AtomicBool,
+    /// The program's threads.
+    handle: tokio::runtime::Handle,
 }
 
 impl Extensions {
@@ -108,6 +100,7 @@ impl Extensions {
             replaced: Mutex::default(),
             early: Mutex::default(),
             closing: AtomicBool::new(false),
+            handle: tokio::runtime::Handle::current(),
         });
         tokio::spawn(watch(Arc::downgrade(&this), received, stops));
         this
@@ -130,6 +123,10 @@ impl Extensions {
 
     pub fn flags(&self) -> Vec<super::registry::FlagRegistration> {
         self.current().host.registry.lock().flags().to_vec()
+    }
+
+    pub(super) fn with_registry<T>(&self, look: impl FnOnce(&Registry) -> T) -> T {
+        look(&self.current().host.registry.lock())
     }
 
     fn current(&self) -> Arc<Generation> {
@@ -368,6 +365,41 @@ impl Extensions {
             .await;
     }
 
+    /// [`Self::notify`] from where nothing can be awaited. Where there is no room the
+    /// event is told later, out of order.
+    pub fn notify_soon<T: serde::Serialize>(&self, name: &str, event: impl FnOnce() -> T) {
+        let generation = self.current();
+        if !generation.has_handlers(name) {
+            return;
+        }
+        let event = match serde_json::value::to_raw_value(&event()) {
+            Ok(event) => event,
+            Err(error) => {
+                tracing::error!("{name} cannot be told to extensions: {error}");
+                return;
+            }
+        };
+        let targets = generation.host.registry.lock().handlers(name);
+        let run = self.actions().and_then(|actions| actions.run());
+        let pushed = generation
+            .notifications
+            .try_push(event, targets.clone(), run);
+        if let Err(event) = pushed {
+            self.handle.spawn(async move {
+                let never = CancellationToken::new();
+                generation
+                    .notifications
+                    .push(event, targets, run, &never)
+                    .await;
+            });
+        }
+    }
+
+    /// Returns when handlers have heard of all that they were told so far.
+    pub async fn wait_heard(&self) {
+        self.current().notifications.drain().await;
+    }
+
     /// A run was aborted: its signals fire.
     pub async fn abort_run(&self, run: u64) {
         // An error means that nobody is there who could hold the signal.
@@ -434,12 +466,11 @@ impl Extensions {
             "run": run,
         });
         if let Err(failure) = generation.call("runCommand", &call).await {
-            self.show(ExtensionError {
-                extension_path: format!("command:{name}"),
-                event: "command".into(),
-                error: failure.describe(),
-            })
-            .await;
+            let path = generation.host.registry.lock().path(extension);
+            let failure = failure.describe();
+            let mut error = ExtensionError::new(format!("command:{name}"), "command", failure);
+            explain(&mut error, Some(&path));
+            self.show(error).await;
         }
         Some(())
     }
@@ -475,7 +506,8 @@ impl Extensions {
         self.ui.ask(actions, method, None, None).await
     }
 
-    async fn show(&self, error: ExtensionError) {
+    async fn show(&self, mut error: ExtensionError) {
+        explain(&mut error, None);
         tracing::warn!(
             extension = error.extension_path,
             event = error.event,
@@ -509,15 +541,15 @@ impl Extensions {
         if let Some(found) = paths.get(culprit.extension as usize) {
             self.quarantine.lock().insert(found.path.clone());
         }
-        self.show(ExtensionError {
-            extension_path: path,
-            event: culprit.what,
-            error: format!(
+        self.show(ExtensionError::new(
+            path,
+            culprit.what,
+            format!(
                 "The extension was stopped ({}) and set aside until the next reload; the others \
                  are loaded again",
                 stop_text(stopped.reason)
             ),
-        })
+        ))
         .await;
         let (generation, _) = self.build(&paths).await;
         if self.is_closing() {

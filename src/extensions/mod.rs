@@ -4,10 +4,14 @@
 
 mod act;
 pub mod actions;
+mod config;
+mod conflicts;
 mod deadline;
+pub mod described;
 mod dispatch;
 pub mod events;
 mod exec;
+pub mod explain;
 mod generation;
 mod host;
 mod manager;
@@ -15,14 +19,21 @@ mod model_streams;
 mod notifications;
 mod providers;
 pub mod registry;
+mod resources;
+pub mod second;
 mod services;
 pub mod sessions;
 mod summaries;
 mod tool;
+mod tool_runs;
 pub mod ui;
+mod user_bash;
 mod visits;
 
+pub use config::ExtensionsConfig;
+pub use conflicts::Shortcuts;
 pub use deadline::Limits;
 pub use dispatch::Emission;
 pub use host::ConsoleSink;
-pub use manager::{Extensions, ExtensionsConfig, LoadReport};
+pub use manager::{Extensions, LoadReport};
+pub use user_bash::UserBash;

@@ -68,6 +68,11 @@ fn validator(spec: &ToolSpec) -> Result<Arc<Validator>, ToolError> {
     Ok(validator)
 }
 
+/// Whether arguments can be checked against it.
+pub fn check_schema(schema: &Value) -> Result<(), String> {
+    compile(schema).map(drop)
+}
+
 pub(super) fn compile(schema: &Value) -> Result<Validator, String> {
     jsonschema::options()
         .with_draft(Draft::Draft7)

@@ -43,12 +43,13 @@ async fn modules_are_found_as_people_write_them() {
         r#"import { greet, Mood } from "./helper";
         import { whole } from "./folder";
         import { renamed } from "./other.js";
+        import { own } from '#own/deep';
         import data from "./data.json";
         import { readFileSync } from "fs";
         import type { ExtensionAPI } from "@mariozechner/pi-coding-agent";"#,
         r#"const legacy = require("./legacy.cjs");
         const read = readFileSync(__dirname + "/data.json", "utf8").length > 0;
-        return [greet("a"), Mood.Good, whole, renamed, data.name, legacy.old, read].join(" ");"#,
+        return [greet("a"), Mood.Good, whole, renamed, own, data.name, legacy.old, read].join(" ");"#,
     );
     let (_home, mut rpc) = with_files(&[
         ("index.ts", &index),
@@ -64,10 +65,13 @@ async fn modules_are_found_as_people_write_them() {
         ("other.ts", "export const renamed = 'other';"),
         ("data.json", r#"{"name": "json"}"#),
         ("legacy.cjs", "exports.old = 'cjs';"),
+        ("package.json", r##"{"imports": {"#own/*": "./source/*"}}"##),
+        ("source/deep/index.ts", "export const own = 'own';"),
     ])
     .await;
     rpc.ok(prompt("/go")).await;
-    rpc.notified("hi a 1 whole part other json cjs true").await;
+    rpc.notified("hi a 1 whole part other own json cjs true")
+        .await;
 }
 
 #[tokio::test]

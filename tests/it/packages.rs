@@ -352,6 +352,23 @@ async fn a_repository_is_cloned_updated_and_removed() {
     pi(&registry, &home, &["install", pinned]).await.ok();
     assert_eq!(settings(&home), json!({"packages": [pinned]}));
     assert_eq!(names(&registry, &home).await, all_of("first"));
+
+    // Installing again moves the clone to where its source is now.
+    let marker = |name: &str| folder.join(name).exists();
+    pi(&registry, &home, &["install", source]).await.ok();
+    assert!(marker("more"), "unpinned after pinned");
+    let branch = "git:git.test/u/tool@topic";
+    git(&repository, &["checkout", "-q", "-b", "topic"]);
+    for name in ["one", "two"] {
+        commit(&repository, &[(name, "")]);
+        pi(&registry, &home, &["install", branch]).await.ok();
+        assert!(marker(name), "a branch that has moved");
+    }
+    fs::rename(&repository, &hidden).unwrap();
+    let said = pi(&registry, &home, &["install", branch]).await.ok();
+    assert!(said.contains("cannot be asked, the clone stays"), "{said}");
+    fs::rename(&hidden, &repository).unwrap();
+
     pi(&registry, &home, &["remove", source]).await.ok();
     assert!(!home.agent_dir().join("git/git.test").exists());
 }
@@ -490,11 +507,11 @@ async fn wrong_words_are_refused() {
     for (words, expected) in [
         (
             &["install"][..],
-            "Missing install source.\nUsage: pi install <source> [-l]\n",
+            "Missing install source.\nUsage: pi install <source>... [-l]\n",
         ),
         (
             &["remove", "-l"],
-            "Missing remove source.\nUsage: pi remove <source> [-l]\n",
+            "Missing remove source.\nUsage: pi remove <source>... [-l]\n",
         ),
         (
             &["list", "-l"],
@@ -526,7 +543,7 @@ async fn wrong_words_are_refused() {
     assert!(!home.agent_dir().join("settings.json").exists());
     let help = home.run(&["install", "--help"], "").await.ok();
     assert!(
-        help.starts_with("Usage: pi install <source> [-l]\n"),
+        help.starts_with("Usage: pi install <source>... [-l]\n"),
         "{help}"
     );
     fs::write(home.agent_dir().join("settings.json"), "{broken").unwrap();

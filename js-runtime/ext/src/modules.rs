@@ -11,6 +11,7 @@ pub const SCOPES: [&str; 2] = ["@mariozechner", "@earendil-works"];
 /// What follows the scope, and the module it leads to.
 const OWN_MODULES: &[(&str, &str)] = &[
     ("pi-coding-agent", "pi:pi-coding-agent.ts"),
+    ("pi-coding-agent/test", "pi:pi-coding-agent/test.ts"),
     ("pi-tui", "pi:pi-tui.ts"),
     ("pi-agent-core", "pi:pi-agent-core.ts"),
     ("pi-ai", "pi:pi-ai.ts"),

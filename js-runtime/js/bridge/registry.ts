@@ -2,6 +2,8 @@
 // numbers and decides what is called when; it never sees a function.
 import { describe, hostSync } from "ext:js_runtime/host.ts";
 
+import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
+
 export type Handler = (event: Record<string, unknown>, ctx: unknown) => unknown;
 
 export interface ToolDefinition {
@@ -35,6 +37,8 @@ export const commands = new Map<number, Command>();
 /** Kept for the terminal, which hosts them. */
 export const renderers = new Map<number, unknown>();
 export const shortcuts = new Map<number, unknown>();
+/** What answers to `user_bash` brought, until the command has run. */
+export const operations = new Map<number, { extension: number; by: BashOperations }>();
 
 let last = 0;
 

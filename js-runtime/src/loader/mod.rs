@@ -30,6 +30,7 @@ use deno_error::JsErrorBox;
 use deno_path_util::url_to_file_path;
 use deno_runtime::deno_node::NodeExtInitServices;
 use futures::FutureExt;
+use serde::Deserialize;
 use sys_traits::impls::RealSys;
 
 use self::cjs::{RequireLoader, Translator};
@@ -37,6 +38,7 @@ pub(crate) use self::emit::EMIT_SETTINGS;
 use self::files::{Checker, Files, error, io_error, read_text};
 use self::resolve::{FolderResolver, Resolver};
 use crate::cache::DiskCache;
+use crate::inspector::{is_inspected, with_map};
 
 pub(crate) type NodeServices = NodeExtInitServices<Checker, FolderResolver, RealSys>;
 
@@ -97,6 +99,7 @@ impl Loader {
             return Ok(ModuleSource::new(ModuleType::Wasm, code, specifier, None));
         }
         let source = read_text(&path)?;
+        let shown = is_inspected().then(|| source.clone());
         let code = match requested {
             RequestedModuleType::Json => {
                 return Ok(module(ModuleType::Json, source, specifier, None));
@@ -114,6 +117,10 @@ impl Loader {
                      \"json\" or \"text\""
                 )));
             }
+        };
+        let code = match shown {
+            Some(source) => with_map(code, self.files.source_map(specifier.as_str()), &source),
+            None => code,
         };
         let key =
             self.files
@@ -225,11 +232,49 @@ impl ModuleLoader for Loader {
         self.files.source_map(file_name).map(Cow::Owned)
     }
 
+    /// A map that a package brings, if the sources that it speaks of are there, too:
+    /// a place in a file that nobody has helps less than one in the compiled file.
+    fn load_external_source_map(&self, source_map_url: &str) -> Option<Cow<'_, [u8]>> {
+        let url = ModuleSpecifier::parse(source_map_url).ok()?;
+        let map = std::fs::read(url_to_file_path(&url).ok()?).ok()?;
+        let parsed: MapSources = serde_json::from_slice(&map).ok()?;
+        let is_there = |source: &Option<String>| {
+            let source = source.as_deref()?;
+            let path = match &parsed.source_root {
+                Some(root) => format!("{}/{source}", root.trim_end_matches('/')),
+                None => source.to_owned(),
+            };
+            url_to_file_path(&url.join(&path).ok()?)
+                .ok()?
+                .exists()
+                .then_some(())
+        };
+        parsed
+            .sources
+            .iter()
+            .any(|source| is_there(source).is_some())
+            .then(|| Cow::Owned(map))
+    }
+
+    fn source_map_source_exists(&self, _source_url: &str) -> Option<bool> {
+        // Asked for maps that came through above, and for those inside a file.
+        Some(true)
+    }
+
     fn get_source_mapped_source_line(&self, file_name: &str, line_number: usize) -> Option<String> {
         let url = ModuleSpecifier::parse(file_name).ok()?;
         let source = read_text(&url_to_file_path(&url).ok()?).ok()?;
         source.lines().nth(line_number).map(str::to_string)
     }
+}
+
+/// What of a source map says where the sources are.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MapSources {
+    #[serde(default)]
+    source_root: Option<String>,
+    sources: Vec<Option<String>>,
 }
 
 /// One of our own modules that the snapshot has only as text.

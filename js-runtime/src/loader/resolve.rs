@@ -194,6 +194,22 @@ impl Resolver {
         let found = resolve(referrer, ResolutionMode::Import).or_else(|error| {
             resolve(referrer, ResolutionMode::Require).map_err(|_| JsErrorBox::from_err(error))
         });
+        // The file behind a name of the package's own "imports" is probed for as well.
+        let found = found.or_else(|error| {
+            let mut candidates = own_imports(specifier);
+            let resolved = candidates.find_map(|specifier| {
+                self.node
+                    .resolve(
+                        &specifier,
+                        referrer,
+                        ResolutionMode::Import,
+                        NodeResolutionKind::Execution,
+                    )
+                    .and_then(|resolution| resolution.into_url())
+                    .ok()
+            });
+            resolved.ok_or(error)
+        });
         found.or_else(|error| {
             // Beside the link, if that is how we came here.
             let owners = self.owners.borrow();
@@ -218,6 +234,20 @@ impl Resolver {
         owners.of.insert(copy.clone(), id);
         copy
     }
+}
+
+/// What may be meant by a name of `imports` that leads to no file as it is.
+fn own_imports(specifier: &str) -> impl Iterator<Item = String> {
+    let is_own = specifier.starts_with('#');
+    let with = |between: &'static str| {
+        let extensions = EXTENSIONS.iter();
+        extensions.map(move |extension| format!("{specifier}{between}{extension}"))
+    };
+    let source = specifier
+        .strip_suffix(".js")
+        .map(|name| format!("{name}.ts"));
+    let all = with(".").chain(source).chain(with("/index."));
+    all.filter(move |_| is_own)
 }
 
 fn is_path(specifier: &str) -> bool {

@@ -5,6 +5,8 @@ mod files;
 mod machine;
 mod resources;
 
+pub(super) use resources::{module_of, syntax_of};
+
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;

@@ -109,8 +109,16 @@ pub(super) fn extensions(doctor: &mut Doctor) {
     }
 }
 
+/// What is wrong with how a module is written, if it cannot be loaded.
+pub(in crate::cli) fn syntax_of(module: &Path) -> Result<(), String> {
+    match check_syntax(module) {
+        Err(SyntaxProblem::Fatal(problem)) => Err(problem),
+        Ok(()) | Err(SyntaxProblem::Doubtful(_)) => Ok(()),
+    }
+}
+
 /// What is imported for an extension.
-fn module_of(path: &Path) -> Option<PathBuf> {
+pub(in crate::cli) fn module_of(path: &Path) -> Option<PathBuf> {
     if !path.is_dir() {
         return Some(path.to_owned());
     }

@@ -30,11 +30,14 @@ impl Extensions {
         target: Option<String>,
     ) {
         generation.host.leave();
+        let limit = generation.limits.shutdown * 2;
+        // Handlers of earlier events finish even if nobody hears of the end.
+        let drained = generation.notifications.drain();
+        let _ = tokio::time::timeout(generation.limits.shutdown, drained).await;
         let cancel = CancellationToken::new();
         let event = events::shutdown(reason, target);
         let emission = generation.emit("session_shutdown", event, None, &cancel);
         tokio::pin!(emission);
-        let limit = generation.limits.shutdown * 2;
         let emission = match tokio::time::timeout(limit, &mut emission).await {
             Ok(emission) => emission,
             // Many handlers, or a question to the user.

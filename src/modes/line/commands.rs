@@ -25,12 +25,13 @@ pub enum Command {
     Import(String),
     Login(String),
     Logout(String),
+    Shortcut(String),
     Help,
     Quit,
 }
 
 /// Name, arguments, what it does.
-pub const COMMANDS: [(&str, &str, &str); 17] = [
+pub const COMMANDS: [(&str, &str, &str); 18] = [
     ("help", "", "shows this"),
     ("model", "[pattern]", "lists the models, or chooses one"),
     (
@@ -70,12 +71,22 @@ pub const COMMANDS: [(&str, &str, &str); 17] = [
     ("import", "<path.jsonl>", "goes on with a session of a file"),
     ("login", "[provider]", "signs in to a subscription"),
     ("logout", "[provider]", "forgets a sign-in or a stored key"),
+    (
+        "shortcut",
+        "[key]",
+        "lists the keys of extensions, or does what one does",
+    ),
     ("reload", "", "loads settings, models and extensions anew"),
     ("quit", "", "ends pi"),
 ];
 
 /// What a command has to say; `Err` is an error.
 pub type Answer = Result<String, String>;
+
+/// Whether a command of this name, without the slash, is one of ours.
+pub fn is_own_command(name: &str) -> bool {
+    parse(&format!("/{name}")).is_some()
+}
 
 /// `None` for everything that is not one of ours.
 pub fn parse(line: &str) -> Option<Command> {
@@ -98,6 +109,7 @@ pub fn parse(line: &str) -> Option<Command> {
         "import" => Command::Import(args),
         "login" => Command::Login(args),
         "logout" => Command::Logout(args),
+        "shortcut" => Command::Shortcut(args),
         "reload" => Command::Reload,
         "quit" => Command::Quit,
         _ => return None,
@@ -137,6 +149,7 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
             Ok(String::new())
         }
         Command::Tree(args) => super::tree::run(session, &args).await,
+        Command::Shortcut(key) => super::shortcuts::run(session, &key).await,
         Command::Help => Ok(help(session)),
         Command::Quit => Ok(String::new()),
     }

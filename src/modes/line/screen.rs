@@ -386,8 +386,12 @@ impl Screen {
             one_line(&error.event),
             error_line(&error.error)
         );
-        let line = self.style.red(&line);
-        self.lines(&line)
+        let mut lines = self.style.red(&line);
+        if let Some(frame) = &error.details.code_frame {
+            lines.push('\n');
+            lines.push_str(&self.style.dim(&clean(frame)));
+        }
+        self.lines(&lines)
     }
 
     fn extension_says(&mut self, method: &UiMethod) -> String {

@@ -27,6 +27,9 @@ impl EventSink for Quiet {
                     "Extension error ({}): {}",
                     error.extension_path, error.error
                 );
+                if let Some(frame) = &error.details.code_frame {
+                    eprintln!("{frame}");
+                }
             }
             Event::ExtensionUiRequest(request) => {
                 if let UiMethod::Notify { message, .. } = &request.method {

@@ -95,6 +95,8 @@ pub enum Command {
         name: String,
     },
     GetCommands,
+    /// Ours: answered when nothing is at work any more.
+    WaitForIdle,
     /// Ours: extensions, settings and models as they are on the disk now.
     Reload,
     ExtensionUiResponse {

@@ -192,6 +192,10 @@ async fn execute(session: &Arc<AgentSession>, command: Command) -> Answer {
         }),
         Command::SetSessionName { name } => session.set_session_name(&name).map(|()| None),
         Command::GetCommands => data(&json!({ "commands": session.commands() })),
+        Command::WaitForIdle => {
+            session.wait_settled().await;
+            done
+        }
         Command::Reload => {
             let report = session.reload().await?;
             let failed: Vec<Value> = report

@@ -16,6 +16,31 @@ use crate::resources::source_info::SourceScope;
 const PROJECT_FILES: [&str; 2] = ["package.json", "package-lock.json"];
 
 impl Packages<'_> {
+    /// Like `fetch`, but a clone that is there already moves to where its
+    /// repository is now.
+    pub(super) fn fetch_newest(
+        &self,
+        source: &PackageSource,
+        scope: SourceScope,
+    ) -> Result<std::path::PathBuf, PackageError> {
+        if let PackageSource::Git(git) = source {
+            let target = self.places.of(source, scope)?;
+            if target.exists() {
+                match self.is_where_wanted(git, &target) {
+                    Ok(true) => {}
+                    Ok(false) => self.fetch_git(git, None, &target, scope)?,
+                    Err(error) if self.is_checked_out(git, &target) => {
+                        let url = &git.repository;
+                        (self.tell)(&format!("{url} cannot be asked, the clone stays: {error}"));
+                    }
+                    Err(error) => return Err(error),
+                }
+                return Ok(target);
+            }
+        }
+        self.fetch(source, scope)
+    }
+
     /// Where it is then.
     pub(super) fn fetch(
         &self,
@@ -211,13 +236,50 @@ impl Packages<'_> {
         branch: Option<&str>,
         clone: &Path,
     ) -> Result<bool, PackageError> {
-        let program = Program::git();
         let reference = branch.map_or("HEAD".to_owned(), |branch| format!("refs/heads/{branch}"));
-        let args = ["ls-remote", "--", git.repository.as_str(), &reference];
-        let remote = program.output(&args, clone)?;
-        let remote = remote.split_whitespace().next().unwrap_or_default();
-        let local = program.output(&["rev-parse", "HEAD"], clone);
-        Ok(local.is_ok_and(|local| local.trim() == remote))
+        let remote = self.ask_remote(git, &[&reference], clone)?;
+        Ok(remote.is_some() && remote == self.commit("HEAD", clone))
+    }
+
+    /// Asks the repository where the tag, branch or default branch that the source
+    /// names is; commits stay where they are.
+    fn is_where_wanted(&self, git: &GitSource, clone: &Path) -> Result<bool, PackageError> {
+        let Some(reference) = &git.reference else {
+            return self.is_newest(git, None, clone);
+        };
+        // As `git checkout` chooses: a tag before a branch. What an annotated tag
+        // stands for comes after the tag itself.
+        let tag = format!("refs/tags/{reference}");
+        let names = [&format!("{tag}^{{}}"), &tag];
+        let remote = match self.ask_remote(git, &names.map(String::as_str), clone)? {
+            Some(commit) => Some(commit),
+            None => self.ask_remote(git, &[&format!("refs/heads/{reference}")], clone)?,
+        };
+        match remote {
+            Some(commit) => Ok(Some(commit) == self.commit("HEAD", clone)),
+            None => Ok(self.is_checked_out(git, clone)),
+        }
+    }
+
+    /// The commit of the last of these references that the repository has.
+    fn ask_remote(
+        &self,
+        git: &GitSource,
+        references: &[&str],
+        clone: &Path,
+    ) -> Result<Option<String>, PackageError> {
+        let mut args = vec!["ls-remote", "--", git.repository.as_str()];
+        args.extend(references);
+        let said = Program::git().output(&args, clone)?;
+        let last = said.lines().last();
+        Ok(last.and_then(|line| Some(line.split_whitespace().next()?.to_owned())))
+    }
+
+    fn commit(&self, name: &str, clone: &Path) -> Option<String> {
+        let name = format!("{name}^{{commit}}");
+        let args = ["rev-parse", "--verify", "--quiet", &name];
+        let said = Program::git().output(&args, clone).ok()?;
+        Some(said.trim().to_owned())
     }
 
     /// Whether a clone is where its source wants it.
@@ -225,14 +287,10 @@ impl Packages<'_> {
         let Some(reference) = &git.reference else {
             return true;
         };
-        let program = Program::git();
-        let commit = |name: &str| {
-            let name = format!("{name}^{{commit}}");
-            let said = program.output(&["rev-parse", "--verify", "--quiet", &name], clone);
-            said.ok().map(|said| said.trim().to_owned())
-        };
-        let wanted = commit(&format!("refs/remotes/origin/{reference}")).or(commit(reference));
-        wanted.is_some() && wanted == commit("HEAD")
+        let wanted = self
+            .commit(&format!("refs/remotes/origin/{reference}"), clone)
+            .or_else(|| self.commit(reference, clone));
+        wanted.is_some() && wanted == self.commit("HEAD", clone)
     }
 }
 

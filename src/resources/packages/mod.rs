@@ -106,7 +106,7 @@ impl<'a> Packages<'a> {
                 }
                 folder
             }
-            other => self.fetch(other, source_scope(scope))?,
+            other => self.fetch_newest(other, source_scope(scope))?,
         };
         let written = match &parsed {
             PackageSource::Local(_) => relative_to(&folder, &self.base(scope)),

@@ -39,6 +39,8 @@ pub struct GitSource {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
+    #[error("An empty text names no package: remove the entry")]
+    Empty,
     #[error(
         "\"{0}\" does not name a package of npm: write npm:<name> or npm:<name>@<version>; a \
          folder is named without npm:"
@@ -54,6 +56,9 @@ pub enum SourceError {
 impl PackageSource {
     pub fn parse(source: &str) -> Result<Self, SourceError> {
         let source = source.trim();
+        if source.is_empty() {
+            return Err(SourceError::Empty);
+        }
         if let Some(spec) = source.strip_prefix("npm:") {
             return NpmSource::parse(spec.trim())
                 .map(Self::Npm)

@@ -70,11 +70,21 @@ fn extensions(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
     for entry in list(dir, &rules, problems) {
         if entry.is_dir {
             found.extend(extension_entries(&entry.path, problems).unwrap_or_default());
-        } else if entry.is_file_with("ts") || entry.is_file_with("js") {
+        } else if (entry.is_file_with("ts") || entry.is_file_with("js")) && !is_test(&entry.path) {
             found.push(entry.path);
         }
     }
     found
+}
+
+/// Stands beside an extension and is none: `pi test` runs it.
+pub(crate) fn is_test(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ["ts", "js", "mts", "mjs"].iter().any(|ending| {
+        let stem = name.strip_suffix(ending).unwrap_or_default();
+        stem.strip_suffix(".test.")
+            .is_some_and(|stem| !stem.is_empty())
+    })
 }
 
 /// The modules of a folder that is an extension: those its manifest names, or

@@ -187,7 +187,7 @@ fn write(path: PathBuf, content: &str) -> PathBuf {
     path
 }
 
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     if from.is_file() {
         fs::create_dir_all(to.parent().expect("it is below a folder")).unwrap();
         fs::copy(from, to).unwrap();

@@ -12,8 +12,8 @@ use model_server::ModelServer;
 use serde_json::{Value, json};
 
 pub use browser::Browser;
-pub use home::{Finished, Home, finish, read_jsonl};
-pub use reference::{Reference, locked};
+pub use home::{Finished, Home, copy, finish, read_jsonl};
+pub use reference::{Reference, cache_dir, locked, npm};
 pub use rpc::{Rpc, pause};
 
 /// How long a test waits for something that is bound to happen, on a slow

@@ -43,9 +43,19 @@ impl Reference {
         path
     }
 
+    /// The folder of all of them.
+    pub fn examples(&self) -> PathBuf {
+        self.package.join("examples/extensions")
+    }
+
     /// The folder of a package with a native addon.
     pub fn addon(&self) -> PathBuf {
         self.package.with_file_name("clipboard")
+    }
+
+    /// The folder of the package.
+    pub fn package(&self) -> &Path {
+        &self.package
     }
 
     /// What `node` runs.
@@ -61,7 +71,7 @@ pub fn locked(path: &Path) -> File {
     file
 }
 
-pub(super) fn npm(folder: &Path, arguments: &[&str]) {
+pub fn npm(folder: &Path, arguments: &[&str]) {
     let output = Command::new("npm")
         .args(arguments)
         .args(["--ignore-scripts", "--no-audit", "--no-fund"])
@@ -72,7 +82,7 @@ pub(super) fn npm(folder: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "npm {arguments:?}: {said}");
 }
 
-pub(super) fn cache_dir() -> PathBuf {
+pub fn cache_dir() -> PathBuf {
     std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())

@@ -29,6 +29,7 @@ pub struct Rpc {
     errors: watch::Receiver<()>,
     position: usize,
     ids: usize,
+    patience: Duration,
 }
 
 impl Rpc {
@@ -59,7 +60,14 @@ impl Rpc {
             errors: error_receiver,
             position: 0,
             ids: 0,
+            patience: PATIENCE,
         }
+    }
+
+    /// Waits longer than others, for what takes longer.
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Sends a command and gives the response.
@@ -216,6 +224,21 @@ impl Rpc {
         self.stderr.lock().unwrap().clone()
     }
 
+    /// Waits until stderr has a line with this text, and gives it.
+    pub async fn said(&self, text: &str) -> String {
+        let deadline = tokio::time::Instant::now() + self.patience;
+        loop {
+            let heard = self.stderr();
+            let whole = heard.rsplit_once('\n').map_or("", |(whole, _)| whole);
+            if let Some(line) = whole.lines().find(|line| line.contains(text)) {
+                return line.to_owned();
+            }
+            let late = tokio::time::Instant::now() > deadline;
+            assert!(!late, "stderr has no {text:?}\n{}", self.report());
+            pause(10).await;
+        }
+    }
+
     fn count(&self) -> usize {
         self.seen.lock().unwrap().len()
     }
@@ -225,13 +248,14 @@ impl Rpc {
             .unwrap_or_else(|error| panic!("stdout has a line that is not JSON ({error}): {line}"))
     }
 
-    async fn find(
+    /// The first line from a place on that matches, which may have come already.
+    pub async fn find(
         &mut self,
         from: usize,
         what: &str,
         matches: impl Fn(&Value) -> bool,
     ) -> (usize, Value) {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + self.patience;
         let mut next = from;
         loop {
             let new: Vec<String> = self.seen.lock().unwrap()[next..].to_vec();

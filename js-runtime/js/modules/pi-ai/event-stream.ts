@@ -50,6 +50,7 @@ export class EventStream<T, R = T> implements AsyncIterable<T> {
 /** What providers stream; `done` and `error` carry the finished message. */
 export interface AssistantMessageEvent {
   type: string;
+  reason?: string;
   message?: unknown;
   error?: unknown;
 }

@@ -292,11 +292,11 @@ fn an_abort_is_said() {
 #[test]
 fn an_extension_s_error_names_it_and_the_event() {
     let error = |event: &str| {
-        Event::ExtensionError(ExtensionError {
-            extension_path: "/home/u/.pi/agent/extensions/gate/index.ts".into(),
-            event: event.into(),
-            error: "boom\n  at gate.ts:3:5".into(),
-        })
+        Event::ExtensionError(ExtensionError::new(
+            "/home/u/.pi/agent/extensions/gate/index.ts",
+            event,
+            "boom\n  at gate.ts:3:5",
+        ))
     };
     let said = Show::new(PLAIN).event(error("tool_call")).settle();
     assert_eq!(

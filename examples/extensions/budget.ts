@@ -1,0 +1,46 @@
+// Stops the agent when a session gets expensive: `pi --budget 2.50`, in dollars.
+//
+// When the budget is used up the user is asked, once per budget's worth. Nobody there
+// for half a minute, or nobody who could be asked (`pi -p`), means no: the run ends.
+import type { ExtensionAPI, ExtensionContext } from "@mariozechner/pi-coding-agent";
+
+const PATIENCE = 30_000;
+const dollars = (cost: number) => `$${cost.toFixed(2)}`;
+
+/** What the session has cost, branches that were left behind included. */
+function spent(ctx: ExtensionContext): number {
+  return ctx.sessionManager.getEntries().reduce((sum, entry) => {
+    const message = entry.type === "message" ? entry.message : undefined;
+    return sum + (message?.role === "assistant" ? message.usage.cost.total : 0);
+  }, 0);
+}
+
+export default function (pi: ExtensionAPI) {
+  pi.registerFlag("budget", { type: "string", description: "Ask when a session costs more, in dollars" });
+  let budget = Infinity;
+  let allowed = Infinity;
+
+  pi.on("session_start", (_event, ctx) => {
+    const flag = pi.getFlag("budget");
+    if (flag === undefined) return;
+    budget = Number(flag);
+    if (!(budget > 0)) throw new Error(`--budget ${flag}: say how many dollars, such as 2.50`);
+    // What a session that is opened again has cost is no surprise.
+    allowed = budget * (Math.floor(spent(ctx) / budget) + 1);
+  });
+
+  // `tool_call` is waited for, so nothing more is done, or paid, until there is an answer.
+  pi.on("tool_call", async (_event, ctx) => {
+    const cost = spent(ctx);
+    ctx.ui.setStatus("budget", budget === Infinity ? undefined : `${dollars(cost)} of ${dollars(allowed)}`);
+    if (cost <= allowed) return;
+    const title = `This session has cost ${dollars(cost)}`;
+    const goOn = await ctx.ui.confirm(title, `Go on until ${dollars(allowed + budget)}?`, { timeout: PATIENCE });
+    if (goOn) {
+      allowed += budget;
+      return;
+    }
+    ctx.abort();
+    return { block: true, reason: `The budget of ${dollars(allowed)} is used up` };
+  });
+}

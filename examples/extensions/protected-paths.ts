@@ -1,0 +1,54 @@
+// Keeps the agent's hands off files that it must not change.
+//
+// Which ones is said in `.pi/protected` of the project, a pattern a line (`*` within a
+// folder, `**` across folders, `#` for comments); without it the list below holds.
+// `write` and `edit` are judged by the file that they would really change; a shell
+// command that names a protected file is asked about, because it may only read it.
+import { readFileSync } from "node:fs";
+import { realpath } from "node:fs/promises";
+import { basename, dirname, join, matchesGlob, relative, resolve } from "node:path";
+import type { ExtensionAPI } from "@mariozechner/pi-coding-agent";
+import { isToolCallEventType } from "@mariozechner/pi-coding-agent";
+
+const DEFAULTS = [".env", ".env.*", ".git/**", "**/node_modules/**", "package-lock.json", "**/*.pem"];
+
+function patternsOf(cwd: string): string[] {
+  try {
+    const lines = readFileSync(join(cwd, ".pi/protected"), "utf8").split("\n").map((line) => line.trim());
+    return lines.filter((line) => line !== "" && !line.startsWith("#"));
+  } catch {
+    return DEFAULTS;
+  }
+}
+
+/** Where a path leads: links are followed as far as they exist. */
+async function real(path: string): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch {
+    const parent = dirname(path);
+    return parent === path ? path : join(await real(parent), basename(path));
+  }
+}
+
+export default function (pi: ExtensionAPI) {
+  pi.on("tool_call", async (event, ctx) => {
+    const patterns = patternsOf(ctx.cwd);
+    const protects = (path: string) => patterns.find((pattern) => matchesGlob(path, pattern));
+
+    if (isToolCallEventType("write", event) || isToolCallEventType("edit", event)) {
+      const path = relative(await real(ctx.cwd), await real(resolve(ctx.cwd, event.input.path)));
+      const pattern = protects(path);
+      if (pattern) return { block: true, reason: `${path} is protected (${pattern}): do not change it` };
+    }
+
+    if (isToolCallEventType("bash", event)) {
+      const { command } = event.input;
+      const words = command.split(/[\s'"=:;|&<>()]+/).map((word) => relative(ctx.cwd, resolve(ctx.cwd, word)));
+      const named = words.find((word) => word !== "" && protects(word));
+      if (!named) return;
+      const allowed = await ctx.ui.confirm(`This command names ${named}, which is protected`, command);
+      if (!allowed) return { block: true, reason: `${named} is protected, and the user did not allow this command` };
+    }
+  });
+}

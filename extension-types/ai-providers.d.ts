@@ -1,0 +1,158 @@
+// `@mariozechner/pi-ai`: providers, their APIs and their peculiarities.
+import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Message, Model, StreamOptions, Tool } from "./pi-ai.js";
+import type { SimpleStreamOptions, StopReason, TextContent, ThinkingContent, ThinkingLevel, ToolCall } from "./pi-ai.js";
+
+export type KnownApi =
+  | "openai-completions" | "mistral-conversations" | "openai-responses" | "azure-openai-responses"
+  | "openai-codex-responses" | "anthropic-messages" | "bedrock-converse-stream" | "google-generative-ai"
+  | "google-gemini-cli" | "google-vertex";
+export type KnownProvider =
+  | "amazon-bedrock" | "anthropic" | "google" | "google-gemini-cli" | "google-antigravity" | "google-vertex"
+  | "openai" | "azure-openai-responses" | "openai-codex" | "github-copilot" | "xai" | "groq" | "cerebras"
+  | "openrouter" | "vercel-ai-gateway" | "zai" | "mistral" | "minimax" | "minimax-cn" | "huggingface" | "opencode"
+  | "opencode-go" | "kimi-coding";
+
+export type ThinkingBudgets = Partial<Record<Exclude<ThinkingLevel, "xhigh">, number>>;
+export type CacheRetention = "none" | "short" | "long";
+export type Transport = "sse" | "websocket" | "auto";
+export interface ProviderResponse {
+  status: number;
+  headers: Record<string, string>;
+}
+export type ProviderStreamOptions = StreamOptions & Record<string, unknown>;
+/** Of the APIs: what they take in addition is passed on as it is. */
+export type AnthropicOptions = ProviderStreamOptions;
+export type BedrockOptions = ProviderStreamOptions;
+export type AzureOpenAIResponsesOptions = ProviderStreamOptions;
+export type GoogleOptions = ProviderStreamOptions;
+export type GoogleGeminiCliOptions = ProviderStreamOptions;
+export type GoogleVertexOptions = ProviderStreamOptions;
+export type MistralOptions = ProviderStreamOptions;
+export type OpenAICodexResponsesOptions = ProviderStreamOptions;
+export type OpenAICompletionsOptions = ProviderStreamOptions;
+export type OpenAIResponsesOptions = ProviderStreamOptions;
+export type StreamFunction<TApi extends Api = Api, TOptions extends StreamOptions = StreamOptions> = (
+  model: Model<TApi>,
+  context: Context,
+  options?: TOptions,
+) => AssistantMessageEventStream;
+
+export interface OpenAICompletionsCompat {
+  supportsStore?: boolean;
+  supportsDeveloperRole?: boolean;
+  supportsReasoningEffort?: boolean;
+  reasoningEffortMap?: Partial<Record<ThinkingLevel, string>>;
+  supportsUsageInStreaming?: boolean;
+  maxTokensField?: "max_completion_tokens" | "max_tokens";
+  requiresToolResultName?: boolean;
+  requiresAssistantAfterToolResult?: boolean;
+  requiresThinkingAsText?: boolean;
+  thinkingFormat?: "openai" | "openrouter" | "zai" | "qwen" | "qwen-chat-template";
+  openRouterRouting?: OpenRouterRouting;
+  vercelGatewayRouting?: VercelGatewayRouting;
+  zaiToolStream?: boolean;
+  supportsStrictMode?: boolean;
+}
+// deno-lint-ignore no-empty-interface
+export interface OpenAIResponsesCompat {}
+/** As OpenRouter's API has it. */
+export type OpenRouterRouting = Record<string, unknown> & { order?: string[]; only?: string[]; ignore?: string[] };
+export interface VercelGatewayRouting {
+  only?: string[];
+  order?: string[];
+}
+
+export type ApiStreamFunction = StreamFunction;
+export type ApiStreamSimpleFunction = StreamFunction<Api, SimpleStreamOptions>;
+type Stream = StreamFunction;
+type SimpleStream = ApiStreamSimpleFunction;
+/** Each asks through the API that the model names. */
+export const streamAnthropic: Stream;
+export const streamSimpleAnthropic: SimpleStream;
+export const streamOpenAICompletions: Stream;
+export const streamSimpleOpenAICompletions: SimpleStream;
+export const streamOpenAIResponses: Stream;
+export const streamSimpleOpenAIResponses: SimpleStream;
+export const streamOpenAICodexResponses: Stream;
+export const streamSimpleOpenAICodexResponses: SimpleStream;
+export const streamAzureOpenAIResponses: Stream;
+export const streamSimpleAzureOpenAIResponses: SimpleStream;
+export const streamGoogle: Stream;
+export const streamSimpleGoogle: SimpleStream;
+export const streamGoogleGeminiCli: Stream;
+export const streamSimpleGoogleGeminiCli: SimpleStream;
+export const streamGoogleVertex: Stream;
+export const streamSimpleGoogleVertex: SimpleStream;
+export const streamBedrock: Stream;
+export const streamSimpleBedrock: SimpleStream;
+export const streamMistral: Stream;
+export const streamSimpleMistral: SimpleStream;
+
+export interface ApiProvider {
+  api: Api;
+  stream: ApiStreamFunction;
+  streamSimple: ApiStreamSimpleFunction;
+}
+export function registerApiProvider(provider: ApiProvider, sourceId?: string): void;
+export function getApiProvider(api: Api): ApiProvider | undefined;
+export function getApiProviders(): ApiProvider[];
+export function unregisterApiProviders(sourceId: string): void;
+export function clearApiProviders(): void;
+export function registerBuiltInApiProviders(): void;
+/** Only those of pi itself are left. */
+export function resetApiProviders(): void;
+/** Throws: Bedrock's API is part of pi. */
+export function setBedrockProviderModule(): never;
+export function getOverflowPatterns(): RegExp[];
+
+// ---- A provider for tests ----
+
+export interface FauxModelDefinition {
+  id: string;
+  name?: string;
+  reasoning?: boolean;
+  input?: ("text" | "image")[];
+  cost?: { input: number; output: number; cacheRead: number; cacheWrite: number };
+  contextWindow?: number;
+  maxTokens?: number;
+}
+export type FauxContentBlock = TextContent | ThinkingContent | ToolCall;
+export type FauxResponseFactory = (
+  context: Context,
+  options: StreamOptions | undefined,
+  state: { callCount: number },
+  model: Model,
+) => AssistantMessage | Promise<AssistantMessage>;
+export type FauxResponseStep = AssistantMessage | FauxResponseFactory;
+export interface RegisterFauxProviderOptions {
+  api?: string;
+  provider?: string;
+  models?: FauxModelDefinition[];
+  tokensPerSecond?: number;
+  tokenSize?: { min?: number; max?: number };
+}
+export interface FauxProviderRegistration {
+  api: string;
+  models: [Model, ...Model[]];
+  getModel(): Model;
+  getModel(modelId: string): Model | undefined;
+  state: { callCount: number };
+  setResponses(responses: FauxResponseStep[]): void;
+  appendResponses(responses: FauxResponseStep[]): void;
+  getPendingResponseCount(): number;
+  unregister(): void;
+}
+export function fauxText(text: string): TextContent;
+export function fauxThinking(thinking: string): ThinkingContent;
+export function fauxToolCall(name: string, args: ToolCall["arguments"], options?: { id?: string }): ToolCall;
+export function fauxAssistantMessage(
+  content: string | FauxContentBlock | FauxContentBlock[],
+  options?: { stopReason?: StopReason; errorMessage?: string; responseId?: string; timestamp?: number },
+): AssistantMessage;
+export function registerFauxProvider(options?: RegisterFauxProviderOptions): FauxProviderRegistration;
+
+/** A message and the tools that it may call, as `complete` takes them. */
+export type { Message, Tool };
+
+// Only what says so is exported.
+export {};

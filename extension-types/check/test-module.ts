@@ -1,0 +1,17 @@
+// `pi test`'s module offers what its types promise, and fits them. On its own: it may
+// use Node's types, the modules of the snapshot may not.
+import type * as types from "../test.d.ts";
+// @ts-ignore: resolved by the paths of check.mjs
+import type * as offered from "pi:pi-coding-agent/test.ts";
+
+type Same<A, B> = [Exclude<keyof A, keyof B>, Exclude<keyof B, keyof A>];
+const differs: Same<typeof offered, typeof types> = [] as never;
+function equal<T extends [never, never]>(_differs: T): void {}
+equal(differs);
+
+// What is given to tests is what the types say of it.
+export const test: typeof types.test = {} as typeof offered.test;
+export const call: typeof types.call = {} as typeof offered.call;
+export const fail: typeof types.fail = {} as typeof offered.fail;
+export const say: typeof types.say = {} as typeof offered.say;
+export const think: typeof types.think = {} as typeof offered.think;

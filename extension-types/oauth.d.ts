@@ -1,0 +1,52 @@
+// Signing in with OAuth: `pi-ai`'s types, and `@mariozechner/pi-ai/oauth`.
+import type { Model } from "./pi-ai.js";
+
+export interface OAuthCredentials {
+  refresh: string;
+  access: string;
+  /** Milliseconds since 1970. */
+  expires: number;
+  /** Whatever else the provider needs; stored in auth.json. */
+  [key: string]: unknown;
+}
+export type OAuthProviderId = string;
+/** @deprecated Use `OAuthProviderId`. */
+export type OAuthProvider = OAuthProviderId;
+export interface OAuthPrompt {
+  message: string;
+  placeholder?: string;
+  allowEmpty?: boolean;
+}
+export interface OAuthAuthInfo {
+  url: string;
+  instructions?: string;
+}
+export interface OAuthLoginCallbacks {
+  /** The user is to open that page. */
+  onAuth(info: OAuthAuthInfo): void;
+  onPrompt(prompt: OAuthPrompt): Promise<string>;
+  onProgress?(message: string): void;
+  /** A code that the user pastes, while a server waits for the redirect. */
+  onManualCodeInput?(): Promise<string>;
+  signal?: AbortSignal;
+}
+/** What an extension brings for `/login`. */
+export interface OAuthSignIn {
+  readonly name: string;
+  login(callbacks: OAuthLoginCallbacks): Promise<OAuthCredentials>;
+  refreshToken(credentials: OAuthCredentials): Promise<OAuthCredentials>;
+  getApiKey(credentials: OAuthCredentials): string;
+  modifyModels?(models: Model[], credentials: OAuthCredentials): Model[];
+}
+export interface OAuthProviderInterface extends OAuthSignIn {
+  readonly id: OAuthProviderId;
+  usesCallbackServer?: boolean;
+}
+export interface OAuthProviderInfo {
+  id: OAuthProviderId;
+  name: string;
+  available: boolean;
+}
+
+// Only what says so is exported.
+export {};

@@ -1,0 +1,115 @@
+// Providers that an extension registers, and the user's models, keys and settings.
+import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Model, SimpleStreamOptions } from "./pi-ai.js";
+import type { OAuthCredentials, OAuthLoginCallbacks, OAuthSignIn } from "./oauth.js";
+
+export interface ProviderModelConfig {
+  id: string;
+  name: string;
+  api?: Api;
+  reasoning: boolean;
+  input: ("text" | "image")[];
+  /** US dollars per million tokens. */
+  cost: { input: number; output: number; cacheRead: number; cacheWrite: number };
+  contextWindow: number;
+  maxTokens: number;
+  headers?: Record<string, string>;
+  compat?: Model["compat"];
+}
+export interface ProviderConfig {
+  baseUrl?: string;
+  /** The key, the name of a variable, or `!command`. */
+  apiKey?: string;
+  api?: Api;
+  /** An API of the extension's own. */
+  streamSimple?(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
+  headers?: Record<string, string>;
+  /** Sends the key as `Authorization: Bearer`. */
+  authHeader?: boolean;
+  /** They take the place of those that the provider had. */
+  models?: ProviderModelConfig[];
+  /** For `/login`. */
+  oauth?: OAuthSignIn;
+}
+
+export type ModelCredentials =
+  | { ok: true; apiKey?: string; headers?: Record<string, string> }
+  | { ok: false; error: string };
+
+/** The models that there are, and what it takes to ask them. */
+export class ModelRegistry {
+  private constructor();
+  static create(authStorage?: AuthStorage, modelsJsonPath?: string): ModelRegistry;
+  static inMemory(authStorage: AuthStorage): ModelRegistry;
+  readonly authStorage: AuthStorage;
+  find(provider: string, modelId: string): Model | undefined;
+  getAll(): Model[];
+  /** Those that there are keys for. */
+  getAvailable(): Model[];
+  getError(): string | undefined;
+  hasConfiguredAuth(model: Model): boolean;
+  isUsingOAuth(model: Model): boolean;
+  getApiKeyAndHeaders(model: Model): Promise<ModelCredentials>;
+  getApiKeyForProvider(provider: string): Promise<string | undefined>;
+  /** @deprecated Use `getApiKeyAndHeaders`. */
+  getApiKey(model: Model): Promise<string | undefined>;
+  getProviderDisplayName(provider: string): string;
+  registerProvider(name: string, config: ProviderConfig): void;
+  unregisterProvider(name: string): void;
+  /** Asks a model with the user's key. */
+  complete(model: Model, context: Context, options?: SimpleStreamOptions): Promise<AssistantMessage>;
+  stream(model: Model, context: Context, options?: SimpleStreamOptions): Promise<AssistantMessageEventStream>;
+  /** Reads models.json again. */
+  refresh(): void;
+}
+
+export interface ApiKeyCredential {
+  type: "api_key";
+  key: string;
+}
+export type OAuthCredential = { type: "oauth" } & OAuthCredentials;
+export type AuthCredential = ApiKeyCredential | OAuthCredential;
+interface Locked<T> {
+  result: T;
+  /** What is to be stored; nothing changes without it. */
+  next?: string;
+}
+export interface AuthStorageBackend {
+  withLock<T>(fn: (current: string | undefined) => Locked<T>): T;
+  withLockAsync<T>(fn: (current: string | undefined) => Promise<Locked<T>>): Promise<T>;
+}
+export class FileAuthStorageBackend implements AuthStorageBackend {
+  constructor(authPath?: string);
+  withLock<T>(fn: (current: string | undefined) => Locked<T>): T;
+  withLockAsync<T>(fn: (current: string | undefined) => Promise<Locked<T>>): Promise<T>;
+}
+export class InMemoryAuthStorageBackend implements AuthStorageBackend {
+  withLock<T>(fn: (current: string | undefined) => Locked<T>): T;
+  withLockAsync<T>(fn: (current: string | undefined) => Promise<Locked<T>>): Promise<T>;
+}
+/** The keys and sign-ins of auth.json. */
+export class AuthStorage {
+  private constructor();
+  static create(authPath?: string): AuthStorage;
+  static fromStorage(storage: AuthStorageBackend): AuthStorage;
+  static inMemory(data?: Record<string, AuthCredential>): AuthStorage;
+  get(provider: string): AuthCredential | undefined;
+  set(provider: string, credential: AuthCredential): void;
+  remove(provider: string): void;
+  list(): string[];
+  has(provider: string): boolean;
+  hasAuth(provider: string): boolean;
+  getAll(): Record<string, AuthCredential>;
+  getApiKey(provider: string, options?: { includeFallback?: boolean }): Promise<string | undefined>;
+  getOAuthProviders(): { id: string; name: string }[];
+  login(provider: string, callbacks: OAuthLoginCallbacks): Promise<void>;
+  logout(provider: string): void;
+  /** For this process only. */
+  setRuntimeApiKey(provider: string, apiKey: string): void;
+  removeRuntimeApiKey(provider: string): void;
+  setFallbackResolver(resolver: (provider: string) => string | undefined): void;
+  reload(): void;
+  drainErrors(): Error[];
+}
+
+// Only what says so is exported.
+export {};

@@ -1,0 +1,150 @@
+// The built-in tools, for extensions that wrap them or do their work elsewhere.
+import type { TUnsafe } from "@sinclair/typebox";
+import type { ToolDefinition } from "./api.js";
+import type { BuiltInToolInputs } from "./events.js";
+import type { ToolDetails } from "./tool-types.js";
+import type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from "./pi-agent-core.js";
+
+/** A built-in tool, without what is for prompts and screens. */
+// deno-lint-ignore no-explicit-any
+export interface BuiltInTool<TInput = any, TDetails = any> {
+  name: string;
+  label: string;
+  description: string;
+  parameters: TUnsafe<TInput>;
+  executionMode?: ToolExecutionMode;
+  prepareArguments(args: unknown): TInput;
+  execute(
+    toolCallId: string,
+    params: TInput,
+    signal?: AbortSignal,
+    onUpdate?: AgentToolUpdateCallback<TDetails>,
+    ctx?: unknown,
+  ): Promise<AgentToolResult<TDetails>>;
+}
+
+export interface BashExecOptions {
+  onData(data: Uint8Array): void;
+  signal?: AbortSignal;
+  /** Seconds. */
+  timeout?: number;
+  env?: Record<string, string | undefined>;
+}
+export interface BashOperations {
+  /** Rejects with `aborted` or `timeout:<seconds>` where that is why it ended. */
+  exec(command: string, cwd: string, options: BashExecOptions): Promise<{ exitCode: number | null }>;
+}
+export interface BashSpawnContext {
+  command: string;
+  cwd: string;
+  env: Record<string, string | undefined>;
+}
+export type BashSpawnHook = (context: BashSpawnContext) => BashSpawnContext;
+export interface BashToolOptions {
+  operations?: BashOperations;
+  /** A line before every command. */
+  commandPrefix?: string;
+  spawnHook?: BashSpawnHook;
+}
+
+type Awaitable<T> = T | Promise<T>;
+
+export interface ReadOperations {
+  readFile(absolutePath: string): Promise<Uint8Array>;
+  access(absolutePath: string): Promise<void>;
+  detectImageMimeType?(absolutePath: string): Promise<string | null | undefined>;
+}
+export interface ReadToolOptions {
+  autoResizeImages?: boolean;
+  operations?: ReadOperations;
+}
+export interface WriteOperations {
+  writeFile(absolutePath: string, content: string): Promise<void>;
+  mkdir(dir: string): Promise<void>;
+}
+export interface WriteToolOptions {
+  operations?: WriteOperations;
+}
+export interface EditOperations {
+  readFile(absolutePath: string): Promise<Uint8Array>;
+  writeFile(absolutePath: string, content: string): Promise<void>;
+  access(absolutePath: string): Promise<void>;
+}
+export interface EditToolOptions {
+  operations?: EditOperations;
+}
+export interface GrepOperations {
+  isDirectory(absolutePath: string): Awaitable<boolean>;
+  /** For the lines around a match. */
+  readFile(absolutePath: string): Awaitable<string>;
+}
+export interface GrepToolOptions {
+  operations?: GrepOperations;
+}
+export interface FindOperations {
+  exists(absolutePath: string): Awaitable<boolean>;
+  glob(pattern: string, cwd: string, options: { ignore: string[]; limit: number }): Awaitable<string[]>;
+}
+export interface FindToolOptions {
+  operations?: FindOperations;
+}
+export interface LsOperations {
+  exists(absolutePath: string): Awaitable<boolean>;
+  stat(absolutePath: string): Awaitable<{ isDirectory(): boolean }>;
+  readdir(absolutePath: string): Awaitable<string[]>;
+}
+export interface LsToolOptions {
+  operations?: LsOperations;
+}
+
+type Tool<K extends keyof BuiltInToolInputs> = BuiltInTool<BuiltInToolInputs[K], ToolDetails[K]>;
+type Definition<K extends keyof BuiltInToolInputs> = ToolDefinition<TUnsafe<BuiltInToolInputs[K]>, ToolDetails[K]>;
+type Make<K extends keyof BuiltInToolInputs, O> = (cwd: string, options?: O) => Tool<K>;
+type Define<K extends keyof BuiltInToolInputs, O> = (cwd: string, options?: O) => Definition<K>;
+
+export const createReadTool: Make<"read", ReadToolOptions>;
+export const createBashTool: Make<"bash", BashToolOptions>;
+export const createEditTool: Make<"edit", EditToolOptions>;
+export const createWriteTool: Make<"write", WriteToolOptions>;
+export const createGrepTool: Make<"grep", GrepToolOptions>;
+export const createFindTool: Make<"find", FindToolOptions>;
+export const createLsTool: Make<"ls", LsToolOptions>;
+export const createReadToolDefinition: Define<"read", ReadToolOptions>;
+export const createBashToolDefinition: Define<"bash", BashToolOptions>;
+export const createEditToolDefinition: Define<"edit", EditToolOptions>;
+export const createWriteToolDefinition: Define<"write", WriteToolOptions>;
+export const createGrepToolDefinition: Define<"grep", GrepToolOptions>;
+export const createFindToolDefinition: Define<"find", FindToolOptions>;
+export const createLsToolDefinition: Define<"ls", LsToolOptions>;
+
+/** In the folder where pi works when they are first used. */
+export const readTool: Tool<"read">;
+export const bashTool: Tool<"bash">;
+export const editTool: Tool<"edit">;
+export const writeTool: Tool<"write">;
+export const grepTool: Tool<"grep">;
+export const findTool: Tool<"find">;
+export const lsTool: Tool<"ls">;
+export const readToolDefinition: Definition<"read">;
+export const bashToolDefinition: Definition<"bash">;
+export const editToolDefinition: Definition<"edit">;
+export const writeToolDefinition: Definition<"write">;
+export const grepToolDefinition: Definition<"grep">;
+export const findToolDefinition: Definition<"find">;
+export const lsToolDefinition: Definition<"ls">;
+
+export const codingTools: BuiltInTool[];
+export const readOnlyTools: BuiltInTool[];
+export interface ToolsOptions {
+  read?: ReadToolOptions;
+  bash?: BashToolOptions;
+}
+export function createCodingTools(cwd: string, options?: ToolsOptions): BuiltInTool[];
+export function createReadOnlyTools(cwd: string, options?: ToolsOptions): BuiltInTool[];
+
+/** The shell that pi runs commands with. */
+export function createLocalBashOperations(): BashOperations;
+export function getShellConfig(): { shell: string; args: string[] };
+
+// Only what says so is exported.
+export {};

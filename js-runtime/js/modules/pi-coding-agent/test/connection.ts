@@ -1,0 +1,122 @@
+// A pi in RPC mode: commands go in, answers and events come out.
+import { spawn } from "node:child_process";
+import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import process from "node:process";
+
+// deno-lint-ignore no-explicit-any
+export type RpcEvent = { type: string } & Record<string, any>;
+
+interface Waiting {
+  type: string;
+  resolve(data: unknown): void;
+  reject(error: Error): void;
+}
+
+/** How long a pi may take to end when it is asked to. */
+const PATIENCE = 10_000;
+
+export interface Ended {
+  code: number | null;
+  signal: string | null;
+}
+
+export class Connection {
+  stderr = "";
+  readonly ended: Promise<Ended>;
+  #child: ChildProcessWithoutNullStreams;
+  #waiting = new Map<string, Waiting>();
+  #ids = 0;
+  #rest = "";
+
+  constructor(
+    args: string[],
+    where: { cwd: string; env: Record<string, string> },
+    onEvent: (event: RpcEvent) => void,
+  ) {
+    const child = spawn(process.execPath, ["--mode", "rpc", ...args], { ...where, stdio: "pipe" });
+    this.#child = child;
+    child.stderr.setEncoding("utf8");
+    child.stderr.on("data", (text: string) => (this.stderr += text));
+    child.stdout.setEncoding("utf8");
+    child.stdout.on("data", (text: string) => {
+      const lines = (this.#rest + text).split("\n");
+      this.#rest = lines.pop()!;
+      for (const line of lines) this.#take(JSON.parse(line) as RpcEvent, onEvent);
+    });
+    // What cannot be written is told by the end that follows.
+    child.stdin.on("error", () => {});
+    this.ended = new Promise((resolve) => {
+      child.on("error", () => resolve({ code: null, signal: null }));
+      child.on("close", (code, signal) => resolve({ code, signal }));
+    });
+    void this.ended.then(({ code, signal }) => {
+      const error = new Error(`pi has ended (${signal ?? `exit code ${code}`})\n${this.stderr}`.trimEnd());
+      for (const { reject } of this.#waiting.values()) reject(error);
+      this.#waiting.clear();
+    });
+  }
+
+  #take(line: RpcEvent, onEvent: (event: RpcEvent) => void): void {
+    if (line.type !== "response") return onEvent(line);
+    const waiting = this.#waiting.get(String(line.id));
+    this.#waiting.delete(String(line.id));
+    if (line.success) waiting?.resolve(line.data);
+    else waiting?.reject(new Error(`${line.command}: ${line.error}`));
+  }
+
+  /** Commands that have no answer yet. */
+  get pending(): string[] {
+    return [...this.#waiting.values()].map(({ type }) => type);
+  }
+
+  request<T = unknown>(type: string, members: object = {}): Promise<T> {
+    const id = String((this.#ids += 1));
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { type, resolve: resolve as (data: unknown) => void, reject });
+      this.send({ ...members, id, type });
+    });
+  }
+
+  /** Without an answer. */
+  send(command: object): void {
+    this.#child.stdin.write(`${JSON.stringify(command)}\n`);
+  }
+
+  /** As a client ends it: by closing the input. */
+  async close(): Promise<Ended> {
+    this.#child.stdin.end();
+    const timer = setTimeout(() => this.kill(), PATIENCE);
+    try {
+      return await this.ended;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  kill(): void {
+    this.#child.kill("SIGKILL");
+  }
+}
+
+export interface Printed extends Ended {
+  stdout: string;
+  stderr: string;
+}
+
+/** A pi that runs to its end. */
+export async function runToEnd(
+  args: string[],
+  where: { cwd: string; env: Record<string, string> },
+  input: string,
+): Promise<Printed> {
+  const child = spawn(process.execPath, args, { ...where, stdio: "pipe" });
+  let [stdout, stderr] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  child.stdin.on("error", () => {});
+  child.stdin.end(input);
+  return await new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code, signal) => resolve({ code, signal, stdout, stderr }));
+  });
+}

@@ -1,0 +1,151 @@
+// A model on loopback that says what the test tells it to.
+import { createServer } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { render } from "pi:pi-coding-agent/test/answers.ts";
+import type { Answer } from "pi:pi-coding-agent/test/answers.ts";
+
+export const PROVIDER = "scripted";
+export const MODEL = "scripted-1";
+
+/** What the model was asked. */
+export interface ModelRequest {
+  /** From 1. */
+  number: number;
+  system: string;
+  messages: { role: string; text: string }[];
+  /** Text of the newest message, tool results included. */
+  last: string;
+  /** The names of the tools that it may call. */
+  tools: string[];
+  headers: Record<string, string>;
+  /** As it came over the wire. */
+  body: Record<string, unknown>;
+}
+
+export type Answering = (request: ModelRequest) => Answer | Promise<Answer>;
+export type Script = (Answer | Answering)[] | Answering;
+
+type Body = Record<string, unknown>;
+
+/** The text in a content, also in that of tool results. */
+function text(content: unknown): string {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  const parts = content.map((block: Body) => {
+    switch (block.type) {
+      case "text":
+        return String(block.text);
+      case "tool_result":
+        return text(block.content);
+      case "image":
+        return "[image]";
+      default:
+        return "";
+    }
+  });
+  return parts.filter((part) => part !== "").join("\n");
+}
+
+function understood(number: number, headers: IncomingMessage["headers"], body: Body): ModelRequest {
+  const messages = ((body.messages ?? []) as Body[]).map((message) => ({
+    role: String(message.role),
+    text: text(message.content),
+  }));
+  return {
+    number,
+    system: text(body.system),
+    messages,
+    last: messages.at(-1)?.text ?? "",
+    tools: ((body.tools ?? []) as { name: string }[]).map(({ name }) => name),
+    headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)])),
+    body,
+  };
+}
+
+const ordinal = (count: number) => `${count} answer${count === 1 ? "" : "s"}`;
+
+export class Model {
+  readonly requests: ModelRequest[] = [];
+  /** Requests whose answer is not known yet. */
+  thinking = 0;
+  #server: Server;
+  #script: (Answer | Answering)[] = [];
+  #rule: Answering | undefined;
+  #given = 0;
+  #complain: (message: string) => void;
+
+  constructor(script: Script, complain: (message: string) => void) {
+    if (typeof script === "function") this.#rule = script;
+    else this.push(...script);
+    this.#complain = complain;
+    this.#server = createServer((request, response) => void this.#serve(request, response));
+  }
+
+  push(...answers: (Answer | Answering)[]): void {
+    this.#script.push(...answers);
+    this.#given += answers.length;
+  }
+
+  /** Answers that nobody asked for. */
+  get left(): number {
+    return this.#script.length;
+  }
+
+  async start(): Promise<string> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(0, "127.0.0.1", resolve);
+    });
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  stop(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      let json = "";
+      request.setEncoding("utf8");
+      for await (const chunk of request) json += chunk;
+      const body = JSON.parse(json) as Body;
+      const asked = understood(this.requests.length + 1, request.headers, body);
+      this.requests.push(asked);
+      this.thinking += 1;
+      const answer = await this.#answer(asked).finally(() => (this.thinking -= 1));
+      const rendered = render(answer, asked.number, String(body.model));
+      if (!Array.isArray(rendered)) return refuse(response, rendered.status, rendered.message);
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      for (const event of rendered) {
+        response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+      }
+      response.end();
+    } catch (error) {
+      // pi hung up: whoever aborts wants no answer.
+      if (request.destroyed && !request.complete) return;
+      this.#complain(`The model cannot answer: ${error instanceof Error ? error.message : error}`);
+      refuse(response, 400, "the test has no answer");
+    }
+  }
+
+  async #answer(request: ModelRequest): Promise<Answer> {
+    if (this.#script.length === 0 && this.#rule) return await this.#rule(request);
+    const next = this.#script.shift();
+    if (next === undefined) {
+      const given = this.#given === 0 ? "was given no answers" : `had only ${ordinal(this.#given)}`;
+      throw new Error(
+        `it ${given}, and this is request ${request.number}, after ${JSON.stringify(request.last)}. ` +
+          "Add to `model` of t.start(), or call pi.answer()",
+      );
+    }
+    return typeof next === "function" ? await next(request) : next;
+  }
+}
+
+function refuse(response: ServerResponse, status: number, message: string): void {
+  if (response.headersSent) return void response.end();
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(JSON.stringify({ type: "error", error: { type: "api_error", message } }));
+}

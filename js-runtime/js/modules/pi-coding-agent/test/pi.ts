@@ -1,0 +1,316 @@
+// A pi under test: this program in RPC mode, with an extension, a user, a project and
+// a model of its own.
+import { Connection } from "pi:pi-coding-agent/test/connection.ts";
+import type { RpcEvent } from "pi:pi-coding-agent/test/connection.ts";
+import { Model } from "pi:pi-coding-agent/test/model.ts";
+import type { ModelRequest, Script } from "pi:pi-coding-agent/test/model.ts";
+import type { Answer } from "pi:pi-coding-agent/test/answers.ts";
+import { Place } from "pi:pi-coding-agent/test/place.ts";
+import type { PlaceOptions } from "pi:pi-coding-agent/test/place.ts";
+import { Run } from "pi:pi-coding-agent/test/run.ts";
+import { transcript } from "pi:pi-coding-agent/test/transcript.ts";
+import { Ui } from "pi:pi-coding-agent/test/ui.ts";
+
+export interface StartOptions extends PlaceOptions {
+  /** Files or folders, relative to the test; without it what stands beside the test. */
+  extensions?: string[];
+  /** The model's answers, in order, or a function that gives them. */
+  model?: Script;
+  /** More arguments for pi. */
+  args?: string[];
+  /** Errors of the extension that the test is about. */
+  expectErrors?: (string | RegExp)[];
+}
+
+const QUIET = ["message_update", "tool_execution_update"];
+const quote = (text: string) => JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}...` : text);
+
+export class Pi {
+  /** Everything that was told, in order (docs/rpc.md). */
+  readonly events: RpcEvent[] = [];
+  /** Errors of extensions, expected ones included. */
+  readonly errors: string[] = [];
+  readonly ui: Ui;
+  #model: Model;
+  #place: Place;
+  #args: string[];
+  #connection: Connection | undefined;
+  #expected: { pattern: string | RegExp; seen: boolean }[];
+  #problem: Error | undefined;
+  /** Those who wait for something that a problem makes impossible. */
+  #waits = new Map<string, Set<(problem: Error) => void>>();
+  #watchers = new Set<() => void>();
+  #stopped = false;
+
+  private constructor(place: Place, model: Model, options: StartOptions, extensions: string[]) {
+    this.#place = place;
+    this.#model = model;
+    this.#args = [...extensions.flatMap((path) => ["-e", path]), ...(options.args ?? [])];
+    this.#expected = (options.expectErrors ?? []).map((pattern) => ({ pattern, seen: false }));
+    const complain = (message: string) => this.complain(message);
+    this.ui = new Ui((answer) => this.#connection?.send(answer), complain);
+  }
+
+  static async start(
+    options: StartOptions,
+    extensions: string[],
+    prepare?: (pi: Pi) => void,
+  ): Promise<Pi> {
+    let pi: Pi | undefined;
+    const model = new Model(options.model ?? [], (message) => pi?.complain(message));
+    const place = new Place(options, await model.start());
+    pi = new Pi(place, model, options, extensions);
+    prepare?.(pi);
+    await pi.#wait("the start of pi", () => pi.#open([]));
+    return pi;
+  }
+
+  // ---- What a test does ----
+
+  /** Says something to the agent, and waits until nothing is left to do. */
+  async prompt(text: string, options: { images?: object[] } = {}): Promise<Run> {
+    return await this.#run(`the end of the prompt ${quote(text)}`, async () => {
+      await this.rpc("prompt", { message: text, ...options });
+    });
+  }
+
+  /** Runs a command of an extension: `/name args`. */
+  async command(text: string): Promise<Run> {
+    return await this.#run(`the end of the command ${quote(text)}`, async () => {
+      const { commands } = await this.rpc<{ commands: { name: string; source: string }[] }>("get_commands");
+      const names = commands.filter(({ source }) => source === "extension").map(({ name }) => `/${name}`);
+      const [name] = text.split(" ");
+      if (!names.includes(name)) {
+        throw new Error(`No extension has the command ${name}; there are ${names.join(", ") || "none"}`);
+      }
+      await this.rpc("prompt", { message: text });
+    });
+  }
+
+  /** Said while the agent works, read after this turn. */
+  steer = (message: string): Promise<void> => this.rpc("steer", { message });
+  /** Said while the agent works, read when it would be done. */
+  followUp = (message: string): Promise<void> => this.rpc("follow_up", { message });
+  abort = (): Promise<void> => this.rpc("abort");
+
+  /** Waits until nothing is at work and the extension has heard of everything. */
+  async settled(): Promise<Run> {
+    return await this.#run("the end of all work", async () => {});
+  }
+
+  /** Waits for an event, one that has been included. */
+  async waitFor(type: string, fits: (event: RpcEvent) => boolean = () => true): Promise<RpcEvent> {
+    return await this.#wait(`an event ${type}`, () =>
+      new Promise((resolve) => {
+        const look = () => {
+          const found = this.events.find((event) => event.type === type && fits(event));
+          if (!found) return;
+          this.#watchers.delete(look);
+          resolve(found);
+        };
+        this.#watchers.add(look);
+        look();
+      }));
+  }
+
+  /** Any command of the protocol (docs/rpc.md); gives its data. */
+  async rpc<T = void>(type: string, members: object = {}): Promise<T> {
+    return await this.#wait(`the answer to ${type}`, () => this.#running().request<T>(type, members));
+  }
+
+  /** Loads the extensions anew, as after a change. */
+  async reload(): Promise<void> {
+    this.#mark("reload");
+    const { failed } = await this.rpc<{ failed: { path: string; error: string }[] }>("reload");
+    if (failed.length > 0) throw new Error(failed.map(({ path, error }) => `${path}: ${error}`).join("\n"));
+  }
+
+  /** Ends pi, and starts it again with the same session. */
+  async restart(args: string[] = ["--continue"]): Promise<void> {
+    await this.#wait("the end of pi", () => this.#close());
+    this.#mark("restart");
+    await this.#wait("the start of pi", () => this.#open(args));
+  }
+
+  // ---- What a test looks at ----
+
+  /** What the model was asked, in order. */
+  get requests(): ModelRequest[] {
+    return this.#model.requests;
+  }
+
+  /** More answers for the model. */
+  answer(...answers: (Answer | ((request: ModelRequest) => Answer | Promise<Answer>))[]): void {
+    this.#model.push(...answers);
+  }
+
+  /** The entries of the session, as they are in its file. */
+  async entries<T = Record<string, unknown>>(): Promise<T[]> {
+    return (await this.rpc<{ entries: T[] }>("get_entries")).entries;
+  }
+
+  get project(): string {
+    return this.#place.project;
+  }
+  get agentDir(): string {
+    return this.#place.agentDir;
+  }
+  get home(): string {
+    return this.#place.home;
+  }
+  /** Files of the project. */
+  read = (name: string): string => this.#place.read(name);
+  write = (name: string, content: string | object): string => this.#place.write(name, content);
+  exists = (name: string): boolean => this.#place.exists(name);
+
+  /** What pi and the console of its extensions wrote to stderr. */
+  get stderr(): string {
+    return this.#connection?.stderr ?? "";
+  }
+
+  /** What happened so far, readable, and the same in every run. */
+  transcript(): string {
+    return this.#place.tidy(transcript(this.events));
+  }
+
+  // ---- What the suite does ----
+
+  /** Makes the test fail: at what it waits for, or at its end. */
+  complain(message: string): void {
+    if (this.#stopped) return;
+    this.#problem ??= new Error(this.#place.tidy(message));
+    const waits = [...this.#waits.values()].flatMap((rejects) => [...rejects]);
+    for (const reject of waits) reject(this.#problem);
+  }
+
+  /** An error of the extension that is not to fail the test. */
+  expectError(pattern: string | RegExp): void {
+    this.#expected.push({ pattern, seen: false });
+  }
+
+  /** What it is doing, for the message when that takes too long. */
+  doing(): string[] {
+    const open = new Map<string, string>();
+    let working = false;
+    for (const event of this.events) {
+      if (event.type === "agent_start") working = true;
+      if (event.type === "agent_end") working = false;
+      if (event.type === "tool_execution_start") open.set(event.toolCallId, event.toolName);
+      if (event.type === "tool_execution_end") open.delete(event.toolCallId);
+    }
+    const last = this.events.findLast(({ type }) => !QUIET.includes(type));
+    return [
+      ...[...this.#waits.keys()].map((what) => `waiting for ${what}`),
+      ...[...open.values()].map((tool) => `the tool ${tool} runs`),
+      ...(this.#model.thinking > 0 ? ["the model has been asked and has not answered"] : []),
+      ...(working && open.size === 0 && this.#model.thinking === 0 ? ["the agent works"] : []),
+      ...(last ? [`the last event was ${last.type}${last.method ? ` ${last.method}` : ""}`] : []),
+    ];
+  }
+
+  /** Ends everything. Gives what was wrong and nobody has been told of. */
+  async stop(check: boolean): Promise<Error | undefined> {
+    try {
+      if (check && !this.#problem && this.#connection) {
+        // What handlers still do belongs to the test.
+        await this.rpc("wait_for_idle").catch(() => {});
+        await this.#close();
+      }
+      if (!check) return undefined;
+      if (this.#problem) return this.#problem;
+      const missed = this.#expected.find(({ seen }) => !seen);
+      if (missed) return new Error(`An error was expected and did not come: ${missed.pattern}`);
+      const { left } = this.#model;
+      if (left > 0) return new Error(`The model was not asked for ${left === 1 ? "one answer" : `${left} answers`} of its script`);
+      const [unasked] = this.ui.left;
+      if (unasked) return new Error(`A dialog was expected and did not come: ${unasked}`);
+      return undefined;
+    } finally {
+      this.#stopped = true;
+      this.#connection?.kill();
+      await this.#connection?.ended;
+      this.#model.stop();
+      this.#place.remove();
+    }
+  }
+
+  // ---- Inside ----
+
+  #running(): Connection {
+    if (!this.#connection) throw new Error("pi does not run");
+    return this.#connection;
+  }
+
+  async #open(args: string[]): Promise<void> {
+    const where = { cwd: this.#place.project, env: this.#place.env };
+    const connection = new Connection([...this.#args, ...args], where, (event) => this.#take(event));
+    this.#connection = connection;
+    void connection.ended.then(({ code, signal }) => {
+      if (this.#connection !== connection || this.#stopped) return;
+      this.complain(`pi has ended (${signal ?? `exit code ${code}`})\n${connection.stderr}`.trimEnd());
+    });
+    await connection.request("get_state");
+  }
+
+  async #close(): Promise<void> {
+    const connection = this.#running();
+    // Its end is no problem from here on.
+    this.#connection = undefined;
+    const { code, signal } = await connection.close();
+    if (code !== 0) {
+      throw new Error(`pi did not end well (${signal ?? `exit code ${code}`})\n${connection.stderr}`.trimEnd());
+    }
+  }
+
+  #mark(what: string): void {
+    this.events.push({ type: "test_mark", what });
+  }
+
+  async #run(what: string, work: () => Promise<void>): Promise<Run> {
+    const from = this.events.length;
+    await this.#wait(what, async () => {
+      await work();
+      await this.#running().request("wait_for_idle");
+    });
+    return new Run(this.events.slice(from), (text) => this.#place.tidy(text));
+  }
+
+  /** Waits, but not for what a problem has made impossible. The error is the caller's. */
+  async #wait<T>(what: string, work: () => Promise<T>): Promise<T> {
+    const here = new Error();
+    const rejects = this.#waits.get(what) ?? new Set();
+    this.#waits.set(what, rejects);
+    let fail: ((problem: Error) => void) | undefined;
+    const failed = new Promise<never>((_resolve, reject) => rejects.add((fail = reject)));
+    try {
+      if (this.#problem) throw this.#problem;
+      return await Promise.race([work(), failed]);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      here.message = message;
+      // The stack has been read already by nobody: its first line is made now.
+      here.stack = `Error: ${message}\n${(here.stack ?? "").split("\n").slice(1).join("\n")}`;
+      throw here;
+    } finally {
+      if (fail) rejects.delete(fail);
+      if (rejects.size === 0) this.#waits.delete(what);
+    }
+  }
+
+  #take(event: RpcEvent): void {
+    this.events.push(event);
+    if (event.type === "extension_ui_request") this.ui.take(event);
+    if (event.type === "extension_error") this.#error(event);
+    for (const look of [...this.#watchers]) look();
+  }
+
+  #error({ event, error }: RpcEvent): void {
+    const text = String(error);
+    this.errors.push(text);
+    const expected = this.#expected.find(({ pattern }) =>
+      typeof pattern === "string" ? text.includes(pattern) : new RegExp(pattern).test(text)
+    );
+    if (expected) expected.seen = true;
+    else this.complain(`The extension failed (${event}): ${text}`);
+  }
+}

@@ -1,0 +1,113 @@
+// A user and a project of their own for each test, in a temporary folder: nothing of
+// the machine's user is read or written.
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import process from "node:process";
+import { MODEL, PROVIDER } from "pi:pi-coding-agent/test/model.ts";
+
+/** By path: text, or what is to be written as JSON. */
+export type Files = Record<string, string | object>;
+
+export interface PlaceOptions {
+  files?: Files;
+  agentFiles?: Files;
+  settings?: Record<string, unknown>;
+  env?: Record<string, string>;
+  contextWindow?: number;
+}
+
+/** What a program needs to run at all. */
+const PASSED_ON = ["PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SystemRoot", "ComSpec", "PATHEXT"];
+
+export class Place {
+  readonly root = realpathSync(mkdtempSync(join(tmpdir(), "pi-test-")));
+  readonly home = join(this.root, "home");
+  readonly agentDir = join(this.home, ".pi", "agent");
+  readonly project = join(this.root, "project");
+  readonly env: Record<string, string>;
+
+  constructor(options: PlaceOptions, modelUrl: string) {
+    for (const folder of [this.agentDir, this.project, join(this.root, "tmp")]) {
+      mkdirSync(folder, { recursive: true });
+    }
+    this.env = {
+      ...Object.fromEntries(PASSED_ON.flatMap((name) => {
+        const value = process.env[name];
+        return value === undefined ? [] : [[name, value]];
+      })),
+      HOME: this.home,
+      USERPROFILE: this.home,
+      TMPDIR: join(this.root, "tmp"),
+      LANG: "C.UTF-8",
+      TZ: "UTC",
+      PI_CODING_AGENT_DIR: this.agentDir,
+      PI_OFFLINE: "1",
+      PI_SKIP_VERSION_CHECK: "1",
+      ...options.env,
+    };
+    const { contextWindow = 200_000 } = options;
+    this.#write(this.agentDir, {
+      "models.json": {
+        providers: {
+          [PROVIDER]: {
+            baseUrl: modelUrl,
+            apiKey: "scripted-key",
+            api: "anthropic-messages",
+            models: [{
+              id: MODEL,
+              name: "Scripted 1",
+              reasoning: true,
+              input: ["text", "image"],
+              contextWindow,
+              maxTokens: 32_000,
+              cost: { input: 1, output: 2, cacheRead: 0.1, cacheWrite: 1.25 },
+            }],
+          },
+        },
+      },
+      "settings.json": {
+        defaultProvider: PROVIDER,
+        defaultModel: MODEL,
+        retry: { enabled: true, maxRetries: 3, baseDelayMs: 1 },
+        ...options.settings,
+      },
+      ...options.agentFiles,
+    });
+    this.#write(this.project, options.files ?? {});
+  }
+
+  #write(folder: string, files: Files): void {
+    for (const [name, content] of Object.entries(files)) {
+      const path = resolve(folder, name);
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, typeof content === "string" ? content : `${JSON.stringify(content, null, 2)}\n`);
+    }
+  }
+
+  write(name: string, content: string | object): string {
+    this.#write(this.project, { [name]: content });
+    return resolve(this.project, name);
+  }
+
+  read(name: string): string {
+    return readFileSync(resolve(this.project, name), "utf8");
+  }
+
+  exists(name: string): boolean {
+    return existsSync(resolve(this.project, name));
+  }
+
+  /** The text with names in the place of the folders, which are others every time. */
+  tidy(text: string): string {
+    return text
+      .replaceAll(this.project, "<project>")
+      .replaceAll(this.agentDir, "<agent>")
+      .replaceAll(this.home, "<home>")
+      .replaceAll(this.root, "<root>");
+  }
+
+  remove(): void {
+    rmSync(this.root, { recursive: true, force: true, maxRetries: 3 });
+  }
+}

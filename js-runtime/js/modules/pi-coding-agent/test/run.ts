@@ -1,0 +1,76 @@
+// What came of one prompt or command.
+import type { RpcEvent } from "pi:pi-coding-agent/test/connection.ts";
+import { textOf, transcript } from "pi:pi-coding-agent/test/transcript.ts";
+
+export interface ToolRun {
+  name: string;
+  args: Record<string, unknown>;
+  /** What the model reads. */
+  text: string;
+  content: unknown[];
+  details: unknown;
+  isError: boolean;
+  /** Texts of the partial results, in order. */
+  updates: string[];
+}
+
+export class Run {
+  readonly events: RpcEvent[];
+  #tidy: (text: string) => string;
+
+  constructor(events: RpcEvent[], tidy: (text: string) => string) {
+    this.events = events;
+    this.#tidy = tidy;
+  }
+
+  // deno-lint-ignore no-explicit-any
+  #messages(role: string): any[] {
+    return this.events
+      .filter((event) => event.type === "message_end" && event.message.role === role)
+      .map(({ message }) => message);
+  }
+
+  /** What the model said last. */
+  get text(): string {
+    return textOf(this.#messages("assistant").at(-1)?.content);
+  }
+
+  /** Why the last answer failed. */
+  get error(): string | undefined {
+    return this.#messages("assistant").at(-1)?.errorMessage;
+  }
+
+  /** `stop`, `toolUse`, `length`, `error` or `aborted`; without an answer undefined. */
+  get stopReason(): string | undefined {
+    return this.#messages("assistant").at(-1)?.stopReason;
+  }
+
+  /** Messages that extensions put into the conversation. */
+  get messages(): { customType: string; text: string; details: unknown; display: boolean }[] {
+    return this.#messages("custom").map(({ customType, content, details, display }) => ({
+      customType,
+      text: textOf(content),
+      details,
+      display,
+    }));
+  }
+
+  /** In the order in which they ended. */
+  get tools(): ToolRun[] {
+    const of = (type: string, id: string) =>
+      this.events.filter((event) => event.type === type && event.toolCallId === id);
+    return this.events.filter(({ type }) => type === "tool_execution_end").map((end) => ({
+      name: end.toolName,
+      args: of("tool_execution_start", end.toolCallId)[0]?.args ?? {},
+      text: textOf(end.result?.content),
+      content: end.result?.content ?? [],
+      details: end.result?.details,
+      isError: end.isError === true,
+      updates: of("tool_execution_update", end.toolCallId).map(({ partialResult }) => textOf(partialResult?.content)),
+    }));
+  }
+
+  transcript(): string {
+    return this.#tidy(transcript(this.events));
+  }
+}

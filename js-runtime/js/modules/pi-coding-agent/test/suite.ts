@@ -1,0 +1,255 @@
+// Collects the tests of a file, runs them one after the other when the file has been
+// read, and writes down for `pi test` how they went.
+import { AssertionError } from "node:assert";
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { inspect } from "node:util";
+import { runToEnd } from "pi:pi-coding-agent/test/connection.ts";
+import { Model } from "pi:pi-coding-agent/test/model.ts";
+import { Pi } from "pi:pi-coding-agent/test/pi.ts";
+import type { StartOptions } from "pi:pi-coding-agent/test/pi.ts";
+import { Place } from "pi:pi-coding-agent/test/place.ts";
+
+interface TestOptions {
+  /** Milliseconds. */
+  timeout?: number;
+}
+type Body = (t: TestContext) => unknown;
+
+interface Test {
+  name: string;
+  body: Body;
+  timeout: number;
+  skipped: boolean;
+  only: boolean;
+}
+
+/** What a `pi -p` printed, and how it ended. */
+interface PrintResult {
+  text: string;
+  stderr: string;
+  code: number | null;
+  requests: Model["requests"];
+}
+
+const tests: Test[] = [];
+let collecting = true;
+
+// ---- Where the extension is ----
+
+const testFile = (): string => resolve(process.argv[1]);
+
+function hasManifest(folder: string): boolean {
+  try {
+    return Array.isArray(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).pi?.extensions);
+  } catch {
+    return false;
+  }
+}
+
+/** `x.ts` for `x.test.ts`; else the folder around it that is an extension. */
+function extensionBeside(): string {
+  const file = testFile();
+  const stem = basename(file).replace(/\.test\.[^.]+$/, "");
+  for (const ending of [".ts", ".js", ".mts", ".mjs", ".cjs", "/index.ts", "/index.js"]) {
+    const path = join(dirname(file), stem + ending);
+    if (existsSync(path)) return path;
+  }
+  let folder = dirname(file);
+  while (dirname(folder) !== folder) {
+    if (hasManifest(folder)) return folder;
+    const index = ["index.ts", "index.js"].map((name) => join(folder, name)).find(existsSync);
+    if (index) return index;
+    folder = dirname(folder);
+  }
+  throw new Error(`No extension stands beside ${basename(file)}: name it, t.start({ extensions: ["./x.ts"] })`);
+}
+
+function extensionsOf({ extensions }: StartOptions): string[] {
+  if (!extensions) return [extensionBeside()];
+  return extensions.map((name) => {
+    const path = resolve(dirname(testFile()), name);
+    if (!existsSync(path)) throw new Error(`The extension ${path} does not exist`);
+    return path;
+  });
+}
+
+// ---- What a test gets ----
+
+class TestContext {
+  readonly name: string;
+  #pis: Pi[] = [];
+  #after: (() => unknown)[] = [];
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  /** A pi of its own, which ends with the test. */
+  async start(options: StartOptions = {}): Promise<Pi> {
+    return await Pi.start(options, extensionsOf(options), (pi) => this.#pis.push(pi));
+  }
+
+  /** `pi -p`: where there is nobody who could be asked. Gives what was printed. */
+  async print(prompt: string, options: StartOptions & { stdin?: string } = {}): Promise<PrintResult> {
+    let problem: string | undefined;
+    const model = new Model(options.model ?? [], (message) => (problem ??= message));
+    const place = new Place(options, await model.start());
+    try {
+      const args = extensionsOf(options).flatMap((path) => ["-e", path]);
+      const where = { cwd: place.project, env: place.env };
+      const printed = await runToEnd([...args, ...(options.args ?? []), "-p", prompt], where, options.stdin ?? "");
+      if (problem !== undefined) throw new Error(problem);
+      if (model.left > 0) throw new Error(`The model was not asked for ${model.left} of its answers`);
+      return {
+        text: place.tidy(printed.stdout),
+        stderr: place.tidy(printed.stderr),
+        code: printed.code,
+        requests: model.requests,
+      };
+    } finally {
+      model.stop();
+      place.remove();
+    }
+  }
+
+  /** Is called when the test is over, the last one first. */
+  after(work: () => unknown): void {
+    this.#after.push(work);
+  }
+
+  doing(): string[] {
+    return this.#pis.flatMap((pi) => pi.doing());
+  }
+
+  /** Ends what the test started. `check`: it passed so far. */
+  async end(check: boolean): Promise<void> {
+    const problems: unknown[] = [];
+    for (const pi of this.#pis.reverse()) problems.push(await pi.stop(check).catch((error) => error));
+    for (const work of this.#after.reverse()) {
+      try {
+        await work();
+      } catch (error) {
+        problems.push(error);
+      }
+    }
+    const [problem] = problems.filter((problem) => problem !== undefined);
+    if (check && problem !== undefined) throw problem;
+  }
+}
+
+// ---- Running ----
+
+const report = (record: object): void => {
+  appendFileSync(process.env.PI_TEST_REPORT!, `${JSON.stringify(record)}\n`);
+};
+
+function collect(name: string, given: TestOptions | Body, then: Body | undefined, more: Partial<Test>): void {
+  const [options, body] = typeof given === "function" ? [{}, given] : [given, then];
+  if (typeof body !== "function") throw new TypeError(`The test "${name}" has no function`);
+  if (!collecting) throw new Error(`The test "${name}" comes too late: call test() while the file is read`);
+  if (process.env.PI_TEST_REPORT === undefined) {
+    throw new Error(`${basename(testFile())} is a test: run it with "pi test"`);
+  }
+  if (tests.some((test) => test.name === name)) throw new Error(`Two tests are called "${name}"`);
+  if (tests.length === 0) globalThis.addEventListener("load", () => void runAll());
+  const timeout = options.timeout ?? Number(process.env.PI_TEST_TIMEOUT ?? 30_000);
+  tests.push({ name, body, timeout, skipped: false, only: false, ...more });
+}
+
+/** A test: passes unless its function throws, or what it started went wrong. */
+export function test(name: string, options: TestOptions | Body, body?: Body): void {
+  collect(name, options, body, {});
+}
+/** A test that is left out, and said to be. */
+test.skip = (name: string, options: TestOptions | Body, body?: Body): void => {
+  collect(name, options, body, { skipped: true });
+};
+/** Leaves out the others of this file. */
+test.only = (name: string, options: TestOptions | Body, body?: Body): void => {
+  collect(name, options, body, { only: true });
+};
+
+async function runAll(): Promise<void> {
+  collecting = false;
+  const filter = process.env.PI_TEST_FILTER ?? "";
+  const alone = tests.some(({ only }) => only);
+  for (const test of tests) {
+    if (!test.name.includes(filter)) continue;
+    if (test.skipped || (alone && !test.only)) report({ type: "skipped", name: test.name });
+    else await runOne(test);
+  }
+  report({ type: "done" });
+  // Whatever the tests left open.
+  process.exit(0);
+}
+
+/** What no test waits for fails the one that runs. */
+let stray: ((error: unknown) => void) | undefined;
+for (const event of ["uncaughtException", "unhandledRejection"]) {
+  process.on(event, (error: unknown) => {
+    if (!stray) throw error;
+    stray(error);
+  });
+}
+
+async function runOne({ name, body, timeout }: Test): Promise<void> {
+  report({ type: "start", name, timeout });
+  const begun = performance.now();
+  const context = new TestContext(name);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    stray = reject;
+    timer = setTimeout(() => {
+      const doing = context.doing().map((what) => `\n  ${what}`).join("");
+      reject(new Error(`It took longer than ${timeout} ms${doing && `:${doing}`}`));
+    }, timeout);
+  });
+  // Both ways out of the race are looked at.
+  late.catch(() => {});
+  let failure: { error: unknown } | undefined;
+  try {
+    await Promise.race([(async () => await body(context))(), late]);
+  } catch (error) {
+    failure = { error };
+  }
+  const ending = context.end(failure === undefined);
+  try {
+    await (failure ? ending : Promise.race([ending, late]));
+  } catch (error) {
+    failure ??= { error };
+  }
+  clearTimeout(timer);
+  stray = undefined;
+  const ms = Math.round(performance.now() - begun);
+  report(failure ? { type: "failed", name, ms, error: explain(failure.error) } : { type: "passed", name, ms });
+}
+
+// ---- Errors ----
+
+const shape = (value: unknown): string =>
+  typeof value === "string" ? value : inspect(value, { depth: 20, sorted: true, compact: false, maxArrayLength: null });
+
+function explain(error: unknown): object {
+  if (!(error instanceof Error)) return { message: `It threw ${inspect(error)}` };
+  const place = placeOf(error.stack ?? "");
+  const message = error.name === "Error" ? error.message : `${error.name}: ${error.message}`;
+  if (error instanceof AssertionError && error.operator !== "fail") {
+    const compares = /equal/i.test(error.operator) && !/^not/i.test(error.operator);
+    // Without a message of the author's there is nothing but the two values.
+    const own = error.generatedMessage ? `assert.${error.operator} failed` : error.message;
+    if (compares) return { message: own, actual: shape(error.actual), expected: shape(error.expected), ...place };
+  }
+  return { message, ...place };
+}
+
+/** The first line of a stack that is the author's. */
+function placeOf(stack: string): { file?: string; line?: number; column?: number } {
+  for (const line of stack.split("\n")) {
+    const found = /(file:\/\/[^\s()]+):(\d+):(\d+)/.exec(line);
+    if (found) return { file: fileURLToPath(found[1]), line: Number(found[2]), column: Number(found[3]) };
+  }
+  return {};
+}

@@ -1,0 +1,177 @@
+// The user of a test: answers dialogs as the test said beforehand, and sees what is shown.
+import type { RpcEvent } from "pi:pi-coding-agent/test/connection.ts";
+
+export type DialogMethod = "select" | "confirm" | "input" | "editor";
+
+export interface Dialog {
+  method: DialogMethod;
+  title: string;
+  /** Of `confirm`. */
+  message?: string;
+  /** Of `select`. */
+  options?: string[];
+  placeholder?: string;
+  prefill?: string;
+  /** Milliseconds. */
+  timeout?: number;
+  /** `null`: cancelled; `undefined`: not answered. */
+  answer?: string | boolean | null;
+}
+
+/** A method, or part of the title or message. */
+export type Which = DialogMethod | RegExp | { method?: DialogMethod; title?: string | RegExp };
+export type DialogAnswer = string | boolean | null;
+export type Answering = DialogAnswer | ((dialog: Dialog) => DialogAnswer | Promise<DialogAnswer>);
+
+interface Rule {
+  which: Which;
+  answering: Answering | undefined;
+  left: number;
+}
+
+const METHODS: readonly string[] = ["select", "confirm", "input", "editor"];
+
+const says = (pattern: string | RegExp, text: string): boolean =>
+  typeof pattern === "string" ? text.includes(pattern) : new RegExp(pattern).test(text);
+
+function fits(which: Which, { method, title, message = "" }: Dialog): boolean {
+  if (typeof which === "string") return which === method;
+  if (which instanceof RegExp) return says(which, `${title}\n${message}`);
+  return (which.method ?? method) === method && (which.title === undefined || says(which.title, title));
+}
+
+function named(which: Which): string {
+  if (typeof which === "string" || which instanceof RegExp) return String(which);
+  return [which.method ?? "a dialog", which.title].filter((part) => part !== undefined).join(" ");
+}
+
+export function shown({ method, title, message, options }: Dialog): string {
+  const about = options ? ` ${JSON.stringify(options)}` : message ? ` ${JSON.stringify(message)}` : "";
+  return `${method} ${JSON.stringify(title)}${about}`;
+}
+
+export class Ui {
+  readonly dialogs: Dialog[] = [];
+  readonly notifications: { message: string; type: string }[] = [];
+  /** What stands in the status line, by key. */
+  readonly statuses: Record<string, string> = {};
+  /** Lines above and below the editor, by key. */
+  readonly widgets: Record<string, string[]> = {};
+  title: string | undefined;
+  /** What an extension put into the editor. */
+  editorText = "";
+  #rules: Rule[] = [];
+  #reply: (answer: object) => void;
+  #complain: (message: string) => void;
+
+  constructor(reply: (answer: object) => void, complain: (message: string) => void) {
+    this.#reply = reply;
+    this.#complain = complain;
+  }
+
+  /** The answer to the next dialog of that kind; `null` cancels it. */
+  answer(which: Which, answering: Answering): void {
+    this.#add(which, answering, 1);
+  }
+
+  /** The answer to every dialog of that kind. */
+  always(which: Which, answering: Answering): void {
+    this.#add(which, answering, Infinity);
+  }
+
+  /** Leaves the next dialog of that kind open, until its timeout or signal ends it. */
+  ignore(which: Which): void {
+    this.#add(which, undefined, 1);
+  }
+
+  #add(which: Which, answering: Answering | undefined, left: number): void {
+    if (typeof which === "string" && !METHODS.includes(which)) {
+      throw new TypeError(
+        `No dialog is called "${which}": use ${METHODS.join(", ")}, or a regular expression for the title`,
+      );
+    }
+    this.#rules.push({ which, answering, left });
+  }
+
+  /** Answers that no dialog asked for. */
+  get left(): string[] {
+    return this.#rules.filter(({ left }) => left === 1).map(({ which }) => named(which));
+  }
+
+  take(event: RpcEvent): void {
+    switch (event.method as string) {
+      case "notify":
+        this.notifications.push({ message: event.message, type: event.notifyType ?? "info" });
+        break;
+      case "setStatus":
+        if (event.statusText === undefined) delete this.statuses[event.statusKey];
+        else this.statuses[event.statusKey] = event.statusText;
+        break;
+      case "setWidget":
+        if (event.widgetLines === undefined) delete this.widgets[event.widgetKey];
+        else this.widgets[event.widgetKey] = event.widgetLines;
+        break;
+      case "setTitle":
+        this.title = event.title;
+        break;
+      case "set_editor_text":
+        this.editorText = event.text;
+        break;
+      default:
+        if (METHODS.includes(event.method)) this.#ask(event);
+    }
+  }
+
+  #ask(event: RpcEvent): void {
+    const { method, title, message, options, placeholder, prefill, timeout } = event;
+    const dialog: Dialog = { method, title, message, options, placeholder, prefill, timeout };
+    this.dialogs.push(dialog);
+    // For the transcript, which is made of events.
+    event.dialog = dialog;
+    const rule = this.#rules.find(({ which }) => fits(which, dialog));
+    if (!rule) {
+      this.#send(event.id, dialog, null);
+      this.#complain(
+        `A dialog that the test has no answer for: ${shown(dialog)}. ` +
+          "Call pi.ui.answer(), pi.ui.always() or pi.ui.ignore() before",
+      );
+      return;
+    }
+    rule.left -= 1;
+    this.#rules = this.#rules.filter(({ left }) => left > 0);
+    if (rule.answering === undefined) return;
+    void this.#answer(event.id, dialog, rule.answering);
+  }
+
+  async #answer(id: string, dialog: Dialog, answering: Answering): Promise<void> {
+    try {
+      const answer = typeof answering === "function" ? await answering(dialog) : answering;
+      this.#check(dialog, answer);
+      this.#send(id, dialog, answer);
+    } catch (error) {
+      this.#send(id, dialog, null);
+      this.#complain(`${shown(dialog)} cannot be answered: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+
+  #check({ method, options }: Dialog, answer: DialogAnswer): void {
+    if (answer === null) return;
+    const wanted = method === "confirm" ? "boolean" : "string";
+    if (typeof answer !== wanted) {
+      throw new TypeError(`${method} takes a ${wanted} or null, not ${JSON.stringify(answer)}`);
+    }
+    if (options && !options.includes(answer as string)) {
+      throw new TypeError(`${JSON.stringify(answer)} is none of the options`);
+    }
+  }
+
+  #send(id: string, dialog: Dialog, answer: DialogAnswer): void {
+    dialog.answer = answer;
+    const given = answer === null
+      ? { cancelled: true }
+      : typeof answer === "boolean"
+      ? { confirmed: answer }
+      : { value: answer };
+    this.#reply({ type: "extension_ui_response", id, ...given });
+  }
+}

@@ -1,0 +1,74 @@
+//! Lets Chrome's DevTools, or an editor, look into every isolate of the process:
+//! the protocol is V8's, the server deno_runtime's, which is one per process.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use deno_core::JsRuntime;
+use deno_runtime::deno_inspector_server::{
+    InspectPublishUid, InspectorServerUrl, create_inspector_server,
+};
+use js_runtime_ext::{Console, Host};
+use serde_json::{Value, json};
+
+static INSPECTED: OnceLock<Inspected> = OnceLock::new();
+
+struct Inspected {
+    /// The first module waits for a debugger, and stops at its first statement.
+    waits: AtomicBool,
+}
+
+/// Isolates that start from now on can be looked into; where goes to their console.
+/// Nothing in them has a time limit then. With `wait` the first module that is
+/// loaded waits for a debugger.
+pub fn start_inspector(address: SocketAddr, wait: bool) -> Result<(), String> {
+    let publish = InspectPublishUid {
+        console: true,
+        http: true,
+    };
+    // The server lives as long as the process: the global keeps it.
+    create_inspector_server(address, "pi", publish)
+        .map_err(|error| format!("the debugger cannot listen on {address}: {error}"))?;
+    INSPECTED.get_or_init(|| Inspected {
+        waits: AtomicBool::new(wait),
+    });
+    Ok(())
+}
+
+pub fn is_inspected() -> bool {
+    INSPECTED.get().is_some()
+}
+
+/// Says where an isolate that has just started can be looked into.
+pub(crate) fn announce(runtime: &mut JsRuntime, host: &dyn Host) {
+    let state = runtime.op_state();
+    if let Some(url) = state.borrow().try_borrow::<InspectorServerUrl>() {
+        let line = format!("Debugger listening on {}", url.0);
+        host.console(Console::Err, &line);
+    }
+}
+
+/// Before the first module is evaluated.
+pub(crate) fn wait_if_asked(runtime: &JsRuntime) {
+    let asked = |inspected: &Inspected| inspected.waits.swap(false, Ordering::Relaxed);
+    if INSPECTED.get().is_some_and(asked) {
+        runtime
+            .inspector()
+            .wait_for_session_and_break_on_next_statement();
+    }
+}
+
+/// For debuggers, which know a source by what the code says of it: the code with its
+/// map, which has the source in it.
+pub(crate) fn with_map(code: String, map: Option<Vec<u8>>, source: &str) -> String {
+    let map = map.and_then(|map| serde_json::from_slice::<Value>(&map).ok());
+    let Some(mut map) = map else {
+        return code;
+    };
+    map["sourcesContent"] = json!([source]);
+    let map = STANDARD.encode(map.to_string());
+    format!("{code}\n//# sourceMappingURL=data:application/json;base64,{map}\n")
+}

@@ -1,0 +1,245 @@
+//! `pi ext check`: everything that is wrong with an extension, found before its
+//! users do.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, CommandFactory};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{Scratch, print_json};
+use crate::agent::event::ExtensionError;
+use crate::cli::args::Options;
+use crate::cli::doctor::{module_of, syntax_of};
+use crate::cli::{CliError, output, paths};
+use crate::extensions::described::{Described, DescribedTool};
+use crate::extensions::explain::explain;
+use crate::modes::line::is_own_command;
+use crate::resources::extension_paths::ExtensionPath;
+use crate::resources::source_info::{Origin, SourceInfo, SourceScope};
+use crate::tools;
+
+/// What the APIs of Anthropic and OpenAI take as the name of a tool.
+const LONGEST_NAME: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    /// Worth to know.
+    Note,
+    /// It works, but not as its author may think.
+    Warning,
+    /// It does not work.
+    Error,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    level: Level,
+    message: String,
+}
+
+#[derive(Serialize)]
+struct Checked {
+    path: PathBuf,
+    findings: Vec<Finding>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extension: Option<Described>,
+}
+
+pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
+    let paths = paths()?;
+    let mut checked: Vec<Checked> = Vec::new();
+    let mut loadable = Vec::new();
+    for name in names {
+        let path = paths.resolve(name, &paths.cwd);
+        let problem = match (path.exists(), module_of(&path)) {
+            (false, _) => Some("There is no such file or folder".to_owned()),
+            (true, None) => Some("It is no module: there is no index.ts or index.js in it".into()),
+            // Loading would say the same, less well.
+            (true, Some(module)) => syntax_of(&module).err(),
+        };
+        if problem.is_none() {
+            loadable.push(ExtensionPath {
+                path: path.clone(),
+                source_info: source_of(&path),
+            });
+        }
+        checked.push(Checked {
+            path,
+            findings: problem.into_iter().map(error).collect(),
+            extension: None,
+        });
+    }
+    let scratch = Scratch::load(loadable, &paths)?;
+    for extension in scratch.extensions {
+        let is_it = |one: &&mut Checked| one.path == Path::new(&extension.path);
+        let Some(one) = checked.iter_mut().find(is_it) else {
+            continue;
+        };
+        one.findings = examine(&extension);
+        let own = (scratch.reports.iter()).filter(|(path, _)| *path == extension.path);
+        one.findings
+            .extend(own.map(|(_, report)| error(report.clone())));
+        one.extension = Some(extension);
+    }
+    let failed = checked.iter().any(Checked::failed);
+    match json {
+        true => print_json(&json!({ "extensions": checked }))?,
+        false => output(&in_words(&checked))?,
+    }
+    Ok(u8::from(failed))
+}
+
+impl Checked {
+    fn failed(&self) -> bool {
+        self.findings
+            .iter()
+            .any(|finding| finding.level == Level::Error)
+    }
+}
+
+fn source_of(path: &Path) -> SourceInfo {
+    SourceInfo {
+        path: path.display().to_string(),
+        source: "cli".to_owned(),
+        scope: SourceScope::Temporary,
+        origin: Origin::TopLevel,
+        base_dir: None,
+    }
+}
+
+fn error(message: String) -> Finding {
+    Finding {
+        level: Level::Error,
+        message,
+    }
+}
+
+fn warning(message: String) -> Finding {
+    Finding {
+        level: Level::Warning,
+        message,
+    }
+}
+
+fn examine(extension: &Described) -> Vec<Finding> {
+    if let Some(text) = &extension.error {
+        let mut report = ExtensionError::new(&extension.path, "load", text);
+        explain(&mut report, None);
+        let frame = report.details.code_frame.map(|frame| format!("\n{frame}"));
+        return vec![error(format!("{text}{}", frame.unwrap_or_default()))];
+    }
+    let mut findings: Vec<Finding> = extension.tools.iter().flat_map(examine_tool).collect();
+    for command in &extension.commands {
+        let name = &command.name;
+        if name.contains(char::is_whitespace) || name.is_empty() {
+            findings.push(error(format!(
+                "The command \"{name}\" cannot be typed: what follows a blank is its arguments"
+            )));
+        }
+        if is_own_command(name) {
+            findings.push(warning(format!(
+                "/{name} is a command of pi's own, which comes first; this one can be run over \
+                 RPC only"
+            )));
+        }
+    }
+    let options = Options::command();
+    let own: HashSet<&str> = options.get_arguments().filter_map(Arg::get_long).collect();
+    for flag in extension
+        .flags
+        .iter()
+        .filter(|flag| own.contains(flag.name.as_str()))
+    {
+        findings.push(error(format!(
+            "--{} is an option of pi's own: the extension never gets it",
+            flag.name
+        )));
+    }
+    let does_nothing = extension.tools.is_empty()
+        && extension.commands.is_empty()
+        && extension.flags.is_empty()
+        && extension.events.is_empty();
+    if does_nothing {
+        findings.push(warning(
+            "It registers nothing: no tools, commands, flags or handlers of events".to_owned(),
+        ));
+    }
+    findings
+}
+
+fn examine_tool(tool: &DescribedTool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let name = &tool.name;
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.chars().all(fits) || name.len() > LONGEST_NAME {
+        findings.push(error(format!(
+            "The tool \"{name}\" cannot be sent to models: they take letters, digits, _ and -, \
+             at most {LONGEST_NAME}"
+        )));
+    }
+    if tool.description.trim().is_empty() {
+        findings.push(warning(format!(
+            "The tool {name} has no description: the model will not know when to use it"
+        )));
+    }
+    if tool.parameters["type"] != "object" {
+        findings.push(error(format!(
+            "The parameters of the tool {name} are no object: models want \"type\": \"object\", \
+             as Type.Object({{…}}) makes it"
+        )));
+    } else if let Err(problem) = tools::validate::check_schema(&tool.parameters) {
+        findings.push(error(format!(
+            "The parameters of the tool {name} are no valid JSON schema: {problem}"
+        )));
+    }
+    if tools::NAMES.contains(&name.as_str()) {
+        findings.push(Finding {
+            level: Level::Note,
+            message: format!("The tool {name} takes the place of pi's own"),
+        });
+    }
+    findings
+}
+
+fn in_words(checked: &[Checked]) -> String {
+    let mut text = String::new();
+    for one in checked {
+        let word = match one.failed() {
+            true => "FAILED",
+            false => "ok",
+        };
+        let _ = writeln!(text, "{word:<7} {}", one.path.display());
+        for finding in &one.findings {
+            let level = match finding.level {
+                Level::Note => "note",
+                Level::Warning => "warning",
+                Level::Error => "error",
+            };
+            for (index, line) in finding.message.lines().enumerate() {
+                let _ = match index {
+                    0 => writeln!(text, "  {level}: {line}"),
+                    _ => writeln!(text, "    {line}"),
+                };
+            }
+        }
+        if let Some(extension) = one.extension.as_ref().filter(|one| one.error.is_none()) {
+            let count = |count: usize, what: &str| match count {
+                1 => format!("1 {what}"),
+                count => format!("{count} {what}s"),
+            };
+            let _ = writeln!(
+                text,
+                "  registers {}, {}, {}, handlers of {}",
+                count(extension.tools.len(), "tool"),
+                count(extension.commands.len(), "command"),
+                count(extension.flags.len(), "flag"),
+                count(extension.events.len(), "event"),
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,132 @@
+//! `pi ext list`: what a session here would load.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::{Scratch, print_json};
+use crate::cli::doctor::{module_of, syntax_of};
+use crate::cli::{CliError, output, paths};
+use crate::extensions::described::Described;
+use crate::extensions::explain::name_of;
+use crate::resources::extension_paths::{
+    ExtensionPath, ExtensionPaths, ResourceSources, find_extensions,
+};
+use crate::resources::paths::Paths;
+use crate::resources::settings::Settings;
+use crate::resources::source_info::SourceInfo;
+
+/// What can be said without running anything of it.
+#[derive(Serialize)]
+struct OnDisk {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    path: String,
+    source: SourceInfo,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+pub fn run(is_static: bool, json: bool) -> Result<u8, CliError> {
+    let paths = paths()?;
+    let found = found(&paths);
+    let problems: Vec<String> = found.diagnostics.iter().map(ToString::to_string).collect();
+    let mut text = String::new();
+    let (list, failed) = if is_static {
+        let all: Vec<OnDisk> = found.paths.iter().map(on_disk).collect();
+        for one in &all {
+            text += &head(&one.name, one.version.as_deref(), &one.source, &one.path);
+            text += &trouble(one.error.as_deref());
+        }
+        let failed = all.iter().any(|one| one.error.is_some());
+        (json!(all), failed)
+    } else {
+        let all = Scratch::load(found.paths, &paths)?.extensions;
+        for one in &all {
+            let version = one.name.version.as_deref();
+            text += &head(&one.name.name, version, &one.source, &one.path);
+            text += &trouble(one.error.as_deref());
+            text += &registered(one);
+        }
+        let failed = all.iter().any(|one| one.error.is_some());
+        (json!(all), failed)
+    };
+    if json {
+        print_json(&json!({ "extensions": list, "problems": problems }))?;
+    } else {
+        if text.is_empty() {
+            text = "There are no extensions. They go into ~/.pi/agent/extensions or \
+                    .pi/extensions.\n"
+                .to_owned();
+        }
+        for problem in &problems {
+            let _ = writeln!(text, "problem: {problem}");
+        }
+        output(&text)?;
+    }
+    Ok(u8::from(failed))
+}
+
+fn found(paths: &Paths) -> ExtensionPaths {
+    find_extensions(&ResourceSources {
+        paths,
+        settings: &Settings::load(paths),
+        cli_extensions: &[],
+        discover: true,
+    })
+}
+
+fn on_disk(found: &ExtensionPath) -> OnDisk {
+    let name = name_of(&found.path);
+    OnDisk {
+        name: name.name,
+        version: name.version,
+        path: found.path.display().to_string(),
+        source: found.source_info.clone(),
+        error: match module_of(&found.path) {
+            None => Some("It is no module: there is no index.ts or index.js in it".to_owned()),
+            Some(module) => syntax_of(&module).err(),
+        },
+    }
+}
+
+fn head(name: &str, version: Option<&str>, source: &SourceInfo, path: &str) -> String {
+    let version = version
+        .map(|version| format!(" {version}"))
+        .unwrap_or_default();
+    let scope = json!(source.scope);
+    let scope = scope.as_str().unwrap_or_default();
+    format!("{name}{version}  ({}, {scope})\n  {path}\n", source.source)
+}
+
+fn trouble(error: Option<&str>) -> String {
+    let lines = error.into_iter().flat_map(str::lines).enumerate();
+    let lines = lines.map(|(index, line)| match index {
+        0 => format!("  error: {line}\n"),
+        _ => format!("    {line}\n"),
+    });
+    lines.collect()
+}
+
+fn registered(one: &Described) -> String {
+    let row = |what: &str, names: Vec<String>| match names.is_empty() {
+        true => String::new(),
+        false => format!("  {what:<9} {}\n", names.join(", ")),
+    };
+    let tools = one.tools.iter().map(|tool| tool.name.clone()).collect();
+    let commands = one
+        .commands
+        .iter()
+        .map(|command| format!("/{}", command.name));
+    let flags = one.flags.iter().map(|flag| format!("--{}", flag.name));
+    let events = one.events.iter().map(|event| (*event).to_owned());
+    let rows = [
+        row("tools", tools),
+        row("commands", commands.collect()),
+        row("flags", flags.collect()),
+        row("events", events.collect()),
+    ];
+    rows.concat()
+}

@@ -1,0 +1,132 @@
+//! One file of tests in a process of its own, watched from outside: a test that does
+//! not give the thread back cannot time itself out.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::report::{FileReport, Record, Recorded};
+
+/// How often is looked whether a process has ended.
+const PAUSE: Duration = Duration::from_millis(25);
+/// For what a test cleans up after its time is over, on a busy machine.
+const GRACE: Duration = Duration::from_secs(15);
+/// For reading the file, before its first test.
+const READING: Duration = Duration::from_secs(60);
+
+/// What all files of a run have in common.
+pub(super) struct Surroundings {
+    folder: TempDir,
+    filter: String,
+    timeout: Duration,
+}
+
+impl Surroundings {
+    pub(super) fn new(filter: &str, timeout: Duration) -> io::Result<Self> {
+        Ok(Self {
+            folder: TempDir::with_prefix("pi-tests-")?,
+            filter: filter.to_owned(),
+            timeout,
+        })
+    }
+
+    pub(super) fn run(&self, index: usize, file: PathBuf) -> FileReport {
+        let records = self.folder.path().join(format!("{index}.jsonl"));
+        let begun = Instant::now();
+        let ended = self
+            .start(&file, &records)
+            .and_then(|child| watch(child, &records));
+        let recorded = Recorded::read(&records);
+        FileReport::new(file, recorded, ended, begun.elapsed())
+    }
+
+    fn start(&self, file: &Path, records: &Path) -> io::Result<Child> {
+        fs::write(records, "")?;
+        Command::new(std::env::current_exe()?)
+            .arg(file)
+            // Makes this program run it as node would (as_node.rs).
+            .env("PI_CODING_AGENT", "true")
+            // Nothing of the user's own is read or written, caches included.
+            .env("PI_CODING_AGENT_DIR", self.folder.path().join("agent"))
+            .env("PI_TEST_REPORT", records)
+            .env("PI_TEST_FILTER", &self.filter)
+            .env("PI_TEST_TIMEOUT", self.timeout.as_millis().to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+    }
+}
+
+/// How a file of tests ended, and what it printed.
+pub(super) struct Ended {
+    pub status: ExitStatus,
+    /// It was killed because the time was over.
+    pub killed: bool,
+    pub printed: String,
+}
+
+fn watch(mut child: Child, records: &Path) -> io::Result<Ended> {
+    let printed = [
+        child.stdout.take().map(read_all),
+        child.stderr.take().map(read_all),
+    ];
+    let mut killed = false;
+    let mut seen = 0;
+    let mut since = Instant::now();
+    let mut patience = READING;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        let length = fs::metadata(records).map_or(0, |about| about.len());
+        if length != seen {
+            seen = length;
+            since = Instant::now();
+            let timeout = Recorded::read(records).newest_timeout();
+            patience = timeout.map_or(READING, |timeout| timeout.saturating_add(GRACE));
+        }
+        if !killed && since.elapsed() > patience {
+            killed = true;
+            child.kill()?;
+        }
+        std::thread::sleep(PAUSE);
+    };
+    let printed = printed.into_iter().flatten();
+    Ok(Ended {
+        status,
+        killed,
+        // A reader that panicked has read nothing.
+        printed: printed.flat_map(|reader| reader.join()).collect(),
+    })
+}
+
+fn read_all(mut from: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error is worth showing.
+        let _ = from.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+impl Recorded {
+    fn read(path: &Path) -> Self {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        // A line may be written at this moment.
+        let records = text.lines().map(serde_json::from_str::<Record>);
+        Self(records.flatten().collect())
+    }
+
+    /// How long the test may take that runs now.
+    fn newest_timeout(&self) -> Option<Duration> {
+        match self.0.last() {
+            Some(Record::Start { timeout, .. }) => Some(Duration::from_millis(*timeout)),
+            _ => None,
+        }
+    }
+}

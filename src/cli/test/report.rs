@@ -1,0 +1,360 @@
+//! How the tests went: from the records of a process to words, or JSON.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use similar::TextDiff;
+
+use super::child::Ended;
+
+/// A line of what a process of tests writes down.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub(super) enum Record {
+    Start {
+        name: String,
+        timeout: u64,
+    },
+    Passed {
+        name: String,
+        ms: f64,
+    },
+    Failed {
+        name: String,
+        ms: f64,
+        error: Failure,
+    },
+    Skipped {
+        name: String,
+    },
+    Done,
+}
+
+pub(super) struct Recorded(pub Vec<Record>);
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Failure {
+    pub message: String,
+    /// Where in the author's code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actual: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Outcome {
+    Passed,
+    Failed,
+    Skipped,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TestReport {
+    name: String,
+    outcome: Outcome,
+    duration_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Failure>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FileReport {
+    file: PathBuf,
+    tests: Vec<TestReport>,
+    /// What went wrong outside any test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// By the tests themselves: `console.log` and the like.
+    printed: String,
+    duration_ms: f64,
+}
+
+impl FileReport {
+    pub(super) fn new(
+        file: PathBuf,
+        recorded: Recorded,
+        ended: io::Result<Ended>,
+        took: Duration,
+    ) -> Self {
+        let mut report = Self {
+            file,
+            tests: Vec::new(),
+            error: None,
+            printed: String::new(),
+            duration_ms: milliseconds(took),
+        };
+        let mut running = None;
+        let mut done = false;
+        for record in recorded.0 {
+            let (name, outcome, duration_ms, error) = match record {
+                Record::Start { name, .. } => {
+                    running = Some(name);
+                    continue;
+                }
+                Record::Done => {
+                    done = true;
+                    continue;
+                }
+                Record::Passed { name, ms } => (name, Outcome::Passed, ms, None),
+                Record::Failed { name, ms, error } => (name, Outcome::Failed, ms, Some(error)),
+                Record::Skipped { name } => (name, Outcome::Skipped, 0.0, None),
+            };
+            running = None;
+            report.tests.push(TestReport {
+                name,
+                outcome,
+                duration_ms,
+                error,
+            });
+        }
+        let problem = match ended {
+            Err(error) => Some(format!("it cannot be run: {error}")),
+            Ok(ended) => {
+                report.printed = ended.printed;
+                let nothing = report.tests.is_empty() && running.is_none();
+                match (done, ended.killed) {
+                    (true, false) => None,
+                    (true, true) => Some("it did not end after its tests".into()),
+                    (false, true) => Some(
+                        "it did not give the thread back, or did not end in time, and was stopped"
+                            .into(),
+                    ),
+                    (false, false) if nothing && ended.status.success() => {
+                        Some("it has no tests".into())
+                    }
+                    (false, false) => Some(format!("it ended too early ({})", ended.status)),
+                }
+            }
+        };
+        match (running, problem) {
+            (Some(name), Some(message)) => report.tests.push(TestReport {
+                name,
+                outcome: Outcome::Failed,
+                duration_ms: 0.0,
+                error: Some(Failure {
+                    message,
+                    ..Failure::default()
+                }),
+            }),
+            (_, problem) => report.error = problem,
+        }
+        report
+    }
+
+    fn count(&self, outcome: Outcome) -> usize {
+        let tests = self.tests.iter();
+        tests.filter(|test| test.outcome == outcome).count()
+    }
+
+    pub(super) fn in_words(&self, cwd: &Path) -> String {
+        let name = |path: &Path| path.strip_prefix(cwd).unwrap_or(path).display().to_string();
+        let mut text = format!("{}\n", name(&self.file));
+        for test in &self.tests {
+            let word = match test.outcome {
+                Outcome::Passed => "ok",
+                Outcome::Failed => "FAILED",
+                Outcome::Skipped => "skipped",
+            };
+            _ = write!(text, "  {word:<8}{}", test.name);
+            text += &match test.outcome {
+                Outcome::Skipped => "\n".to_owned(),
+                _ => format!(" ({})\n", duration(test.duration_ms)),
+            };
+            if let Some(error) = &test.error {
+                text += &indented(&error.in_words(&name), 4);
+            }
+        }
+        if let Some(error) = &self.error {
+            text += &indented(&format!("FAILED  {error}"), 2);
+        }
+        if !self.printed.trim().is_empty() {
+            text += &indented(&format!("It printed:\n{}", self.printed.trim_end()), 2);
+        }
+        text
+    }
+}
+
+impl Failure {
+    fn in_words(&self, name: &dyn Fn(&Path) -> String) -> String {
+        let mut text = format!("{}\n", self.message.trim_end());
+        if let (Some(expected), Some(actual)) = (&self.expected, &self.actual) {
+            text += &difference(expected, actual);
+        }
+        if let (Some(file), Some(line)) = (&self.file, self.line) {
+            let column = self.column.unwrap_or(1);
+            _ = writeln!(text, "at {}:{line}:{column}", name(file));
+            let source = fs::read_to_string(file).unwrap_or_default();
+            if let Some(code) = source.lines().nth(line.saturating_sub(1)) {
+                _ = writeln!(text, "  {line} | {}", code.trim_end());
+            }
+        }
+        text
+    }
+}
+
+/// Line by line: `-` was expected, `+` came.
+fn difference(expected: &str, actual: &str) -> String {
+    let lines = |text: &str| format!("{}\n", text.strip_suffix('\n').unwrap_or(text));
+    let (expected, actual) = (lines(expected), lines(actual));
+    let mut text = "- expected, + actual\n".to_owned();
+    if expected == actual {
+        text += "(they differ in the line feed at the end, or in their types)\n";
+        return text;
+    }
+    let diff = TextDiff::from_lines(&expected, &actual);
+    for (index, group) in diff.grouped_ops(3).iter().enumerate() {
+        if index > 0 {
+            text += "  ...\n";
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let line = change.value().trim_end_matches('\n');
+            _ = writeln!(text, "{} {line}", change.tag());
+        }
+    }
+    text
+}
+
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Summary {
+    files: Vec<FileReport>,
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+    /// Files with something wrong outside their tests.
+    broken: usize,
+    duration_ms: f64,
+}
+
+impl Summary {
+    pub(super) fn add(&mut self, report: FileReport) {
+        self.passed += report.count(Outcome::Passed);
+        self.failed += report.count(Outcome::Failed);
+        self.skipped += report.count(Outcome::Skipped);
+        self.broken += usize::from(report.error.is_some());
+        self.files.push(report);
+    }
+
+    pub(super) fn took(&mut self, time: Duration) {
+        self.duration_ms = milliseconds(time);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.broken == 0 && self.files.iter().all(|file| file.tests.is_empty())
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed + self.broken > 0
+    }
+
+    pub(super) fn json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    pub(super) fn in_words(&self) -> String {
+        let mut parts = vec![format!("{} passed", self.passed)];
+        for (count, what) in [
+            (self.failed, "failed"),
+            (self.skipped, "skipped"),
+            (self.broken, "not run to the end"),
+        ] {
+            if count > 0 {
+                parts.push(format!("{count} {what}"));
+            }
+        }
+        let files = match self.files.len() {
+            1 => "1 file".to_owned(),
+            count => format!("{count} files"),
+        };
+        let time = duration(self.duration_ms);
+        format!("\n{} in {files} ({time})\n", parts.join(", "))
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1000.0).round()
+}
+
+fn duration(milliseconds: f64) -> String {
+    match milliseconds {
+        short if short < 1000.0 => format!("{short:.0} ms"),
+        long => format!("{:.1} s", long / 1000.0),
+    }
+}
+
+fn indented(text: &str, columns: usize) -> String {
+    let lines = text.lines();
+    let line = |line: &str| format!("{:columns$}{line}", "").trim_end().to_owned() + "\n";
+    lines.map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_texts_are_compared_line_by_line() {
+        assert_eq!(
+            difference("one\ntwo\nthree\n", "one\n2\nthree\n"),
+            "- expected, + actual\n  one\n- two\n+ 2\n  three\n"
+        );
+        assert_eq!(difference("5", "6"), "- expected, + actual\n- 5\n+ 6\n");
+        assert!(difference("a", "a\n").contains("line feed"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_run_is_a_failure_of_its_own() {
+        let mut summary = Summary::default();
+        assert!(summary.is_empty() && !summary.has_failed());
+        let nothing = io::Error::other("no such program");
+        let report = FileReport::new(
+            "/p/a.test.ts".into(),
+            Recorded(vec![]),
+            Err(nothing),
+            Duration::from_millis(1500),
+        );
+        assert_eq!(
+            report.in_words(Path::new("/p")),
+            "a.test.ts\n  FAILED  it cannot be run: no such program\n"
+        );
+        summary.add(report);
+        summary.took(Duration::from_millis(1500));
+        assert!(summary.has_failed());
+        assert_eq!(
+            summary.in_words(),
+            "\n0 passed, 1 not run to the end in 1 file (1.5 s)\n"
+        );
+    }
+
+    #[test]
+    fn a_failure_shows_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.test.ts");
+        fs::write(&file, "one\n  two();\n").unwrap();
+        let failure = Failure {
+            message: "it is wrong".into(),
+            file: Some(file),
+            line: Some(2),
+            column: Some(3),
+            ..Failure::default()
+        };
+        assert_eq!(
+            failure.in_words(&|_| "a.test.ts".into()),
+            "it is wrong\nat a.test.ts:2:3\n  2 |   two();\n"
+        );
+    }
+}

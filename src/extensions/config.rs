@@ -1,0 +1,53 @@
+//! What extensions may use: time, memory, and where their output goes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::deadline::Limits;
+use super::host::ConsoleSink;
+use crate::ai::registry::ModelRegistry;
+use crate::resources::paths::Paths;
+use crate::resources::settings::Settings;
+
+#[derive(Clone)]
+pub struct ExtensionsConfig {
+    pub limits: Limits,
+    /// Bytes.
+    pub max_heap: usize,
+    pub cache_dir: Option<PathBuf>,
+    /// Where providers are registered.
+    pub models: Arc<ModelRegistry>,
+    pub console: ConsoleSink,
+}
+
+impl ExtensionsConfig {
+    pub fn new(
+        settings: &Settings,
+        paths: &Paths,
+        models: Arc<ModelRegistry>,
+        console: ConsoleSink,
+    ) -> Self {
+        let values = settings.values();
+        let timeouts = values.extension_timeouts;
+        // Whoever looks at a breakpoint takes longer than any handler.
+        let limit = |limit| match js_runtime::is_inspected() {
+            true => Duration::MAX,
+            false => limit,
+        };
+        Self {
+            limits: Limits {
+                handler: limit(timeouts.handler),
+                load: limit(timeouts.load),
+                spin: limit(timeouts.spin),
+                shutdown: timeouts.shutdown,
+            },
+            max_heap: usize::try_from(values.extension_heap_mb.get())
+                .unwrap_or(usize::MAX >> 20)
+                .saturating_mul(1 << 20),
+            cache_dir: Some(paths.agent_dir.join("cache").join("js")),
+            models,
+            console,
+        }
+    }
+}

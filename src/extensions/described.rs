@@ -1,0 +1,98 @@
+//! What each extension of a set is and registered, for people and programs that
+//! ask from outside (`pi ext`).
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::explain::name_of;
+use super::manager::Extensions;
+use super::registry::{FlagKind, Registry};
+use crate::agent::event::ExtensionName;
+use crate::resources::source_info::SourceInfo;
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Described {
+    #[serde(flatten)]
+    pub name: ExtensionName,
+    pub path: String,
+    pub source: SourceInfo,
+    /// Why it did not load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    pub tools: Vec<DescribedTool>,
+    pub commands: Vec<DescribedCommand>,
+    pub flags: Vec<DescribedFlag>,
+    /// Names of events that it has handlers for.
+    pub events: Vec<&'static str>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DescribedTool {
+    pub name: String,
+    pub description: String,
+    pub parameters: Value,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DescribedCommand {
+    /// Without the slash; `name:2` where several extensions use the name.
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DescribedFlag {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub kind: FlagKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+impl Extensions {
+    /// In load order.
+    pub fn described(&self) -> Vec<Described> {
+        self.with_registry(describe)
+    }
+}
+
+fn describe(registry: &Registry) -> Vec<Described> {
+    let commands = registry.commands();
+    let extensions = (0..).zip(&registry.extensions);
+    let described = extensions.map(|(id, info)| Described {
+        name: name_of(info.path.as_ref()),
+        path: info.path.clone(),
+        source: info.source.clone(),
+        error: info.error.clone(),
+        tools: (registry.tools().iter())
+            .filter(|tool| tool.extension == id)
+            .map(|tool| DescribedTool {
+                name: tool.name.clone(),
+                description: tool.description.clone(),
+                parameters: tool.parameters.clone(),
+            })
+            .collect(),
+        commands: (commands.iter())
+            .filter(|command| command.command.extension == id)
+            .map(|command| DescribedCommand {
+                name: command.name.clone(),
+                description: command.command.description.clone(),
+            })
+            .collect(),
+        flags: (registry.flags().iter())
+            .filter(|flag| flag.extension == id)
+            .map(|flag| DescribedFlag {
+                name: flag.name.clone(),
+                kind: flag.kind,
+                description: flag.description.clone(),
+            })
+            .collect(),
+        events: registry.events_of(id),
+    });
+    described.collect()
+}

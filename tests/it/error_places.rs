@@ -1,0 +1,125 @@
+//! Errors lead their author to the line: names, places, the lines there, also
+//! through what compilers made of packages.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, Rpc};
+
+const DEMO: [&str; 5] = ["--provider", "demo", "--model", "demo", "--no-session"];
+
+async fn error(rpc: &mut Rpc, command: &str) -> Value {
+    let prompt = json!({"type": "prompt", "message": command});
+    rpc.send(&prompt.to_string()).await;
+    let is_it = |line: &Value| line["type"] == "extension_error";
+    let error = rpc.wait("an extension_error", is_it).await;
+    assert_eq!(error["extensionPath"], format!("command:{}", &command[1..]));
+    error
+}
+
+#[tokio::test]
+async fn an_error_shows_the_line_and_whose_it_is() {
+    let home = Home::bare();
+    let folder = home.agent_dir().join("extensions/tool-box");
+    fs::create_dir_all(folder.join("src")).unwrap();
+    let manifest = json!({"name": "@me/tool-box", "version": "3.2.1",
+        "pi": {"extensions": ["./src/main.ts"]}});
+    fs::write(folder.join("package.json"), manifest.to_string()).unwrap();
+    fs::write(
+        folder.join("src/main.ts"),
+        "import { fails } from \"dep\";\n\
+         import { open } from \"old-dep\";\n\
+         interface Removed { byTheCompiler: boolean }\n\
+         export default function (pi) {\n\
+         \x20 const handler = async () => fails();\n\
+         \x20 pi.registerCommand(\"esm\", { handler });\n\
+         \x20 pi.registerCommand(\"cjs\", { handler: async () => { open(); } });\n\
+         }\n",
+    )
+    .unwrap();
+    // Compiled: everything stands in line 4 of the source.
+    let map = |source: &str| {
+        json!({"version": 3, "sources": [source], "names": [], "mappings": "AAGA"}).to_string()
+    };
+    let dep = folder.join("node_modules/dep");
+    fs::create_dir_all(dep.join("dist")).unwrap();
+    fs::create_dir_all(dep.join("src")).unwrap();
+    let manifest = json!({"name": "dep", "type": "module", "exports": "./dist/index.js"});
+    fs::write(dep.join("package.json"), manifest.to_string()).unwrap();
+    fs::write(
+        dep.join("dist/index.js"),
+        "export function fails() { throw new Error('in the package'); }\n\
+         //# sourceMappingURL=index.js.map\n",
+    )
+    .unwrap();
+    fs::write(dep.join("dist/index.js.map"), map("../src/index.ts")).unwrap();
+    fs::write(
+        dep.join("src/index.ts"),
+        "// 1\n// 2\n// 3\nexport function fails() {}\n",
+    )
+    .unwrap();
+    // Its sources were not published: a place in them would lead nowhere.
+    let old = folder.join("node_modules/old-dep");
+    fs::create_dir_all(&old).unwrap();
+    fs::write(
+        old.join("package.json"),
+        r#"{"name": "old-dep", "type": "module", "main": "index.js"}"#,
+    )
+    .unwrap();
+    fs::write(
+        old.join("index.js"),
+        "export function open() { throw new Error('old'); }\n//# sourceMappingURL=index.js.map\n",
+    )
+    .unwrap();
+    fs::write(old.join("index.js.map"), map("src/gone.ts")).unwrap();
+
+    let mut rpc = home.rpc(&DEMO);
+    let esm = error(&mut rpc, "/esm").await;
+    assert_eq!(
+        esm["extension"],
+        json!({"name": "@me/tool-box", "version": "3.2.1"})
+    );
+    let main = folder.join("src/main.ts");
+    assert_eq!(
+        esm["location"],
+        json!({"file": main, "line": 5, "column": 31}),
+        "{esm}"
+    );
+    assert_eq!(
+        esm["codeFrame"],
+        "  3 | interface Removed { byTheCompiler: boolean }\n\
+         \x20 4 | export default function (pi) {\n\
+         > 5 |   const handler = async () => fails();\n\
+         \x20   |                               ^\n\
+         \x20 6 |   pi.registerCommand(\"esm\", { handler });"
+    );
+    let text = esm["error"].as_str().unwrap();
+    let source = dep.join("src/index.ts:4:1");
+    assert!(text.contains(source.to_str().unwrap()), "{text}");
+
+    let cjs = error(&mut rpc, "/cjs").await;
+    let text = cjs["error"].as_str().unwrap();
+    let compiled = old.join("index.js:1:");
+    assert!(text.contains(compiled.to_str().unwrap()), "{text}");
+    assert_eq!(cjs["location"]["line"], 7, "{cjs}");
+    rpc.close().await;
+}
+
+#[tokio::test]
+async fn print_mode_shows_the_line() {
+    let home = Home::bare();
+    home.extension(
+        "broken.ts",
+        "export default () => {\n  nothing.here();\n};\n",
+    );
+    let words = ["-p", "hello"].iter().chain(&DEMO);
+    let said = home
+        .run(&words.copied().collect::<Vec<_>>(), "")
+        .await
+        .stderr;
+    assert!(
+        said.contains("> 2 |   nothing.here();\n    |   ^\n"),
+        "{said}"
+    );
+}

@@ -1,0 +1,164 @@
+//! `pi ext`: what extensions there are, and what is wrong with one.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::Home;
+
+const GATE: &str = "export default function (pi) {\n\
+    \x20 pi.on(\"tool_call\", () => {});\n\
+    \x20 pi.registerTool({ name: \"weigh\", label: \"Weigh\", description: \"weighs\",\n\
+    \x20   parameters: { type: \"object\", properties: {} },\n\
+    \x20   async execute() { return { content: [], details: {} }; } });\n\
+    \x20 pi.registerCommand(\"weigh\", { description: \"weighs\", handler: async () => {} });\n\
+    \x20 pi.registerFlag(\"scale\", { type: \"string\" });\n\
+    \x20 globalThis.process.stderr.write(\"it ran\\n\");\n\
+    }\n";
+
+#[tokio::test]
+async fn the_list_says_what_there_is_and_what_it_registers() {
+    let home = Home::bare();
+    let nothing = home.run(&["ext", "list"], "").await.ok();
+    assert!(nothing.starts_with("There are no extensions."), "{nothing}");
+
+    home.extension("gate.ts", GATE);
+    home.extension(
+        "torn.ts",
+        "export default function (pi) {\n  const x = ;\n}\n",
+    );
+    let listed = home.run(&["ext", "list"], "").await;
+    assert_eq!(listed.status.code(), Some(1), "torn.ts does not load");
+    let gate = format!(
+        "gate  (auto, user)\n  {}/extensions/gate.ts\n  tools     weigh\n  commands  /weigh\n  \
+         flags     --scale\n  events    tool_call\n",
+        home.agent_dir().display()
+    );
+    assert!(listed.stdout.starts_with(&gate), "{}", listed.stdout);
+    assert!(
+        listed.stdout.contains("torn  (auto, user)"),
+        "{}",
+        listed.stdout
+    );
+    assert!(listed.stderr.contains("it ran"));
+
+    let still = home.run(&["ext", "list", "--static", "--json"], "").await;
+    assert_eq!(still.status.code(), Some(1));
+    assert!(!still.stderr.contains("it ran"), "{}", still.stderr);
+    let list: Value = serde_json::from_str(&still.stdout).unwrap();
+    let [gate, torn] = &list["extensions"].as_array().unwrap()[..] else {
+        panic!("{list}");
+    };
+    assert_eq!(
+        (&gate["name"], &gate["error"]),
+        (&json!("gate"), &Value::Null)
+    );
+    let error = torn["error"].as_str().unwrap();
+    assert!(error.contains("line 2, column 13"), "{error}");
+}
+
+#[tokio::test]
+async fn a_check_finds_everything_that_is_wrong() {
+    let home = Home::bare();
+    home.file("good.ts", GATE);
+    let good = home.run(&["ext", "check", "good.ts"], "").await.ok();
+    let expected = format!(
+        "ok      {}\n  registers 1 tool, 1 command, 1 flag, handlers of 1 event\n",
+        home.cwd().join("good.ts").display()
+    );
+    assert_eq!(good, expected);
+
+    home.file("torn.ts", "export default (pi) => {\n  const x = ;\n};\n");
+    home.file(
+        "throws.ts",
+        "export default () => {\n  nothing.here();\n};\n",
+    );
+    home.file("idle.ts", "export default () => {};\n");
+    home.file(
+        "late.ts",
+        "export default (pi) => {\n  pi.on(\"input\", () => {});\n  \
+         setTimeout(() => { throw new Error(\"later\"); }, 0);\n};\n",
+    );
+    home.file(
+        "names.ts",
+        "export default (pi) => {\n\
+         \x20 const execute = async () => ({ content: [], details: {} });\n\
+         \x20 const parameters = { type: \"object\", properties: {} };\n\
+         \x20 pi.registerTool({ name: \"my tool\", description: \"d\", parameters, execute });\n\
+         \x20 pi.registerTool({ name: \"mute\", parameters, execute });\n\
+         \x20 pi.registerTool({ name: \"text\", description: \"d\", parameters: { type: \"string\" }, execute });\n\
+         \x20 pi.registerTool({ name: \"odd\", description: \"d\",\n\
+         \x20   parameters: { type: \"object\", properties: { a: { type: \"nonsense\" } } }, execute });\n\
+         \x20 pi.registerTool({ name: \"read\", description: \"d\", parameters, execute });\n\
+         \x20 pi.registerCommand(\"model\", { handler: async () => {} });\n\
+         \x20 pi.registerCommand(\"two words\", { handler: async () => {} });\n\
+         \x20 pi.registerFlag(\"print\", { type: \"boolean\" });\n\
+         };\n",
+    );
+    fs::create_dir_all(home.cwd().join("empty")).unwrap();
+    let names = [
+        "torn.ts",
+        "throws.ts",
+        "idle.ts",
+        "late.ts",
+        "names.ts",
+        "empty",
+        "gone.ts",
+    ];
+    let words: Vec<&str> = ["ext", "check", "--json"]
+        .into_iter()
+        .chain(names)
+        .collect();
+    let checked = home.run(&words, "").await;
+    assert_eq!(checked.status.code(), Some(1), "{}", checked.stderr);
+    let report: Value = serde_json::from_str(&checked.stdout).unwrap();
+    let findings = |index: usize| -> Vec<String> {
+        let findings = report["extensions"][index]["findings"].as_array().unwrap();
+        let text = |one: &Value| {
+            let level = one["level"].as_str().unwrap();
+            format!("{level}: {}", one["message"].as_str().unwrap())
+        };
+        findings.iter().map(text).collect()
+    };
+    let expected: [&[&str]; 7] = [
+        &["error: line 2, column 13"],
+        &["> 2 |   nothing.here();"],
+        &["warning: It registers nothing"],
+        &["error: Error: later"],
+        &[
+            "error: The tool \"my tool\" cannot be sent to models",
+            "warning: The tool mute has no description",
+            "error: The parameters of the tool text are no object",
+            "error: The parameters of the tool odd are no valid JSON schema",
+            "note: The tool read takes the place of pi's own",
+            "warning: /model is a command of pi's own",
+            "error: The command \"two words\" cannot be typed",
+            "error: --print is an option of pi's own",
+        ],
+        &["error: It is no module"],
+        &["error: There is no such file"],
+    ];
+    for (index, expected) in expected.iter().enumerate() {
+        let found = findings(index);
+        assert_eq!(found.len(), expected.len(), "{}: {found:#?}", names[index]);
+        for (found, part) in found.iter().zip(*expected) {
+            assert!(found.contains(part), "{found} for {part}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn wrong_words_of_ext_are_refused() {
+    let home = Home::bare();
+    for words in [
+        &["ext"][..],
+        &["ext", "tidy"],
+        &["ext", "check"],
+        &["ext", "list", "x"],
+    ] {
+        let said = home.run(words, "").await.failed(1);
+        assert!(said.contains("Usage: pi ext list"), "{words:?}: {said}");
+    }
+    let help = home.run(&["ext", "--help"], "").await.ok();
+    assert!(help.starts_with("Usage: pi ext list"), "{help}");
+}

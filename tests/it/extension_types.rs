@@ -1,0 +1,67 @@
+//! The types that extension authors install, checked by TypeScript's compiler: against
+//! the modules of the runtime, the original's examples, our own, and the documentation.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{Reference, cache_dir, locked, npm};
+
+fn room() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("extension-types")
+}
+
+/// The compiler and the packages, once per version of the lock file.
+fn packages() -> PathBuf {
+    let folder = cache_dir().join("pi-tests/types");
+    fs::create_dir_all(&folder).unwrap();
+    let _lock = locked(&folder.join("lock"));
+    let wanted = fs::read(room().join("package-lock.json")).unwrap();
+    let complete = folder.join("complete");
+    if fs::read(&complete).ok().as_ref() != Some(&wanted) {
+        for name in ["package.json", "package-lock.json"] {
+            fs::copy(room().join(name), folder.join(name)).unwrap();
+        }
+        npm(&folder, &["ci"]);
+        fs::write(complete, wanted).unwrap();
+    }
+    folder.join("node_modules")
+}
+
+#[test]
+fn modules_examples_and_types_fit_together() {
+    let reference = Reference::install();
+    // Those whose imports the compiler has to find.
+    for name in ["with-deps", "sandbox", "custom-provider-anthropic"] {
+        reference.example(name);
+    }
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/extensions");
+    let mut command = script("check.mjs");
+    command
+        .arg("--original")
+        .arg(reference.examples())
+        .arg(examples);
+    let said = run(command);
+    let fine = said.lines().filter(|line| line.ends_with(": ok"));
+    assert_eq!(fine.count(), 3, "{said}");
+}
+
+#[test]
+fn everything_that_has_a_type_is_documented_and_nothing_else() {
+    assert_eq!(run(script("docs.mjs")), "documentation: ok\n");
+}
+
+fn script(name: &str) -> Command {
+    let mut command = Command::new("node");
+    command.arg(room().join(name));
+    command.env("PI_TYPES_PACKAGES", packages());
+    command
+}
+
+/// Insists on success, and gives what was said.
+fn run(mut command: Command) -> String {
+    let output = command.output().expect("node is installed (scripts/setup)");
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    said.into_owned()
+}

@@ -1,0 +1,131 @@
+//! `--inspect-brk`: a debugger finds the extension as its author wrote it, stops in
+//! it, and looks at its variables.
+
+use base64::Engine as _;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::support::{Home, PATIENCE, finish};
+
+const EXTENSION: &str = "\
+interface Removed { byTheCompiler: boolean }
+interface Also { removed: true }
+export default function (pi: any): void {
+  pi.registerCommand(\"add\", {
+    handler: async (args: string, ctx: any) => {
+      const sum: number = args.length + 40;
+      ctx.ui.notify(`the sum is ${sum}`);
+    },
+  });
+}
+";
+
+/// Talks the protocol of V8's debugger, as DevTools do.
+const DEBUGGER: &str = r#"
+const [url, file] = process.argv.slice(2);
+const socket = new WebSocket(url);
+const answers = new Map();
+const scripts = [];
+const pauses = [];
+let next = 1, wake = () => {};
+const send = (method, params = {}) => new Promise((resolve) => {
+  answers.set(next, resolve);
+  socket.send(JSON.stringify({ id: next++, method, params }));
+});
+const paused = async () => {
+  while (pauses.length === 0) await new Promise((resolve) => (wake = resolve));
+  return pauses.shift();
+};
+socket.onmessage = ({ data }) => {
+  const message = JSON.parse(data);
+  if (message.id) answers.get(message.id)(message.result ?? message.error);
+  if (message.method === "Debugger.scriptParsed") scripts.push(message.params);
+  if (message.method === "Debugger.paused") { pauses.push(message.params); wake(); }
+};
+await new Promise((resolve) => (socket.onopen = resolve));
+await send("Runtime.enable");
+await send("Debugger.enable");
+await send("Runtime.runIfWaitingForDebugger");
+const first = await paused();
+const script = scripts.find((script) => script.url.split("?")[0].endsWith(file));
+const { scriptSource } = await send("Debugger.getScriptSource", { scriptId: script.scriptId });
+const lineNumber = scriptSource.split("\n").findIndex((line) => line.includes("the sum is"));
+const set = await send("Debugger.setBreakpointByUrl", { url: script.url, lineNumber });
+await send("Debugger.resume");
+console.log("READY");
+const second = await paused();
+const { callFrameId } = second.callFrames[0];
+const sum = await send("Debugger.evaluateOnCallFrame", { callFrameId, expression: "sum" });
+await send("Debugger.resume");
+console.log(JSON.stringify({
+  first: scripts.find((one) => one.scriptId === first.callFrames[0].location.scriptId).url,
+  map: script.sourceMapURL,
+  breakpoints: set.locations.length, sum: sum.result.value,
+}));
+process.exit(0);
+"#;
+
+#[tokio::test]
+async fn a_debugger_stops_in_the_source_of_an_extension() {
+    let home = Home::bare();
+    home.extension("adder.ts", EXTENSION);
+    let script = home.file("debugger.mjs", DEBUGGER);
+    let mut rpc = home.rpc(&["--inspect-brk=0", "--provider", "demo", "--model", "demo"]);
+    let url = rpc.said("ws://").await;
+    let url = url
+        .split_whitespace()
+        .find(|word| word.starts_with("ws://"))
+        .unwrap()
+        .to_owned();
+
+    let mut debugger = home.command(env!("CARGO_BIN_EXE_pi"));
+    debugger
+        .env("PI_CODING_AGENT", "true")
+        .arg(script)
+        .arg(url)
+        .arg("adder.ts");
+    let debugger = tokio::spawn(finish(debugger, ""));
+    // It lets the extension load, and waits for the command.
+    let command = json!({"type": "prompt", "message": "/add 12"});
+    rpc.send(&command.to_string()).await;
+    rpc.notified("the sum is 42").await;
+
+    let seen = timeout(PATIENCE, debugger).await.unwrap().unwrap().ok();
+    let seen: Value = serde_json::from_str(seen.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&seen["sum"], &seen["breakpoints"]),
+        (&json!(42), &json!(1)),
+        "{seen}"
+    );
+    assert!(
+        seen["first"]
+            .as_str()
+            .is_some_and(|url| url.contains("adder.ts")),
+        "{seen}"
+    );
+    let map = seen["map"].as_str().unwrap();
+    let map = map.strip_prefix("data:application/json;base64,").unwrap();
+    let map = base64::engine::general_purpose::STANDARD
+        .decode(map)
+        .unwrap();
+    let map: Value = serde_json::from_slice(&map).unwrap();
+    assert_eq!(map["sourcesContent"], json!([EXTENSION]));
+    assert!(
+        map["sources"][0].as_str().unwrap().ends_with("adder.ts"),
+        "{map}"
+    );
+    rpc.close().await;
+}
+
+#[tokio::test]
+async fn a_wrong_debugging_address_is_refused() {
+    let home = Home::bare();
+    let said = home
+        .run(&["-p", "hi", "--inspect=here"], "")
+        .await
+        .failed(1);
+    assert!(
+        said.contains("--inspect takes an address and a port"),
+        "{said}"
+    );
+}

@@ -1,0 +1,205 @@
+//! `pi test`, on tests that pass (those of our examples) and on tests that do not.
+
+use std::path::Path;
+
+use crate::support::Home;
+
+#[tokio::test]
+async fn the_tests_of_our_examples_pass() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/extensions");
+    let home = Home::bare();
+    // Nothing of the user's own is read: this would fail.
+    home.extension("broken.ts", "export default 1;");
+    let folder = examples.to_str().unwrap();
+    let said = home.run(&["test", folder], "").await.ok();
+    for file in std::fs::read_dir(&examples).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let test = match name.split_once('.') {
+            None => path.join("index.test.ts"),
+            Some((stem, "ts")) => examples.join(format!("{stem}.test.ts")),
+            Some(_) => continue,
+        };
+        let listed = said.lines().any(|line| Path::new(line) == test.as_path());
+        assert!(listed, "{name} has no test that ran:\n{said}");
+    }
+    assert!(
+        !said.contains("FAILED") && !said.contains("skipped"),
+        "{said}"
+    );
+    assert!(!home.agent_dir().join("cache").exists());
+}
+
+const EXTENSION: &str = r#"
+export default function (pi) {
+  pi.registerCommand("ask", { handler: async (_, ctx) => void (await ctx.ui.confirm("Sure?", "Really")) });
+  pi.registerCommand("throw", { handler: async () => { throw new Error("on purpose"); } });
+  pi.registerCommand("hang", { handler: () => new Promise(() => {}) });
+  pi.on("agent_end", async () => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    pi.appendEntry("heard", {});
+  });
+}
+"#;
+
+const TESTS: &str = r#"
+import assert from "node:assert/strict";
+import { call, fail, test, think } from "@earendil-works/pi-coding-agent/test";
+
+interface Fruit { name: string }
+
+test("passes", async (t) => {
+  const pi = await t.start({ model: [[think("hm"), "hello"], (request) => `to ${request.last}`] });
+  assert.equal((await pi.prompt("a")).text, "hello");
+  assert.equal((await pi.prompt("b")).text, "to b");
+  const entries = await pi.entries<{ type: string }>();
+  assert.equal(entries.filter(({ type }) => type === "custom").length, 2);
+  await pi.reload();
+  assert.match(pi.transcript(), /^user: a\nmodel thinks: hm\nmodel: hello\n/);
+  assert.match(pi.transcript(), /-- reload\n$/);
+});
+test("compares", () => {
+  const found: Fruit[] = [{ name: "fig" }];
+  assert.deepEqual(found, [{ name: "date" }]);
+});
+test("asks", async (t) => {
+  const pi = await t.start();
+  await pi.command("/ask");
+});
+test("throws", async (t) => {
+  const pi = await t.start();
+  await pi.command("/throw");
+});
+test("throws as expected", async (t) => {
+  const pi = await t.start({ expectErrors: ["on purpose"] });
+  await pi.command("/throw");
+});
+test("says more", async (t) => {
+  const pi = await t.start({ model: ["one", "two"] });
+  await pi.prompt("a");
+});
+test("asks too much", async (t) => {
+  const pi = await t.start({ model: [call("ls", {})] });
+  await pi.prompt("a");
+});
+test("fails", async (t) => {
+  const pi = await t.start({ model: [fail(400, "not that")] });
+  assert.match((await pi.prompt("a")).error ?? "", /not that/);
+});
+test("loses an error", async () => {
+  Promise.reject(new Error("lost"));
+  await new Promise((resolve) => setTimeout(resolve, 10_000));
+});
+test("hangs", { timeout: 10_000 }, async (t) => {
+  const pi = await t.start();
+  await pi.command("/hang");
+});
+test.skip("comes later", () => {});
+"#;
+
+/// What the report says of each test, without its times.
+fn outcomes(said: &str) -> Vec<String> {
+    let lines = said.lines().filter(|line| line.starts_with("  "));
+    lines
+        .filter_map(|line| {
+            let line = line.strip_prefix("  ")?;
+            let (word, name) = line.split_once(' ')?;
+            matches!(word, "ok" | "FAILED" | "skipped").then(|| {
+                let name = name.rsplit_once(" (").map_or(name, |(name, _)| name);
+                format!("{word} {}", name.trim())
+            })
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn what_fails_says_what_and_where() {
+    let home = Home::bare();
+    home.file("ext/index.ts", EXTENSION);
+    home.file("ext/a.test.ts", TESTS);
+    home.file("ext/exits.test.js", EXITS);
+    home.file("ext/syntax.test.mts", "let x = ;\n");
+    let done = home.run(&["test", "ext"], "").await;
+    assert_eq!(done.status.code(), Some(1), "{done:#?}");
+    let said = done.stdout;
+    assert_eq!(
+        outcomes(&said),
+        [
+            "ok passes",
+            "FAILED compares",
+            "FAILED asks",
+            "FAILED throws",
+            "ok throws as expected",
+            "FAILED says more",
+            "FAILED asks too much",
+            "ok fails",
+            "FAILED loses an error",
+            "FAILED hangs",
+            "skipped comes later",
+            "FAILED exits",
+            "FAILED it ended too early",
+        ],
+        "{said}"
+    );
+    for text in [
+        "    -     name: 'date'\n    +     name: 'fig'\n",
+        "at ext/a.test.ts:19:10\n      19 |   assert.deepEqual(found, [{ name: \"date\" }]);\n",
+        "A dialog that the test has no answer for: confirm \"Sure?\" \"Really\". Call",
+        "at ext/a.test.ts:23:12\n",
+        "The extension failed (command): Error: on purpose\n",
+        "ext/index.ts:4:",
+        "The model was not asked for one answer of its script\n",
+        "The model cannot answer: it had only 1 answer, and this is request 2, after \"",
+        "    lost\n    at ext/a.test.ts:46:",
+        "It took longer than 10000 ms:\n      waiting for the end of the command \"/hang\"\n",
+        "it ended too early (exit status: 3)\n",
+        "It printed:\n  on its way out\n",
+        "(exit status: 1)\n",
+        "syntax.test.mts:1:9",
+        "\n3 passed, 8 failed, 1 skipped, 1 not run to the end in 3 files",
+    ] {
+        assert!(said.contains(text), "no {text:?} in:\n{said}");
+    }
+}
+
+const EXITS: &str = r#"
+import { test } from "@mariozechner/pi-coding-agent/test";
+test("exits", () => {
+  console.log("on its way out");
+  process.exit(3);
+});
+"#;
+
+#[tokio::test]
+async fn tests_are_chosen_and_reported_as_json() {
+    let home = Home::bare();
+    let two = "import { test } from '@mariozechner/pi-coding-agent/test';\n\
+               test('one', () => {});\ntest('two', () => { throw new Error('no'); });\n";
+    home.file("x.test.ts", two);
+    let arguments = ["test", "x.test.ts", "--json", "--filter", "one"];
+    let said = home.run(&arguments, "").await.ok();
+    let report: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(
+        (
+            &report["passed"],
+            &report["failed"],
+            &report["files"][0]["tests"][0]["name"]
+        ),
+        (&1.into(), &0.into(), &"one".into()),
+        "{said}"
+    );
+    assert_eq!(
+        report["files"][0]["tests"].as_array().map(Vec::len),
+        Some(1)
+    );
+    let complaint = home.run(&["test", "--filter", "three"], "").await.failed(1);
+    assert_eq!(complaint, "Error: no test has \"three\" in its name\n");
+    let complaint = home.run(&["test", "ext.ts"], "").await.failed(1);
+    assert!(complaint.starts_with("Error: ext.ts: "), "{complaint}");
+    // A test is no extension, wherever it stands.
+    home.extension("y.test.ts", "throw new Error('it was loaded');");
+    home.extension("y.ts", "export default function () {}");
+    let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
+    let reload = rpc.ok(serde_json::json!({"type": "reload"})).await;
+    assert_eq!(reload["failed"], serde_json::json!([]), "{reload}");
+}
