@@ -19,7 +19,18 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-const IMPLEMENTED = ["anthropic-messages", "openai-completions", "openai-responses"];
+const IMPLEMENTED = [
+  "anthropic-messages",
+  "azure-openai-responses",
+  "bedrock-converse-stream",
+  "google-gemini-cli",
+  "google-generative-ai",
+  "google-vertex",
+  "mistral-conversations",
+  "openai-codex-responses",
+  "openai-completions",
+  "openai-responses",
+];
 
 const [packageFolder, outputArgument] = process.argv.slice(2);
 const source = packageFolder && resolve(packageFolder, "dist/models.generated.js");

@@ -5,6 +5,7 @@ import * as calls from "ext:js_runtime/bridge/calls.ts";
 import {
   abortLogin,
   abortStream,
+  answerLogin,
   callSignIn,
   login,
   streamProvider,
@@ -13,5 +14,13 @@ import {
 Object.defineProperty(globalThis, "__pi", {
   configurable: true,
   enumerable: false,
-  value: { ...calls, abortLogin, abortStream, callSignIn, login, streamProvider },
+  value: {
+    ...calls,
+    abortLogin,
+    abortStream,
+    answerLogin,
+    callSignIn,
+    login,
+    streamProvider,
+  },
 });

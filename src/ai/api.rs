@@ -3,20 +3,23 @@
 use std::sync::Arc;
 
 use super::anthropic_messages::AnthropicMessages;
+use super::bedrock::Bedrock;
+use super::google::{GoogleGeminiCli, GoogleGenerativeAi, GoogleVertex};
+use super::mistral::Mistral;
 use super::openai_completions::OpenAiCompletions;
-use super::openai_responses::OpenAiResponses;
+use super::openai_responses::{AzureOpenAiResponses, OpenAiCodexResponses, OpenAiResponses};
 use super::stream::Api;
 
-pub const NAMES: [&str; 4] = [
-    "anthropic-messages",
-    super::demo::API,
-    "openai-completions",
-    "openai-responses",
-];
-
 /// Those that go over a wire, as extensions know them.
-pub const WIRE_NAMES: [&str; 3] = [
+pub const WIRE_NAMES: [&str; 10] = [
     "anthropic-messages",
+    "azure-openai-responses",
+    "bedrock-converse-stream",
+    "google-gemini-cli",
+    "google-generative-ai",
+    "google-vertex",
+    "mistral-conversations",
+    "openai-codex-responses",
     "openai-completions",
     "openai-responses",
 ];
@@ -26,6 +29,13 @@ pub fn api(name: &str) -> Option<Arc<dyn Api>> {
     Some(match name {
         "anthropic-messages" => Arc::new(AnthropicMessages),
         super::demo::API => Arc::new(super::demo::DemoApi),
+        "azure-openai-responses" => Arc::new(AzureOpenAiResponses),
+        "bedrock-converse-stream" => Arc::new(Bedrock),
+        "google-gemini-cli" => Arc::new(GoogleGeminiCli),
+        "google-generative-ai" => Arc::new(GoogleGenerativeAi),
+        "google-vertex" => Arc::new(GoogleVertex),
+        "mistral-conversations" => Arc::new(Mistral),
+        "openai-codex-responses" => Arc::new(OpenAiCodexResponses),
         "openai-completions" => Arc::new(OpenAiCompletions),
         "openai-responses" => Arc::new(OpenAiResponses),
         _ => return None,
@@ -38,7 +48,7 @@ mod tests {
 
     #[test]
     fn every_name_has_an_api() {
-        assert!(NAMES.into_iter().all(|name| api(name).is_some()));
-        assert!(api("google-generative-ai").is_none());
+        assert!(WIRE_NAMES.into_iter().all(|name| api(name).is_some()));
+        assert!(api("google").is_none());
     }
 }

@@ -138,6 +138,22 @@ impl AuthStore {
         store
     }
 
+    /// Nothing is read or written.
+    pub fn in_memory(entries: Map<String, Value>) -> Self {
+        let store = Self {
+            path: PathBuf::new(),
+            file: RwLock::default(),
+            runtime: RwLock::default(),
+        };
+        store.keep(entries);
+        store
+    }
+
+    fn is_in_memory(&self) -> bool {
+        self.path.as_os_str().is_empty()
+    }
+
+    /// Empty for credentials in memory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -145,6 +161,9 @@ impl AuthStore {
     /// Reads the file again. If it cannot be read, there are no entries and
     /// [`Self::error`] says why.
     pub fn reload(&self) {
+        if self.is_in_memory() {
+            return;
+        }
         let loaded = match read_patiently(&self.path) {
             Ok(entries) => Loaded {
                 entries,
@@ -231,10 +250,31 @@ impl AuthStore {
         provider: &str,
         sign_in: &dyn SignIn,
     ) -> Result<Option<OAuthCredentials>, SignInError> {
+        if self.is_in_memory() {
+            let Some(stored) = self.oauth(provider) else {
+                return Ok(None);
+            };
+            let renewed = sign_in.refresh(stored).await?;
+            let mut entries = self.entries();
+            entries.insert(provider.to_owned(), oauth_entry(&renewed));
+            self.keep(entries);
+            return Ok(Some(renewed));
+        }
         let failed = |error: AuthFileError| SignInError::new(error.to_string());
         let lock = FileLock::acquire_for_long(&self.path)
             .await
             .map_err(|error| SignInError::new(error.to_string()))?;
+        // For this work the original locks what a link leads to.
+        let is_link = fs::symlink_metadata(&self.path).is_ok_and(|file| file.is_symlink());
+        let target = fs::canonicalize(&self.path).ok().filter(|_| is_link);
+        let _target = match target {
+            None => None,
+            Some(target) => Some(
+                FileLock::acquire_for_long(&target)
+                    .await
+                    .map_err(|error| SignInError::new(error.to_string()))?,
+            ),
+        };
         let mut entries = read(&self.path).map_err(failed)?;
         self.keep(entries.clone());
         let Some(stored) = entries.get(provider).and_then(oauth_of) else {
@@ -283,6 +323,10 @@ impl AuthStore {
     /// Changes what is in the file now, not what was read before: other
     /// processes write it too. A file that cannot be read is left alone.
     fn update(&self, change: impl FnOnce(&mut Map<String, Value>)) -> Result<(), AuthFileError> {
+        if self.is_in_memory() {
+            change(&mut self.file.write().entries);
+            return Ok(());
+        }
         let failed = |error| AuthFileError::Write {
             path: self.path.clone(),
             error,

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::model::{Modality, Model, ModelCost};
+use super::secret_value::Env;
 
 /// A provider that comes with the program.
 pub struct Provider {
@@ -30,7 +31,7 @@ macro_rules! provider {
 }
 
 /// The order matters: of several providers with a key, the first one's default
-/// model is taken. Those whose wire API is still to come have no models.
+/// model is taken.
 pub static PROVIDERS: [Provider; 23] = [
     provider!("amazon-bedrock", "us.anthropic.claude-opus-4-6-v1", []),
     provider!(
@@ -77,6 +78,20 @@ pub static PROVIDERS: [Provider; 23] = [
     provider!("opencode-go", "kimi-k2.5", ["OPENCODE_API_KEY"]),
     provider!("kimi-coding", "kimi-for-coding", ["KIMI_API_KEY"]),
 ];
+
+/// What the environment has for a provider: a key, or the mark of credentials that
+/// the wire API finds itself.
+pub fn env_key(provider: &str, env: &Env) -> Option<String> {
+    if provider == "amazon-bedrock" {
+        let set = |name: &str| env.get(name).is_some();
+        let found = set("AWS_PROFILE")
+            || set("AWS_ACCESS_KEY_ID") && set("AWS_SECRET_ACCESS_KEY")
+            || set("AWS_BEARER_TOKEN_BEDROCK");
+        return found.then(|| "<authenticated>".to_owned());
+    }
+    let names = self::provider(provider)?.key_env;
+    names.iter().find_map(|name| env.get(name))
+}
 
 pub fn provider(id: &str) -> Option<&'static Provider> {
     PROVIDERS.iter().find(|provider| provider.id == id)
@@ -193,7 +208,7 @@ mod tests {
                 provider.default_model
             );
         }
-        assert_eq!(total, 618);
+        assert_eq!(total, 841);
     }
 
     #[test]
@@ -239,13 +254,5 @@ mod tests {
             })
         );
         assert_eq!(model["headers"]["Copilot-Integration-Id"], "vscode-chat");
-    }
-
-    #[test]
-    fn providers_without_an_implemented_api_still_say_how_they_are_reached() {
-        let entry = provider("mistral").unwrap().load();
-        assert_eq!(entry.api, "mistral-conversations");
-        assert_eq!(entry.base_url, "https://api.mistral.ai");
-        assert!(entry.models.is_empty());
     }
 }

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::accumulate::Answer;
 use super::failure::{Envelope, Failure, http_text};
+use super::frames::FrameDecoder;
 use super::http;
 use super::sse::{SseDecoder, SseEvent};
 use super::stream::{AssistantStream, Request};
@@ -31,12 +32,57 @@ const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
 const LONGEST_ERROR_BODY: usize = 64 * 1024;
 
 /// A request, ready to be sent.
-#[derive(Debug)]
 pub(super) struct Call {
     pub url: String,
     pub headers: HeaderMap,
     pub body: Value,
     pub envelope: Envelope,
+    /// What goes over the wire, where extensions are shown something else: what the
+    /// provider's SDK takes.
+    pub encode: Option<fn(Value) -> Value>,
+    /// What proves who asks, where it depends on the body.
+    pub sign: Option<Sign>,
+}
+
+/// Of the address, the headers that it adds to, and the body.
+pub(super) type Sign =
+    Box<dyn Fn(&str, &mut HeaderMap, &[u8]) -> Result<(), Failure> + Send + Sync>;
+
+/// How the events of an answer are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// Server-sent events.
+    Sse,
+    Amazon,
+}
+
+enum Frames {
+    Sse(SseDecoder),
+    Amazon(FrameDecoder),
+}
+
+impl Frames {
+    fn new(framing: Framing) -> Self {
+        match framing {
+            Framing::Sse => Self::Sse(SseDecoder::default()),
+            Framing::Amazon => Self::Amazon(FrameDecoder::default()),
+        }
+    }
+
+    fn push(&mut self, chunk: &[u8]) -> Vec<SseEvent> {
+        match self {
+            Self::Sse(decoder) => decoder.push(chunk),
+            Self::Amazon(decoder) => decoder.push(chunk),
+        }
+    }
+
+    /// What the end of the body completes.
+    fn finish(&mut self) -> Option<SseEvent> {
+        match self {
+            Self::Sse(decoder) => decoder.finish(),
+            Self::Amazon(_) => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +94,8 @@ pub(super) enum Flow {
 
 /// Reads the events of one answer.
 pub(super) trait Decoder: Send + Sized + 'static {
+    const FRAMING: Framing = Framing::Sse;
+
     fn event(
         &mut self,
         event: SseEvent,
@@ -88,6 +136,9 @@ async fn run<D: Decoder>(
             .interruptible(hooks.payload(&request.model, body))
             .await?;
     }
+    if let Some(encode) = call.encode {
+        call.body = encode(call.body.take());
+    }
     let response = open(&call, request, answer).await?;
     // Less to keep while the answer takes its minutes.
     drop(call);
@@ -109,9 +160,13 @@ async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Respons
             attempt,
             "a request is sent"
         );
+        let mut headers = call.headers.clone();
+        if let Some(sign) = &call.sign {
+            sign(&call.url, &mut headers, &body)?;
+        }
         let sending = client
             .post(&call.url)
-            .headers(call.headers.clone())
+            .headers(headers)
             .body(body.clone())
             .send();
         let delay = match answer.interruptible(sending).await? {
@@ -148,7 +203,7 @@ async fn read<D: Decoder>(
     decoder: &mut D,
     answer: &mut Answer,
 ) -> Result<(), Failure> {
-    let mut sse = SseDecoder::default();
+    let mut sse = Frames::new(D::FRAMING);
     let mut seen = Seen::new(&response);
     loop {
         let (events, ended) = match answer.interruptible(response.chunk()).await? {

@@ -79,6 +79,47 @@ impl Failure {
 /// `429 {"type":"error",…}`, `400 message`, or `413 status code (no body)`.
 pub(super) fn http_text(status: u16, body: &str, envelope: Envelope) -> String {
     let body = body.trim();
+    match envelope {
+        Envelope::Bare => return bare_text(status, body),
+        Envelope::CodeAssist => {
+            let message = serde_json::from_str::<Value>(body).ok();
+            let message = message
+                .as_ref()
+                .and_then(|body| body["error"]["message"].as_str());
+            let text = shorten(message.unwrap_or(body));
+            return format!("Cloud Code Assist API error ({status}): {text}");
+        }
+        Envelope::Bedrock => {
+            let body: Value = serde_json::from_str(body).unwrap_or(Value::String(body.into()));
+            let kind = body["__type"].as_str().unwrap_or_default();
+            let kind = kind.rsplit('#').next().unwrap_or_default();
+            // The header that names it is not here; the status says as much.
+            let kind = match (kind, status) {
+                ("", 400) => "ValidationException",
+                ("", 429) => "ThrottlingException",
+                ("", 500) => "InternalServerException",
+                ("", 503) => "ServiceUnavailableException",
+                ("", 403) => "AccessDeniedException",
+                ("", _) => "Unknown",
+                (kind, _) => kind,
+            };
+            let message = body["message"].as_str().or(body["Message"].as_str());
+            let message = shorten(message.or(body.as_str()).unwrap_or_default());
+            return super::bedrock::worded(kind, &message);
+        }
+        Envelope::Mistral => {
+            return format!("Mistral API error ({status}): {}", shorten(body));
+        }
+        Envelope::Codex => {
+            let body: Value = serde_json::from_str(body).unwrap_or(Value::String(body.into()));
+            let limit = super::openai_responses::limit_text(status, &body);
+            return limit.unwrap_or_else(|| match error_text(&body, Envelope::Error) {
+                text if text.is_empty() => format!("{status} status code (no body)"),
+                text => shorten(&text),
+            });
+        }
+        Envelope::Whole | Envelope::Error => {}
+    }
     let text = match serde_json::from_str::<Value>(body) {
         Ok(json) => error_text(&json, envelope),
         Err(_) => body.to_owned(),
@@ -90,6 +131,17 @@ pub(super) fn http_text(status: u16, body: &str, envelope: Envelope) -> String {
     }
 }
 
+/// As Google's SDK words it.
+fn bare_text(status: u16, body: &str) -> String {
+    match serde_json::from_str::<Value>(body) {
+        Ok(json) if json.is_object() => shorten(&json.to_string()),
+        _ => {
+            let error = serde_json::json!({ "message": shorten(body), "code": status });
+            serde_json::json!({ "error": error }).to_string()
+        }
+    }
+}
+
 /// Where a provider puts what it has to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Envelope {
@@ -97,13 +149,25 @@ pub(super) enum Envelope {
     Whole,
     /// `{"error": …}`: what is inside is shown.
     Error,
+    /// The whole body without the status, which stands in it: Google's.
+    Bare,
+    /// The message of the error in a sentence: Google's Code Assist.
+    CodeAssist,
+    /// The body in a sentence: Mistral's.
+    Mistral,
+    /// The message after the name of the exception: Amazon's.
+    Bedrock,
+    /// The message alone, limits in a sentence: ChatGPT's.
+    Codex,
 }
 
 /// The `message` of the error object, or all of it if it has none.
 pub(super) fn error_text(body: &Value, envelope: Envelope) -> String {
     let error = match envelope {
-        Envelope::Whole => body,
-        Envelope::Error => body.get("error").unwrap_or(body),
+        Envelope::Whole | Envelope::Bare | Envelope::Mistral => body,
+        Envelope::Error | Envelope::Bedrock | Envelope::CodeAssist | Envelope::Codex => {
+            body.get("error").unwrap_or(body)
+        }
     };
     let mut text = match (error, error.get("message")) {
         (_, Some(Value::String(message))) if !message.is_empty() => message.clone(),

@@ -10,6 +10,8 @@ mod google;
 mod tests;
 mod tokens;
 
+pub(crate) use codex::account_id;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

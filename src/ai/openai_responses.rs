@@ -1,10 +1,15 @@
-//! `openai-responses`: the Responses API of OpenAI.
+//! The Responses API: OpenAI's own (`openai-responses`), Azure's and that of ChatGPT
+//! subscriptions (`openai-codex-responses`).
 
+mod azure;
+mod codex;
 mod convert;
 mod request;
 mod response;
 #[cfg(test)]
 mod tests;
+
+pub(super) use codex::limit_text;
 
 use super::exchange;
 use super::stream::{Api, AssistantStream, Request};
@@ -14,5 +19,21 @@ pub struct OpenAiResponses;
 impl Api for OpenAiResponses {
     fn stream(&self, request: Request) -> AssistantStream {
         exchange::stream(request, request::prepare)
+    }
+}
+
+pub struct AzureOpenAiResponses;
+
+impl Api for AzureOpenAiResponses {
+    fn stream(&self, request: Request) -> AssistantStream {
+        exchange::stream(request, azure::prepare)
+    }
+}
+
+pub struct OpenAiCodexResponses;
+
+impl Api for OpenAiCodexResponses {
+    fn stream(&self, request: Request) -> AssistantStream {
+        exchange::stream(request, codex::prepare)
     }
 }

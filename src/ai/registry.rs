@@ -8,22 +8,21 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use parking_lot::RwLock;
-use serde_json::Value;
-use tokio_util::sync::CancellationToken;
+use serde_json::{Map, Value};
 
 use super::api;
-use super::auth::{self, AuthEntry, AuthFileError, AuthStore};
+use super::auth::{self, AuthEntry, AuthStore};
 use super::catalogue::{self, PROVIDERS};
 use super::demo;
 use super::model::Model;
 use super::models_json::{self, ModelsJson, ProviderConfig};
-use super::oauth::{self, LoginDialog, SignIn, SignInError};
+use super::oauth::{self, SignInError};
 use super::provided::{self, Provided, Providers};
 use super::secret_value::{Env, SecretError, SecretValues};
 use super::stream::Api;
 
 pub struct ModelRegistry {
-    models_json: PathBuf,
+    models_json: RwLock<Option<PathBuf>>,
     env: Env,
     auth: AuthStore,
     secrets: SecretValues,
@@ -88,7 +87,7 @@ pub enum AuthError {
 impl fmt::Debug for ModelRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelRegistry")
-            .field("models_json", &self.models_json)
+            .field("models_json", &*self.models_json.read())
             .finish_non_exhaustive()
     }
 }
@@ -100,9 +99,28 @@ impl ModelRegistry {
     }
 
     pub fn load_with(agent_dir: &Path, env: Env) -> Self {
+        let models = Some(agent_dir.join("models.json"));
+        let auth = AuthStore::open(agent_dir.join("auth.json"));
+        Self::with(models, auth, env)
+    }
+
+    /// Of other files; `None` is nothing of the user's, and credentials in memory.
+    pub fn open(
+        models: Option<PathBuf>,
+        auth: Option<PathBuf>,
+        data: Option<Map<String, Value>>,
+    ) -> Self {
+        let auth = match auth {
+            Some(path) => AuthStore::open(path),
+            None => AuthStore::in_memory(data.unwrap_or_default()),
+        };
+        Self::with(models, auth, Env::process())
+    }
+
+    fn with(models_json: Option<PathBuf>, auth: AuthStore, env: Env) -> Self {
         let registry = Self {
-            models_json: agent_dir.join("models.json"),
-            auth: AuthStore::open(agent_dir.join("auth.json")),
+            models_json: RwLock::new(models_json),
+            auth,
             secrets: SecretValues::new(env.clone()),
             env,
             state: RwLock::default(),
@@ -118,8 +136,18 @@ impl ModelRegistry {
         self.read_models_json();
     }
 
+    /// From here on the user's models are those of another file.
+    pub fn read_models_of(&self, models_json: Option<PathBuf>) {
+        *self.models_json.write() = models_json;
+        self.read_models_json();
+    }
+
     fn read_models_json(&self) {
-        let state = match models_json::load(&self.models_json) {
+        let read = match &*self.models_json.read() {
+            Some(path) => models_json::load(path),
+            None => Ok(ModelsJson::default()),
+        };
+        let state = match read {
             Ok(config) => State {
                 config: Arc::new(config),
                 ..State::default()
@@ -260,14 +288,19 @@ impl ModelRegistry {
     /// Whether a key is configured; that it works is another matter.
     pub fn has_auth(&self, provider: &str) -> bool {
         provider == demo::PROVIDER
-            || self.auth.runtime_key(provider).is_some()
-            || self.auth.entry(provider).is_some()
-            || self.env_key(provider).is_some()
+            || self.has_own_auth(provider)
             || self
                 .provided()
                 .get(provider)
                 .is_some_and(|added| added.config.api_key.is_some_and(|key| !key.is_empty()))
             || self.with_config(provider, |config| config.api_key.is_some())
+    }
+
+    /// The same without what providers themselves are configured with.
+    pub fn has_own_auth(&self, provider: &str) -> bool {
+        self.auth.runtime_key(provider).is_some()
+            || self.auth.entry(provider).is_some()
+            || self.env_key(provider).is_some()
     }
 
     /// Whether the provider is used by a sign-in instead of an API key.
@@ -303,6 +336,31 @@ impl ModelRegistry {
         }
         credentials.api_key = Some(key);
         Ok(credentials)
+    }
+
+    /// The same where nothing is an answer, too: who asks will see what is missing.
+    pub async fn credentials_or_none(&self, model: &Model) -> Result<Credentials, AuthError> {
+        match self.credentials(model).await {
+            Err(AuthError::NoKey { .. }) => {}
+            found => return found,
+        }
+        let mut headers = model.headers.clone().unwrap_or_default();
+        let (config, added) = (self.config(), self.provided().get(&model.provider));
+        let config = config.providers.get(&model.provider);
+        let config = request_config(config, added.as_ref(), &model.id);
+        if config.auth_header {
+            return Err(self.no_key(&model.provider));
+        }
+        self.add_headers(&mut headers, model, &config).await?;
+        Ok(Credentials {
+            api_key: None,
+            headers,
+        })
+    }
+
+    /// The key that `auth.json` or the environment has.
+    pub async fn own_api_key(&self, provider: &str) -> Result<String, AuthError> {
+        self.key(provider, None).await
     }
 
     /// The key alone, as for any model of the provider.
@@ -401,66 +459,13 @@ impl ModelRegistry {
         }
     }
 
-    /// How to sign in to a provider: an extension's way, or ours.
-    pub fn sign_in(&self, provider: &str) -> Option<Arc<dyn SignIn>> {
-        let provided = self.provided().sign_in(provider);
-        provided.or_else(|| oauth::built_in(provider))
-    }
-
-    /// All that can be signed in to: ours, then those of extensions.
-    pub fn sign_ins(&self) -> Vec<(String, Arc<dyn SignIn>)> {
-        let provided = self.provided().sign_ins();
-        let ours = oauth::BUILT_IN
-            .into_iter()
-            .filter_map(|id| Some((id.to_owned(), self.sign_in(id)?)));
-        let others = provided
-            .iter()
-            .filter(|(id, _)| !oauth::BUILT_IN.contains(&id.as_str()));
-        ours.chain(others.cloned()).collect()
-    }
-
-    /// Signs the user in, and keeps what that gave.
-    pub async fn log_in(
-        &self,
-        provider: &str,
-        dialog: Arc<dyn LoginDialog>,
-        cancel: CancellationToken,
-    ) -> Result<(), SignInError> {
-        let sign_in = self
-            .sign_in(provider)
-            .ok_or_else(|| SignInError::new(format!("Unknown OAuth provider: {provider}")))?;
-        let credentials = sign_in.login(dialog, cancel).await?;
-        self.auth
-            .put(provider, auth::oauth_entry(&credentials))
-            .map_err(|error| SignInError::new(error.to_string()))?;
-        let provided = self.provided();
-        if let Some(added) = provided.get(provider)
-            && sign_in.modifies_models()
-        {
-            let models = self.models_with(provider, &added.config);
-            let modified = sign_in.modify_models(models, &credentials).await?;
-            provided.set_modified(provider, modified);
-        }
-        self.forget_models();
-        Ok(())
-    }
-
-    /// Forgets the key or the sign-in that is stored.
-    pub fn log_out(&self, provider: &str) -> Result<(), AuthFileError> {
-        self.auth.remove(provider)?;
-        self.provided().unmodify(provider);
-        self.forget_models();
-        Ok(())
-    }
-
     /// They may depend on who has signed in.
-    fn forget_models(&self) {
+    pub fn forget_models(&self) {
         self.state.write().models.clear();
     }
 
     fn env_key(&self, provider: &str) -> Option<String> {
-        let names = catalogue::provider(provider)?.key_env;
-        names.iter().find_map(|name| self.env.get(name))
+        catalogue::env_key(provider, &self.env)
     }
 
     fn advice(&self, provider: &str) -> String {
@@ -555,5 +560,6 @@ fn request_config<'a>(
     found
 }
 
+mod signing;
 #[cfg(test)]
 mod tests;

@@ -46,6 +46,8 @@ pub struct StreamOptions {
     /// Default: the lesser of the model's limit and 32,000.
     pub max_tokens: Option<u64>,
     pub temperature: Option<f64>,
+    /// Whether tools are to be called, in the words of the API.
+    pub tool_choice: Option<Value>,
     /// Lets providers keep a prompt cache per session.
     pub session_id: Option<String>,
     pub hooks: Option<Arc<dyn StreamHooks>>,

@@ -243,6 +243,14 @@ pub(super) fn request(api: &str, server: &Server, messages: Vec<Message>) -> Req
     request_for(model, messages)
 }
 
+/// What comes of a question over `api` with `key`.
+pub(super) async fn ask(server: &Server, api: &str, key: &str) -> AssistantMessage {
+    let mut request = request(api, server, vec![user("hello")]);
+    request.options.api_key = Some(key.into());
+    let api = super::api::api(api).expect("the API is known");
+    collect(api.stream(request)).await.0
+}
+
 /// The message, and the steps that led to it with the message at that time.
 pub(super) async fn collect(
     mut stream: AssistantStream,

@@ -18,6 +18,7 @@ mod replace;
 mod run;
 mod second;
 mod session;
+mod sign_in;
 mod start;
 mod state;
 mod stats;

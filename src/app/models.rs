@@ -72,13 +72,16 @@ impl AgentSession {
         );
         {
             let mut notes = self.notes.lock();
-            notes.extend(cli.and_then(|cli| cli.warning));
+            notes.extend(cli.as_ref().and_then(|cli| cli.warning.clone()));
             notes.extend(scope.warnings);
             notes.extend(
                 [self.models.error(), self.models.auth().error()]
                     .into_iter()
                     .flatten(),
             );
+            if cli.is_none() && previous.is_none() {
+                notes.extend(self.unknown_default(start.model.as_ref()));
+            }
             notes.extend(start.fallback);
             let warnings = context.warnings.iter().map(ToString::to_string);
             notes.extend(warnings);
@@ -99,6 +102,27 @@ impl AgentSession {
             self.notes.lock().push(error.to_string());
         }
         Ok(())
+    }
+
+    /// What to say when the settings name a model that there is not; `used` takes its
+    /// place.
+    fn unknown_default(&self, used: Option<&Arc<Model>>) -> Option<String> {
+        let values = self.settings.values();
+        let (provider, id) = (&values.default_provider, &values.default_model);
+        let (provider, id) = provider.as_ref().zip(id.as_ref())?;
+        if self.models.find(provider, id).is_some() {
+            return None;
+        }
+        let known = self.models.providers().contains(provider);
+        let what = match known {
+            true => format!("defaultModel: {provider} has no model \"{id}\""),
+            false => format!("defaultProvider: there is no provider \"{provider}\""),
+        };
+        let instead = match used {
+            Some(model) => format!("Using {}", model.reference()),
+            None => "Choose another with --model or /model".to_owned(),
+        };
+        Some(format!("settings.json, {what}. {instead}"))
     }
 
     /// The model may be described differently now, or be reached elsewhere. One that

@@ -28,7 +28,6 @@ fn entries_go_into_the_page_as_they_are_stored() {
     ];
     let snapshot = snapshot(&[HEADER, entries[0], entries[1]]);
     let told = Told {
-        colors: None,
         system_prompt: Some("Be brief.".into()),
         tools: vec![ToolDescription {
             name: "read".into(),

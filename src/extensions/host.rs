@@ -308,7 +308,7 @@ impl BridgeHost {
     }
 
     /// For a call with these arguments.
-    fn actions(&self, args: &str) -> Result<Arc<dyn Actions>, HostError> {
+    pub(super) fn actions(&self, args: &str) -> Result<Arc<dyn Actions>, HostError> {
         if self.stale.load(Ordering::Relaxed) && !self.visits.allow(args) {
             return Err(HostError::new(
                 "This extension instance is stale: it was replaced by a reload or a session \

@@ -28,9 +28,6 @@ use crate::ai::stream::{
 /// Events that cross at once.
 const BATCH: usize = 64;
 
-/// What JavaScript says to a question.
-type Reply = Result<Option<Value>, String>;
-
 pub struct ModelStreams {
     /// The program's threads: connections outlive the isolate that asked for them.
     handle: Handle,
@@ -44,7 +41,7 @@ struct Open {
     stream: tokio::sync::Mutex<AssistantStream>,
     questions: tokio::sync::Mutex<mpsc::Receiver<Question>>,
     /// Questions that were passed on, and are not answered yet.
-    asked: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
+    asked: Mutex<HashMap<u64, Reply>>,
     cancel: CancellationToken,
 }
 
@@ -80,7 +77,7 @@ struct Hooks {
 /// What an extension's `onPayload` or `onResponse` is to be asked.
 struct Question {
     told: Value,
-    reply: oneshot::Sender<Reply>,
+    reply: Reply,
 }
 
 /// The functions among the options, seen from the program.
@@ -146,7 +143,10 @@ struct Tool {
 struct Options {
     api_key: Option<String>,
     headers: IndexMap<String, String>,
+    /// Under another name for the functions that are not `Simple`.
+    #[serde(alias = "reasoningEffort")]
     reasoning: Option<ThinkingLevel>,
+    tool_choice: Option<Value>,
     thinking_budgets: ThinkingBudgets,
     max_tokens: Option<u64>,
     temperature: Option<f64>,
@@ -214,6 +214,7 @@ impl ModelStreams {
                 thinking_budgets: options.thinking_budgets,
                 max_tokens: options.max_tokens,
                 temperature: options.temperature,
+                tool_choice: options.tool_choice,
                 session_id: options.session_id,
                 hooks: asking,
             },

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use js_runtime::HostError;
 use parking_lot::Mutex;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::host::{Answer, parse, to_value};
 use crate::agent::AgentMessage;
 use crate::ai::message::AssistantMessage;
 use crate::ai::stream::ToolSpec;
 use crate::ai::{api, catalogue, classify, partial_json, secret_value::Env};
+use crate::resources::settings::{self, Change, SettingsError};
 use crate::tools::edit;
 use crate::tools::mutation_queue::{FileMutationGuard, lock_file};
 use crate::tools::replace::Replacement;
@@ -80,10 +81,51 @@ struct Messages {
     messages: Vec<AgentMessage>,
 }
 
+#[derive(Deserialize)]
+struct SettingsText {
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct SettingsChange {
+    path: PathBuf,
+    #[serde(default)]
+    changes: Vec<OneChange>,
+}
+
+#[derive(Deserialize)]
+struct OneChange {
+    key: String,
+    #[serde(default)]
+    nested: Option<String>,
+    #[serde(default)]
+    value: Option<Value>,
+}
+
+fn loaded(found: Result<Map<String, Value>, SettingsError>) -> Value {
+    match found {
+        Ok(settings) => json!({ "settings": settings }),
+        Err(error) => json!({ "error": error.to_string() }),
+    }
+}
+
+fn change_settings(given: &SettingsChange) -> Answer {
+    let changes: Vec<Change<'_>> = given
+        .changes
+        .iter()
+        .map(|change| Change {
+            key: &change.key,
+            nested: change.nested.as_deref(),
+            value: change.value.clone(),
+        })
+        .collect();
+    settings::change_file(&given.path, &changes)
+        .map(|()| Value::Null)
+        .map_err(|error| HostError::new(error.to_string()))
+}
+
 pub fn env_api_key(provider: &str) -> Option<String> {
-    let env = Env::process();
-    let names = catalogue::provider(provider).map_or(&[][..], |known| known.key_env);
-    names.iter().find_map(|name| env.get(name))
+    catalogue::env_key(provider, &Env::process())
 }
 
 /// `None` if there is no such service.
@@ -102,6 +144,13 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
         }
         "ai.env_api_key" => {
             parse::<Provider>(method, args).map(|given| json!(env_api_key(&given.provider)))
+        }
+        "settings.load" => parse::<SettingsChange>(method, args)
+            .map(|given| loaded(settings::load_file(&given.path))),
+        "settings.parse" => parse::<SettingsText>(method, args)
+            .map(|given| loaded(settings::parse_text(&given.text))),
+        "settings.change" => {
+            parse::<SettingsChange>(method, args).and_then(|given| change_settings(&given))
         }
         "ai.apis" => Ok(json!(api::WIRE_NAMES)),
         "ai.providers" => Ok(catalogue::PROVIDERS.iter().map(|known| known.id).collect()),

@@ -19,6 +19,18 @@ const OWN_MODULES: &[(&str, &str)] = &[
     ("pi-ai/compat", "pi:pi-ai.ts"),
     ("pi-ai/models", "pi:pi-ai.ts"),
     ("pi-ai/oauth", "pi:pi-ai/oauth.ts"),
+    ("pi-ai/providers/all", "pi:pi-ai.ts"),
+    // One wire API each; the names that they export are in the root as well.
+    ("pi-ai/anthropic", "pi:pi-ai.ts"),
+    ("pi-ai/azure-openai-responses", "pi:pi-ai.ts"),
+    ("pi-ai/bedrock-provider", "pi:pi-ai.ts"),
+    ("pi-ai/google", "pi:pi-ai.ts"),
+    ("pi-ai/google-gemini-cli", "pi:pi-ai.ts"),
+    ("pi-ai/google-vertex", "pi:pi-ai.ts"),
+    ("pi-ai/mistral", "pi:pi-ai.ts"),
+    ("pi-ai/openai-codex-responses", "pi:pi-ai.ts"),
+    ("pi-ai/openai-completions", "pi:pi-ai.ts"),
+    ("pi-ai/openai-responses", "pi:pi-ai.ts"),
 ];
 
 /// The module that an extension means by `name`, if it is one of ours.

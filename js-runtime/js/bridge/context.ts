@@ -5,6 +5,7 @@ import { extend, SafeMap, SafeSet } from "ext:js_runtime/safe.ts";
 import { openSession } from "ext:js_runtime/bridge/session.ts";
 import { createUi } from "ext:js_runtime/bridge/ui.ts";
 import { report } from "ext:js_runtime/bridge/registry.ts";
+import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
 import { adopt } from "pi:pi-coding-agent/session-manager.ts";
 import type { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 
@@ -64,21 +65,10 @@ function visiting(visit: number): Calls {
   };
 }
 
-const createModelRegistry = ({ host, hostSync }: Calls) => ({
-  find: (provider: string, id: string) => hostSync("models.find", { provider, id }),
-  getAll: () => hostSync("models.all"),
-  getAvailable: () => hostSync("models.available"),
-  getError: () => hostSync("models.error"),
-  hasConfiguredAuth: (model: { provider: string }) =>
-    hostSync("models.hasAuth", { provider: model.provider }),
-  getApiKeyAndHeaders: (model: { provider: string; id: string }) =>
-    host("models.credentials", { provider: model.provider, id: model.id }),
-  getApiKeyForProvider: (provider: string) => host("models.apiKey", { provider }),
-  refresh: () => hostSync("models.refresh"),
-});
-
-/** The same for all contexts of a generation. */
-const modelRegistry = createModelRegistry(CALLS);
+/** Of the session; the same for all contexts of a generation. */
+const createModelRegistry = (calls: Calls) => new ModelRegistry(0, calls);
+let modelRegistry: ModelRegistry | undefined;
+const ownModelRegistry = () => (modelRegistry ??= createModelRegistry(CALLS));
 export const sessionManager = openSession();
 
 const uis = new SafeMap<number, ReturnType<typeof createUi>>();
@@ -110,7 +100,7 @@ export function createContext(extension: number, run?: number | null, calls = CA
       return hostSync<string>("ctx.cwd");
     },
     sessionManager: own ? sessionManager : openSession(hostSync),
-    modelRegistry: own ? modelRegistry : createModelRegistry(calls),
+    modelRegistry: own ? ownModelRegistry() : createModelRegistry(calls),
     get model() {
       return hostSync("ctx.model");
     },

@@ -4,7 +4,9 @@ import { host, hostSync } from "ext:js_runtime/host.ts";
 import { enter } from "ext:js_runtime/bridge/registry.ts";
 import { apiFunctions, forgetApis, keepApi } from "pi:pi-ai/api-registry.ts";
 import type { Stream } from "pi:pi-ai/api-registry.ts";
+import { answerLogin as answer } from "pi:pi-ai/oauth.ts";
 import { keepSignIn, type SignIn, signIns } from "pi:pi-ai/sign-ins.ts";
+import { setRegistrar } from "pi:pi-coding-agent/model-registry.ts";
 
 interface ProviderConfig {
   api?: string;
@@ -19,6 +21,7 @@ export function registerProvider(
   extension: number,
   given: string | (ProviderConfig & { id?: string; name?: string }),
   config?: ProviderConfig,
+  registry = 0,
 ): void {
   const name = typeof given === "string" ? given : (given?.id ?? given?.name ?? "");
   const all = typeof given === "string" ? config : given;
@@ -37,6 +40,7 @@ export function registerProvider(
   const id = oauth && keepSignIn(name, oauth);
   const done = hostSync<boolean | undefined>("pi.registerProvider", {
     extension,
+    registry,
     name,
     config: plain,
     // Without an API it is refused, which needs no number.
@@ -52,25 +56,33 @@ export function registerProvider(
     if (streams !== undefined) forgetApis(source);
     return;
   }
-  modifyModels(name, oauth);
+  modifyModels(name, oauth, registry);
 }
 
 /** A provider that the user has signed in to may offer other models. */
-function modifyModels(name: string, oauth: SignIn | undefined): void {
+function modifyModels(name: string, oauth: SignIn | undefined, registry: number): void {
   if (!oauth?.modifyModels) return;
   const asked = hostSync<{ models: unknown[]; credentials: unknown } | undefined>(
     "providers.signedIn",
-    { name },
+    { name, registry },
   );
   if (!asked) return;
   const models = oauth.modifyModels(asked.models, asked.credentials);
-  hostSync("providers.modified", { name, models });
+  hostSync("providers.modified", { name, models, registry });
 }
 
-export function unregisterProvider(extension: number, name: string): void {
+export function unregisterProvider(extension: number, name: string, registry = 0): void {
   forgetApis(`provider:${name}`);
-  hostSync("pi.unregisterProvider", { extension, name });
+  hostSync("pi.unregisterProvider", { extension, name, registry });
 }
+
+// Whose code calls is what the program knows best: it is the one that runs.
+const RUNNING = 0xffff_ffff;
+setRegistrar({
+  register: (registry, name, config) =>
+    registerProvider(RUNNING, name as string, config as ProviderConfig, registry),
+  unregister: (registry, name) => unregisterProvider(RUNNING, name, registry),
+});
 
 // What the program calls.
 
@@ -235,6 +247,12 @@ export async function login(json: string): Promise<string> {
   } finally {
     loggingIn.delete(token);
   }
+}
+
+/** What the program asks of an extension that signs in through it. */
+export async function answerLogin(json: string): Promise<string | undefined> {
+  const { token, what, told } = JSON.parse(json);
+  return JSON.stringify(await answer(token, what, told as never));
 }
 
 export function abortLogin(json: string): void {

@@ -2,6 +2,11 @@
 export { createEventBus } from "pi:host.ts";
 export { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
 export {
+  AuthStorage,
+  FileAuthStorageBackend,
+  InMemoryAuthStorageBackend,
+} from "pi:pi-coding-agent/auth-storage.ts";
+export {
   getMarkdownTheme,
   getSelectListTheme,
   getSettingsListTheme,
@@ -55,6 +60,7 @@ export { parseFrontmatter, stripFrontmatter } from "pi:pi-coding-agent/frontmatt
 export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
 export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";
 export { convertToLlm, serializeConversation } from "pi:pi-coding-agent/messages.ts";
+export { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
 export {
   createSyntheticSourceInfo,
   DefaultResourceLoader,
@@ -80,6 +86,7 @@ export {
   migrateSessionEntries,
   parseSessionEntries,
 } from "pi:pi-coding-agent/session-file.ts";
+export { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
 export { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 export { highlightCode, renderDiff } from "pi:pi-coding-agent/highlight.ts";
 export { initTheme, Theme } from "pi:pi-coding-agent/theme.ts";

@@ -37,6 +37,8 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         headers: headers(request, key, as_claude_code)?,
         body: body(request, as_claude_code, Retention::from_env()),
         envelope: Envelope::Whole,
+        encode: None,
+        sign: None,
     };
     let tools = as_claude_code.then(|| request.tools.clone());
     Ok((call, Reader::new(tools)))

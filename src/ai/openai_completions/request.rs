@@ -27,6 +27,8 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         headers,
         body: body(request, &compat),
         envelope: Envelope::Error,
+        encode: None,
+        sign: None,
     };
     Ok((call, Reader::default()))
 }

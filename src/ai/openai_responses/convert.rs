@@ -17,7 +17,12 @@ use crate::ai::transform::{sanitize_id, transform_messages};
 const LONGEST_ID: usize = 64;
 
 /// They take ids of two parts, `call_id|item_id`.
-const PAIRED_IDS: [&str; 3] = ["openai", "openai-codex", "opencode"];
+const PAIRED_IDS: [&str; 4] = [
+    "openai",
+    "openai-codex",
+    "opencode",
+    "azure-openai-responses",
+];
 
 /// What [`TextContent::text_signature`] holds.
 #[derive(Serialize, Deserialize)]
@@ -58,18 +63,25 @@ impl TextSignature {
 }
 
 pub(super) fn input(request: &Request) -> Vec<Value> {
-    let model = &request.model;
     let mut items = Vec::new();
     if let Some(prompt) = request.system_prompt.as_deref()
         && !prompt.is_empty()
     {
-        let role = if model.reasoning {
+        let role = if request.model.reasoning {
             "developer"
         } else {
             "system"
         };
         items.push(json!({"role": role, "content": prompt}));
     }
+    items.extend(conversation(request));
+    items
+}
+
+/// Without the system prompt.
+pub(super) fn conversation(request: &Request) -> Vec<Value> {
+    let model = &request.model;
+    let mut items = Vec::new();
     let messages = transform_messages(&request.messages, model, |id, answer| {
         normalize_id(id, model, answer)
     });

@@ -32,6 +32,8 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         headers,
         body: body(request, Retention::from_env()),
         envelope: Envelope::Error,
+        encode: None,
+        sign: None,
     };
     Ok((call, Reader::default()))
 }
@@ -55,7 +57,7 @@ pub(super) fn body(request: &Request, retention: Retention) -> Value {
         set("temperature", json!(temperature));
     }
     if !request.tools.is_empty() {
-        set("tools", request.tools.iter().map(tool).collect());
+        set("tools", tools(request, json!(false)));
     }
     if let Some(level) = thinking_level(request) {
         let reasoning = json!({"effort": level.as_str(), "summary": "auto"});
@@ -68,12 +70,18 @@ pub(super) fn body(request: &Request, retention: Retention) -> Value {
     Value::Object(body)
 }
 
-fn tool(tool: &ToolSpec) -> Value {
+pub(super) fn tools(request: &Request, strict: Value) -> Value {
+    let tools = request.tools.iter();
+    tools.map(|known| tool(known, strict.clone())).collect()
+}
+
+/// `strict` is what the API wants to hear of schemas that are not.
+fn tool(tool: &ToolSpec, strict: Value) -> Value {
     json!({
         "type": "function",
         "name": tool.name,
         "description": tool.description,
         "parameters": tool.parameters,
-        "strict": false,
+        "strict": strict,
     })
 }

@@ -141,7 +141,8 @@ impl Decoder for Reader {
             }
             "response.output_item.added" => self.start_item(&data, answer).await?,
             "response.output_item.done" => self.end_item(&data, answer).await?,
-            "response.completed" | "response.incomplete" => {
+            // The last one is ChatGPT's.
+            "response.completed" | "response.incomplete" | "response.done" => {
                 finish(response, answer);
                 self.status = Some(match response["status"].as_str() {
                     Some(status) => status.to_owned(),

@@ -396,3 +396,24 @@ async fn errors_in_the_stream() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_subscription_has_its_own_ending_and_its_own_refusal() {
+    use crate::ai::testing::ask;
+    // {"https://api.openai.com/auth":{"chatgpt_account_id":"acc"}}
+    let key =
+        "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjIn19.s";
+    let done = json!({"type": "response.done", "response": {"id": "r", "status": "completed"}});
+    let server = Server::start(vec![Reply::typed_events(&[done])]).await;
+    let message = ask(&server, "openai-codex-responses", key).await;
+    assert_eq!(message.stop_reason, StopReason::Stop, "{message:?}");
+    let limit =
+        r#"{"error": {"type": "usage_limit_reached", "plan_type": "Plus", "resets_at": 1}}"#;
+    let reply = Reply::status(429, limit).header("x-should-retry", "false");
+    let server = Server::start(vec![reply]).await;
+    let message = ask(&server, "openai-codex-responses", key).await;
+    assert_eq!(
+        message.error_message.as_deref(),
+        Some("You have hit your ChatGPT usage limit (plus plan). Try again in ~0 min.")
+    );
+}

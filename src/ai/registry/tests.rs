@@ -63,7 +63,7 @@ fn only_providers_that_are_asked_for_are_parsed() {
     assert_eq!(parsed(), ["anthropic"]);
     assert!(registry.available().iter().all(|m| m.provider == "groq"));
     assert_eq!(parsed(), ["anthropic", "demo", "groq"]);
-    assert_eq!(registry.all().len(), 619);
+    assert_eq!(registry.all().len(), 842);
     assert_eq!(registry.all().last().unwrap().reference(), "demo/demo");
 }
 
@@ -139,9 +139,9 @@ async fn an_expired_sign_in_is_an_error_until_somebody_refreshes_it() {
     assert_eq!(
         error,
         format!(
-            "Authentication failed for \"openai\". Its sign-in has expired, and this version of pi \
-             cannot refresh it. Sign in again where you did before, or remove it from {path} and use \
-             an API key.\n\nTo give it a key, set OPENAI_API_KEY, or pass --api-key, or add the \
+            "Authentication failed for \"openai\". Its sign-in has expired and could not be renewed (no \
+             extension that is loaded knows how). Sign in again with /login openai, or remove it from \
+             {path} and use an API key.\n\nTo give it a key, set OPENAI_API_KEY, or pass --api-key, or add the \
              provider to {path}."
         )
     );

@@ -123,11 +123,6 @@ fn what_flags_cannot_find_is_an_error() {
             "x",
             "Model \"demo/x\" not found. Use --list-models to see available models.",
         ),
-        (
-            Some("mistral"),
-            "x",
-            "Model \"mistral/x\" not found. Use --list-models to see available models.",
-        ),
     ] {
         let found = cli_model(&registry([]), provider, model);
         assert_eq!(found.unwrap_err().to_string(), error);

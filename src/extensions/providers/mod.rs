@@ -2,6 +2,7 @@
 //! implement, ways to sign in. The functions stay in JavaScript; here are their
 //! numbers, and who calls them.
 
+mod registries;
 mod sign_in;
 mod streams;
 
@@ -19,8 +20,12 @@ use crate::ai::model::Model;
 use crate::ai::oauth::SignIn;
 use crate::ai::provided::{ProviderConfig, Providers, api_source};
 use crate::ai::registry::ModelRegistry;
+use registries::Registries;
 use sign_in::{Dialogs, ExtensionSignIn};
 use streams::{ExtensionApi, Feeds};
+
+/// In the place of an extension's number: the one whose code runs.
+const RUNNING: ExtensionId = ExtensionId::MAX;
 
 /// The room of models as one generation of extensions sees it.
 pub struct Provisions {
@@ -30,6 +35,7 @@ pub struct Provisions {
     generation: OnceLock<Weak<Generation>>,
     feeds: Feeds,
     dialogs: Dialogs,
+    registries: Registries,
     /// What was wrong with registrations while the extensions loaded.
     refused: Mutex<Vec<(ExtensionId, String)>>,
 }
@@ -38,6 +44,9 @@ pub struct Provisions {
 struct Registration {
     extension: ExtensionId,
     name: String,
+    /// Another than the session's.
+    #[serde(default)]
+    registry: u64,
     #[serde(default)]
     config: ProviderConfig,
     /// `streamSimple`.
@@ -62,11 +71,15 @@ struct SignInRegistration {
 #[derive(Deserialize)]
 struct Named {
     name: String,
+    #[serde(default)]
+    registry: u64,
 }
 
 #[derive(Deserialize)]
 struct Modified {
     name: String,
+    #[serde(default)]
+    registry: u64,
     models: Vec<Model>,
 }
 
@@ -111,6 +124,7 @@ impl Provisions {
             generation: OnceLock::new(),
             feeds: Feeds::default(),
             dialogs: Dialogs::default(),
+            registries: Registries::default(),
             refused: Mutex::default(),
         }
     }
@@ -138,32 +152,41 @@ impl Provisions {
 impl BridgeHost {
     /// What is there at once; `None` if the method is another room's.
     pub(super) fn serve_providers(&self, method: &str, args: &str) -> Option<Answer> {
+        if let Some(method) = method.strip_prefix("registry.") {
+            return Some(self.serve_registry(method, args));
+        }
         let provisions = &self.provisions;
         let registered = &provisions.registered;
         Some(match method {
             "pi.registerProvider" => self.register_provider(method, args),
-            "pi.unregisterProvider" => parse::<Named>(method, args).map(|given| {
-                if registered.unregister(&given.name) {
+            "pi.unregisterProvider" => parse::<Named>(method, args).and_then(|given| {
+                if self
+                    .registered_with(given.registry)?
+                    .unregister(&given.name)
+                {
                     self.models_changed();
                 }
-                Value::Null
+                Ok(Value::Null)
             }),
             // What `modifyModels` is called with; nothing if nobody has signed in.
             "providers.signedIn" => parse::<Named>(method, args).and_then(|given| {
-                let credentials = provisions.models.auth().oauth(&given.name);
+                let models = self.registry_of(given.registry)?;
+                let registered = self.registered_with(given.registry)?;
+                let credentials = models.auth().oauth(&given.name);
                 let Some((credentials, added)) = credentials.zip(registered.get(&given.name))
                 else {
                     return Ok(Value::Null);
                 };
-                let models = provisions.models.models_with(&given.name, &added.config);
+                let models = models.models_with(&given.name, &added.config);
                 to_value(json!({ "credentials": credentials, "models": models }))
             }),
-            "providers.modified" => parse::<Modified>(method, args).map(|given| {
+            "providers.modified" => parse::<Modified>(method, args).and_then(|given| {
+                let registered = self.registered_with(given.registry)?;
                 let models = given.models.into_iter();
                 let own = models.filter(|model| model.provider == given.name);
                 registered.set_modified(&given.name, own.collect());
                 self.models_changed();
-                Value::Null
+                Ok(Value::Null)
             }),
             "ai.find" => parse::<Reference>(method, args)
                 .and_then(|given| to_value(provisions.models.find(&given.provider, &given.id))),
@@ -199,6 +222,9 @@ impl BridgeHost {
         if let Some(method) = method.strip_prefix("provider.") {
             return Some(self.provisions.feeds.serve(method, args).await);
         }
+        if let Some(method) = method.strip_prefix("registry.") {
+            return Some(self.wait_for_registry(method, args).await);
+        }
         if let Some(method) = method.strip_prefix("login.") {
             return Some(self.provisions.dialogs.serve(method, args).await);
         }
@@ -214,10 +240,15 @@ impl BridgeHost {
         let Registration {
             extension,
             name,
+            registry,
             config,
             streams,
             oauth,
         } = given;
+        let extension = match extension {
+            RUNNING => self.current().extension,
+            known => known,
+        };
         let checked = match name.as_str() {
             "" => Err("pi.registerProvider: the provider has no name".to_owned()),
             name => config.check(name, streams.is_some(), oauth.is_some()),
@@ -225,7 +256,7 @@ impl BridgeHost {
         if let Err(problem) = checked {
             return self.refuse(extension, problem);
         }
-        let registered = &self.provisions.registered;
+        let registered = self.registered_with(registry)?;
         if let (Some(id), Some(api)) = (streams, &config.api) {
             let source = Some(api_source(&name));
             let api_of = ExtensionApi::new(self.this.clone(), extension, id);
@@ -236,6 +267,14 @@ impl BridgeHost {
         tracing::debug!(name, "provider registered");
         self.models_changed();
         Ok(json!(true))
+    }
+
+    /// Of this generation, or of a registry that an extension has made.
+    fn registered_with(&self, registry: u64) -> Result<Arc<Providers>, HostError> {
+        match registry {
+            0 => Ok(Arc::clone(&self.provisions.registered)),
+            other => Ok(self.registry_of(other)?.provided()),
+        }
     }
 
     fn refuse(&self, extension: ExtensionId, problem: String) -> Answer {

@@ -319,6 +319,9 @@ impl Client {
     }
 
     fn on_interrupt(&mut self) {
+        if self.signs_in() {
+            return self.abort();
+        }
         let now = Instant::now();
         let again = self
             .interrupted

@@ -23,13 +23,15 @@ pub enum Command {
     Clone,
     Export(String),
     Import(String),
+    Login(String),
+    Logout(String),
     Shortcut(String),
     Help,
     Quit,
 }
 
 /// Name, arguments, what it does.
-pub const COMMANDS: [(&str, &str, &str); 16] = [
+pub const COMMANDS: [(&str, &str, &str); 18] = [
     ("help", "", "shows this"),
     ("model", "[pattern]", "lists the models, or chooses one"),
     (
@@ -67,6 +69,8 @@ pub const COMMANDS: [(&str, &str, &str); 16] = [
         "makes an HTML page of the session, or a copy with .jsonl",
     ),
     ("import", "<path.jsonl>", "goes on with a session of a file"),
+    ("login", "[provider]", "signs in to a subscription"),
+    ("logout", "[provider]", "forgets a sign-in or a stored key"),
     (
         "shortcut",
         "[key]",
@@ -107,6 +111,8 @@ pub fn parse(line: &str) -> Option<Command> {
         "clone" => Command::Clone,
         "export" => Command::Export(args),
         "import" => Command::Import(args),
+        "login" => Command::Login(args),
+        "logout" => Command::Logout(args),
         "shortcut" => Command::Shortcut(args),
         "reload" => Command::Reload(args),
         "quit" => Command::Quit,
@@ -142,6 +148,8 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
         Command::Fork(number) => session_commands::fork(session, &number).await,
         Command::Clone => session_commands::clone(session).await,
         Command::Import(path) => session_commands::import(session, &path).await,
+        Command::Login(provider) => super::sign_in::login(session, &provider).await,
+        Command::Logout(provider) => super::sign_in::logout(session, &provider).await,
         Command::Compact(focus) => {
             let focus = Some(focus.as_str()).filter(|focus| !focus.is_empty());
             // How it went is told by an event, whoever asked for it.

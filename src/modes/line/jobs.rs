@@ -127,6 +127,12 @@ impl Client {
         self.running.insert(id, Job { kind });
     }
 
+    /// A sign-in waits for the browser, or for a code to be typed in elsewhere.
+    pub(super) fn signs_in(&self) -> bool {
+        let is_login = |job: &Job| matches!(job.kind, Kind::Command(Command::Login(_)));
+        self.running.values().any(is_login)
+    }
+
     fn runs(&self, kind: &Kind) -> bool {
         self.running.values().any(|job| job.kind == *kind)
     }

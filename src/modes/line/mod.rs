@@ -18,6 +18,7 @@ mod plain;
 mod screen;
 mod session_commands;
 mod shortcuts;
+mod sign_in;
 mod style;
 mod terminal;
 mod text;

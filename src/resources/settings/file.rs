@@ -97,6 +97,15 @@ fn read(path: &Path) -> Result<Found, SettingsError> {
             return Err(SettingsError::Read { path, source });
         }
     };
+    understand(path, &text)
+}
+
+/// Text that stands in no file.
+pub(super) fn parse(text: &str) -> Result<Object, SettingsError> {
+    understand(Path::new("settings"), text).map(|found| found.object)
+}
+
+fn understand(path: &Path, text: &str) -> Result<Found, SettingsError> {
     let json = text.trim_start_matches('\u{feff}');
     if json.trim().is_empty() {
         return Ok(Default::default());

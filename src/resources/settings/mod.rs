@@ -8,7 +8,7 @@ mod file;
 mod tests;
 mod values;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
@@ -341,6 +341,21 @@ impl State {
             SettingsScope::Project => &mut self.project,
         }
     }
+}
+
+/// One file alone, in today's form.
+pub fn load_file(path: &Path) -> Result<Map<String, Value>, SettingsError> {
+    file::load(path)
+}
+
+/// Text of such a file.
+pub fn parse_text(text: &str) -> Result<Map<String, Value>, SettingsError> {
+    file::parse(text)
+}
+
+/// The same change as that of [`Settings::change`], in any file.
+pub fn change_file(path: &Path, changes: &[Change<'_>]) -> Result<(), SettingsError> {
+    file::write(path, changes)
 }
 
 fn merge(base: &Map<String, Value>, over: &Map<String, Value>) -> Map<String, Value> {

@@ -41,6 +41,7 @@ export function keepSignIn(id: string, signIn: SignIn): number {
     }
   }
   last += 1;
-  signIns.set(last, signIn);
+  // With the name that it is known by, and its own functions, which may use `this`.
+  signIns.set(last, Object.create(signIn, { id: { value: id, enumerable: true } }));
   return last;
 }

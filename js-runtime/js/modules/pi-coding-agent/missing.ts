@@ -4,7 +4,6 @@ import { missing } from "pi:missing.ts";
 
 const MODULE = "@mariozechner/pi-coding-agent";
 
-export const AuthStorage = missing("AuthStorage", MODULE);
 export const DefaultPackageManager = missing(
   "DefaultPackageManager",
   MODULE,
@@ -15,16 +14,12 @@ export const ExtensionRunner = missing(
   MODULE,
   "extensions are run by the program",
 );
-export const FileAuthStorageBackend = missing("FileAuthStorageBackend", MODULE);
-export const InMemoryAuthStorageBackend = missing("InMemoryAuthStorageBackend", MODULE);
 export const InteractiveMode = missing(
   "InteractiveMode",
   MODULE,
   "the terminal belongs to the program; use ctx.ui, or RpcClient for another pi",
 );
-export const ModelRegistry = missing("ModelRegistry", MODULE);
 export const ModelRuntime = missing("ModelRuntime", MODULE);
-export const SettingsManager = missing("SettingsManager", MODULE);
 export const copyToClipboard = missing("copyToClipboard", MODULE);
 export const createPowershellTool = missing("createPowershellTool", MODULE);
 export const createPowershellToolDefinition = missing("createPowershellToolDefinition", MODULE);

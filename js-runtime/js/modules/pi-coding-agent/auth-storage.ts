@@ -1,0 +1,209 @@
+// `AuthStorage`: keys and sign-ins, in the program's own store.
+import { host, hostSync } from "pi:host.ts";
+import { path } from "pi:node.ts";
+import { getAgentDir } from "pi:pi-coding-agent/config.ts";
+import { getOAuthProviders, signInWith } from "pi:pi-ai/oauth.ts";
+import type { LoginCallbacks } from "pi:pi-ai/sign-ins.ts";
+
+type Credential = Record<string, unknown> & { type?: string };
+type Data = Record<string, Credential>;
+type Locked<T> = { result: T; next?: string };
+
+/** How the program is asked; a context asks in its own name. */
+export interface Calls {
+  host: typeof host;
+  hostSync: typeof hostSync;
+}
+
+/** A file; everything about it is the program's work. */
+export class FileAuthStorageBackend {
+  readonly authPath: string;
+
+  constructor(authPath: string = path().join(getAgentDir(), "auth.json")) {
+    this.authPath = authPath;
+  }
+
+  withLock<T>(fn: (current: string | undefined) => Locked<T>): T {
+    const registry = openRegistry({ auth: this.authPath });
+    const { result, next } = fn(contentOf(registry));
+    if (next !== undefined) replaceAll(registry, JSON.parse(next));
+    return result;
+  }
+
+  async withLockAsync<T>(fn: (current: string | undefined) => Promise<Locked<T>>): Promise<T> {
+    const registry = openRegistry({ auth: this.authPath });
+    const { result, next } = await fn(contentOf(registry));
+    if (next !== undefined) replaceAll(registry, JSON.parse(next));
+    return result;
+  }
+}
+
+export class InMemoryAuthStorageBackend {
+  private value: string | undefined;
+
+  withLock<T>(fn: (current: string | undefined) => Locked<T>): T {
+    const { result, next } = fn(this.value);
+    if (next !== undefined) this.value = next;
+    return result;
+  }
+
+  async withLockAsync<T>(fn: (current: string | undefined) => Promise<Locked<T>>): Promise<T> {
+    const { result, next } = await fn(this.value);
+    if (next !== undefined) this.value = next;
+    return result;
+  }
+}
+
+type Backend = Pick<InMemoryAuthStorageBackend, "withLock">;
+
+function openRegistry(files: { auth?: string; models?: string; data?: Data }): number {
+  return hostSync<number>("registry.open", files);
+}
+
+const allOf = (registry: number) => hostSync<Data>("registry.auth.all", { registry });
+const contentOf = (registry: number) => JSON.stringify(allOf(registry), null, 2);
+
+/** Entry by entry, each under the lock: others may be writing, too. */
+function replaceAll(registry: number, data: Data): void {
+  const before = allOf(registry);
+  for (const provider of Object.keys(before)) {
+    if (!(provider in data)) hostSync("registry.auth.remove", { registry, provider });
+  }
+  for (const [provider, credential] of Object.entries(data)) {
+    if (JSON.stringify(before[provider]) === JSON.stringify(credential)) continue;
+    hostSync("registry.auth.set", { registry, provider, credential });
+  }
+}
+
+export class AuthStorage {
+  /** The number that the program knows the store by. */
+  readonly registry: number;
+  #calls: Calls;
+  /** Somebody else's; what is in the program is a copy. */
+  #backend: Backend | undefined;
+  #fallback: ((provider: string) => string | undefined) | undefined;
+  #errors: Error[] = [];
+
+  constructor(registry: number, calls: Calls = { host, hostSync }, backend?: Backend) {
+    this.registry = registry;
+    this.#calls = calls;
+    this.#backend = backend;
+  }
+
+  static create(authPath?: string): AuthStorage {
+    const auth = authPath ?? path().join(getAgentDir(), "auth.json");
+    return new AuthStorage(openRegistry({ auth }));
+  }
+
+  static fromStorage(storage: Backend): AuthStorage {
+    if (storage instanceof FileAuthStorageBackend) return AuthStorage.create(storage.authPath);
+    const made = new AuthStorage(openRegistry({ data: {} }), undefined, storage);
+    made.reload();
+    return made;
+  }
+
+  static inMemory(data: Data = {}): AuthStorage {
+    return new AuthStorage(openRegistry({ data }));
+  }
+
+  #ask<T>(method: string, args: object = {}): T {
+    return this.#calls.hostSync<T>(`registry.${method}`, { registry: this.registry, ...args });
+  }
+
+  #try(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#errors.push(error as Error);
+    }
+  }
+
+  #data = (): Data => this.#ask<Data>("auth.all");
+
+  get(provider: string): Credential | undefined {
+    return this.#data()[provider];
+  }
+
+  set(provider: string, credential: Credential): void {
+    this.#try(() => {
+      this.#ask("auth.set", { provider, credential });
+      this.#store((data) => (data[provider] = credential));
+    });
+  }
+
+  remove(provider: string): void {
+    this.#try(() => {
+      this.#ask("auth.remove", { provider });
+      this.#store((data) => delete data[provider]);
+    });
+  }
+
+  #store(change: (data: Data) => void): void {
+    this.#backend?.withLock((current) => {
+      const data = current ? JSON.parse(current) : {};
+      change(data);
+      return { result: undefined, next: JSON.stringify(data, null, 2) };
+    });
+  }
+
+  list = (): string[] => Object.keys(this.#data());
+  has = (provider: string): boolean => provider in this.#data();
+  getAll = (): Data => this.#data();
+
+  hasAuth(provider: string): boolean {
+    return this.#ask<boolean>("auth.has", { provider }) || Boolean(this.#fallback?.(provider));
+  }
+
+  reload(): void {
+    this.#try(() => {
+      if (!this.#backend) {
+        this.#ask("auth.reload");
+        const error = this.#ask<string | undefined>("auth.error");
+        if (error) throw new Error(error);
+        return;
+      }
+      const text = this.#backend.withLock<string | undefined>((current) => ({ result: current }));
+      replaceAll(this.registry, text ? JSON.parse(text) : {});
+    });
+  }
+
+  setRuntimeApiKey(provider: string, apiKey: string): void {
+    this.#ask("auth.runtime", { provider, key: apiKey });
+  }
+
+  removeRuntimeApiKey(provider: string): void {
+    this.#ask("auth.runtime", { provider, key: "" });
+  }
+
+  setFallbackResolver(resolver: (provider: string) => string | undefined): void {
+    this.#fallback = resolver;
+  }
+
+  drainErrors(): Error[] {
+    return this.#errors.splice(0);
+  }
+
+  async getApiKey(
+    provider: string,
+    options?: { includeFallback?: boolean },
+  ): Promise<string | undefined> {
+    const args = { registry: this.registry, provider };
+    const key = await this.#calls.host<string | undefined>("registry.auth.key", args);
+    // It may have been renewed.
+    const stored = this.get(provider);
+    if (this.#backend && stored) this.#try(() => this.#store((data) => (data[provider] = stored)));
+    if (key !== undefined || options?.includeFallback === false) return key;
+    return this.#fallback?.(provider);
+  }
+
+  async login(provider: string, callbacks: LoginCallbacks): Promise<void> {
+    const credentials = await signInWith(provider, callbacks);
+    this.set(provider, { type: "oauth", ...credentials });
+  }
+
+  logout(provider: string): void {
+    this.remove(provider);
+  }
+
+  getOAuthProviders = getOAuthProviders;
+}

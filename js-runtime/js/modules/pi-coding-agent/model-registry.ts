@@ -1,0 +1,114 @@
+// `ModelRegistry`: the models that can be named, and what it takes to use them.
+// `ctx.modelRegistry` is the session's own; others can be made beside it.
+import { host, hostSync } from "pi:host.ts";
+import { path } from "pi:node.ts";
+import type { StreamOptions } from "pi:pi-ai/api-registry.ts";
+import type { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
+import type { Model } from "pi:pi-ai/models.ts";
+import { completeSimple, streamSimple } from "pi:pi-ai/stream.ts";
+import { AuthStorage, type Calls } from "pi:pi-coding-agent/auth-storage.ts";
+import { getAgentDir } from "pi:pi-coding-agent/config.ts";
+
+interface Named {
+  provider: string;
+  id: string;
+}
+
+export type ResolvedAuth =
+  | { ok: true; apiKey?: string; headers?: Record<string, string> }
+  | { ok: false; error: string };
+
+/** How providers are registered: the bridge's part, which has the functions. */
+interface Registrar {
+  register(registry: number, name: unknown, config: unknown): void;
+  unregister(registry: number, name: string): void;
+}
+
+let registrar: Registrar | undefined;
+
+export function setRegistrar(to: Registrar): void {
+  registrar = to;
+}
+
+const OWN: Calls = { host, hostSync };
+
+export class ModelRegistry {
+  readonly authStorage: AuthStorage;
+  #registry: number;
+  #calls: Calls;
+
+  constructor(registry: number, calls: Calls = OWN, authStorage?: AuthStorage) {
+    this.#registry = registry;
+    this.#calls = calls;
+    this.authStorage = authStorage ?? new AuthStorage(registry, calls);
+  }
+
+  static create(
+    authStorage: AuthStorage,
+    modelsJsonPath: string = path().join(getAgentDir(), "models.json"),
+  ): ModelRegistry {
+    hostSync("registry.models", { registry: authStorage.registry, models: modelsJsonPath });
+    return new ModelRegistry(authStorage.registry, OWN, authStorage);
+  }
+
+  static inMemory(authStorage: AuthStorage): ModelRegistry {
+    return new ModelRegistry(authStorage.registry, OWN, authStorage);
+  }
+
+  #ask<T>(method: string, args: object = {}): T {
+    return this.#calls.hostSync<T>(`registry.${method}`, { registry: this.#registry, ...args });
+  }
+
+  #wait<T>(method: string, args: object): Promise<T> {
+    return this.#calls.host<T>(`registry.${method}`, { registry: this.#registry, ...args });
+  }
+
+  refresh = (): void => this.#ask("refresh");
+  getError = (): string | undefined => this.#ask("error");
+  getAll = (): Model[] => this.#ask("all");
+  getAvailable = (): Model[] => this.#ask("available");
+  find = (provider: string, id: string): Model | undefined => this.#ask("find", { provider, id });
+  hasConfiguredAuth = ({ provider }: Named): boolean => this.#ask("hasAuth", { provider });
+  isUsingOAuth = ({ provider }: Named): boolean => this.#ask("usesOAuth", { provider });
+
+  getApiKeyAndHeaders(model: Named): Promise<ResolvedAuth> {
+    return this.#wait("credentials", { model });
+  }
+
+  getApiKeyForProvider(provider: string): Promise<string | undefined> {
+    return this.#wait("apiKey", { provider });
+  }
+
+  /** The name of 0.5x. */
+  getApiKey({ provider }: Named): Promise<string | undefined> {
+    return this.getApiKeyForProvider(provider);
+  }
+
+  registerProvider(name: unknown, config: unknown): void {
+    registrar!.register(this.#registry, name, config);
+  }
+
+  unregisterProvider(name: string): void {
+    registrar!.unregister(this.#registry, name);
+  }
+
+  async #authorised(model: Model, options: StreamOptions): Promise<StreamOptions> {
+    const auth = await this.getApiKeyAndHeaders(model);
+    if (!auth.ok) throw new Error(auth.error);
+    const headers = { ...auth.headers, ...(options.headers as object | undefined) };
+    return { apiKey: auth.apiKey, ...options, headers };
+  }
+
+  /** Asks the model with the user's key. */
+  async complete(model: Model, context: unknown, options: StreamOptions = {}): Promise<unknown> {
+    return await completeSimple(model, context, await this.#authorised(model, options));
+  }
+
+  async stream(
+    model: Model,
+    context: unknown,
+    options: StreamOptions = {},
+  ): Promise<AssistantMessageEventStream> {
+    return streamSimple(model, context, await this.#authorised(model, options));
+  }
+}

@@ -1,0 +1,298 @@
+// `SettingsManager`: settings.json of the user and of a project, read and written by
+// the program: under its lock, only what changes, comments kept.
+import { hostSync } from "pi:host.ts";
+import { env, path } from "pi:node.ts";
+import { getAgentDir } from "pi:pi-coding-agent/config.ts";
+
+type Settings = Record<string, unknown>;
+type Scope = "global" | "project";
+
+interface Change {
+  key: string;
+  nested?: string;
+  value?: unknown;
+}
+
+interface Loaded {
+  settings?: Settings;
+  error?: string;
+}
+
+/** What an SDK user can bring: text in, text out. */
+interface Storage {
+  withLock(scope: Scope, fn: (current: string | undefined) => string | undefined): void;
+}
+
+interface Backend {
+  load(scope: Scope): Loaded;
+  change(scope: Scope, changes: Change[]): void;
+}
+
+const parse = (text: string | undefined) =>
+  text ? hostSync<Loaded>("settings.parse", { text }) : { settings: {} };
+
+function apply(settings: Settings, { key, nested, value }: Change): void {
+  const inner = settings[key];
+  const target = nested === undefined
+    ? settings
+    : ((settings[key] = { ...(typeof inner === "object" ? inner : {}) }) as Settings);
+  if (value === undefined) delete target[nested ?? key];
+  else target[nested ?? key] = value;
+}
+
+function files(paths: Record<Scope, string>): Backend {
+  return {
+    load: (scope) => hostSync<Loaded>("settings.load", { path: paths[scope] }),
+    change: (scope, changes) => hostSync("settings.change", { path: paths[scope], changes }),
+  };
+}
+
+function stored(storage: Storage): Backend {
+  return {
+    load(scope) {
+      let text: string | undefined;
+      storage.withLock(scope, (current) => void (text = current));
+      return parse(text);
+    },
+    change(scope, changes) {
+      storage.withLock(scope, (current) => {
+        const { settings, error } = parse(current);
+        if (!settings) throw new Error(error);
+        for (const change of changes) apply(settings, change);
+        return JSON.stringify(settings, null, 2);
+      });
+    },
+  };
+}
+
+/** The project's win; objects are merged one level deep. */
+function merge(base: Settings, over: Settings): Settings {
+  const isObject = (value: unknown) =>
+    typeof value === "object" && value !== null && !Array.isArray(value);
+  const merged = { ...base };
+  for (const [key, value] of Object.entries(over)) {
+    if (value === undefined) continue;
+    merged[key] = isObject(value) && isObject(merged[key])
+      ? { ...(merged[key] as object), ...(value as object) }
+      : value;
+  }
+  return merged;
+}
+
+class Manager {
+  #backend: Backend | undefined;
+  #settings: Record<Scope, Settings> = { global: {}, project: {} };
+  #broken = new Set<Scope>();
+  #merged: Settings = {};
+  #errors: { scope: Scope; error: Error }[] = [];
+
+  protected constructor(backend: Backend | undefined, settings: Settings = {}) {
+    this.#backend = backend;
+    this.#settings.global = settings;
+    this.#load();
+  }
+
+  #load(): void {
+    for (const scope of ["global", "project"] as const) {
+      if (!this.#backend) continue;
+      const { settings, error } = this.#backend.load(scope);
+      this.#broken.delete(scope);
+      if (settings) {
+        this.#settings[scope] = settings;
+      } else {
+        this.#broken.add(scope);
+        this.#errors.push({ scope, error: new Error(error) });
+      }
+    }
+    this.#merge();
+  }
+
+  #merge(): void {
+    this.#merged = merge(this.#settings.global, this.#settings.project);
+  }
+
+  read(key: string, nested?: string): unknown {
+    const value = this.#merged[key];
+    return nested === undefined ? value : (value as Settings | undefined)?.[nested];
+  }
+
+  /** In effect at once, also when it cannot be written. */
+  write(scope: Scope, changes: Change[]): void {
+    for (const change of changes) apply(this.#settings[scope], change);
+    this.#merge();
+    // What cannot be read is not overwritten.
+    if (!this.#backend || this.#broken.has(scope)) return;
+    try {
+      this.#backend.change(scope, changes);
+    } catch (error) {
+      this.#errors.push({ scope, error: error as Error });
+    }
+  }
+
+  getGlobalSettings = (): Settings => structuredClone(this.#settings.global);
+  getProjectSettings = (): Settings => structuredClone(this.#settings.project);
+
+  async reload(): Promise<void> {
+    this.#load();
+  }
+
+  /** Until the next change or reload. */
+  applyOverrides(overrides: Settings): void {
+    this.#merged = merge(this.#merged, overrides);
+  }
+
+  /** Everything has been written already. */
+  async flush(): Promise<void> {}
+
+  drainErrors(): { scope: Scope; error: Error }[] {
+    return this.#errors.splice(0);
+  }
+}
+
+/** What follows `get` and `set`, where it is, and what holds without it. */
+const VALUES: [name: string, at: string, missing?: unknown][] = [
+  ["LastChangelogVersion", "lastChangelogVersion"],
+  ["SessionDir", "sessionDir"],
+  ["DefaultProvider", "defaultProvider"],
+  ["DefaultModel", "defaultModel"],
+  ["SteeringMode", "steeringMode", "one-at-a-time"],
+  ["FollowUpMode", "followUpMode", "one-at-a-time"],
+  ["Theme", "theme"],
+  ["DefaultThinkingLevel", "defaultThinkingLevel"],
+  ["Transport", "transport", "sse"],
+  ["CompactionEnabled", "compaction.enabled", true],
+  ["CompactionReserveTokens", "compaction.reserveTokens", 16384],
+  ["CompactionKeepRecentTokens", "compaction.keepRecentTokens", 20000],
+  ["BranchSummarySkipPrompt", "branchSummary.skipPrompt", false],
+  ["RetryEnabled", "retry.enabled", true],
+  ["HideThinkingBlock", "hideThinkingBlock", false],
+  ["ShellPath", "shellPath"],
+  ["QuietStartup", "quietStartup", false],
+  ["ShellCommandPrefix", "shellCommandPrefix"],
+  ["NpmCommand", "npmCommand"],
+  ["CollapseChangelog", "collapseChangelog", false],
+  ["EnableInstallTelemetry", "enableInstallTelemetry", true],
+  ["Packages", "packages", []],
+  ["ExtensionPaths", "extensions", []],
+  ["SkillPaths", "skills", []],
+  ["PromptTemplatePaths", "prompts", []],
+  ["ThemePaths", "themes", []],
+  ["EnableSkillCommands", "enableSkillCommands", true],
+  ["ThinkingBudgets", "thinkingBudgets"],
+  ["ShowImages", "terminal.showImages", true],
+  ["ClearOnShrink", "terminal.clearOnShrink"],
+  ["ImageAutoResize", "images.autoResize", true],
+  ["BlockImages", "images.blockImages", false],
+  ["EnabledModels", "enabledModels"],
+  ["DoubleEscapeAction", "doubleEscapeAction", "tree"],
+  ["TreeFilterMode", "treeFilterMode", "default"],
+  ["ShowHardwareCursor", "showHardwareCursor"],
+  ["EditorPaddingX", "editorPaddingX", 0],
+  ["AutocompleteMaxVisible", "autocompleteMaxVisible", 5],
+  ["CodeBlockIndent", "markdown.codeBlockIndent", "  "],
+];
+
+/** Those have no setter in the original either. */
+const READ_ONLY = new Set([
+  "SessionDir",
+  "CompactionReserveTokens",
+  "CompactionKeepRecentTokens",
+  "BranchSummarySkipPrompt",
+  "ThinkingBudgets",
+  "CodeBlockIndent",
+]);
+const OF_PROJECTS = new Set([
+  "Packages",
+  "ExtensionPaths",
+  "SkillPaths",
+  "PromptTemplatePaths",
+  "ThemePaths",
+]);
+const FROM_ENV: Record<string, string> = {
+  ClearOnShrink: "PI_CLEAR_ON_SHRINK",
+  ShowHardwareCursor: "PI_HARDWARE_CURSOR",
+};
+const RANGES: Record<string, [number, number]> = {
+  EditorPaddingX: [0, 3],
+  AutocompleteMaxVisible: [3, 20],
+};
+const TREE_FILTERS = ["default", "no-tools", "user-only", "labeled-only", "all"];
+
+export class SettingsManager extends Manager {
+  static create(cwd?: string, agentDir?: string): SettingsManager {
+    const { join, resolve } = path();
+    return new SettingsManager(files({
+      global: join(agentDir ?? getAgentDir(), "settings.json"),
+      project: join(cwd ?? resolve("."), ".pi", "settings.json"),
+    }));
+  }
+
+  static fromStorage(storage: Storage): SettingsManager {
+    return new SettingsManager(stored(storage));
+  }
+
+  static inMemory(settings: Settings = {}): SettingsManager {
+    return new SettingsManager(undefined, structuredClone(settings));
+  }
+
+  setDefaultModelAndProvider(provider: string, modelId: string): void {
+    this.write("global", [
+      { key: "defaultProvider", value: provider },
+      { key: "defaultModel", value: modelId },
+    ]);
+  }
+
+  getCompactionSettings() {
+    return {
+      enabled: this.read("compaction", "enabled") ?? true,
+      reserveTokens: this.read("compaction", "reserveTokens") ?? 16384,
+      keepRecentTokens: this.read("compaction", "keepRecentTokens") ?? 20000,
+    };
+  }
+
+  getBranchSummarySettings() {
+    return {
+      reserveTokens: this.read("branchSummary", "reserveTokens") ?? 16384,
+      skipPrompt: this.read("branchSummary", "skipPrompt") ?? false,
+    };
+  }
+
+  getRetrySettings() {
+    return {
+      enabled: this.read("retry", "enabled") ?? true,
+      maxRetries: this.read("retry", "maxRetries") ?? 3,
+      baseDelayMs: this.read("retry", "baseDelayMs") ?? 2000,
+      maxDelayMs: this.read("retry", "maxDelayMs") ?? 60000,
+    };
+  }
+}
+
+function define(name: string, method: (this: SettingsManager, value: unknown) => unknown): void {
+  Object.defineProperty(method, "name", { value: name });
+  Object.defineProperty(SettingsManager.prototype, name, {
+    value: method,
+    configurable: true,
+    writable: true,
+  });
+}
+
+for (const [name, at, missing] of VALUES) {
+  const [key, nested] = at.split(".");
+  define(`get${name}`, function () {
+    const value = this.read(key, nested);
+    if (name === "TreeFilterMode" && !TREE_FILTERS.includes(value as string)) return missing;
+    if (value === undefined && FROM_ENV[name]) return env(FROM_ENV[name]) === "1";
+    return structuredClone(value ?? missing);
+  });
+  if (READ_ONLY.has(name)) continue;
+  const setter = (scope: Scope) =>
+    function (this: SettingsManager, value: unknown) {
+      const range = RANGES[name];
+      const kept = range
+        ? Math.max(range[0], Math.min(range[1], Math.floor(value as number)))
+        : structuredClone(value);
+      this.write(scope, [{ key, nested, value: kept }]);
+    };
+  define(`set${name}`, setter("global"));
+  if (OF_PROJECTS.has(name)) define(`setProject${name}`, setter("project"));
+}

@@ -1,0 +1,21 @@
+//! `bedrock-converse-stream`: models behind Amazon's door, with Amazon's keys,
+//! signatures and framing.
+
+mod credentials;
+mod request;
+mod response;
+#[cfg(test)]
+mod tests;
+
+pub(super) use response::worded;
+
+use super::exchange;
+use super::stream::{Api, AssistantStream, Request};
+
+pub struct Bedrock;
+
+impl Api for Bedrock {
+    fn stream(&self, request: Request) -> AssistantStream {
+        exchange::stream(request, request::prepare)
+    }
+}

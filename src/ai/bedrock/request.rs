@@ -1,0 +1,306 @@
+//! Options in, request out. The body is what AWS's SDK takes, without the model's id,
+//! which goes into the address.
+
+use reqwest::header::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::credentials::Credentials;
+use super::response::Reader;
+use crate::ai::exchange::{Call, set_header};
+use crate::ai::failure::{Envelope, Failure};
+use crate::ai::message::{
+    AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
+};
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::ai::request_parts::{Retention, is_blank, max_tokens, thinking_level};
+use crate::ai::secret_value::Env;
+use crate::ai::stream::Request;
+use crate::ai::transform::{sanitize_id, transform_messages};
+
+const LONGEST_ID: usize = 64;
+/// An answer needs as much.
+const MIN_TOKENS: u64 = 1024;
+const BETA: &str = "interleaved-thinking-2025-05-14";
+
+pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
+    let env = Env::process();
+    let model = &request.model;
+    let credentials = Credentials::find(&env, request.options.api_key.as_deref())?;
+    let mut headers = HeaderMap::new();
+    set_header(&mut headers, "content-type", "application/json")?;
+    set_header(&mut headers, "accept", "application/vnd.amazon.eventstream")?;
+    for (name, value) in request
+        .options
+        .headers
+        .iter()
+        .chain(model.headers.iter().flatten())
+    {
+        set_header(&mut headers, name, value)?;
+    }
+    let region = credentials.region.clone();
+    let call = Call {
+        url: format!(
+            "{}/model/{}/converse-stream",
+            endpoint(model, &env, &region),
+            escape(&model.id)
+        ),
+        headers,
+        body: payload(request, &region, Retention::from_env(), &env),
+        envelope: Envelope::Bedrock,
+        encode: Some(without_id),
+        sign: Some(Box::new(move |url, headers, body| {
+            credentials.sign(url, headers, body)
+        })),
+    };
+    Ok((call, Reader::default()))
+}
+
+/// The catalogue names one region's, which is not the user's.
+fn endpoint(model: &Model, env: &Env, region: &str) -> String {
+    let set = env
+        .get("AWS_ENDPOINT_URL_BEDROCK_RUNTIME")
+        .or_else(|| env.get("AWS_ENDPOINT_URL"));
+    if let Some(url) = set {
+        return url.trim_end_matches('/').to_owned();
+    }
+    let own = model.base_url.trim().trim_end_matches('/');
+    match own.is_empty() || own.ends_with(".amazonaws.com") {
+        true => format!("https://bedrock-runtime.{region}.amazonaws.com"),
+        false => own.to_owned(),
+    }
+}
+
+/// All but what AWS calls unreserved.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                escaped.push(char::from(byte));
+            }
+            _ => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    escaped
+}
+
+fn without_id(mut payload: Value) -> Value {
+    if let Some(object) = payload.as_object_mut() {
+        object.shift_remove("modelId");
+    }
+    payload
+}
+
+pub(super) fn payload(request: &Request, region: &str, retention: Retention, env: &Env) -> Value {
+    let model = &request.model;
+    let point = caches(model, env).then(|| match retention {
+        Retention::Long => json!({"cachePoint": {"type": "default", "ttl": "1h"}}),
+        Retention::Short => json!({"cachePoint": {"type": "default"}}),
+    });
+    let (max_tokens, more) = thinking(request, region);
+    let mut payload = Map::new();
+    let mut set = |name: &str, value: Value| payload.insert(name.to_owned(), value);
+    set("modelId", json!(model.id));
+    let mut told = messages(request);
+    if let (Some(point), Some(last)) = (&point, told.last_mut())
+        && last["role"] == "user"
+        && let Some(content) = last["content"].as_array_mut()
+    {
+        content.push(point.clone());
+    }
+    set("messages", Value::Array(told));
+    if let Some(prompt) = request
+        .system_prompt
+        .as_deref()
+        .filter(|text| !text.is_empty())
+    {
+        let mut system = vec![json!({ "text": prompt })];
+        system.extend(point);
+        set("system", Value::Array(system));
+    }
+    let mut inference = json!({ "maxTokens": max_tokens });
+    if let Some(temperature) = request.options.temperature {
+        inference["temperature"] = json!(temperature);
+    }
+    set("inferenceConfig", inference);
+    if let Some(tools) = tools(request) {
+        set("toolConfig", tools);
+    }
+    if let Some(more) = more {
+        set("additionalModelRequestFields", more);
+    }
+    Value::Object(payload)
+}
+
+fn tools(request: &Request) -> Option<Value> {
+    let choice = request.options.tool_choice.as_ref();
+    if request.tools.is_empty() || choice.is_some_and(|choice| choice == "none") {
+        return None;
+    }
+    let tools = request.tools.iter().map(|tool| {
+        json!({"toolSpec": {
+            "name": tool.name,
+            "description": tool.description,
+            "inputSchema": {"json": tool.parameters},
+        }})
+    });
+    let mut config = json!({ "tools": tools.collect::<Vec<_>>() });
+    match choice {
+        Some(Value::String(word)) if word == "auto" => config["toolChoice"] = json!({"auto": {}}),
+        Some(Value::String(word)) if word == "any" => config["toolChoice"] = json!({"any": {}}),
+        Some(choice) if choice["type"] == "tool" => {
+            config["toolChoice"] = json!({"tool": {"name": choice["name"]}});
+        }
+        _ => {}
+    }
+    Some(config)
+}
+
+fn is_claude(model: &Model) -> bool {
+    model.id.contains("anthropic.claude") || model.id.contains("anthropic/claude")
+}
+
+/// Profiles of one's own do not say what model they are.
+fn caches(model: &Model, env: &Env) -> bool {
+    let id = model.id.to_lowercase();
+    if !id.contains("claude") {
+        return env.get("AWS_BEDROCK_FORCE_CACHE").as_deref() == Some("1");
+    }
+    ["-4-", "-4.", "claude-3-7-sonnet", "claude-3-5-haiku"]
+        .iter()
+        .any(|part| id.contains(part))
+}
+
+/// The tokens of the answer, thoughts included, and how the model is to think.
+fn thinking(request: &Request, region: &str) -> (u64, Option<Value>) {
+    let (model, base) = (&request.model, max_tokens(request));
+    let Some(level) = thinking_level(request).filter(|_| is_claude(model)) else {
+        return (base, None);
+    };
+    let has = |parts: &[&str]| parts.iter().any(|part| model.id.contains(part));
+    let id = model.id.to_lowercase();
+    let is_gov = region.starts_with("us-gov-")
+        || id.starts_with("us-gov.")
+        || id.starts_with("arn:aws-us-gov:");
+    let mut thought = Map::new();
+    let adaptive = [
+        "opus-4-6",
+        "opus-4.6",
+        "opus-4-7",
+        "opus-4.7",
+        "sonnet-4-6",
+        "sonnet-4.6",
+    ];
+    let mut fields = Map::new();
+    let mut tokens = base;
+    if has(&adaptive) {
+        thought.insert("type".into(), json!("adaptive"));
+        let effort = match level {
+            ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
+            ThinkingLevel::Medium => "medium",
+            ThinkingLevel::Xhigh if has(&["opus-4-6", "opus-4.6"]) => "max",
+            ThinkingLevel::Xhigh if has(&["opus-4-7", "opus-4.7"]) => "xhigh",
+            ThinkingLevel::High | ThinkingLevel::Xhigh => "high",
+        };
+        fields.insert("output_config".into(), json!({ "effort": effort }));
+    } else {
+        let level = level.min(ThinkingLevel::High);
+        let given = request.options.thinking_budgets.get(&level).copied();
+        let mut budget = given.unwrap_or(match level {
+            ThinkingLevel::Off | ThinkingLevel::Minimal => 1024,
+            ThinkingLevel::Low => 2048,
+            ThinkingLevel::Medium => 8192,
+            ThinkingLevel::High | ThinkingLevel::Xhigh => 16384,
+        });
+        tokens = base.saturating_add(budget).min(model.max_tokens);
+        if tokens <= budget {
+            budget = tokens.saturating_sub(MIN_TOKENS);
+        }
+        thought.insert("type".into(), json!("enabled"));
+        thought.insert("budget_tokens".into(), json!(budget));
+        fields.insert("anthropic_beta".into(), json!([BETA]));
+    }
+    if !is_gov {
+        thought.insert("display".into(), json!("summarized"));
+    }
+    fields.insert("thinking".into(), Value::Object(thought));
+    (tokens, Some(Value::Object(fields)))
+}
+
+fn messages(request: &Request) -> Vec<Value> {
+    let model = &request.model;
+    let transformed = transform_messages(&request.messages, model, |id, _| {
+        sanitize_id(id, LONGEST_ID)
+    });
+    let mut told: Vec<Value> = Vec::new();
+    let mut in_results = false;
+    for message in &transformed {
+        let was_in_results = std::mem::replace(&mut in_results, false);
+        match message.as_ref() {
+            Message::User(user) => {
+                let content = match &user.content {
+                    UserContent::Text(text) => vec![json!({ "text": text })],
+                    UserContent::Blocks(blocks) => blocks.iter().map(block).collect(),
+                };
+                told.push(json!({ "role": "user", "content": content }));
+            }
+            Message::Assistant(answer) => told.extend(from_answer(answer, model)),
+            Message::ToolResult(result) => {
+                in_results = true;
+                let result = from_result(result);
+                let open = told.last_mut().filter(|_| was_in_results);
+                match open.and_then(|last| last["content"].as_array_mut()) {
+                    Some(content) => content.push(result),
+                    None => told.push(json!({ "role": "user", "content": [result] })),
+                }
+            }
+        }
+    }
+    told
+}
+
+fn block(block: &ContentBlock) -> Value {
+    match block {
+        ContentBlock::Text(text) => json!({ "text": text.text }),
+        ContentBlock::Image(image) => {
+            let format = match image.mime_type.strip_prefix("image/") {
+                Some("jpg") | None => "jpeg",
+                Some(format) => format,
+            };
+            json!({ "image": { "format": format, "source": { "bytes": image.data } } })
+        }
+    }
+}
+
+fn from_answer(answer: &AssistantMessage, model: &Model) -> Option<Value> {
+    let convert = |part: &AssistantBlock| match part {
+        AssistantBlock::Text(text) if is_blank(&text.text) => None,
+        AssistantBlock::Text(text) => Some(json!({ "text": text.text })),
+        AssistantBlock::Thinking(thinking) if is_blank(&thinking.thinking) => None,
+        AssistantBlock::Thinking(thinking) => {
+            let text = &thinking.thinking;
+            let signature = thinking
+                .thinking_signature
+                .as_deref()
+                .filter(|s| !is_blank(s));
+            Some(match (is_claude(model), signature) {
+                // Thoughts without a signature are refused.
+                (true, None) => json!({ "text": text }),
+                (true, Some(signature)) => json!({ "reasoningContent": {
+                    "reasoningText": { "text": text, "signature": signature } } }),
+                (false, _) => json!({ "reasoningContent": { "reasoningText": { "text": text } } }),
+            })
+        }
+        AssistantBlock::ToolCall(call) => Some(json!({ "toolUse": {
+            "toolUseId": call.id, "name": call.name, "input": call.arguments } })),
+    };
+    let content: Vec<Value> = answer.content.iter().filter_map(convert).collect();
+    (!content.is_empty()).then(|| json!({ "role": "assistant", "content": content }))
+}
+
+fn from_result(result: &ToolResultMessage) -> Value {
+    let content: Vec<Value> = result.content.iter().map(block).collect();
+    let status = if result.is_error { "error" } else { "success" };
+    json!({ "toolResult": {
+        "toolUseId": result.tool_call_id, "content": content, "status": status } })
+}

@@ -1,0 +1,97 @@
+//! How hard a Gemini thinks: a level for the newer ones, a budget for the others.
+
+use serde_json::{Value, json};
+
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::ai::request_parts::thinking_level;
+use crate::ai::stream::Request;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Pro3,
+    Flash3,
+    Gemma4,
+    Older,
+}
+
+/// `gemini-3-pro`, `gemini-3.1-flash-lite`, `gemma-4-…`.
+fn family(model: &Model) -> Family {
+    let id = model.id.to_lowercase();
+    if id.contains("gemma-4") || id.contains("gemma4") {
+        return Family::Gemma4;
+    }
+    let Some((_, rest)) = id.split_once("gemini-3") else {
+        return Family::Older;
+    };
+    let rest = match rest.strip_prefix('.') {
+        Some(minor) => minor.trim_start_matches(|sign: char| sign.is_ascii_digit()),
+        None => rest,
+    };
+    match rest {
+        rest if rest.starts_with("-pro") => Family::Pro3,
+        rest if rest.starts_with("-flash") => Family::Flash3,
+        _ => Family::Older,
+    }
+}
+
+/// `None` for a model that does not think; otherwise `thinkingConfig`.
+pub(super) fn config(request: &Request) -> Option<Value> {
+    let model = &request.model;
+    if !model.reasoning {
+        return None;
+    }
+    let Some(level) = thinking_level(request) else {
+        return Some(off(model));
+    };
+    let level = level.min(ThinkingLevel::High);
+    let budget = || match request.options.thinking_budgets.get(&level) {
+        Some(budget) => json!(budget),
+        None => json!(default_budget(model, level)),
+    };
+    let mut config = json!({ "includeThoughts": true });
+    match name(model, level) {
+        Some(name) => config["thinkingLevel"] = json!(name),
+        None => config["thinkingBudget"] = budget(),
+    }
+    Some(config)
+}
+
+/// As little as the model lets itself be told, and none of it shown.
+pub(super) fn off(model: &Model) -> Value {
+    match family(model) {
+        Family::Pro3 => json!({ "thinkingLevel": "LOW" }),
+        Family::Flash3 | Family::Gemma4 => json!({ "thinkingLevel": "MINIMAL" }),
+        Family::Older => json!({ "thinkingBudget": 0 }),
+    }
+}
+
+/// The name of the level; `None` for models that take a budget.
+pub(super) fn name(model: &Model, level: ThinkingLevel) -> Option<&'static str> {
+    use ThinkingLevel::{Low, Medium, Minimal, Off};
+    let name = match (family(model), level) {
+        (Family::Older, _) => return None,
+        (Family::Pro3, Off | Minimal | Low) => "LOW",
+        (Family::Gemma4, Off | Minimal | Low) => "MINIMAL",
+        (Family::Flash3, Off | Minimal) => "MINIMAL",
+        (Family::Flash3, Low) => "LOW",
+        (Family::Flash3, Medium) => "MEDIUM",
+        _ => "HIGH",
+    };
+    Some(name)
+}
+
+/// -1 leaves it to the model.
+fn default_budget(model: &Model, level: ThinkingLevel) -> i64 {
+    let budgets = match &model.id {
+        id if id.contains("2.5-pro") => [128, 2048, 8192, 32768],
+        id if id.contains("2.5-flash-lite") => [512, 2048, 8192, 24576],
+        id if id.contains("2.5-flash") => [128, 2048, 8192, 24576],
+        _ => return -1,
+    };
+    budgets[match level {
+        ThinkingLevel::Off | ThinkingLevel::Minimal => 0,
+        ThinkingLevel::Low => 1,
+        ThinkingLevel::Medium => 2,
+        ThinkingLevel::High | ThinkingLevel::Xhigh => 3,
+    }]
+}

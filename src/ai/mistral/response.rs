@@ -1,0 +1,168 @@
+//! Chunks in, message out.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::request::derive_id;
+use crate::ai::accumulate::Answer;
+use crate::ai::exchange::{Decoder, Flow};
+use crate::ai::failure::{Envelope, Failure, error_text};
+use crate::ai::message::{StopReason, ThinkingContent, Usage};
+use crate::ai::sse::SseEvent;
+
+#[derive(Default)]
+pub(super) struct Reader {
+    open: Option<Open>,
+    /// By id and number.
+    calls: HashMap<(String, u64), usize>,
+    /// `finish_reason`.
+    finished: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+enum Open {
+    Text(usize),
+    Thinking(usize),
+}
+
+impl Reader {
+    async fn close(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+        match self.open.take() {
+            Some(Open::Text(index)) => answer.end_text(index).await,
+            Some(Open::Thinking(index)) => answer.end_thinking(index).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn text(&mut self, delta: &str, answer: &mut Answer) -> Result<(), Failure> {
+        let index = match self.open {
+            Some(Open::Text(index)) => index,
+            _ => {
+                self.close(answer).await?;
+                answer.start_text().await?
+            }
+        };
+        self.open = Some(Open::Text(index));
+        answer.add_text(index, delta).await
+    }
+
+    async fn thinking(&mut self, delta: &str, answer: &mut Answer) -> Result<(), Failure> {
+        if delta.is_empty() {
+            return Ok(());
+        }
+        let index = match self.open {
+            Some(Open::Thinking(index)) => index,
+            _ => {
+                self.close(answer).await?;
+                answer.start_thinking(ThinkingContent::default()).await?
+            }
+        };
+        self.open = Some(Open::Thinking(index));
+        answer.add_thinking(index, delta).await
+    }
+
+    async fn call(&mut self, call: &Value, answer: &mut Answer) -> Result<(), Failure> {
+        self.close(answer).await?;
+        let number = call["index"].as_u64().unwrap_or(0);
+        let id = call["id"]
+            .as_str()
+            .filter(|id| !id.is_empty() && *id != "null");
+        let id = id.map_or_else(
+            || derive_id(&format!("toolcall:{number}"), 0),
+            str::to_owned,
+        );
+        let function = &call["function"];
+        let key = (id.clone(), number);
+        let index = match self.calls.get(&key) {
+            Some(index) => *index,
+            None => {
+                let name = function["name"].as_str().unwrap_or_default().to_owned();
+                let index = answer.start_tool_call(id, name, Value::Null).await?;
+                self.calls.insert(key, index);
+                index
+            }
+        };
+        match &function["arguments"] {
+            Value::String(delta) => answer.add_arguments(index, delta).await,
+            Value::Null => Ok(()),
+            whole => answer.add_arguments(index, &whole.to_string()).await,
+        }
+    }
+}
+
+impl Decoder for Reader {
+    async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
+        if event.data.starts_with("[DONE]") {
+            return Ok(Flow::Complete);
+        }
+        let chunk: Value = serde_json::from_str(&event.data)
+            .map_err(|error| Failure::malformed(&error, &event.data))?;
+        if chunk.get("error").is_some() {
+            return Err(Failure::Provider(error_text(&chunk, Envelope::Error)));
+        }
+        if let Some(id) = chunk["id"].as_str().filter(|id| !id.is_empty())
+            && answer.message().response_id.is_none()
+        {
+            answer.edit().response_id = Some(id.to_owned());
+        }
+        let raw = &chunk["usage"];
+        if raw.is_object() {
+            let count = |name: &str| raw[name].as_u64().unwrap_or(0);
+            let (input, output) = (count("prompt_tokens"), count("completion_tokens"));
+            let total = raw["total_tokens"].as_u64().filter(|total| *total > 0);
+            answer.set_usage(Usage {
+                input,
+                output,
+                total_tokens: total.unwrap_or(input + output),
+                ..Usage::default()
+            });
+        }
+        let choice = &chunk["choices"][0];
+        if let Some(reason) = choice["finish_reason"].as_str() {
+            self.finished = Some(reason.to_owned());
+        }
+        let delta = &choice["delta"];
+        match &delta["content"] {
+            Value::String(text) if !text.is_empty() => self.text(text, answer).await?,
+            Value::Array(items) => {
+                for item in items {
+                    let text = item.as_str().or(item["text"].as_str());
+                    if item["type"] == "thinking" {
+                        let parts = item["thinking"].as_array().into_iter().flatten();
+                        let thought: String =
+                            parts.filter_map(|part| part["text"].as_str()).collect();
+                        self.thinking(&thought, answer).await?;
+                    } else if let Some(text) = text.filter(|text| !text.is_empty()) {
+                        self.text(text, answer).await?;
+                    }
+                }
+            }
+            _ => {}
+        }
+        for call in delta["tool_calls"].as_array().into_iter().flatten() {
+            self.call(call, answer).await?;
+        }
+        Ok(Flow::More)
+    }
+
+    async fn end(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+        self.close(answer).await?;
+        let mut indices: Vec<usize> = self.calls.values().copied().collect();
+        indices.sort_unstable();
+        for index in indices {
+            answer.end_tool_call(index).await?;
+        }
+        answer.edit().stop_reason = match self.finished.as_deref() {
+            None => return Err(Failure::unfinished("finish_reason")),
+            Some("length" | "model_length") => StopReason::Length,
+            Some("tool_calls") => StopReason::ToolUse,
+            Some("error") => {
+                let text = "The provider ended the answer with an error".into();
+                return Err(Failure::Provider(text));
+            }
+            Some(_) => StopReason::Stop,
+        };
+        Ok(())
+    }
+}

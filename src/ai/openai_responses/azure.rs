@@ -1,0 +1,100 @@
+//! `azure-openai-responses`: the same format, at an address and with a key of the
+//! user's own, and models under the names of their deployments.
+
+use reqwest::header::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::convert::input;
+use super::request::tools;
+use super::response::Reader;
+use crate::ai::exchange::{Call, set_header};
+use crate::ai::failure::{Envelope, Failure};
+use crate::ai::model::Model;
+use crate::ai::request_parts::{api_key, configured_headers, max_tokens, thinking_level};
+use crate::ai::secret_value::Env;
+use crate::ai::stream::Request;
+
+const VERSION: &str = "v1";
+
+pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
+    let env = Env::process();
+    let mut headers = HeaderMap::new();
+    set_header(&mut headers, "accept", "application/json")?;
+    set_header(&mut headers, "content-type", "application/json")?;
+    if let Some(key) = api_key(request)? {
+        set_header(&mut headers, "api-key", key)?;
+    }
+    configured_headers(request, &mut headers, &[])?;
+    let version = env.get("AZURE_OPENAI_API_VERSION");
+    let version = version.as_deref().unwrap_or(VERSION);
+    let call = Call {
+        url: format!(
+            "{}/responses?api-version={version}",
+            base_url(&request.model, &env)?
+        ),
+        headers,
+        body: body(request, &deployment(&request.model, &env)),
+        envelope: Envelope::Error,
+        encode: None,
+        sign: None,
+    };
+    Ok((call, Reader::default()))
+}
+
+fn base_url(model: &Model, env: &Env) -> Result<String, Failure> {
+    let set = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let named = || {
+        let name = env.get("AZURE_OPENAI_RESOURCE_NAME").and_then(set)?;
+        Some(format!("https://{name}.openai.azure.com/openai/v1"))
+    };
+    let base = env.get("AZURE_OPENAI_BASE_URL").and_then(set);
+    let base = base.or_else(named).or_else(|| set(model.base_url.clone()));
+    match base {
+        Some(base) => Ok(base.trim_end_matches('/').to_owned()),
+        None => Err(Failure::Provider(
+            "Azure OpenAI base URL is required. Set AZURE_OPENAI_BASE_URL or \
+             AZURE_OPENAI_RESOURCE_NAME, or a baseUrl in models.json."
+                .into(),
+        )),
+    }
+}
+
+/// `AZURE_OPENAI_DEPLOYMENT_NAME_MAP` is `model=deployment,…`.
+fn deployment(model: &Model, env: &Env) -> String {
+    let map = env
+        .get("AZURE_OPENAI_DEPLOYMENT_NAME_MAP")
+        .unwrap_or_default();
+    let pairs = map.split(',').filter_map(|pair| pair.split_once('='));
+    // What is said last counts.
+    let named = pairs.rev().find(|(id, _)| id.trim() == model.id);
+    let named = named
+        .map(|(_, name)| name.trim())
+        .filter(|name| !name.is_empty());
+    named.unwrap_or(&model.id).to_owned()
+}
+
+pub(super) fn body(request: &Request, deployment: &str) -> Value {
+    let mut body = Map::new();
+    let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
+    set("model", json!(deployment));
+    set("input", Value::Array(input(request)));
+    set("stream", json!(true));
+    if let Some(session_id) = &request.options.session_id {
+        set("prompt_cache_key", json!(session_id));
+    }
+    set("max_output_tokens", json!(max_tokens(request)));
+    if let Some(temperature) = request.options.temperature {
+        set("temperature", json!(temperature));
+    }
+    if !request.tools.is_empty() {
+        set("tools", tools(request, json!(false)));
+    }
+    if let Some(level) = thinking_level(request) {
+        let reasoning = json!({"effort": level.as_str(), "summary": "auto"});
+        set("reasoning", reasoning);
+        set("include", json!(["reasoning.encrypted_content"]));
+    } else if request.model.reasoning {
+        set("reasoning", json!({"effort": "none"}));
+    }
+    Value::Object(body)
+}

@@ -1,0 +1,139 @@
+//! `openai-codex-responses`: what a ChatGPT subscription pays for. Over HTTP only; the
+//! original can also use a WebSocket, which carries the same events.
+
+use reqwest::header::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::convert::conversation;
+use super::request::tools;
+use super::response::Reader;
+use crate::ai::exchange::{Call, set_header};
+use crate::ai::failure::{Envelope, Failure};
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::ai::oauth::account_id;
+use crate::ai::request_parts::{api_key, configured_headers, thinking_level};
+use crate::ai::stream::Request;
+
+const BASE_URL: &str = "https://chatgpt.com/backend-api";
+
+pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
+    let key = api_key(request)?.unwrap_or_default();
+    let account = account_id(key)
+        .ok_or_else(|| Failure::Provider("Failed to extract accountId from token".into()))?;
+    let mut headers = HeaderMap::new();
+    configured_headers(request, &mut headers, &[])?;
+    let mut set = |name: &str, value: &str| set_header(&mut headers, name, value);
+    set("authorization", &format!("Bearer {key}"))?;
+    set("chatgpt-account-id", &account)?;
+    set("originator", "pi")?;
+    let system = format!("pi ({}; {})", std::env::consts::OS, std::env::consts::ARCH);
+    set("user-agent", &system)?;
+    set("openai-beta", "responses=experimental")?;
+    set("accept", "text/event-stream")?;
+    set("content-type", "application/json")?;
+    if let Some(id) = &request.options.session_id {
+        set("session_id", id)?;
+        set("x-client-request-id", id)?;
+    }
+    let call = Call {
+        url: url(&request.model),
+        headers,
+        body: body(request),
+        envelope: Envelope::Codex,
+        encode: None,
+        sign: None,
+    };
+    Ok((call, Reader::default()))
+}
+
+fn url(model: &Model) -> String {
+    let base = match model.base_url.trim() {
+        "" => BASE_URL,
+        base => base.trim_end_matches('/'),
+    };
+    match base {
+        base if base.ends_with("/codex/responses") => base.to_owned(),
+        base if base.ends_with("/codex") => format!("{base}/responses"),
+        base => format!("{base}/codex/responses"),
+    }
+}
+
+pub(super) fn body(request: &Request) -> Value {
+    let model = &request.model;
+    let mut body = Map::new();
+    let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
+    set("model", json!(model.id));
+    set("store", json!(false));
+    set("stream", json!(true));
+    if let Some(prompt) = &request.system_prompt {
+        set("instructions", json!(prompt));
+    }
+    set("input", Value::Array(conversation(request)));
+    set("text", json!({"verbosity": "medium"}));
+    // Nothing is stored, so we have to bring the thoughts along next time.
+    set("include", json!(["reasoning.encrypted_content"]));
+    if let Some(session_id) = &request.options.session_id {
+        set("prompt_cache_key", json!(session_id));
+    }
+    set("tool_choice", json!("auto"));
+    set("parallel_tool_calls", json!(true));
+    if let Some(temperature) = request.options.temperature {
+        set("temperature", json!(temperature));
+    }
+    if !request.tools.is_empty() {
+        set("tools", tools(request, Value::Null));
+    }
+    if let Some(level) = thinking_level(request) {
+        let reasoning = json!({"effort": effort(model, level).as_str(), "summary": "auto"});
+        set("reasoning", reasoning);
+    }
+    Value::Object(body)
+}
+
+/// Not every model takes every level.
+fn effort(model: &Model, level: ThinkingLevel) -> ThinkingLevel {
+    use ThinkingLevel::{High, Low, Medium, Minimal, Xhigh};
+    let id = model.id.rsplit('/').next().unwrap_or_default();
+    let is_new = ["gpt-5.2", "gpt-5.3", "gpt-5.4"]
+        .iter()
+        .any(|new| id.starts_with(new));
+    match (id, level) {
+        (_, Minimal) if is_new => Low,
+        ("gpt-5.1", Xhigh) => High,
+        ("gpt-5.1-codex-mini", High | Xhigh) => High,
+        ("gpt-5.1-codex-mini", _) => Medium,
+        (_, level) => level,
+    }
+}
+
+/// What a subscriber is told who has used up their share.
+pub(in crate::ai) fn limit_text(status: u16, body: &Value) -> Option<String> {
+    let error = Some(&body["error"]).filter(|error| error.is_object())?;
+    let code = error["code"]
+        .as_str()
+        .or(error["type"].as_str())
+        .unwrap_or_default();
+    let is_limit = [
+        "usage_limit_reached",
+        "usage_not_included",
+        "rate_limit_exceeded",
+    ]
+    .iter()
+    .any(|known| code.to_lowercase().contains(known));
+    if !is_limit && status != 429 {
+        return None;
+    }
+    let plan = error["plan_type"]
+        .as_str()
+        .map(|plan| format!(" ({} plan)", plan.to_lowercase()));
+    let minutes = error["resets_at"].as_f64().map(|at| {
+        let left = at * 1000.0 - crate::ai::message::now() as f64;
+        (left / 60_000.0).round().max(0.0)
+    });
+    let when = minutes.map(|minutes| format!(" Try again in ~{minutes} min."));
+    Some(format!(
+        "You have hit your ChatGPT usage limit{}.{}",
+        plan.unwrap_or_default(),
+        when.unwrap_or_default()
+    ))
+}

@@ -1,0 +1,63 @@
+//! Signing in and out, and who can be signed in to.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::ModelRegistry;
+use crate::ai::auth::{self, AuthFileError};
+use crate::ai::oauth::{self, LoginDialog, SignIn, SignInError};
+
+impl ModelRegistry {
+    /// How to sign in to a provider: an extension's way, or ours.
+    pub fn sign_in(&self, provider: &str) -> Option<Arc<dyn SignIn>> {
+        let provided = self.provided().sign_in(provider);
+        provided.or_else(|| oauth::built_in(provider))
+    }
+
+    /// All that can be signed in to: ours, then those of extensions.
+    pub fn sign_ins(&self) -> Vec<(String, Arc<dyn SignIn>)> {
+        let provided = self.provided().sign_ins();
+        let ours = oauth::BUILT_IN
+            .into_iter()
+            .filter_map(|id| Some((id.to_owned(), self.sign_in(id)?)));
+        let others = provided
+            .iter()
+            .filter(|(id, _)| !oauth::BUILT_IN.contains(&id.as_str()));
+        ours.chain(others.cloned()).collect()
+    }
+
+    /// Signs the user in, and keeps what that gave.
+    pub async fn log_in(
+        &self,
+        provider: &str,
+        dialog: Arc<dyn LoginDialog>,
+        cancel: CancellationToken,
+    ) -> Result<(), SignInError> {
+        let sign_in = self
+            .sign_in(provider)
+            .ok_or_else(|| SignInError::new(format!("Unknown OAuth provider: {provider}")))?;
+        let credentials = sign_in.login(dialog, cancel).await?;
+        self.auth
+            .put(provider, auth::oauth_entry(&credentials))
+            .map_err(|error| SignInError::new(error.to_string()))?;
+        let provided = self.provided();
+        if let Some(added) = provided.get(provider)
+            && sign_in.modifies_models()
+        {
+            let models = self.models_with(provider, &added.config);
+            let modified = sign_in.modify_models(models, &credentials).await?;
+            provided.set_modified(provider, modified);
+        }
+        self.forget_models();
+        Ok(())
+    }
+
+    /// Forgets the key or the sign-in that is stored.
+    pub fn log_out(&self, provider: &str) -> Result<(), AuthFileError> {
+        self.auth.remove(provider)?;
+        self.provided().unmodify(provider);
+        self.forget_models();
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! Signing in and out, with a user who can be asked.
+
+use std::sync::{Arc, Weak};
+
+use async_trait::async_trait;
+
+use super::AgentSession;
+use crate::agent::event::{Event, UiAnswer, UiMethod, UiRequest};
+use crate::ai::oauth::{LoginDialog, SignInError};
+
+impl AgentSession {
+    /// Signs in to a provider. An abort outside of a run ends it.
+    pub async fn log_in(&self, provider: &str) -> Result<(), SignInError> {
+        let dialog = Arc::new(Dialog(Arc::downgrade(&self.arc())));
+        let cancel = self.waiting.lock().child_token();
+        let ended = self.commands.clone();
+        let guard = cancel.clone();
+        let login = self.models.log_in(provider, dialog, cancel);
+        tokio::select! {
+            done = login => done?,
+            () = ended.cancelled() => {
+                guard.cancel();
+                return Err(SignInError::new("Login cancelled"));
+            }
+        }
+        self.refresh_model();
+        Ok(())
+    }
+
+    /// Forgets what is stored for a provider.
+    pub fn log_out(&self, provider: &str) -> Result<(), String> {
+        let done = self.models.log_out(provider);
+        self.refresh_model();
+        done.map_err(|error| error.to_string())
+    }
+
+    async fn notify_user(&self, message: String) {
+        let request = UiRequest {
+            id: uuid::Uuid::new_v4().to_string(),
+            method: UiMethod::Notify {
+                message,
+                notify_type: Some("info".into()),
+            },
+        };
+        self.tell(Event::ExtensionUiRequest(request)).await;
+    }
+}
+
+/// A session that has gone asks nobody.
+struct Dialog(Weak<AgentSession>);
+
+impl Dialog {
+    async fn ask(&self, title: String, placeholder: Option<String>) -> Option<String> {
+        let method = UiMethod::Input {
+            title,
+            placeholder,
+            timeout: None,
+        };
+        match self.0.upgrade()?.ask_user(method).await {
+            UiAnswer::Value(text) => Some(text),
+            UiAnswer::Confirmed(_) | UiAnswer::Cancelled => None,
+        }
+    }
+
+    async fn say(&self, text: String) {
+        if let Some(session) = self.0.upgrade() {
+            session.notify_user(text).await;
+        }
+    }
+}
+
+#[async_trait]
+impl LoginDialog for Dialog {
+    async fn open(&self, url: &str, instructions: Option<&str>) {
+        let more = instructions.map(|text| format!("\n{text}"));
+        self.say(format!("Open {url}{}", more.unwrap_or_default()))
+            .await;
+    }
+
+    async fn prompt(
+        &self,
+        message: &str,
+        placeholder: Option<&str>,
+        allow_empty: bool,
+    ) -> Option<String> {
+        loop {
+            let title = message.to_owned();
+            let said = self.ask(title, placeholder.map(str::to_owned)).await?;
+            if allow_empty || !said.trim().is_empty() {
+                return Some(said);
+            }
+        }
+    }
+
+    async fn progress(&self, message: &str) {
+        self.say(message.to_owned()).await;
+    }
+
+    async fn paste(&self) -> Option<String> {
+        let message = "Waiting for the browser. Or paste the address that it ended at:";
+        self.prompt(message, None, false).await
+    }
+}

@@ -1,0 +1,274 @@
+//! Keys, sign-ins and settings as extensions have them: `ctx.modelRegistry`, the
+//! classes `ModelRegistry`, `AuthStorage`, `SettingsManager`, and pi-ai's `oauth`.
+
+use std::fs;
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, prompt};
+
+/// An extension whose command `try` notifies of what `body` returns, as JSON.
+fn tries(imports: &str, body: &str) -> String {
+    format!(
+        r#"{imports}
+        export default (pi) => pi.registerCommand("try", {{ handler: async (_args, ctx) => {{
+            const run = async () => {{ {body} }};
+            const told = await run().catch((error) => String(error.stack));
+            ctx.ui.notify(JSON.stringify(told));
+        }} }});"#
+    )
+}
+
+async fn told(rpc: &mut crate::support::Rpc) -> Value {
+    rpc.ok(prompt("/try")).await;
+    let notice = rpc.ui("notify").await;
+    serde_json::from_str(notice["message"].as_str().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn the_registry_of_the_session() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    fs::write(
+        home.agent_dir().join("auth.json"),
+        r#"{"groq": {"type": "api_key", "key": "gk"}}"#,
+    )
+    .unwrap();
+    home.extension(
+        "try.ts",
+        &tries(
+            r#"import { ModelRegistry, AuthStorage } from "@mariozechner/pi-coding-agent";"#,
+            r#"const registry = ctx.modelRegistry;
+            const groq = registry.find("groq", "openai/gpt-oss-120b");
+            const auth = registry.authStorage;
+            const answer = await registry.complete(ctx.model, { messages: [{ role: "user", content: "hi", timestamp: 0 }] });
+            auth.set("xai", { type: "api_key", key: "xk" });
+            registry.registerProvider("late", { baseUrl: "u", apiKey: "k", api: "openai-completions",
+              models: [{ id: "l", name: "l", reasoning: false, input: ["text"], contextWindow: 1, maxTokens: 1,
+                cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } }] });
+            const late = registry.find("late", "l")?.baseUrl;
+            registry.unregisterProvider("late");
+            return [registry instanceof ModelRegistry, auth instanceof AuthStorage, groq.baseUrl,
+              registry.hasConfiguredAuth(groq), registry.isUsingOAuth(groq),
+              await registry.getApiKeyAndHeaders(groq), await registry.getApiKey(groq),
+              await registry.getApiKeyForProvider("cerebras") ?? null, registry.getError() ?? null,
+              registry.getAvailable().some(({ provider }) => provider === "xai"), auth.list(),
+              auth.get("groq"), answer.content[0].text, late, registry.find("late", "l") ?? null,
+              await registry.getApiKeyAndHeaders({ ...groq, provider: "cerebras" })];"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::text("well"));
+    assert_eq!(
+        told(&mut rpc).await,
+        json!([
+            true, true, "https://api.groq.com/openai/v1", true, false,
+            {"ok": true, "apiKey": "gk"}, "gk", null, null, true, ["groq", "xai"],
+            {"type": "api_key", "key": "gk"}, "well", "u", null, {"ok": true}
+        ])
+    );
+    let stored = fs::read_to_string(home.agent_dir().join("auth.json")).unwrap();
+    let stored: Value = serde_json::from_str(&stored).unwrap();
+    assert_eq!(stored["xai"], json!({"type": "api_key", "key": "xk"}));
+}
+
+#[tokio::test]
+async fn registries_and_stores_beside_the_session() {
+    let home = Home::bare();
+    home.settings(json!({"theme": "dark"}));
+    home.file(".pi/settings.json", r#"{"compaction": {"enabled": false}}"#);
+    home.file(
+        "other/auth.json",
+        r#"{"openai": {"type": "api_key", "key": "ok"}}"#,
+    );
+    home.extension(
+        "try.ts",
+        &tries(
+            r#"import { AuthStorage, ModelRegistry, SettingsManager, InMemoryAuthStorageBackend } from "@mariozechner/pi-coding-agent";
+            import { readFileSync } from "node:fs";"#,
+            r#"const memory = AuthStorage.inMemory({ anthropic: { type: "api_key", key: "ak" } });
+            memory.setRuntimeApiKey("groq", "rk");
+            const registry = ModelRegistry.inMemory(memory);
+            const file = AuthStorage.create(ctx.cwd + "/other/auth.json");
+            file.set("mine", { type: "oauth", access: "a", refresh: "r", expires: 9e15, extra: 1 });
+            const backend = new InMemoryAuthStorageBackend();
+            const custom = AuthStorage.fromStorage(backend);
+            custom.set("x", { type: "api_key", key: "xk" });
+            const seen = backend.withLock((current) => ({ result: JSON.parse(current) }));
+            memory.setFallbackResolver((provider) => provider === "own" ? "fallback" : undefined);
+
+            const settings = SettingsManager.create(ctx.cwd);
+            const before = [settings.getTheme(), settings.getCompactionSettings(), settings.getPackages(),
+              settings.getDefaultModel() ?? null, settings.getEditorPaddingX(), settings.getTransport()];
+            settings.setTheme("light"); settings.setEditorPaddingX(99); settings.setRetryEnabled(false);
+            settings.setProjectPackages(["npm:x"]);
+            await settings.flush();
+            const project = JSON.parse(readFileSync(ctx.cwd + "/.pi/settings.json", "utf8"));
+            const held = SettingsManager.inMemory({ theme: "a" }); held.applyOverrides({ theme: "b" });
+            let text = '{"queueMode": "all"}';
+            const stored = SettingsManager.fromStorage({ withLock: (scope, fn) => {
+              if (scope === "global") text = fn(text) ?? text; else fn(undefined); } });
+            stored.setQuietStartup(true);
+            return [registry.getAvailable().map(({ provider }) => provider).filter((p, i, all) => all.indexOf(p) === i),
+              await memory.getApiKey("anthropic"), await memory.getApiKey("groq"), await memory.getApiKey("own"),
+              file.list(), file.get("mine").extra, await file.getApiKey("mine"), seen, before,
+              [settings.getTheme(), settings.getEditorPaddingX(), settings.getRetrySettings()], project,
+              held.getTheme(), stored.getSteeringMode(), JSON.parse(text), settings.drainErrors()];"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    let told = told(&mut rpc).await;
+    assert_eq!(
+        told,
+        json!([
+            ["anthropic", "groq"], "ak", "rk", "fallback",
+            ["openai", "mine"], 1, "a", {"x": {"type": "api_key", "key": "xk"}},
+            ["dark", {"enabled": false, "reserveTokens": 16384, "keepRecentTokens": 20000}, [],
+             "scripted-1", 0, "sse"],
+            ["light", 3, {"enabled": false, "maxRetries": 3, "baseDelayMs": 1, "maxDelayMs": 60000}],
+            {"compaction": {"enabled": false}, "packages": ["npm:x"]},
+            "b", "all", {"steeringMode": "all", "quietStartup": true}, []
+        ])
+    );
+    let stored = fs::read_to_string(home.agent_dir().join("settings.json")).unwrap();
+    let stored: Value = serde_json::from_str(&stored).unwrap();
+    assert_eq!(stored["theme"], "light");
+    // What nobody changed is as it was.
+    assert_eq!(
+        stored["retry"],
+        json!({"enabled": false, "maxRetries": 3, "baseDelayMs": 1})
+    );
+}
+
+/// Counts how often it was asked to renew.
+const SIGN_IN: &str = r#"
+import { appendFileSync } from "node:fs";
+export default (pi) => {
+  pi.registerProvider("club", { baseUrl: "URL", api: "anthropic-messages",
+    models: [{ id: "c1", name: "c1", reasoning: false, input: ["text"], contextWindow: 100000, maxTokens: 1000,
+      cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } }],
+    oauth: { name: "The Club",
+      login: async (callbacks) => {
+        callbacks.onAuth({ url: "http://club/enter", instructions: "say hello" });
+        callbacks.onProgress?.("waiting");
+        const word = await callbacks.onPrompt({ message: "The word?", placeholder: "friend" });
+        return { refresh: "r0", access: "a-" + word, expires: Date.now() + 1e9, member: 7 };
+      },
+      refreshToken: async (credentials) => {
+        appendFileSync(process.env.HOME + "/renewed", credentials.refresh + "\n");
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        return { ...credentials, refresh: "r2", access: "fresh", expires: Date.now() + 1e9 };
+      },
+      getApiKey: (credentials) => "key-" + credentials.access,
+      modifyModels: (models, credentials) => [...models, { ...models[0], id: "m" + credentials.member }],
+    } });
+  pi.registerCommand("enter", { handler: async (_args, ctx) => {
+    await ctx.modelRegistry.authStorage.login("club", {
+      onAuth: ({ url }) => ctx.ui.notify(url),
+      onPrompt: async ({ message }) => await ctx.ui.input(message),
+    });
+    ctx.ui.notify("in " + JSON.stringify(ctx.modelRegistry.authStorage.get("club").access));
+  } });
+};
+"#;
+
+#[tokio::test]
+async fn a_sign_in_is_renewed_once_by_all_processes() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("club.ts", &SIGN_IN.replace("URL", &server.url()));
+    let expired = json!({"club": {"type": "oauth", "refresh": "r1", "access": "old", "expires": 1000, "member": 8}});
+    let auth = home.agent_dir().join("auth.json");
+    fs::write(&auth, expired.to_string()).unwrap();
+    server.repeat(Answer::text("member's answer"));
+    let arguments = ["-p", "--model", "club/m8", "hello"];
+    let (one, two) = tokio::join!(home.run(&arguments, ""), home.run(&arguments, ""));
+    assert_eq!(
+        (one.ok(), two.ok()),
+        ("member's answer\n".into(), "member's answer\n".into())
+    );
+    let renewed = fs::read_to_string(home.agent_dir().join("../../renewed")).unwrap();
+    assert_eq!(renewed, "r1\n");
+    for request in server.requests() {
+        assert_eq!(request.headers["x-api-key"], "key-fresh");
+    }
+    let stored: Value = serde_json::from_str(&fs::read_to_string(&auth).unwrap()).unwrap();
+    assert_eq!(
+        (&stored["club"]["refresh"], &stored["club"]["type"]),
+        (&json!("r2"), &json!("oauth"))
+    );
+    assert!(!auth.with_extension("json.lock").exists());
+}
+
+#[tokio::test]
+async fn signing_in_through_an_extension() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("club.ts", &SIGN_IN.replace("URL", &server.url()));
+    let mut rpc = home.rpc(&[]);
+    let models = rpc
+        .ok(json!({"type": "get_available_models"}))
+        .await
+        .to_string();
+    assert!(!models.contains("club"), "{models}");
+    // Answered when the command has ended.
+    rpc.send(&prompt("/enter").to_string()).await;
+    rpc.notified("http://club/enter").await;
+    let question = rpc.ui("input").await;
+    assert_eq!(question["title"], "The word?");
+    rpc.reply(&question, json!({"value": "friend"})).await;
+    rpc.notified("in \"a-friend\"").await;
+    rpc.ok(json!({"type": "set_model", "provider": "club", "modelId": "c1"}))
+        .await;
+    server.push(Answer::text("welcome"));
+    assert_eq!(rpc.answer_to("hello").await, "welcome");
+    assert_eq!(server.last_request().headers["x-api-key"], "key-a-friend");
+}
+
+#[tokio::test]
+async fn every_name_of_pi_ai_oauth_is_there() {
+    let home = Home::bare();
+    home.settings(json!({}));
+    home.extension(
+        "try.ts",
+        &tries(
+            r#"import * as oauth from "@mariozechner/pi-ai/oauth";"#,
+            r#"oauth.registerOAuthProvider({ id: "mine", name: "Mine", login: async () => ({}),
+                refreshToken: async (c) => ({ ...c, access: "new", expires: Date.now() + 1e6 }), getApiKey: (c) => "k:" + c.access });
+            const renewed = await oauth.getOAuthApiKey("mine", { mine: { access: "old", refresh: "r", expires: 0 } });
+            const ids = oauth.getOAuthProviders().map(({ id }) => id);
+            oauth.unregisterOAuthProvider("mine");
+            return [Object.keys(oauth).length, ids, renewed.apiKey, oauth.getOAuthProvider("mine") ?? null,
+              oauth.normalizeDomain("https://a.b/c"), oauth.normalizeDomain(" "),
+              oauth.getGitHubCopilotBaseUrl("tid=1;proxy-ep=proxy.x.y"), oauth.getGitHubCopilotBaseUrl(undefined, "corp.com"),
+              oauth.geminiCliOAuthProvider.getApiKey({ access: "a", projectId: "p" }),
+              oauth.getOAuthProviderInfoList().length,
+              await oauth.refreshOAuthToken("nobody", {}).catch((error) => error.message)];"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    assert_eq!(
+        told(&mut rpc).await,
+        json!([
+            27,
+            [
+                "anthropic",
+                "github-copilot",
+                "google-gemini-cli",
+                "google-antigravity",
+                "openai-codex",
+                "mine"
+            ],
+            "k:new",
+            null,
+            "a.b",
+            null,
+            "https://api.x.y",
+            "https://copilot-api.corp.com",
+            "{\"token\":\"a\",\"projectId\":\"p\"}",
+            5,
+            "Unknown OAuth provider: nobody"
+        ])
+    );
+}
