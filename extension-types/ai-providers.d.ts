@@ -20,6 +20,17 @@ export interface ProviderResponse {
   headers: Record<string, string>;
 }
 export type ProviderStreamOptions = StreamOptions & Record<string, unknown>;
+/** Of the APIs: what they take in addition is passed on as it is. */
+export type AnthropicOptions = ProviderStreamOptions;
+export type BedrockOptions = ProviderStreamOptions;
+export type AzureOpenAIResponsesOptions = ProviderStreamOptions;
+export type GoogleOptions = ProviderStreamOptions;
+export type GoogleGeminiCliOptions = ProviderStreamOptions;
+export type GoogleVertexOptions = ProviderStreamOptions;
+export type MistralOptions = ProviderStreamOptions;
+export type OpenAICodexResponsesOptions = ProviderStreamOptions;
+export type OpenAICompletionsOptions = ProviderStreamOptions;
+export type OpenAIResponsesOptions = ProviderStreamOptions;
 export type StreamFunction<TApi extends Api = Api, TOptions extends StreamOptions = StreamOptions> = (
   model: Model<TApi>,
   context: Context,
@@ -142,3 +153,6 @@ export function registerFauxProvider(options?: RegisterFauxProviderOptions): Fau
 
 /** A message and the tools that it may call, as `complete` takes them. */
 export type { Message, Tool };
+
+// Only what says so is exported.
+export {};

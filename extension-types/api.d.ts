@@ -6,7 +6,7 @@ import type { AutocompleteItem, Component, KeyId } from "./pi-tui.js";
 import type { ProviderConfig } from "./providers.js";
 import type { ExtensionCommandContext, ExtensionContext } from "./context.js";
 import type { ExtensionEvents } from "./events.js";
-import type { CustomMessage } from "./session.js";
+import type { CustomEntry, CustomMessage } from "./session.js";
 import type { Theme } from "./theme.js";
 
 export interface ToolRenderResultOptions {
@@ -131,11 +131,12 @@ export type ExtensionHandler<E, R = unknown> = (
   // deno-lint-ignore no-confusing-void-type
 ) => Promise<R | void> | R | void;
 
+/** What it returns ends the subscription. */
 type Listen = {
   [K in keyof ExtensionEvents]: (
     event: K,
     handler: ExtensionHandler<ExtensionEvents[K][0], ExtensionEvents[K][1]>,
-  ) => void;
+  ) => () => void;
 }[keyof ExtensionEvents];
 /** One overload per event: with a type parameter, answers would lose their literal types. */
 type Overloads<U> = (U extends unknown ? (member: U) => void : never) extends (all: infer I) => void ? I : never;
@@ -157,13 +158,19 @@ export interface ExtensionAPI {
   /** Without `--`; only flags that this extension registered. */
   getFlag(name: string): boolean | string | undefined;
   registerMessageRenderer<T = unknown>(customType: string, renderer: MessageRenderer<T>): void;
+  registerEntryRenderer(
+    customType: string,
+    renderer: (entry: CustomEntry, options: { expanded: boolean }, theme: Theme) => Component | undefined,
+  ): void;
+  /** Asked how a tool call is drawn, in load order. */
+  registerToolRenderer(resolver: (...args: never[]) => unknown): void;
   sendMessage<T = unknown>(
     message: Pick<CustomMessage<T>, "customType" | "content" | "display" | "details">,
     options?: { triggerTurn?: boolean; deliverAs?: "steer" | "followUp" | "nextTurn" },
   ): void;
   sendUserMessage(
     content: string | (TextContent | ImageContent)[],
-    options?: { deliverAs?: "steer" | "followUp" },
+    options?: { deliverAs?: "steer" | "followUp"; expandPromptTemplates?: boolean },
   ): void;
   /** Stores data in the session that no model sees. */
   appendEntry<T = unknown>(customType: string, data?: T): void;
@@ -175,6 +182,8 @@ export interface ExtensionAPI {
   getActiveTools(): string[];
   setActiveTools(toolNames: string[]): void;
   getAllTools(): ToolInfo[];
+  /** The project's settings over the global ones. */
+  getSettings(): Record<string, unknown>;
   getCommands(): SlashCommandInfo[];
   /** `false` if there is no key for it. */
   setModel(model: Model): Promise<boolean>;
@@ -188,3 +197,6 @@ export interface ExtensionAPI {
 }
 
 export type ExtensionFactory = (pi: ExtensionAPI) => void | Promise<void>;
+
+// Only what says so is exported.
+export {};

@@ -203,3 +203,6 @@ export class ArminComponent implements Component {
   render(width: number): string[];
   dispose(): void;
 }
+
+// Only what says so is exported.
+export {};

@@ -12,7 +12,7 @@ import type {
 } from "./pi-tui.js";
 import type { ReadonlyFooterDataProvider } from "./components.js";
 import type { ModelRegistry } from "./providers.js";
-import type { CompactionResult } from "./events.js";
+import type { CompactionResult, SystemPromptOptions } from "./events.js";
 import type { BranchSummaryEntry, CustomMessage, ReadonlySessionManager, SessionManager } from "./session.js";
 import type { Theme } from "./theme.js";
 
@@ -68,6 +68,7 @@ export interface ExtensionUIContext {
   ): Promise<T>;
   onTerminalInput(handler: TerminalInputHandler): () => void;
   setWorkingMessage(message?: string): void;
+  setWorkingVisible(visible: boolean): void;
   setWorkingIndicator(options?: { frames?: string[]; intervalMs?: number }): void;
   setHiddenThinkingLabel(label?: string): void;
   setFooter(
@@ -75,6 +76,8 @@ export interface ExtensionUIContext {
   ): void;
   setHeader(factory: ((tui: TUI, theme: Theme) => Disposable) | undefined): void;
   setEditorComponent(factory: EditorFactory | undefined): void;
+  getEditorComponent(): EditorFactory | undefined;
+  addAutocompleteProvider(factory: AutocompleteProviderFactory): void;
   readonly theme: Theme;
   getAllThemes(): { name: string; path: string | undefined }[];
   getTheme(name: string): Theme | undefined;
@@ -106,6 +109,9 @@ export interface ExtensionContext {
   modelRegistry: ModelRegistry;
   readonly model: Model | undefined;
   readonly thinkingLevel: string;
+  /** Those that the user goes through; none if all. */
+  readonly scopedModels: readonly { model: Model; thinkingLevel?: string }[];
+  isProjectTrusted(): boolean;
   /** Aborted with the run of the agent in which the context was made. */
   signal: AbortSignal | undefined;
   isIdle(): boolean;
@@ -140,6 +146,7 @@ export interface Navigated extends Cancelled {
 
 /** What commands get in addition. */
 export interface ExtensionCommandContext extends ExtensionContext {
+  getSystemPromptOptions(): SystemPromptOptions;
   waitForIdle(): Promise<void>;
   newSession(
     options?: ReplaceOptions & {
@@ -167,6 +174,9 @@ export interface ReplacedSessionContext extends ExtensionCommandContext {
   /** Resolves when the message is on its way, not when it is answered. */
   sendUserMessage(
     content: string | (TextContent | ImageContent)[],
-    options?: { deliverAs?: "steer" | "followUp" },
+    options?: { deliverAs?: "steer" | "followUp"; expandPromptTemplates?: boolean },
   ): Promise<void>;
 }
+
+// Only what says so is exported.
+export {};

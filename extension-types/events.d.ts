@@ -1,4 +1,5 @@
 // What `pi.on` can listen to, and what handlers may answer.
+import type { BashOperations } from "./tools.js";
 import type { AssistantMessageEvent, ImageContent, Model, TextContent, ToolResultMessage } from "./pi-ai.js";
 import type {
   AgentMessage,
@@ -63,7 +64,25 @@ export interface SessionBeforeCompactEvent {
   preparation: CompactionPreparation;
   branchEntries: SessionEntry[];
   customInstructions?: string;
+  reason: CompactionReason;
+  /** The request that did not fit is made again. */
+  willRetry: boolean;
   signal: AbortSignal;
+}
+export type CompactionReason = "manual" | "threshold" | "overflow";
+/** Not stored, or cancelled. */
+export interface SessionCompactFailedEvent {
+  type: "session_compact_failed";
+  reason: CompactionReason;
+  errorMessage?: string;
+  aborted: boolean;
+  willRetry: boolean;
+  /** An extension had made the summary. */
+  fromExtension: boolean;
+}
+export interface SessionInfoChangedEvent {
+  type: "session_info_changed";
+  name?: string;
 }
 export interface CompactionResult<T = unknown> {
   summary: string;
@@ -122,6 +141,8 @@ export interface BeforeProviderRequestEvent {
   /** In the words of the provider's API. */
   payload: unknown;
 }
+/** The new payload. */
+export type BeforeProviderRequestEventResult = unknown;
 export interface AfterProviderResponseEvent {
   type: "after_provider_response";
   status: number;
@@ -133,6 +154,21 @@ export interface BeforeAgentStartEvent {
   prompt: string;
   images?: ImageContent[];
   systemPrompt: string;
+  /** May be changed in place; counts if no handler answers with a `systemPrompt`. */
+  systemPromptOptions: SystemPromptOptions;
+}
+/** What the system prompt is made of. */
+export interface SystemPromptOptions {
+  /** Stands in for the beginning. */
+  customPrompt?: string;
+  selectedTools: string[];
+  toolSnippets: Record<string, string>;
+  toolGuidelines: Record<string, string[]>;
+  promptGuidelines: string[];
+  appendSystemPrompt?: string;
+  cwd: string;
+  contextFiles: { path: string; content: string }[];
+  skills: { name: string; description: string; filePath: string }[];
 }
 export interface BeforeAgentStartEventResult {
   message?: Pick<CustomMessage, "customType" | "content" | "display" | "details">;
@@ -200,6 +236,29 @@ export interface ModelSelectEvent {
   source: "set" | "cycle" | "restore";
 }
 
+export interface ThinkingLevelSelectEvent {
+  type: "thinking_level_select";
+  level: string;
+  previousLevel: string;
+}
+/** Nothing is left to do: no retry, no compaction, nothing that waits. */
+export interface AgentSettledEvent {
+  type: "agent_settled";
+  aborted: boolean;
+}
+/** The user is asked something. */
+export interface UIPromptEvent<T extends "ui_prompt_start" | "ui_prompt_end"> {
+  type: T;
+  reason: "ui_prompt";
+  kind: "select" | "confirm" | "input" | "editor";
+  title?: string;
+}
+/** `headers` may be changed in place; one that is `null` is left out. */
+export interface BeforeProviderHeadersEvent {
+  type: "before_provider_headers";
+  headers: Record<string, string | null>;
+}
+
 /** Arguments of the built-in tools. */
 export interface BuiltInToolInputs {
   bash: { command: string; timeout?: number };
@@ -250,15 +309,18 @@ export interface UserBashEvent {
   cwd: string;
 }
 export interface UserBashEventResult {
-  operations?: unknown;
+  operations?: BashOperations;
   result?: { output: string; exitCode: number | undefined; cancelled: boolean; truncated: boolean };
 }
 
+export type InputSource = "interactive" | "rpc" | "extension";
 export interface InputEvent {
   type: "input";
   text: string;
   images?: ImageContent[];
-  source: "interactive" | "rpc" | "extension";
+  source: InputSource;
+  /** While the agent runs: how it is queued. */
+  streamingBehavior?: "steer" | "followUp";
 }
 export type InputEventResult =
   | { action: "continue" }
@@ -291,9 +353,19 @@ export interface ExtensionEvents {
   tool_execution_update: [ToolExecutionUpdateEvent, unknown];
   tool_execution_end: [ToolExecutionEndEvent, unknown];
   model_select: [ModelSelectEvent, unknown];
+  thinking_level_select: [ThinkingLevelSelectEvent, unknown];
+  session_info_changed: [SessionInfoChangedEvent, unknown];
+  session_compact_failed: [SessionCompactFailedEvent, unknown];
+  agent_settled: [AgentSettledEvent, unknown];
+  ui_prompt_start: [UIPromptEvent<"ui_prompt_start">, unknown];
+  ui_prompt_end: [UIPromptEvent<"ui_prompt_end">, unknown];
+  before_provider_headers: [BeforeProviderHeadersEvent, unknown];
   tool_call: [ToolCallEvent, ToolCallEventResult];
   tool_result: [ToolResultEvent, ToolResultEventResult];
   user_bash: [UserBashEvent, UserBashEventResult];
   input: [InputEvent, InputEventResult];
 }
 export type ExtensionEvent = ExtensionEvents[keyof ExtensionEvents][0];
+
+// Only what says so is exported.
+export {};

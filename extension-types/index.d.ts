@@ -26,7 +26,10 @@ export type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from
 export type { KeybindingsManager } from "./pi-tui.js";
 export * from "./api.js";
 export * from "./components.js";
+export * from "./screens.js";
 export * from "./providers.js";
+export * from "./sdk.js";
+export * from "./settings.js";
 export * from "./theme.js";
 export type * from "./tool-types.js";
 export * from "./tools.js";
@@ -108,7 +111,7 @@ export function findCutPoint(
   startIndex: number,
   endIndex: number,
   keepRecentTokens: number,
-): { firstKeptEntryIndex: number; turnStartIndex: number; isSplitTurn: boolean };
+): CutPointResult;
 /** Where the turn of an entry begins; -1 if it is before `startIndex`. */
 export function findTurnStartIndex(entries: SessionEntry[], entryIndex: number, startIndex: number): number;
 /** What pi itself does when it compacts, with the model that is given. */
@@ -134,12 +137,36 @@ export function collectEntriesForBranchSummary(
   session: ReadonlySessionManager,
   oldLeafId: string | null,
   targetId: string,
-): { entries: SessionEntry[]; commonAncestorId: string | null };
+): CollectEntriesResult;
 /** As much of the end of a branch as fits into a budget (0: all of it). */
 export function prepareBranchEntries(
   entries: SessionEntry[],
   tokenBudget?: number,
-): { messages: AgentMessage[]; fileOps: CompactionPreparation["fileOps"]; totalTokens: number };
+): BranchPreparation;
+export type FileOperations = CompactionPreparation["fileOps"];
+export interface CutPointResult {
+  firstKeptEntryIndex: number;
+  turnStartIndex: number;
+  isSplitTurn: boolean;
+}
+export interface CollectEntriesResult {
+  entries: SessionEntry[];
+  commonAncestorId: string | null;
+}
+export interface BranchPreparation {
+  messages: AgentMessage[];
+  fileOps: FileOperations;
+  totalTokens: number;
+}
+export interface GenerateBranchSummaryOptions {
+  model: Model;
+  apiKey?: string;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+  customInstructions?: string;
+  replaceInstructions?: boolean;
+  reserveTokens?: number;
+}
 export interface BranchSummaryResult {
   summary?: string;
   readFiles?: string[];
@@ -149,15 +176,7 @@ export interface BranchSummaryResult {
 }
 export function generateBranchSummary(
   entries: SessionEntry[],
-  options: {
-    model: Model;
-    apiKey?: string;
-    headers?: Record<string, string>;
-    signal?: AbortSignal;
-    customInstructions?: string;
-    replaceInstructions?: boolean;
-    reserveTokens?: number;
-  },
+  options: GenerateBranchSummaryOptions,
 ): Promise<BranchSummaryResult>;
 
 export function parseFrontmatter<T extends Record<string, unknown> = Record<string, unknown>>(
@@ -182,3 +201,6 @@ export class BorderedLoader extends Container {
   handleInput(data: string): void;
   dispose(): void;
 }
+
+// Only what says so is exported.
+export {};

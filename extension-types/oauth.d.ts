@@ -47,3 +47,6 @@ export interface OAuthProviderInfo {
   name: string;
   available: boolean;
 }
+
+// Only what says so is exported.
+export {};

@@ -3,6 +3,7 @@ import type { Static, TSchema } from "@sinclair/typebox";
 import type { ImageContent, TextContent, ThinkingLevel as Thinking, Tool } from "./pi-ai.js";
 
 export type { AgentMessage } from "./session.js";
+export * from "./agent-loop.js";
 
 export type ThinkingLevel = "off" | Thinking;
 export type ToolExecutionMode = "sequential" | "parallel";
@@ -18,6 +19,8 @@ export type AgentToolUpdateCallback<TDetails = unknown> = (partialResult: AgentT
 
 export interface AgentTool<TParameters extends TSchema = TSchema, TDetails = unknown> extends Tool<TParameters> {
   label: string;
+  prepareArguments?(args: unknown): Static<TParameters>;
+  executionMode?: ToolExecutionMode;
   execute(
     toolCallId: string,
     params: Static<TParameters>,
@@ -25,3 +28,6 @@ export interface AgentTool<TParameters extends TSchema = TSchema, TDetails = unk
     onUpdate?: AgentToolUpdateCallback<TDetails>,
   ): Promise<AgentToolResult<TDetails>>;
 }
+
+// Only what says so is exported.
+export {};

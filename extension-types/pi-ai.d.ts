@@ -209,3 +209,6 @@ export function parseStreamingJson(partialJson: string | undefined): unknown;
 /** Mends what models write; throws if that is not enough. */
 export function parseJsonWithRepair<T = unknown>(json: string): T;
 export function isContextOverflow(message: AssistantMessage, contextWindow?: number): boolean;
+
+// Only what says so is exported.
+export {};

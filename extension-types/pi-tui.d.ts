@@ -215,3 +215,6 @@ export function fuzzyFilter<T>(items: T[], query: string, getText: (item: T) => 
 export function visibleWidth(text: string): number;
 export function truncateToWidth(text: string, maxWidth: number, ellipsis?: string, pad?: boolean): string;
 export function wrapTextWithAnsi(text: string, width: number): string[];
+
+// Only what says so is exported.
+export {};

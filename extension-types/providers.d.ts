@@ -110,3 +110,6 @@ export class AuthStorage {
   reload(): void;
   drainErrors(): Error[];
 }
+
+// Only what says so is exported.
+export {};

@@ -126,6 +126,8 @@ export type SessionEntry =
   | LabelEntry
   | SessionInfoEntry;
 
+/** A line of a session file. */
+export type FileEntry = SessionHeader | SessionEntry;
 export interface SessionTreeNode {
   entry: SessionEntry;
   children: SessionTreeNode[];
@@ -244,3 +246,6 @@ export class SessionManager implements ReadonlySessionManager {
   newSession(options?: NewSessionOptions): string | undefined;
   setSessionFile(sessionFile: string): void;
 }
+
+// Only what says so is exported.
+export {};

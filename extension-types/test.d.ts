@@ -209,3 +209,6 @@ interface Define {
   (name: string, options: { timeout?: number }, body: Body): void;
 }
 export const test: Define & { skip: Define; only: Define };
+
+// Only what says so is exported.
+export {};

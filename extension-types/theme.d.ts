@@ -42,3 +42,6 @@ export function initTheme(themeName?: string): void;
 export function getSelectListTheme(): SelectListTheme;
 export function getSettingsListTheme(): SettingsListTheme;
 export function getMarkdownTheme(): MarkdownTheme;
+
+// Only what says so is exported.
+export {};

@@ -53,3 +53,6 @@ export type GrepToolCallEvent = CallOf<"grep">;
 export type FindToolCallEvent = CallOf<"find">;
 export type LsToolCallEvent = CallOf<"ls">;
 export type CustomToolCallEvent = ToolCallEvent;
+
+// Only what says so is exported.
+export {};

@@ -145,3 +145,6 @@ export function createReadOnlyTools(cwd: string, options?: ToolsOptions): BuiltI
 /** The shell that pi runs commands with. */
 export function createLocalBashOperations(): BashOperations;
 export function getShellConfig(): { shell: string; args: string[] };
+
+// Only what says so is exported.
+export {};

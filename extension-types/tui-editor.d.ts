@@ -138,3 +138,6 @@ export class Markdown implements Component {
   invalidate(): void;
   render(width: number): string[];
 }
+
+// Only what says so is exported.
+export {};

@@ -197,3 +197,6 @@ export function renderImage(
 ): { sequence: string; rows: number; imageId?: number } | null;
 export function imageFallback(mimeType: string, dimensions?: ImageDimensions, filename?: string): string;
 export function hyperlink(text: string, url: string): string;
+
+// Only what says so is exported.
+export {};

@@ -1,8 +1,17 @@
 // Ties the modules that extensions import to the program, and makes them part of
 // the snapshot: whatever is imported here is evaluated while it is made. Sub-paths
 // of the npm packages are not; they are in the binary as text.
-// @ts-ignore: provided by the runtime
-import { op_text_slice, op_text_truncate, op_text_width, op_text_wrap } from "ext:core/ops";
+import {
+  op_diff_words,
+  op_highlight,
+  op_markdown_parse,
+  op_text_around,
+  op_text_slice,
+  op_text_truncate,
+  op_text_width,
+  op_text_wrap,
+  // @ts-ignore: provided by the runtime
+} from "ext:core/ops";
 import { host, hostSync } from "ext:js_runtime/host.ts";
 import { createEventBus } from "ext:js_runtime/bridge/events.ts";
 import { connect } from "pi:host.ts";
@@ -23,5 +32,9 @@ connect({
     truncate: op_text_truncate,
     wrap: op_text_wrap,
     slice: op_text_slice,
+    around: op_text_around,
+    markdown: op_markdown_parse,
+    highlight: op_highlight,
+    diffWords: op_diff_words,
   },
 });

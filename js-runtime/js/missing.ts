@@ -11,12 +11,15 @@ const HARMLESS: ReadonlySet<unknown> = new Set([
   Symbol.for("Deno.privateCustomInspect"),
 ]);
 
-/** Stands for the export `name` of `module`: throws when called, constructed, extended or read. */
+/**
+ * Stands for the export `name` of `module`: throws when called, constructed, extended or read.
+ * `reason` says why it is not there, and what there is instead.
+ */
 // deno-lint-ignore no-explicit-any
-export function missing(name: string, module: string): any {
+export function missing(name: string, module: string, reason?: string): any {
   const refuse = (): never => {
     throw new Error(
-      `"${name}" of ${module} is not available in this version of pi. ` +
+      `"${name}" of ${module} is not available in this version of pi${reason ? `: ${reason}` : ""}. ` +
         "The import alone is harmless; this extension has just used it.",
     );
   };

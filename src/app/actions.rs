@@ -12,8 +12,9 @@ use super::AgentSession;
 use super::forks::ForkPosition;
 use super::prompt::{Behavior, PromptError, PromptRequest, Source, custom};
 use super::run::NewRun;
+use super::ui_prompt::UiPrompt;
 use crate::agent::AgentMessage;
-use crate::agent::event::Event;
+use crate::agent::event::{Event, UiMethod};
 use crate::agent::queue::Delivery;
 use crate::ai::message::{ContentBlock, ImageContent, UserContent};
 use crate::ai::model::{Model, ThinkingLevel};
@@ -22,8 +23,10 @@ use crate::extensions::actions::{
     ActionError, ActionResult, Actions, Cancelled, ContextUsage, CustomMessageInput, DeliverAs,
     NavigateOptions, Navigated, SendOptions,
 };
+use crate::extensions::second::{SecondBegin, SecondSession};
 use crate::extensions::sessions;
 use crate::session::LooseSession;
+use crate::tools::ToolOptions;
 
 #[async_trait]
 impl Actions for AgentSession {
@@ -106,22 +109,18 @@ impl Actions for AgentSession {
         Ok(())
     }
 
-    fn send_user_message(
-        &self,
-        content: UserContent,
-        deliver_as: Option<DeliverAs>,
-    ) -> ActionResult<()> {
+    fn send_user_message(&self, content: UserContent, options: SendOptions) -> ActionResult<()> {
         let (text, images) = match content {
             UserContent::Text(text) => (text, Vec::new()),
             UserContent::Blocks(blocks) => split(blocks),
         };
-        let delivery = deliver_as.and_then(DeliverAs::delivery);
+        let delivery = options.deliver_as.and_then(DeliverAs::delivery);
         let request = PromptRequest {
             text,
             images,
             source: Source::Extension,
             while_busy: delivery.map_or(Behavior::Refuse, Behavior::Queue),
-            commands: false,
+            commands: options.expand_prompt_templates,
         };
         // An error means that the session has ended.
         let _ = self.said.send(request);
@@ -134,7 +133,7 @@ impl Actions for AgentSession {
     }
 
     fn set_session_name(&self, name: &str) -> ActionResult<()> {
-        stored(self.state.lock().session.append_session_info(name))
+        self.rename(name).map_err(ActionError::new)
     }
 
     fn session_name(&self) -> Option<String> {
@@ -143,6 +142,31 @@ impl Actions for AgentSession {
 
     fn set_label(&self, entry: &str, label: Option<&str>) -> ActionResult<()> {
         stored(self.state.lock().session.append_label(entry, label))
+    }
+
+    fn settings(&self) -> Value {
+        Value::Object(self.settings.merged())
+    }
+
+    fn scoped_models(&self) -> Value {
+        let scope = self.state.lock().scope.clone();
+        let scoped = scope.iter().map(|one| match one.thinking {
+            Some(level) => json!({ "model": one.model, "thinkingLevel": level }),
+            None => json!({ "model": one.model }),
+        });
+        scoped.collect()
+    }
+
+    fn system_prompt_options(&self) -> Value {
+        json!(self.state.lock().prompt_options)
+    }
+
+    fn ui_prompt(&self, method: &UiMethod) -> Box<dyn Send> {
+        Box::new(UiPrompt::begin(self.extensions.clone(), method))
+    }
+
+    fn tool_options(&self) -> ToolOptions {
+        AgentSession::tool_options(self)
     }
 
     fn active_tools(&self) -> Vec<String> {
@@ -249,6 +273,15 @@ impl Actions for AgentSession {
         set.map(|_| true).map_err(ActionError::new)
     }
 
+    fn themes(&self) -> Value {
+        self.themes_described()
+    }
+
+    fn set_theme(&self, name: &str) -> ActionResult<()> {
+        let set = self.settings.set_theme(name);
+        set.map_err(|error| ActionError::new(error.to_string()))
+    }
+
     async fn wait_for_idle(&self) {
         self.wait_idle().await;
     }
@@ -315,6 +348,12 @@ impl Actions for AgentSession {
         let session = self.arc();
         let reload = async move { session.reload().await.map(|_| ()) };
         self.apart(reload).await.map_err(ActionError::new)
+    }
+
+    async fn second_session(&self, begin: SecondBegin) -> ActionResult<Arc<dyn SecondSession>> {
+        let session = self.arc();
+        let open = async move { session.begin_second(begin).await.map_err(|error| error.0) };
+        self.apart(open).await.map_err(ActionError::new)
     }
 }
 

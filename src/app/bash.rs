@@ -2,16 +2,47 @@
 
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use super::AgentSession;
 use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::ai::message::now;
+use crate::extensions::UserBash;
 use crate::session::message::BashExecutionMessage;
+use crate::tools::operations::Commands;
 use crate::tools::shell_command::{UserCommandResult, run_user_command};
 
 pub type BashOutcome = UserCommandResult;
 
 impl AgentSession {
+    /// [`Self::bash`] for a command that the user typed: extensions may run it
+    /// somewhere else, or themselves.
+    pub async fn user_bash(
+        &self,
+        command: &str,
+        exclude_from_context: bool,
+    ) -> Result<BashOutcome, String> {
+        let cancel = self.commands.child_token();
+        self.state.lock().bash = Some(cancel.clone());
+        let cwd = self.cwd().display().to_string();
+        let chosen = self
+            .extensions
+            .user_bash(command, exclude_from_context, &cwd, &cancel)
+            .await;
+        let elsewhere = match chosen {
+            UserBash::Here => None,
+            UserBash::Elsewhere(commands) => Some(commands),
+            UserBash::Done(result) => {
+                self.record_bash(command, &result, exclude_from_context)
+                    .await;
+                return Ok(result);
+            }
+        };
+        self.run_bash(command, exclude_from_context, elsewhere, cancel)
+            .await
+    }
+
     /// Runs a command in the session's folder and records it: in the
     /// conversation at once, or before the next prompt if the agent is at work.
     pub async fn bash(
@@ -21,10 +52,28 @@ impl AgentSession {
     ) -> Result<BashOutcome, String> {
         let cancel = self.commands.child_token();
         self.state.lock().bash = Some(cancel.clone());
+        self.run_bash(command, exclude_from_context, None, cancel)
+            .await
+    }
+
+    async fn run_bash(
+        &self,
+        command: &str,
+        exclude_from_context: bool,
+        elsewhere: Option<Arc<dyn Commands>>,
+        cancel: CancellationToken,
+    ) -> Result<BashOutcome, String> {
+        let shell = self.tool_options().shell();
         let cwd = self.cwd();
-        let result = run_user_command(command, &cwd, &self.tool_options().shell(), cancel, &|_| {})
+        let result = run_user_command(command, &cwd, &shell, elsewhere, cancel, &|_| {})
             .await
             .map_err(|error| error.0)?;
+        self.record_bash(command, &result, exclude_from_context)
+            .await;
+        Ok(result)
+    }
+
+    async fn record_bash(&self, command: &str, result: &BashOutcome, exclude_from_context: bool) {
         let message = Arc::new(AgentMessage::BashExecution(BashExecutionMessage {
             command: command.to_string(),
             output: result.output.clone(),
@@ -45,7 +94,6 @@ impl AgentSession {
             }
         };
         self.tell_of_store(news).await;
-        Ok(result)
     }
 
     /// Ends the command that was started last.

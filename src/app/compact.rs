@@ -37,6 +37,14 @@ pub(super) enum Due {
     GiveUp,
 }
 
+/// What extensions are told of it.
+#[derive(Clone, Copy)]
+struct Why {
+    reason: CompactionReason,
+    /// The request that did not fit is made again.
+    will_retry: bool,
+}
+
 #[derive(Debug, thiserror::Error)]
 enum CompactError {
     #[error("{CANCELLED}")]
@@ -87,7 +95,11 @@ impl AgentSession {
         };
         let reason = CompactionReason::Manual;
         self.tell(Event::CompactionStart { reason }).await;
-        let compacted = self.shorten(focus, &summarising.work).await;
+        let why = Why {
+            reason,
+            will_retry: false,
+        };
+        let compacted = self.shorten(focus, why, &summarising.work).await;
         // A client that hears of the end may go on at once.
         drop(summarising);
         let aborted = matches!(compacted, Err(CompactError::Cancelled));
@@ -186,7 +198,11 @@ impl AgentSession {
         }
         self.state.lock().overflow_recovered |= overflow;
         self.tell(Event::CompactionStart { reason }).await;
-        let compacted = self.shorten(None, &summarising.work).await;
+        let why = Why {
+            reason,
+            will_retry: run.is_some() && due == Due::Overflow { retry: true },
+        };
+        let compacted = self.shorten(None, why, &summarising.work).await;
         let retried = run.filter(|_| compacted.is_ok() && due == Due::Overflow { retry: true });
         if overflow && compacted.is_ok() {
             // It stays in the file; the model is not shown it.
@@ -226,7 +242,44 @@ impl AgentSession {
     }
 
     /// Puts a summary in the place of all but the end of the conversation.
-    async fn shorten(&self, focus: Option<&str>, work: &Run) -> Result<Compacted, CompactError> {
+    async fn shorten(
+        &self,
+        focus: Option<&str>,
+        why: Why,
+        work: &Run,
+    ) -> Result<Compacted, CompactError> {
+        let mut from_extension = false;
+        let shortened = self
+            .try_to_shorten(focus, why, work, &mut from_extension)
+            .await;
+        if let Err(error) = &shortened {
+            let aborted = matches!(error, CompactError::Cancelled);
+            let name = "session_compact_failed";
+            let event = || {
+                let mut event = json!({
+                    "type": name,
+                    "reason": why.reason,
+                    "aborted": aborted,
+                    "willRetry": why.will_retry,
+                    "fromExtension": from_extension,
+                });
+                if !aborted {
+                    event["errorMessage"] = error.to_string().into();
+                }
+                event
+            };
+            self.extensions.notify_soon(name, event);
+        }
+        shortened
+    }
+
+    async fn try_to_shorten(
+        &self,
+        focus: Option<&str>,
+        why: Why,
+        work: &Run,
+        from_extension: &mut bool,
+    ) -> Result<Compacted, CompactError> {
         let summarizer = self.summarizer(&work.cancel).await?;
         let (leaf, preparation) = {
             let state = self.state.lock();
@@ -239,9 +292,9 @@ impl AgentSession {
             (leaf.ok_or(Unprepared::TooSmall)?, preparation)
         };
         let given = self
-            .ask_for_summary(&preparation, &leaf, focus, work)
+            .ask_for_summary(&preparation, &leaf, focus, why, work)
             .await?;
-        let from_extension = given.is_some();
+        *from_extension = given.is_some();
         let compacted = match given {
             Some(given) => given,
             None => summarize(&preparation, focus, &summarizer, &work.cancel).await?,
@@ -256,7 +309,7 @@ impl AgentSession {
                 &compacted.first_kept_entry_id,
                 compacted.tokens_before,
                 compacted.details.as_ref(),
-                Some(from_extension),
+                Some(*from_extension),
             );
             let entry = appended.map_err(|error| CompactError::Failed(error.to_string()))?;
             state.context = state.session.build_context().messages;
@@ -280,6 +333,7 @@ impl AgentSession {
         preparation: &Preparation,
         leaf: &Entry,
         focus: Option<&str>,
+        why: Why,
         work: &Run,
     ) -> Result<Option<Compacted>, CompactError> {
         const NAME: &str = "session_before_compact";
@@ -291,6 +345,8 @@ impl AgentSession {
             // JavaScript makes the entries of it, and an `AbortSignal`.
             "branchEntries": leaf.id,
             "signal": work.id,
+            "reason": why.reason,
+            "willRetry": why.will_retry,
         }));
         if let Some(focus) = focus {
             event.insert("customInstructions".into(), focus.into());

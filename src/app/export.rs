@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::AgentSession;
-use crate::export::{self, ExportError, Told, ToolDescription};
+use crate::export::{self, ExportError, PageColors, Told, ToolDescription};
 use crate::tools::tool::Tool;
 
 impl AgentSession {
@@ -22,6 +22,7 @@ impl AgentSession {
         let told = Told {
             system_prompt: Some(self.system_prompt_text()),
             tools: self.active_tools().iter().map(describe).collect(),
+            colors: self.chosen_theme().as_ref().map(PageColors::of),
         };
         let output = output.map(Path::to_path_buf);
         // Long sessions take a while to write.

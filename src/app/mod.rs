@@ -13,8 +13,10 @@ mod models;
 mod navigate;
 mod packages;
 mod prompt;
+mod prompt_options;
 mod replace;
 mod run;
+mod second;
 mod session;
 mod start;
 mod state;
@@ -23,6 +25,7 @@ mod summary;
 mod texts;
 mod tools;
 mod trace;
+mod ui_prompt;
 mod watch;
 
 pub use bash::BashOutcome;

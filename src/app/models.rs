@@ -10,7 +10,7 @@ use super::AgentSession;
 use super::prompt::PromptError;
 use super::run::object;
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::select::{self, SelectError, SessionChoice, StartOptions};
+use crate::ai::select::{self, CliModel, SelectError, SessionChoice, StartOptions};
 
 /// What `cycle_model` answers.
 #[derive(Clone, Debug, Serialize)]
@@ -33,6 +33,12 @@ impl AgentSession {
             .as_deref()
             .map(|pattern| select::cli_model(&self.models, choice.provider.as_deref(), pattern))
             .transpose()?;
+        let given = self.beside.model.clone().map(|model| CliModel {
+            model,
+            thinking: None,
+            warning: None,
+        });
+        let cli = cli.or(given);
         let values = self.settings.values();
         let patterns = match choice.scope.as_slice() {
             [] => values.enabled_models.clone().unwrap_or_default(),
@@ -193,7 +199,7 @@ impl AgentSession {
 
     /// Lowered to what the model can do.
     pub fn set_thinking_level(&self, level: ThinkingLevel) {
-        let (level, is_wish) = {
+        let (level, previous, is_wish) = {
             let mut state = self.state.lock();
             let level = match &state.model {
                 Some(model) => model.clamp_thinking(level),
@@ -204,15 +210,18 @@ impl AgentSession {
             if level == state.thinking {
                 return;
             }
-            state.thinking = level;
+            let previous = std::mem::replace(&mut state.thinking, level);
             if let Err(error) = state.session.append_thinking_level_change(level.as_str()) {
                 tracing::warn!("{error}");
             }
-            (level, thinks || level != ThinkingLevel::Off)
+            (level, previous, thinks || level != ThinkingLevel::Off)
         };
         if is_wish {
             self.saved(self.settings.set_default_thinking_level(level));
         }
+        let name = "thinking_level_select";
+        let event = || json!({ "type": name, "level": level, "previousLevel": previous });
+        self.extensions.notify_soon(name, event);
     }
 
     /// The next level that the model offers; `None` if it offers only one.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -148,12 +148,7 @@ impl AgentSession {
         if started.aborted {
             return Err(PromptError::Aborted);
         }
-        let system_prompt = started
-            .event
-            .get("systemPrompt")
-            .and_then(|prompt| prompt.as_str())
-            .filter(|prompt| !prompt.is_empty() && *prompt != base)
-            .map(str::to_string);
+        let system_prompt = self.changed_prompt(&started, &base).await;
         for (_, _, message) in started.collected {
             match serde_json::from_value::<CustomMessageInput>(message) {
                 Ok(message) => prompts.push(Arc::new(custom(message))),
@@ -252,6 +247,13 @@ impl AgentSession {
         if !request.images.is_empty() {
             event.insert("images".into(), json!(request.images));
         }
+        if let (Behavior::Queue(delivery), true) = (request.while_busy, self.is_busy()) {
+            let behavior = match delivery {
+                Delivery::Steer => "steer",
+                Delivery::FollowUp => "followUp",
+            };
+            event.insert("streamingBehavior".into(), behavior.into());
+        }
         let mut emission = self.extensions.emit("input", event, cancel).await;
         if emission.aborted {
             return Err(PromptError::Aborted);
@@ -279,6 +281,26 @@ impl AgentSession {
         Ok(Some((text, images)))
     }
 
+    /// What handlers made of the system prompt; `None` if they left it alone.
+    async fn changed_prompt(&self, started: &Emission, base: &str) -> Option<String> {
+        let text = started.event.get("systemPrompt").and_then(Value::as_str);
+        if let Some(text) = text.filter(|text| !text.is_empty() && *text != base) {
+            return Some(text.to_string());
+        }
+        let options = started.event.get("systemPromptOptions")?;
+        match serde_json::from_value(options.clone()) {
+            Ok(options) if options == self.state.lock().prompt_options => None,
+            Ok(options) => Some(self.render_prompt(&options)),
+            Err(error) => {
+                let error = format!(
+                    "the systemPromptOptions that the handlers left cannot be used: {error}"
+                );
+                self.report("<runtime>", "before_agent_start", error).await;
+                None
+            }
+        }
+    }
+
     async fn before_agent_start(
         &self,
         text: &str,
@@ -291,6 +313,10 @@ impl AgentSession {
             event.insert("images".into(), json!(images));
         }
         event.insert("systemPrompt".into(), system_prompt.into());
+        if self.extensions.has_handlers("before_agent_start") {
+            let options = json!(self.state.lock().prompt_options);
+            event.insert("systemPromptOptions".into(), options);
+        }
         self.extensions
             .emit("before_agent_start", event, cancel)
             .await

@@ -59,10 +59,43 @@ impl AgentSession {
         self.handle.spawn(async move {
             // The sender is dropped, nothing is ever sent.
             let _ = go.await;
-            let session = &ends.session;
+            let session = ends.session.clone();
             session.drive(prompts, &config, &active).await;
+            drop(ends);
+            session.tell_of_rest(&active);
         });
         Ok(accepted)
+    }
+
+    /// Nothing is left to do: no retry, no compaction, nothing that waits.
+    fn tell_of_rest(&self, run: &Run) {
+        if !self.is_working() {
+            let aborted = run.cancel.is_cancelled();
+            let event = || json!({ "type": "agent_settled", "aborted": aborted });
+            self.extensions.notify_soon("agent_settled", event);
+        }
+    }
+
+    /// What handlers of `before_provider_headers` make of the headers; one that is
+    /// `null` goes.
+    async fn changed_headers(&self, headers: IndexMap<String, String>) -> IndexMap<String, String> {
+        let name = "before_provider_headers";
+        if !self.extensions.has_handlers(name) {
+            return headers;
+        }
+        let event = object(json!({ "headers": headers }));
+        let emission = self.extensions.emit(name, event, &self.run_cancel()).await;
+        let changed = emission.event.get("headers").and_then(Value::as_object);
+        let text = |value: &Value| match value {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        };
+        changed.map_or(headers, |changed| {
+            let kept = changed.iter();
+            kept.filter_map(|(name, value)| Some((name.clone(), text(value)?)))
+                .collect()
+        })
     }
 
     fn run_config(&self, system_prompt: Option<String>) -> Result<RunConfig, PromptError> {
@@ -377,7 +410,7 @@ impl RunHooks for Hooks<'_> {
             || session.extensions.has_handlers("after_provider_response");
         Ok(StreamOptions {
             api_key: credentials.api_key,
-            headers: credentials.headers,
+            headers: session.changed_headers(credentials.headers).await,
             reasoning: Some(thinking),
             thinking_budgets: session.settings.values().thinking_budgets.clone(),
             session_id: Some(id),

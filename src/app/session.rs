@@ -1,15 +1,18 @@
 //! The session's handle: what modes hold, and what it is made of.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::config::AppConfig;
 use super::prompt::PromptRequest;
+use super::second::Beside;
 use super::state::{Run, State};
 use super::texts::Texts;
 use super::trace::trace;
@@ -37,6 +40,8 @@ pub trait EventSink: Send + Sync {
 pub struct AgentSession {
     pub(super) this: Weak<Self>,
     pub(super) config: AppConfig,
+    /// Of a session beside another.
+    pub(super) beside: Beside,
     pub(super) settings: Arc<Settings>,
     pub(super) models: Arc<ModelRegistry>,
     pub(super) extensions: Arc<Extensions>,
@@ -99,6 +104,10 @@ impl AgentSession {
     /// What the last load of the extensions brought.
     pub fn load_report(&self) -> LoadReport {
         self.loaded.lock().clone()
+    }
+
+    pub fn keybindings_path(&self) -> PathBuf {
+        self.config.paths.keybindings()
     }
 
     pub fn settings(&self) -> &Settings {
@@ -296,8 +305,20 @@ impl AgentSession {
         if name.trim().is_empty() {
             return Err("Session name cannot be empty".into());
         }
-        let appended = self.state.lock().session.append_session_info(name);
-        appended.map(|_| ()).map_err(|error| error.to_string())
+        self.rename(name)
+    }
+
+    /// An empty name is none.
+    pub(super) fn rename(&self, name: &str) -> Result<(), String> {
+        let now = {
+            let mut state = self.state.lock();
+            let appended = state.session.append_session_info(name);
+            appended.map_err(|error| error.to_string())?;
+            state.session.name().map(str::to_string)
+        };
+        let event = || json!({ "type": "session_info_changed", "name": now });
+        self.extensions.notify_soon("session_info_changed", event);
+        Ok(())
     }
 
     /// Ends the session in order: the agent stops, extensions get

@@ -14,6 +14,7 @@ use super::actions::say_in_turn;
 use super::config::{AppConfig, SessionTarget};
 use super::locate::{Located, locate};
 use super::prompt::PromptRequest;
+use super::second::{Begin, Beside};
 use super::session::{AgentSession, EventSink};
 use super::state::State;
 use super::texts::Added;
@@ -81,10 +82,40 @@ impl AgentSession {
             false => Settings::load(&config.paths.with_cwd(&cwd)),
         };
         let models = Arc::new(ModelRegistry::load(&config.paths.agent_dir));
+        let begin = Begin {
+            session,
+            warnings,
+            settings,
+            models,
+            beside: Beside::default(),
+        };
+        Self::begin(config, mode, begin).await
+    }
+
+    /// [`Self::start`] with what is known already. The program's folder stays.
+    pub(super) async fn begin(
+        config: AppConfig,
+        mode: Arc<dyn EventSink>,
+        begin: Begin,
+    ) -> Result<Arc<Self>, StartError> {
+        let Begin {
+            session,
+            warnings,
+            settings,
+            models,
+            beside,
+        } = begin;
+        let cwd = session.cwd().to_path_buf();
+        // A session beside another brings no extensions, and must not take away the
+        // providers of those that are there.
+        let provided = match beside.is_second {
+            true => Arc::new(ModelRegistry::load(&config.paths.agent_dir)),
+            false => Arc::clone(&models),
+        };
         let extensions = Extensions::new(ExtensionsConfig::new(
             &settings,
             &config.paths,
-            Arc::clone(&models),
+            provided,
             config.console.clone(),
         ));
         let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
@@ -109,6 +140,7 @@ impl AgentSession {
             next_turn: Vec::new(),
             deferred_bash: Vec::new(),
             system_prompt: String::new(),
+            prompt_options: Default::default(),
             run: None,
             replacing: false,
             retry_wait: None,
@@ -130,6 +162,7 @@ impl AgentSession {
         let session = Arc::new_cyclic(|this| Self {
             this: this.clone(),
             config,
+            beside,
             settings,
             models,
             extensions,

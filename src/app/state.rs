@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::compact::Due;
+use super::prompt_options::PromptOptions;
 use crate::agent::AgentMessage;
 use crate::agent::queue::Queues;
 use crate::agent::retry::RetryPolicy;
@@ -31,6 +32,8 @@ pub(super) struct State {
     /// before the next prompt.
     pub deferred_bash: Vec<Arc<AgentMessage>>,
     pub system_prompt: String,
+    /// What it was made of.
+    pub prompt_options: PromptOptions,
     pub run: Option<Run>,
     /// Another session, or another set of extensions, is being put in place: no
     /// run may begin.

@@ -12,7 +12,7 @@ use crate::resources::prompt_templates::{
 };
 use crate::resources::resource_paths::{NamedPath, ResourceSources};
 use crate::resources::settings::Settings;
-use crate::resources::skills::{Skill, expand_skill_command, load_skills, skills_block};
+use crate::resources::skills::{Skill, expand_skill_command, load_skills};
 use crate::resources::themes::{Theme, load_themes};
 
 #[derive(Default)]
@@ -68,8 +68,8 @@ impl Texts {
         (texts, problems)
     }
 
-    pub fn prompt_block(&self) -> Option<String> {
-        skills_block(&self.skills)
+    pub fn skills(&self) -> &[Skill] {
+        &self.skills
     }
 
     /// After the commands of extensions in `get_commands`.
@@ -96,7 +96,14 @@ impl Texts {
 
 impl AgentSession {
     pub(super) fn load_texts(&self, cwd: &Path, added: &Added) {
-        let (texts, problems) = Texts::load(&self.config, &self.settings, cwd, added);
+        let (mut texts, problems) = Texts::load(&self.config, &self.settings, cwd, added);
+        let given = &self.beside.texts;
+        if let Some(skills) = &given.skills {
+            texts.skills = skills.clone();
+        }
+        if given.no_prompts {
+            texts.templates.clear();
+        }
         *self.texts.lock() = texts;
         self.notes.lock().extend(problems);
     }
@@ -104,6 +111,19 @@ impl AgentSession {
     /// For the mode that draws.
     pub fn themes(&self) -> Vec<Theme> {
         self.texts.lock().themes.clone()
+    }
+
+    /// The theme that the settings choose, if it is a file.
+    pub(super) fn chosen_theme(&self) -> Option<Theme> {
+        let name = self.settings.values().theme.clone()?;
+        self.themes().into_iter().find(|theme| theme.name == name)
+    }
+
+    /// The themes as extensions get them, and which one the settings choose.
+    pub(super) fn themes_described(&self) -> Value {
+        let themes = self.themes();
+        let described: Vec<Value> = themes.iter().map(Theme::describe).collect();
+        json!({ "current": self.settings.values().theme, "themes": described })
     }
 
     /// The text with a skill or a template in the place of its name.

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::AgentSession;
-use crate::resources::context_files::load_context_files;
-use crate::resources::paths::package_dir;
+use super::prompt_options::{PromptFile, PromptOptions};
+use crate::resources::context_files::{ContextFile, load_context_files};
 use crate::resources::prompt_files::load_prompt_texts;
 use crate::resources::source_info::SourceInfo;
-use crate::resources::system_prompt::{Docs, PromptTool, SystemPrompt};
 use crate::tools::tool::Tool;
 use crate::tools::{self, ToolOptions};
 
@@ -52,10 +51,16 @@ impl AgentSession {
                 }
             });
         let mut known: Vec<KnownTool> = builtin.collect();
-        for (tool, info) in self.extensions.tools() {
+        let of_extensions = self.extensions.tools().into_iter();
+        let of_extensions = of_extensions.map(|(tool, info)| (tool, info.source));
+        let given = self.beside.tools.iter().map(|tool| {
+            let source = SourceInfo::given(&tool.spec().name);
+            (tool.clone(), source)
+        });
+        for (tool, source) in of_extensions.chain(given) {
             let tool = KnownTool {
                 tool,
-                source: info.source,
+                source,
                 builtin: false,
             };
             let name = &tool.tool.spec().name;
@@ -65,6 +70,21 @@ impl AgentSession {
             }
         }
         known
+    }
+
+    /// Built-in tools that an extension has taken the place of.
+    pub fn overridden_tools(&self) -> Vec<String> {
+        let tools = self.extensions.tools();
+        let overriding = tools.iter().filter_map(|(tool, info)| {
+            let name = tools::NAMES
+                .iter()
+                .find(|name| **name == tool.spec().name)?;
+            let path = &info.path;
+            Some(format!(
+                "Tool \"{name}\" from {path} overrides the built-in one"
+            ))
+        });
+        overriding.collect()
     }
 
     /// Those that the model may call.
@@ -124,39 +144,57 @@ impl AgentSession {
         let tools = self.active_tools();
         let cwd = self.cwd();
         let paths = self.config.paths.with_cwd(&cwd);
-        let (texts, mut problems) = load_prompt_texts(&paths, &self.config.prompt);
-        let files = match self.config.no_context_files {
-            true => Vec::new(),
-            false => {
+        let (mut texts, mut problems) = load_prompt_texts(&paths, &self.config.prompt);
+        let given = &self.beside.texts;
+        texts.custom = given.system_prompt.clone().or(texts.custom);
+        texts.append = given.append_system_prompt.clone().or(texts.append);
+        let files = match (&given.context_files, self.config.no_context_files) {
+            (Some(files), _) => files
+                .iter()
+                .map(|file| ContextFile {
+                    path: file.path.clone(),
+                    content: file.content.clone(),
+                })
+                .collect(),
+            (None, true) => Vec::new(),
+            (None, false) => {
                 let (files, more) = load_context_files(&paths);
                 problems.extend(more);
                 files
             }
         };
-        let skills = self.texts.lock().prompt_block();
-        let docs = package_dir(&paths.home).and_then(|dir| Docs::find(&dir));
-        let prompt = SystemPrompt {
-            tools: tools
-                .iter()
-                .map(|tool| PromptTool {
-                    name: &tool.spec().name,
-                    snippet: tool.prompt_snippet(),
-                    guidelines: tool.prompt_guidelines(),
-                })
-                .collect(),
-            custom: texts.custom.as_deref(),
-            append: texts.append.as_deref(),
-            context_files: &files,
-            skills: skills.as_deref(),
-            docs: docs.as_ref(),
-            date: chrono::Local::now().date_naive(),
-            cwd: &cwd,
-        }
-        .build();
         for problem in problems {
             tracing::warn!("{problem}");
         }
-        self.state.lock().system_prompt = prompt;
+        let name = |tool: &Arc<dyn Tool>| tool.spec().name.clone();
+        let snippets = tools
+            .iter()
+            .filter_map(|tool| Some((name(tool), tool.prompt_snippet()?.to_string())));
+        let guidelines = tools
+            .iter()
+            .filter(|tool| !tool.prompt_guidelines().is_empty())
+            .map(|tool| (name(tool), tool.prompt_guidelines().to_vec()));
+        let options = PromptOptions {
+            custom_prompt: texts.custom,
+            selected_tools: tools.iter().map(name).collect(),
+            tool_snippets: snippets.collect(),
+            tool_guidelines: guidelines.collect(),
+            prompt_guidelines: Vec::new(),
+            append_system_prompt: texts.append,
+            cwd: cwd.to_string_lossy().into_owned(),
+            context_files: files
+                .into_iter()
+                .map(|file| PromptFile {
+                    path: file.path.to_string_lossy().into_owned(),
+                    content: file.content,
+                })
+                .collect(),
+            skills: self.texts.lock().skills().to_vec(),
+        };
+        let prompt = self.render_prompt(&options);
+        let mut state = self.state.lock();
+        state.system_prompt = prompt;
+        state.prompt_options = options;
     }
 
     pub(super) fn system_prompt_text(&self) -> String {

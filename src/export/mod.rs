@@ -1,6 +1,7 @@
 //! Turns a session into something to give away: one HTML page that holds all of it
 //! and needs nothing else. The page's own code is in `page/`.
 
+mod colors;
 mod data;
 mod error;
 mod page;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+pub use colors::PageColors;
 pub use error::ExportError;
 
 use crate::session::{Snapshot, Warning, is_session_file};
@@ -22,6 +24,8 @@ use page::Page;
 pub struct Told {
     pub system_prompt: Option<String>,
     pub tools: Vec<ToolDescription>,
+    /// Of the user's theme, unless it is one of the two that every page has.
+    pub colors: Option<PageColors>,
 }
 
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -62,7 +66,7 @@ pub fn export(
         source,
     };
     let lines = data::lines(snapshot, told);
-    let page = Page::new(&lines).map_err(failed)?;
+    let page = Page::new(&lines, told.colors.as_ref()).map_err(failed)?;
     let mut file = BufWriter::new(File::create(&output).map_err(failed)?);
     page.write(&mut file).map_err(failed)?;
     file.flush().map_err(failed)?;

@@ -7,6 +7,8 @@ use std::io::{self, Read, Write};
 use askama::Template;
 use flate2::read::ZlibDecoder;
 
+use super::colors::PageColors;
+
 include!(concat!(env!("OUT_DIR"), "/page/hashes.rs"));
 static SCRIPT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page/script.zlib"));
 static STYLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page/style.zlib"));
@@ -19,17 +21,22 @@ pub(super) struct Page<'a> {
     script_hash: &'static str,
     style: String,
     style_hash: &'static str,
+    colors: Option<&'a PageColors>,
     lines: &'a [Cow<'a, str>],
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(lines: &'a [Cow<'a, str>]) -> io::Result<Self> {
+    pub(super) fn new(
+        lines: &'a [Cow<'a, str>],
+        colors: Option<&'a PageColors>,
+    ) -> io::Result<Self> {
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
             script: inflate(SCRIPT)?,
             script_hash: SCRIPT_HASH,
             style: inflate(STYLE)?,
             style_hash: STYLE_HASH,
+            colors,
             lines,
         })
     }

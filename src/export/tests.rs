@@ -28,6 +28,7 @@ fn entries_go_into_the_page_as_they_are_stored() {
     ];
     let snapshot = snapshot(&[HEADER, entries[0], entries[1]]);
     let told = Told {
+        colors: None,
         system_prompt: Some("Be brief.".into()),
         tools: vec![ToolDescription {
             name: "read".into(),
@@ -67,7 +68,7 @@ fn nothing_in_the_data_ends_its_element_or_its_line() {
 fn the_page_has_one_script_for_data_and_one_that_runs() {
     let lines = [Cow::Borrowed("{}")];
     let mut html = Vec::new();
-    Page::new(&lines).unwrap().write(&mut html).unwrap();
+    Page::new(&lines, None).unwrap().write(&mut html).unwrap();
     let html = String::from_utf8(html).unwrap();
     // What the browser sees of the script is what its hash was made of.
     let (rest, script) = html.rsplit_once("<script>").unwrap();

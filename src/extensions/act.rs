@@ -4,9 +4,7 @@ use js_runtime::HostError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::actions::{
-    ActionError, Actions, CustomMessageInput, DeliverAs, NavigateOptions, SendOptions,
-};
+use super::actions::{ActionError, Actions, CustomMessageInput, NavigateOptions, SendOptions};
 use super::host::{Answer, parse, to_value};
 use crate::ai::message::UserContent;
 use crate::ai::model::ThinkingLevel;
@@ -73,8 +71,7 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
         }
         "pi.sendUserMessage" => {
             let content = given.content.ok_or_else(|| missing(method, "content"))?;
-            let deliver_as: Option<DeliverAs> = given.options.and_then(|o| o.deliver_as);
-            return done(actions.send_user_message(content, deliver_as));
+            return done(actions.send_user_message(content, given.options.unwrap_or_default()));
         }
         "pi.appendEntry" => {
             let custom_type = need(given.custom_type, "customType")?;
@@ -95,6 +92,9 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
         }
         "pi.getAllTools" => actions.all_tools(),
         "pi.getCommands" => actions.commands(),
+        "pi.getSettings" => actions.settings(),
+        "ctx.scopedModels" => actions.scoped_models(),
+        "ctx.getSystemPromptOptions" => actions.system_prompt_options(),
         "pi.getThinkingLevel" => json!(actions.thinking_level()),
         "pi.setThinkingLevel" => {
             let level = need(given.level, "level")?;
@@ -106,6 +106,8 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
             actions.set_thinking_level(level);
             Value::Null
         }
+        "themes.list" => actions.themes(),
+        "themes.set" => return done(actions.set_theme(&need(given.name, "name")?)),
         _ => return Err(unsupported(method)),
     };
     Ok(answer)

@@ -7,12 +7,14 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agent::event::Event;
+use super::second::{SecondBegin, SecondSession};
+use crate::agent::event::{Event, UiMethod};
 use crate::agent::queue::Delivery;
 use crate::ai::message::UserContent;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::Compacted;
 use crate::session::LooseSession;
+use crate::tools::ToolOptions;
 
 /// An error whose text is for the author of the extension.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +65,8 @@ impl DeliverAs {
 pub struct SendOptions {
     pub trigger_turn: bool,
     pub deliver_as: Option<DeliverAs>,
+    /// Of a user's message: `/name` runs commands, skills and templates are expanded.
+    pub expand_prompt_templates: bool,
 }
 
 /// How full the model's context is.
@@ -149,16 +153,22 @@ pub trait Actions: Send + Sync {
     fn system_prompt(&self) -> String;
 
     fn send_message(&self, message: CustomMessageInput, options: SendOptions) -> ActionResult<()>;
-    fn send_user_message(
-        &self,
-        content: UserContent,
-        deliver_as: Option<DeliverAs>,
-    ) -> ActionResult<()>;
+    fn send_user_message(&self, content: UserContent, options: SendOptions) -> ActionResult<()>;
     fn append_entry(&self, custom_type: &str, data: Option<Value>) -> ActionResult<()>;
     fn set_session_name(&self, name: &str) -> ActionResult<()>;
     fn session_name(&self) -> Option<String>;
     fn set_label(&self, entry: &str, label: Option<&str>) -> ActionResult<()>;
 
+    /// Global and project settings, merged.
+    fn settings(&self) -> Value;
+    /// As `ctx.scopedModels` has them.
+    fn scoped_models(&self) -> Value;
+    /// What the system prompt is made of.
+    fn system_prompt_options(&self) -> Value;
+    /// The user is asked something until the guard is dropped.
+    fn ui_prompt(&self, method: &UiMethod) -> Box<dyn Send>;
+    /// How built-in tools are made here.
+    fn tool_options(&self) -> ToolOptions;
     fn active_tools(&self) -> Vec<String>;
     fn set_active_tools(&self, names: Vec<String>);
     /// As `pi.getAllTools` returns it.
@@ -184,6 +194,11 @@ pub trait Actions: Send + Sync {
     async fn credentials(&self, provider: &str, id: Option<&str>) -> ActionResult<Value>;
     async fn set_model(&self, provider: &str, id: &str) -> ActionResult<bool>;
 
+    /// The themes that are loaded, and which one the settings choose.
+    fn themes(&self) -> Value;
+    /// Remembers the theme in the settings.
+    fn set_theme(&self, name: &str) -> ActionResult<()>;
+
     async fn wait_for_idle(&self);
     async fn new_session(&self, parent: Option<String>) -> ActionResult<Cancelled>;
     /// A new session to write to before it is entered; `None` if an extension vetoed.
@@ -199,4 +214,6 @@ pub trait Actions: Send + Sync {
         options: NavigateOptions,
     ) -> ActionResult<Navigated>;
     async fn reload(&self) -> ActionResult<()>;
+    /// A session beside this one, which the extension runs.
+    async fn second_session(&self, begin: SecondBegin) -> ActionResult<Arc<dyn SecondSession>>;
 }

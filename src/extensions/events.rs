@@ -79,7 +79,7 @@ const fn chain(members: &'static [&'static str]) -> Merge {
 
 const CANCEL: Merge = Merge::Last { stop: "cancel" };
 
-pub static EVENTS: [EventKind; 28] = [
+pub static EVENTS: [EventKind; 35] = [
     row(
         "resources_discover",
         Merge::Chain {
@@ -114,16 +114,23 @@ pub static EVENTS: [EventKind; 28] = [
         mutable: Some("payload"),
         ..row("before_provider_request", Merge::Replace("payload"))
     },
+    EventKind {
+        mutable: Some("headers"),
+        ..row("before_provider_headers", chain(&[]))
+    },
     row("after_provider_response", Merge::Ignore),
-    row(
-        "before_agent_start",
-        Merge::Chain {
-            members: &["systemPrompt"],
-            collect: &["message"],
-            only_if: None,
-            stop: None,
-        },
-    ),
+    EventKind {
+        mutable: Some("systemPromptOptions"),
+        ..row(
+            "before_agent_start",
+            Merge::Chain {
+                members: &["systemPrompt"],
+                collect: &["message"],
+                only_if: None,
+                stop: None,
+            },
+        )
+    },
     row("agent_start", Merge::Queue),
     row("agent_end", Merge::Queue),
     row("turn_start", Merge::Queue),
@@ -135,6 +142,12 @@ pub static EVENTS: [EventKind; 28] = [
     row("tool_execution_update", Merge::Queue),
     row("tool_execution_end", Merge::Queue),
     row("model_select", Merge::Queue),
+    row("thinking_level_select", Merge::Queue),
+    row("session_info_changed", Merge::Queue),
+    row("session_compact_failed", Merge::Queue),
+    row("agent_settled", Merge::Queue),
+    row("ui_prompt_start", Merge::Queue),
+    row("ui_prompt_end", Merge::Queue),
     EventKind {
         mutable: Some("input"),
         on_error: OnError::Block,
@@ -180,10 +193,23 @@ pub fn complaint(name: &str) -> Option<String> {
     find(name).is_none().then(|| unknown(name))
 }
 
-/// Why `name` is not an event.
+/// Events of later versions that do not happen here.
+const LATER: [&str; 6] = [
+    "project_trust",
+    "mcp_servers_change",
+    "context_with_system",
+    "cache_warming_decision",
+    "provider_stream_event",
+    "agent_before_settle",
+];
+
+/// What the author of an extension is told that listens to what never happens.
 pub fn unknown(name: &str) -> String {
     if let Some((_, successor)) = FORMER.iter().find(|(former, _)| *former == name) {
         return format!("The event \"{name}\" is no more: use {successor}");
+    }
+    if LATER.contains(&name) {
+        return format!("The event \"{name}\" does not happen in this version of pi");
     }
     let names: Vec<&str> = EVENTS.iter().map(|kind| kind.name).collect();
     format!(
@@ -200,5 +226,6 @@ mod tests {
     fn unknown_names_are_told_what_exists() {
         assert!(unknown("tool_cal").contains("tool_call,"));
         assert!(unknown("session_switch").contains("session_start"));
+        assert!(unknown("project_trust").contains("does not happen"));
     }
 }

@@ -24,15 +24,21 @@ use super::ledger::{Ledger, Tally};
 use super::model_streams::ModelStreams;
 use super::providers::Provisions;
 use super::registry::{
-    CommandRegistration, ExtensionId, FlagRegistration, Registry, ToolRegistration,
+    CommandRegistration, ExtensionId, FlagRegistration, Registry, RendererRegistration,
+    ShortcutRegistration, ToolRegistration,
 };
+use super::resources;
+use super::second::SecondSessions;
 use super::services::{self, FileMutations};
 use super::sessions::{self, Sessions};
 use super::summaries::Summaries;
+use super::tool_runs::ToolRuns;
 use super::ui::UiBroker;
+use super::user_bash::Outputs;
 use super::visits::{VisitId, Visits};
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod};
 use crate::ai::registry::ModelRegistry;
+use crate::tools::ToolOptions;
 use crate::tools::tool::{ToolOutput, UpdateSink};
 
 /// One per generation of extensions.
@@ -52,6 +58,10 @@ pub struct BridgeHost {
     pub visits: Visits,
     streams: ModelStreams,
     summaries: Summaries,
+    tool_runs: ToolRuns,
+    second_sessions: SecondSessions,
+    /// Of commands that extensions run for the user.
+    pub outputs: Outputs,
     tokens: AtomicU64,
     /// Providers and the like.
     pub provisions: Provisions,
@@ -153,6 +163,9 @@ impl BridgeHost {
             visits: Visits::default(),
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
             summaries: Summaries::new(tokio::runtime::Handle::current()),
+            tool_runs: ToolRuns::new(tokio::runtime::Handle::current()),
+            second_sessions: SecondSessions::new(tokio::runtime::Handle::current()),
+            outputs: Outputs::default(),
             tokens: AtomicU64::new(1),
             provisions: Provisions::new(models),
             actions: OnceLock::new(),
@@ -286,6 +299,14 @@ impl BridgeHost {
         });
     }
 
+    /// Those of the session; while extensions load there is none.
+    fn tool_options(&self) -> ToolOptions {
+        match self.actions.get().and_then(Weak::upgrade) {
+            Some(actions) => actions.tool_options(),
+            None => ToolOptions::default(),
+        }
+    }
+
     /// For a call with these arguments.
     fn actions(&self, args: &str) -> Result<Arc<dyn Actions>, HostError> {
         if self.stale.load(Ordering::Relaxed) && !self.visits.allow(args) {
@@ -306,11 +327,12 @@ impl BridgeHost {
     fn register(&self, method: &str, args: &str) -> Option<Answer> {
         let mut registry = self.registry.lock();
         let answer = match method {
-            "pi.on" => parse::<On>(method, args).and_then(|on| {
-                registry
-                    .add_handler(on.extension, &on.event, on.id)
-                    .map_err(HostError::new)
+            "pi.on" => parse::<On>(method, args).map(|on| {
+                let added = registry.add_handler(on.extension, &on.event, on.id);
+                drop(registry);
+                self.report_conflict(on.extension, added);
             }),
+            "pi.off" => parse::<On>(method, args).map(|on| registry.remove_handler(on.id)),
             "pi.registerTool" => parse::<ToolRegistration>(method, args).and_then(|tool| {
                 check_tool(&tool)?;
                 let (extension, name) = (tool.extension, tool.name.clone());
@@ -329,14 +351,30 @@ impl BridgeHost {
             }),
             "pi.registerCommand" => parse::<CommandRegistration>(method, args)
                 .map(|command| registry.add_command(command)),
-            "pi.registerFlag" => {
-                parse::<FlagRegistration>(method, args).map(|flag| registry.add_flag(flag))
-            }
-            // Hosted by the full-screen terminal; other modes have no use for them.
-            "pi.registerShortcut" | "pi.registerMessageRenderer" => Ok(()),
+            "pi.registerFlag" => parse::<FlagRegistration>(method, args).map(|flag| {
+                let extension = flag.extension;
+                let added = registry.add_flag(flag);
+                drop(registry);
+                self.report_conflict(extension, added);
+            }),
+            "pi.registerShortcut" => parse::<ShortcutRegistration>(method, args)
+                .map(|shortcut| registry.add_shortcut(shortcut)),
+            "pi.registerRenderer" => parse::<RendererRegistration>(method, args).map(|renderer| {
+                let extension = renderer.extension;
+                let added = registry.add_renderer(renderer);
+                drop(registry);
+                self.report_conflict(extension, added);
+            }),
             _ => return None,
         };
         Some(answer.map(|()| Value::Null))
+    }
+
+    /// Whoever came too late, or listens to nothing, is named.
+    fn report_conflict(&self, extension: ExtensionId, added: Result<(), String>) {
+        if let Err(conflict) = added {
+            self.report(extension, "load", conflict);
+        }
     }
 
     fn flag(&self, args: &str) -> Answer {
@@ -350,7 +388,13 @@ impl BridgeHost {
             return Ok(Value::Null);
         };
         let given = self.flags.lock().get(&flag.name).cloned();
-        Ok(given.or_else(|| own.default.clone()).unwrap_or(Value::Null))
+        // The first that has one sets the default of all.
+        let defaults = registry
+            .flags()
+            .iter()
+            .filter(|known| known.name == own.name);
+        let default = || defaults.filter_map(|known| known.default.clone()).next();
+        Ok(given.or_else(default).unwrap_or(Value::Null))
     }
 
     fn answer(&self, method: &str, args: &str) -> Answer {
@@ -402,8 +446,14 @@ impl BridgeHost {
             .register(method, args)
             .or_else(|| self.serve_providers(method, args))
             .or_else(|| services::serve(method, args))
+            .or_else(|| resources::serve(method, args))
             .or_else(|| self.sessions.serve(method, args))
             .or_else(|| self.summaries.serve(method, args))
+            .or_else(|| self.second_sessions.serve(method, args))
+            .or_else(|| {
+                let options = || self.tool_options();
+                self.tool_runs.serve(method, args, options)
+            })
         {
             return answer;
         }
@@ -465,7 +515,13 @@ impl BridgeHost {
                 return self.streams.open(method, args, id);
             }
             "ai.stream.answer" => return self.streams.answer(method, args),
+            "tools.previewEdit" => return services::preview_edit(method, args).await,
             "ai.stream.next" => return self.streams.next(method, args).await,
+            "second.next" => return self.second_sessions.next(method, args).await,
+            "second.act" => return self.second_sessions.act(method, args).await,
+            "tools.next" => return self.tool_runs.next(method, args).await,
+            "tools.data" => return self.tool_runs.data(method, args).await,
+            "user_bash.data" => return self.outputs.data(method, args).await,
             "compaction.compact" | "compaction.branch" => {
                 return self.summaries.write(method, args).await;
             }
@@ -483,11 +539,18 @@ impl BridgeHost {
         }
         let actions = self.actions(args)?;
         match method {
+            "second.open" => {
+                let sessions = &self.sessions;
+                self.second_sessions
+                    .open(&*actions, sessions, method, args)
+                    .await
+            }
             "ui.ask" => {
                 let ask: Ask = parse(method, args)?;
                 let method = ui_method(args)?;
                 let timeout = ask.timeout.and_then(milliseconds);
                 let _waiting = self.waits.begin(ask.extension);
+                let _prompt = actions.ui_prompt(&method);
                 let token = Some(self.ui_token(ask.token));
                 Ok(match self.ui.ask(&*actions, method, token, timeout).await {
                     UiAnswer::Value(value) => json!({ "value": value }),
@@ -521,6 +584,10 @@ impl BridgeHost {
 impl Host for BridgeHost {
     fn call_sync(&self, method: &str, args: &str) -> Result<String, HostError> {
         match method {
+            "second.since" | "second.context" => {
+                let text = self.second_sessions.text(method, args);
+                text.unwrap_or_else(|| Ok(String::new()))
+            }
             // Already JSON, and possibly long.
             _ if method.starts_with("sessions.") => match self.sessions.text(method, args) {
                 Some(answer) => answer,

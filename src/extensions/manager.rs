@@ -6,6 +6,7 @@ mod loading;
 mod quarantine;
 mod recovery;
 mod statistics;
+mod user;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -68,6 +69,8 @@ pub struct Extensions {
     early: Mutex<Vec<ExtensionError>>,
     /// The session ends: what stops now stays so.
     closing: AtomicBool,
+    /// The program's threads.
+    handle: tokio::runtime::Handle,
 }
 
 impl Extensions {
@@ -106,6 +109,7 @@ impl Extensions {
             replaced: Mutex::default(),
             early: Mutex::default(),
             closing: AtomicBool::new(false),
+            handle: tokio::runtime::Handle::current(),
         });
         tokio::spawn(watch(Arc::downgrade(&this), received, stops));
         this
@@ -297,6 +301,36 @@ impl Extensions {
             .notifications
             .push(event, targets, run, cancel)
             .await;
+    }
+
+    /// [`Self::notify`] from where nothing can be awaited. Where there is no room the
+    /// event is told later, out of order.
+    pub fn notify_soon<T: serde::Serialize>(&self, name: &str, event: impl FnOnce() -> T) {
+        let generation = self.current();
+        if !generation.has_handlers(name) {
+            return;
+        }
+        let event = match serde_json::value::to_raw_value(&event()) {
+            Ok(event) => event,
+            Err(error) => {
+                tracing::error!("{name} cannot be told to extensions: {error}");
+                return;
+            }
+        };
+        let targets = generation.host.registry.lock().handlers(name);
+        let run = self.actions().and_then(|actions| actions.run());
+        let pushed = generation
+            .notifications
+            .try_push(event, targets.clone(), run);
+        if let Err(event) = pushed {
+            self.handle.spawn(async move {
+                let never = CancellationToken::new();
+                generation
+                    .notifications
+                    .push(event, targets, run, &never)
+                    .await;
+            });
+        }
     }
 
     /// Returns when handlers have heard of all that they were told so far.

@@ -84,6 +84,25 @@ impl Notifications {
         }
     }
 
+    /// Gives the event back where there is no room.
+    pub fn try_push(
+        &self,
+        event: Box<RawValue>,
+        targets: Vec<(ExtensionId, FunctionId)>,
+        run: Option<u64>,
+    ) -> Result<(), Box<RawValue>> {
+        let item = Item::Event {
+            event,
+            targets,
+            run,
+        };
+        match self.queue.try_send(item) {
+            Err(mpsc::error::TrySendError::Full(Item::Event { event, .. })) => Err(event),
+            // Closed: the generation is gone, and its handlers with it.
+            _ => Ok(()),
+        }
+    }
+
     /// Returns when everything that was pushed before has been handled.
     pub async fn drain(&self) {
         let (done, drained) = oneshot::channel();

@@ -1,7 +1,7 @@
 //! What the extensions of one generation registered, in the order in which they
 //! did; conflicts are settled here (behaviour.md §3.8).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -69,6 +69,37 @@ pub struct FlagRegistration {
     pub default: Option<Value>,
 }
 
+#[derive(Clone, Debug, Deserialize)]
+pub struct ShortcutRegistration {
+    pub extension: ExtensionId,
+    pub id: FunctionId,
+    /// In lower case.
+    pub key: String,
+    #[serde(default)]
+    pub description: Option<String>,
+}
+
+/// A function that draws, for the terminal.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RendererRegistration {
+    pub extension: ExtensionId,
+    pub id: FunctionId,
+    /// Of the message or entry; not there if it draws tools.
+    #[serde(default)]
+    pub custom_type: Option<String>,
+    /// `message`, `entry` or `tool`.
+    pub kind: RendererKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RendererKind {
+    Message,
+    Entry,
+    Tool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FlagKind {
@@ -87,10 +118,15 @@ pub struct InvokableCommand {
 #[derive(Default)]
 pub struct Registry {
     pub extensions: Vec<ExtensionInfo>,
-    handlers: [Vec<(ExtensionId, FunctionId)>; EVENTS.len()],
+    /// By the event's row in the table.
+    handlers: HashMap<usize, Vec<(ExtensionId, FunctionId)>>,
     tools: Vec<ToolRegistration>,
     commands: Vec<CommandRegistration>,
     flags: Vec<FlagRegistration>,
+    shortcuts: Vec<ShortcutRegistration>,
+    renderers: Vec<RendererRegistration>,
+    /// Events that do not happen, and who listens all the same.
+    unheard: HashSet<(ExtensionId, String)>,
 }
 
 impl Registry {
@@ -107,37 +143,52 @@ impl Registry {
             .map_or_else(|| "<runtime>".to_string(), |info| info.path.clone())
     }
 
+    /// `Err` is what its author is told, once, of an event that does not happen.
     pub fn add_handler(
         &mut self,
         extension: ExtensionId,
         event: &str,
         id: FunctionId,
     ) -> Result<(), String> {
-        let (index, _) = events::find(event).ok_or_else(|| events::unknown(event))?;
-        self.handlers[index].push((extension, id));
-        Ok(())
+        if let Some((index, _)) = events::find(event) {
+            self.handlers
+                .entry(index)
+                .or_default()
+                .push((extension, id));
+            return Ok(());
+        }
+        match self.unheard.insert((extension, event.to_string())) {
+            true => Err(events::unknown(event)),
+            false => Ok(()),
+        }
+    }
+
+    pub fn remove_handler(&mut self, id: FunctionId) {
+        for handlers in self.handlers.values_mut() {
+            handlers.retain(|(_, known)| *known != id);
+        }
     }
 
     /// In load order, then in the order of registration: extensions may also
     /// subscribe late.
     pub fn handlers(&self, event: &str) -> Vec<(ExtensionId, FunctionId)> {
-        let Some((index, _)) = events::find(event) else {
-            return Vec::new();
-        };
-        let mut handlers = self.handlers[index].clone();
+        let found = events::find(event).and_then(|(index, _)| self.handlers.get(&index));
+        let mut handlers = found.cloned().unwrap_or_default();
         handlers.sort_by_key(|(extension, _)| *extension);
         handlers
     }
 
     /// The names of the events that an extension has handlers for.
     pub fn events_of(&self, extension: ExtensionId) -> Vec<&'static str> {
-        let lists = EVENTS.iter().zip(&self.handlers);
+        let lists = (EVENTS.iter().enumerate())
+            .filter_map(|(index, kind)| Some((kind, self.handlers.get(&index)?)));
         let own = lists.filter(|(_, list)| list.iter().any(|(owner, _)| *owner == extension));
         own.map(|(kind, _)| kind.name).collect()
     }
 
     pub fn has_handlers(&self, event: &str) -> bool {
-        events::find(event).is_some_and(|(index, _)| !self.handlers[index].is_empty())
+        let found = events::find(event).and_then(|(index, _)| self.handlers.get(&index));
+        found.is_some_and(|handlers| !handlers.is_empty())
     }
 
     /// The same extension may register a name again; among extensions the first
@@ -199,8 +250,63 @@ impl Registry {
             .collect()
     }
 
-    pub fn add_flag(&mut self, flag: FlagRegistration) {
+    /// Both extensions read what the user gives; the first describes it. `Err` names
+    /// the first.
+    pub fn add_flag(&mut self, flag: FlagRegistration) -> Result<(), String> {
+        let same = |known: &&FlagRegistration| known.name == flag.name;
+        let first = self.flags.iter().find(same).map(|first| first.extension);
+        let again = |known: &&mut FlagRegistration| {
+            known.name == flag.name && known.extension == flag.extension
+        };
+        if let Some(known) = self.flags.iter_mut().find(again) {
+            *known = flag;
+            return Ok(());
+        }
+        let conflict = first.map(|first| {
+            let (name, first) = (&flag.name, self.path(first));
+            format!("Flag \"--{name}\" conflicts with {first}")
+        });
         self.flags.push(flag);
+        conflict.map_or(Ok(()), Err)
+    }
+
+    /// In load order.
+    pub fn add_shortcut(&mut self, mut shortcut: ShortcutRegistration) {
+        shortcut.key.make_ascii_lowercase();
+        self.shortcuts.push(shortcut);
+        self.shortcuts.sort_by_key(|shortcut| shortcut.extension);
+    }
+
+    pub fn shortcuts(&self) -> &[ShortcutRegistration] {
+        &self.shortcuts
+    }
+
+    /// Who registered a type first draws it; all that draw tools are asked. `Err`
+    /// names the first.
+    pub fn add_renderer(&mut self, renderer: RendererRegistration) -> Result<(), String> {
+        let same = |known: &&mut RendererRegistration| {
+            known.kind == renderer.kind
+                && known.custom_type == renderer.custom_type
+                && known.kind != RendererKind::Tool
+        };
+        match self.renderers.iter_mut().find(same) {
+            Some(known) if known.extension == renderer.extension => *known = renderer,
+            Some(known) => {
+                let first = known.extension;
+                return Err(format!(
+                    "The renderer of \"{}\" conflicts with {}, which was loaded first and keeps \
+                     it",
+                    renderer.custom_type.unwrap_or_default(),
+                    self.path(first)
+                ));
+            }
+            None => self.renderers.push(renderer),
+        }
+        Ok(())
+    }
+
+    pub fn renderers(&self) -> &[RendererRegistration] {
+        &self.renderers
     }
 
     pub fn flags(&self) -> &[FlagRegistration] {
@@ -257,10 +363,47 @@ mod tests {
     }
 
     #[test]
-    fn unknown_events_are_refused() {
-        let error = Registry::default()
-            .add_handler(0, "tool_cal", 1)
-            .unwrap_err();
+    fn who_listens_to_nothing_is_told_once() {
+        let mut registry = Registry::default();
+        let error = registry.add_handler(0, "tool_cal", 1).unwrap_err();
         assert!(error.contains("tool_call"), "{error}");
+        registry.add_handler(0, "tool_cal", 2).unwrap();
+        registry.add_handler(1, "tool_cal", 3).unwrap_err();
+        assert!(!registry.has_handlers("tool_cal"));
+    }
+
+    #[test]
+    fn a_flag_of_two_extensions_is_both_their_own() {
+        let flag = |extension: u32| -> FlagRegistration {
+            let flag = json!({"extension": extension, "name": "x", "kind": "boolean"});
+            serde_json::from_value(flag).unwrap()
+        };
+        let mut registry = Registry::default();
+        registry.add_flag(flag(0)).unwrap();
+        registry.add_flag(flag(0)).unwrap();
+        registry.add_flag(flag(1)).unwrap_err();
+        assert_eq!(registry.flags().len(), 2);
+    }
+
+    #[test]
+    fn the_first_extension_draws_a_type() {
+        let renderer = |extension: u32, kind: &str| -> RendererRegistration {
+            let renderer = json!({
+                "extension": extension, "id": extension, "kind": kind, "customType": "x",
+            });
+            serde_json::from_value(renderer).unwrap()
+        };
+        let mut registry = Registry::default();
+        registry.add_renderer(renderer(0, "message")).unwrap();
+        registry.add_renderer(renderer(1, "message")).unwrap_err();
+        registry.add_renderer(renderer(1, "entry")).unwrap();
+        registry.add_renderer(renderer(0, "tool")).unwrap();
+        registry.add_renderer(renderer(1, "tool")).unwrap();
+        let kept: Vec<u32> = registry
+            .renderers()
+            .iter()
+            .map(|one| one.extension)
+            .collect();
+        assert_eq!(kept, [0, 1, 0, 1]);
     }
 }

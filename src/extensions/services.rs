@@ -2,7 +2,7 @@
 //! there is: validation, conversion, the queue of file changes.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use js_runtime::HostError;
 use parking_lot::Mutex;
@@ -14,7 +14,9 @@ use crate::agent::AgentMessage;
 use crate::ai::message::AssistantMessage;
 use crate::ai::stream::ToolSpec;
 use crate::ai::{api, catalogue, classify, partial_json, secret_value::Env};
+use crate::tools::edit;
 use crate::tools::mutation_queue::{FileMutationGuard, lock_file};
+use crate::tools::replace::Replacement;
 use crate::tools::validate::validate;
 
 /// Files that extensions are changing (`withFileMutationQueue`).
@@ -123,5 +125,22 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
             to_value(told)
         }),
         _ => return None,
+    })
+}
+
+#[derive(Deserialize)]
+struct EditPreview {
+    path: String,
+    edits: Vec<Replacement>,
+    cwd: PathBuf,
+}
+
+/// What a call of the edit tool would change.
+pub async fn preview_edit(method: &str, args: &str) -> Answer {
+    let EditPreview { path, edits, cwd } = parse(method, args)?;
+    let preview = edit::preview(path, edits, cwd).await;
+    Ok(match preview {
+        Ok(diff) => json!({ "diff": diff.text, "firstChangedLine": diff.first_changed_line }),
+        Err(error) => json!({ "error": error.to_string() }),
     })
 }

@@ -12,7 +12,7 @@ use crate::ai::stream::ToolSpec;
 use crate::tools::tool::{ExecutionMode, Tool, ToolError, ToolInvocation, ToolOutput};
 
 /// How long a tool that was aborted may take to say something.
-const ABORT_GRACE: Duration = Duration::from_secs(2);
+pub(super) const ABORT_GRACE: Duration = Duration::from_secs(2);
 
 pub struct ExtensionTool {
     generation: Arc<Generation>,

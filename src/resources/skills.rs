@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize, Serializer};
+
 use super::diagnostic::Diagnostic;
 use super::frontmatter::Document;
 use super::paths::ResourceKind;
@@ -15,16 +17,25 @@ const COMMAND: &str = "/skill:";
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 1024;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Skill {
     pub name: String,
     pub description: String,
+    #[serde(serialize_with = "shown")]
     pub file_path: PathBuf,
     /// What paths in the skill's text are relative to.
+    #[serde(serialize_with = "shown", default)]
     pub base_dir: PathBuf,
     pub source_info: SourceInfo,
     /// The prompt does not mention it; the user can still invoke it.
+    #[serde(default)]
     pub disable_model_invocation: bool,
+}
+
+/// A name that is no Unicode is shown as well as it can be.
+fn shown<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
 }
 
 /// `named` are the values of `--skill`, and what extensions add. Of two skills with one name the first is

@@ -46,6 +46,15 @@ impl SourceInfo {
         }
     }
 
+    /// A tool that whoever began the session brought: `<sdk:name>`.
+    pub fn given(name: &str) -> Self {
+        Self {
+            path: format!("<sdk:{name}>"),
+            source: "sdk".to_owned(),
+            ..Self::builtin(name)
+        }
+    }
+
     /// The same origin, for another file.
     pub fn with_path(&self, path: &Path) -> Self {
         Self {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::diagnostic::Diagnostic;
 use super::paths::ResourceKind;
@@ -89,6 +89,34 @@ pub struct Theme {
     pub export: IndexMap<String, Color>,
     pub file_path: PathBuf,
     pub source_info: SourceInfo,
+}
+
+impl Color {
+    /// As a theme's file has it.
+    fn to_json(self) -> Value {
+        match self {
+            Self::Default => json!(""),
+            Self::Index(index) => json!(index),
+            Self::Rgb(red, green, blue) => json!(format!("#{red:02x}{green:02x}{blue:02x}")),
+        }
+    }
+}
+
+impl Theme {
+    /// Its file without variables, and where it is.
+    pub fn describe(&self) -> Value {
+        let colors: Map<String, Value> = self
+            .colors
+            .iter()
+            .map(|(token, color)| (token.clone(), color.to_json()))
+            .collect();
+        json!({
+            "name": self.name,
+            "path": self.file_path,
+            "sourceInfo": self.source_info,
+            "colors": colors,
+        })
+    }
 }
 
 /// What is wrong with a theme: all of it, so that it can be mended at one go.

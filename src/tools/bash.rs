@@ -1,18 +1,21 @@
 //! The `bash` tool: the model runs a shell command.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::arguments;
+use super::operations::{CommandElsewhere, Commands};
 use super::output::CommandOutput;
 use super::process::{Ended, ProcessEvent};
 use super::shell::ShellOptions;
-use super::shell_command::{lost, start};
+use super::shell_command::{Running, start};
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use super::truncate::{MAX_BYTES, MAX_LINES, TruncatedBy, Truncation, format_size};
 use crate::ai::message::ContentBlock;
@@ -25,6 +28,7 @@ pub struct BashTool {
     spec: ToolSpec,
     cwd: PathBuf,
     shell: ShellOptions,
+    elsewhere: Option<Arc<dyn Commands>>,
 }
 
 #[derive(Deserialize)]
@@ -60,7 +64,37 @@ impl BashTool {
                 "required": ["command"],
             }),
         };
-        Self { spec, cwd, shell }
+        Self {
+            spec,
+            cwd,
+            shell,
+            elsewhere: None,
+        }
+    }
+
+    /// The same tool, whose commands are run somewhere else.
+    pub fn with_commands(mut self, commands: Arc<dyn Commands>) -> Self {
+        self.elsewhere = Some(commands);
+        self
+    }
+
+    fn start(
+        &self,
+        args: &Args,
+        time_limit: Option<Duration>,
+        cancel: CancellationToken,
+    ) -> Result<Running, ToolError> {
+        let Some(commands) = &self.elsewhere else {
+            let here = start(&args.command, &self.cwd, &self.shell, time_limit, cancel)?;
+            return Ok(Running::Here(Box::new(here)));
+        };
+        let command = CommandElsewhere {
+            command: self.shell.script(&args.command),
+            cwd: self.cwd.display().to_string(),
+            timeout: args.timeout,
+            env: self.shell.env.as_ref().map(|env| json!(env)),
+        };
+        Ok(Running::elsewhere(commands.clone(), command, cancel))
     }
 }
 
@@ -87,19 +121,13 @@ impl Tool for BashTool {
         let ended = if call.cancel.is_cancelled() {
             Ended::Aborted
         } else {
-            let mut process = start(
-                &args.command,
-                &self.cwd,
-                &self.shell,
-                time_limit,
-                call.cancel,
-            )?;
+            let mut process = self.start(&args, time_limit, call.cancel)?;
             let mut last_update: Option<Instant> = None;
             let mut update_due: Option<Instant> = None;
             loop {
                 let due = update_due;
                 tokio::select! {
-                    event = process.next() => match event.map_err(lost)? {
+                    event = process.next() => match event? {
                         ProcessEvent::Output(bytes) => {
                             output.push(bytes).await;
                             update_due = Some(match last_update {
@@ -134,12 +162,14 @@ impl Tool for BashTool {
                     arguments::number(args.timeout.unwrap_or_default())
                 ),
             )),
-            Ended::Exited(code) => {
+            Ended::Exited(_) | Ended::WithoutCode => {
                 let text = match text.is_empty() {
                     true => "(no output)".to_owned(),
                     false => text,
                 };
-                if code != 0 {
+                if let Ended::Exited(code) = ended
+                    && code != 0
+                {
                     return Err(after(text, format!("Command exited with code {code}")));
                 }
                 Ok(ToolOutput {

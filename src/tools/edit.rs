@@ -3,14 +3,16 @@
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::diff::display_diff;
+use super::diff::{DisplayDiff, display_diff};
 use super::mutation_queue::lock_file;
+use super::operations::{Elsewhere, Operations};
 use super::replace::{Replacement, replace, unix_lines};
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use super::truncate::format_size;
@@ -25,6 +27,7 @@ pub struct EditTool {
     spec: ToolSpec,
     guidelines: Vec<String>,
     cwd: PathBuf,
+    elsewhere: Option<Arc<dyn Operations>>,
 }
 
 #[derive(Deserialize)]
@@ -92,7 +95,14 @@ impl EditTool {
             spec,
             guidelines: guidelines.map(str::to_owned).into(),
             cwd,
+            elsewhere: None,
         }
+    }
+
+    /// The same tool, for files that are somewhere else.
+    pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
+        self.elsewhere = Some(operations);
+        self
     }
 }
 
@@ -144,23 +154,33 @@ impl Tool for EditTool {
             guard = lock_file(&file) => guard,
         };
         let cancel = call.cancel;
+        let elsewhere = self.elsewhere.as_ref();
+        let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &cancel));
         // Not abandoned half way on an abort: what is reported is what happened.
         blocking(move || {
             let _guard = guard;
-            edit(&file, &args, &cancel)
+            edit(&file, &args, elsewhere.as_ref(), &cancel)
         })
         .await
     }
 }
 
-fn edit(file: &Path, args: &Args, cancel: &CancellationToken) -> Result<ToolOutput, ToolError> {
+fn edit(
+    file: &Path,
+    args: &Args,
+    elsewhere: Option<&Elsewhere>,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
     let Args { path, edits } = args;
     let aborted = || match cancel.is_cancelled() {
         true => Err(ToolError::aborted()),
         false => Ok(()),
     };
     aborted()?;
-    let raw = load(file, path)?;
+    let raw = match elsewhere {
+        Some(elsewhere) => load_elsewhere(elsewhere, file, path)?,
+        None => load(file, path)?,
+    };
     aborted()?;
     let content = raw.strip_prefix(BOM).unwrap_or(&raw);
     let windows_lines = content
@@ -179,7 +199,13 @@ fn edit(file: &Path, args: &Args, cancel: &CancellationToken) -> Result<ToolOutp
     } else {
         new.push_str(&replaced.after);
     }
-    std::fs::write(file, new).map_err(|error| os_error::describe(&error, "open", Some(file)))?;
+    match elsewhere {
+        Some(elsewhere) => {
+            elsewhere.ask("writeFile", json!([file.to_string_lossy(), new]))?;
+        }
+        None => std::fs::write(file, new)
+            .map_err(|error| os_error::describe(&error, "open", Some(file)))?,
+    }
 
     let diff = display_diff(&replaced.before, &replaced.after);
     let text = format!("Successfully replaced {} block(s) in {path}.", edits.len());
@@ -190,6 +216,22 @@ fn edit(file: &Path, args: &Args, cancel: &CancellationToken) -> Result<ToolOutp
             "firstChangedLine": diff.first_changed_line,
         })),
     })
+}
+
+/// What the edits would change, for whoever shows a call before it runs.
+pub async fn preview(
+    path: String,
+    edits: Vec<Replacement>,
+    cwd: PathBuf,
+) -> Result<DisplayDiff, ToolError> {
+    let file = paths::resolve(&path, &cwd);
+    blocking(move || {
+        let raw = load(&file, &path)?;
+        let text = unix_lines(raw.strip_prefix(BOM).unwrap_or(&raw));
+        let replaced = replace(&text, &edits, &path)?;
+        Ok(display_diff(&replaced.before, &replaced.after))
+    })
+    .await
 }
 
 fn load(file: &Path, path: &str) -> Result<String, ToolError> {
@@ -222,6 +264,21 @@ fn load(file: &Path, path: &str) -> Result<String, ToolError> {
     opened
         .read_to_end(&mut bytes)
         .map_err(|error| os_error::describe(&error, "read", None))?;
+    as_text(bytes, path)
+}
+
+fn load_elsewhere(elsewhere: &Elsewhere, file: &Path, path: &str) -> Result<String, ToolError> {
+    let access = elsewhere.ask("access", json!([file.to_string_lossy()]));
+    if let Err(error) = access {
+        return Err(match error == ToolError::aborted() {
+            true => error,
+            false => ToolError::new(format!("File not found: {path}")),
+        });
+    }
+    as_text(elsewhere.read(file)?, path)
+}
+
+fn as_text(bytes: Vec<u8>, path: &str) -> Result<String, ToolError> {
     // The original would write U+FFFD over everything that it does not
     // understand, all over the file.
     String::from_utf8(bytes).map_err(|error| {

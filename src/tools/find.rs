@@ -2,6 +2,7 @@
 //! libraries that it uses, inside the process.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use globset::GlobBuilder;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::notices::{Limit, Listing};
+use super::operations::{Elsewhere, Operations};
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use super::truncate::MAX_BYTES;
 use super::walk::{self, FirstResults, Problems};
@@ -24,6 +26,7 @@ const USUAL_LIMIT: usize = 1000;
 pub struct FindTool {
     spec: ToolSpec,
     cwd: PathBuf,
+    elsewhere: Option<Arc<dyn Operations>>,
 }
 
 #[derive(Deserialize)]
@@ -63,7 +66,17 @@ impl FindTool {
                 "required": ["pattern"],
             }),
         };
-        Self { spec, cwd }
+        Self {
+            spec,
+            cwd,
+            elsewhere: None,
+        }
+    }
+
+    /// The same tool, for files that are somewhere else.
+    pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
+        self.elsewhere = Some(operations);
+        self
     }
 }
 
@@ -84,7 +97,14 @@ impl Tool for FindTool {
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
         let args: Args = arguments::parse("find", call.args)?;
         let cwd = self.cwd.clone();
-        abortable(&call.cancel, move |cancel| find(&args, &cwd, cancel)).await
+        let elsewhere = self.elsewhere.as_ref();
+        let elsewhere = elsewhere.filter(|operations| operations.offers("glob"));
+        let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &call.cancel));
+        abortable(&call.cancel, move |cancel| match elsewhere {
+            Some(elsewhere) => find_elsewhere(&args, &cwd, &elsewhere),
+            None => find(&args, &cwd, cancel),
+        })
+        .await
     }
 }
 
@@ -152,6 +172,36 @@ fn find(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
         listing.detail("resultLimitReached", limit.detail());
     }
     Ok(listing.finish(|listing| listing.notices(walk::problem_notice(&problems))))
+}
+
+fn find_elsewhere(args: &Args, cwd: &Path, elsewhere: &Elsewhere) -> Result<ToolOutput, ToolError> {
+    let shown = args.path.as_deref().filter(|path| !path.is_empty());
+    let root = paths::resolve(shown.unwrap_or("."), cwd);
+    if !elsewhere.says("exists", &root)? {
+        return Err(ToolError(format!("Path not found: {}", root.display())));
+    }
+    let limit = Limit::new(args.limit, USUAL_LIMIT);
+    let wanted = json!({
+        "ignore": ["**/node_modules/**", "**/.git/**"],
+        "limit": limit.detail(),
+    });
+    let found = elsewhere.ask(
+        "glob",
+        json!([args.pattern, root.to_string_lossy(), wanted]),
+    )?;
+    let found: Vec<String> = serde_json::from_value(found)
+        .map_err(|_| ToolError::new("glob of the tool's operations gave no list of paths"))?;
+    let mut listing = Listing::new();
+    for path in &found {
+        listing.push(&walk::relative(Path::new(path), &root));
+    }
+    if found.is_empty() {
+        listing.push("No files found matching pattern");
+    } else if found.len() >= limit.results {
+        listing.note(limit.notice("results", ", or refine pattern"));
+        listing.detail("resultLimitReached", limit.detail());
+    }
+    Ok(listing.finish(|_| {}))
 }
 
 #[derive(Clone)]

@@ -2,6 +2,7 @@
 //! inside the process.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use ignore::WalkState;
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::notices::{Limit, Listing};
+use super::operations::{Elsewhere, Operations};
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use super::truncate::{MAX_BYTES, MAX_LINE_LENGTH};
 use super::walk::{self, FirstResults, Problems};
@@ -27,6 +29,7 @@ const MOST_CONTEXT: usize = 6000;
 pub struct GrepTool {
     spec: ToolSpec,
     cwd: PathBuf,
+    elsewhere: Option<Arc<dyn Operations>>,
 }
 
 #[derive(Deserialize)]
@@ -94,7 +97,17 @@ impl GrepTool {
                 "required": ["pattern"],
             }),
         };
-        Self { spec, cwd }
+        Self {
+            spec,
+            cwd,
+            elsewhere: None,
+        }
+    }
+
+    /// The same tool, for files that are somewhere else.
+    pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
+        self.elsewhere = Some(operations);
+        self
     }
 }
 
@@ -115,15 +128,33 @@ impl Tool for GrepTool {
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
         let args: Args = arguments::parse("grep", call.args)?;
         let cwd = self.cwd.clone();
-        abortable(&call.cancel, move |cancel| grep(&args, &cwd, cancel)).await
+        let elsewhere = self.elsewhere.as_ref();
+        let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &call.cancel));
+        abortable(&call.cancel, move |cancel| {
+            grep(&args, &cwd, elsewhere.as_ref(), cancel)
+        })
+        .await
     }
 }
 
-fn grep(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutput, ToolError> {
+fn grep(
+    args: &Args,
+    cwd: &Path,
+    elsewhere: Option<&Elsewhere>,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
     let shown = args.path.as_deref().filter(|path| !path.is_empty());
     let root = paths::resolve(shown.unwrap_or("."), cwd);
+    let not_found = || ToolError(format!("Path not found: {}", root.display()));
+    if let Some(elsewhere) = elsewhere {
+        // As in the original only the lines around a match are read elsewhere: what
+        // matches is looked for here.
+        elsewhere
+            .says("isDirectory", &root)
+            .map_err(|_| not_found())?;
+    }
     let kind = std::fs::metadata(&root)
-        .map_err(|_| ToolError(format!("Path not found: {}", root.display())))?
+        .map_err(|_| not_found())?
         .file_type();
     let limit = Limit::new(args.limit, USUAL_LIMIT);
     // A cast of a negative number is 0.
@@ -159,7 +190,10 @@ fn grep(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
     let mut listing = Listing::new();
     let mut count = 0;
     let mut cut = false;
-    for (path, found) in results.into_sorted() {
+    for (path, mut found) in results.into_sorted() {
+        if let Some(elsewhere) = elsewhere.filter(|_| context > 0) {
+            found.replace_lines(&elsewhere.read(&path)?);
+        }
         let name = match kind.is_dir() {
             true => walk::relative(&path, &root),
             false => match path.file_name() {

@@ -40,6 +40,13 @@ impl ImageType {
         }
     }
 
+    /// `None` for what is no picture to us.
+    pub fn of_mime(mime: &str) -> Option<Self> {
+        [Self::Jpeg, Self::Png, Self::Gif, Self::Webp]
+            .into_iter()
+            .find(|kind| kind.mime() == mime)
+    }
+
     fn format(self) -> ImageFormat {
         match self {
             Self::Jpeg => ImageFormat::Jpeg,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::notices::{Limit, Listing};
+use super::operations::{Elsewhere, Operations};
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use super::truncate::MAX_BYTES;
 use super::{abortable, arguments, collation, os_error, paths};
@@ -19,6 +21,7 @@ const USUAL_LIMIT: usize = 500;
 pub struct LsTool {
     spec: ToolSpec,
     cwd: PathBuf,
+    elsewhere: Option<Arc<dyn Operations>>,
 }
 
 #[derive(Deserialize)]
@@ -51,7 +54,17 @@ impl LsTool {
                 },
             }),
         };
-        Self { spec, cwd }
+        Self {
+            spec,
+            cwd,
+            elsewhere: None,
+        }
+    }
+
+    /// The same tool, for files that are somewhere else.
+    pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
+        self.elsewhere = Some(operations);
+        self
     }
 }
 
@@ -72,23 +85,88 @@ impl Tool for LsTool {
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
         let args: Args = arguments::parse("ls", call.args)?;
         let cwd = self.cwd.clone();
-        abortable(&call.cancel, move |cancel| list(&args, &cwd, cancel)).await
+        let elsewhere = self.elsewhere.as_ref();
+        let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &call.cancel));
+        abortable(&call.cancel, move |cancel| match elsewhere {
+            Some(elsewhere) => list(&args, &cwd, &elsewhere, cancel),
+            None => list(&args, &cwd, &Here, cancel),
+        })
+        .await
     }
 }
 
-fn list(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutput, ToolError> {
+/// Where the folder is.
+trait Place {
+    /// Whether it is there.
+    fn exists(&self, folder: &Path) -> Result<bool, ToolError>;
+    /// `None` for what is not there, or cannot be looked at.
+    fn is_folder(&self, path: &Path) -> Result<Option<bool>, ToolError>;
+    fn names(&self, folder: &Path, cancel: &CancellationToken) -> Result<Vec<OsString>, ToolError>;
+}
+
+struct Here;
+
+impl Place for Here {
+    fn exists(&self, folder: &Path) -> Result<bool, ToolError> {
+        Ok(folder.exists())
+    }
+
+    fn is_folder(&self, path: &Path) -> Result<Option<bool>, ToolError> {
+        let meta = std::fs::metadata(path);
+        Ok(meta.ok().map(|meta| meta.is_dir()))
+    }
+
+    fn names(&self, folder: &Path, cancel: &CancellationToken) -> Result<Vec<OsString>, ToolError> {
+        names(folder, cancel)
+    }
+}
+
+impl Place for Elsewhere {
+    fn exists(&self, folder: &Path) -> Result<bool, ToolError> {
+        self.says("exists", folder)
+    }
+
+    fn is_folder(&self, path: &Path) -> Result<Option<bool>, ToolError> {
+        match self.says("stat", path) {
+            Ok(is_folder) => Ok(Some(is_folder)),
+            Err(error) if error == ToolError::aborted() => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn names(&self, folder: &Path, _: &CancellationToken) -> Result<Vec<OsString>, ToolError> {
+        let names = self.ask("readdir", json!([folder.to_string_lossy()]));
+        let names = names.map_err(|error| match error == ToolError::aborted() {
+            true => error,
+            false => ToolError(format!("Cannot read directory: {error}")),
+        })?;
+        let names: Vec<String> = serde_json::from_value(names)
+            .map_err(|_| ToolError::new("Cannot read directory: readdir gave no list of names"))?;
+        let mut names: Vec<OsString> = names.into_iter().map(Into::into).collect();
+        sort(&mut names);
+        Ok(names)
+    }
+}
+
+fn list(
+    args: &Args,
+    cwd: &Path,
+    place: &dyn Place,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
     let shown = args.path.as_deref().filter(|path| !path.is_empty());
     let folder = paths::resolve(shown.unwrap_or("."), cwd);
-    let meta = std::fs::metadata(&folder)
-        .map_err(|_| ToolError(format!("Path not found: {}", folder.display())))?;
-    if !meta.is_dir() {
+    if !place.exists(&folder)? {
+        return Err(ToolError(format!("Path not found: {}", folder.display())));
+    }
+    if place.is_folder(&folder)? != Some(true) {
         return Err(ToolError(format!("Not a directory: {}", folder.display())));
     }
     let limit = Limit::new(args.limit, USUAL_LIMIT);
     let mut listing = Listing::new();
     let mut count = 0;
     let mut reached = false;
-    for name in names(&folder, cancel)? {
+    for name in place.names(&folder, cancel)? {
         if cancel.is_cancelled() {
             return Err(ToolError::aborted());
         }
@@ -97,11 +175,11 @@ fn list(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
             break;
         }
         // A link that leads nowhere is not shown.
-        let Ok(meta) = std::fs::metadata(folder.join(&name)) else {
+        let Some(is_folder) = place.is_folder(&folder.join(&name))? else {
             continue;
         };
         let mut line = name.to_string_lossy().into_owned();
-        if meta.is_dir() {
+        if is_folder {
             line.push('/');
         }
         listing.push(&line);
@@ -130,9 +208,13 @@ fn names(folder: &Path, cancel: &CancellationToken) -> Result<Vec<OsString>, Too
         }
         names.push(entry.map_err(failed)?.file_name());
     }
+    sort(&mut names);
+    Ok(names)
+}
+
+fn sort(names: &mut [OsString]) {
     names.sort_unstable();
     names.sort_by_cached_key(|name| collation::key(&name.to_string_lossy()));
-    Ok(names)
 }
 
 #[cfg(all(test, unix))]

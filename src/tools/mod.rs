@@ -8,6 +8,7 @@ pub mod grep;
 pub mod image;
 pub mod ls;
 pub mod mutation_queue;
+pub mod operations;
 pub mod paths;
 pub mod process;
 pub mod read;
@@ -76,6 +77,7 @@ impl ToolOptions {
             command_prefix: self.command_prefix.clone(),
             bin_dir: self.agent_bin_dir.clone(),
             settings_path: self.settings_path.clone(),
+            env: None,
         }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) enum Ended {
     /// With the code that a shell would report: 128 and the signal for a
     /// process that was killed.
     Exited(i32),
+    /// Somewhere else, and nobody says with which code.
+    WithoutCode,
     TimedOut,
     Aborted,
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -11,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::image::{self, ImageType};
 use super::lossy::LossyDecoder;
+use super::operations::{Elsewhere, Operations};
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use super::truncate::{HeadScanner, Limits, MAX_BYTES, MAX_LINES, TruncatedBy, format_size};
 use super::{arguments, blocking, os_error, paths};
@@ -26,6 +28,7 @@ pub struct ReadTool {
     guidelines: Vec<String>,
     cwd: PathBuf,
     resize_images: bool,
+    elsewhere: Option<Arc<dyn Operations>>,
 }
 
 #[derive(Deserialize)]
@@ -71,7 +74,14 @@ impl ReadTool {
             guidelines,
             cwd,
             resize_images,
+            elsewhere: None,
         }
+    }
+
+    /// The same tool, for files that are somewhere else.
+    pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
+        self.elsewhere = Some(operations);
+        self
     }
 }
 
@@ -102,8 +112,13 @@ impl Tool for ReadTool {
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
         let args: Args = arguments::parse("read", call.args)?;
         let (cwd, resize, cancel) = (self.cwd.clone(), self.resize_images, call.cancel.clone());
+        let elsewhere = self.elsewhere.as_ref();
+        let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &cancel));
         let work = blocking(move || {
             let path = paths::resolve_for_reading(&args.path, &cwd);
+            if let Some(elsewhere) = elsewhere {
+                return read_elsewhere(&elsewhere, &path, &args, resize, &cancel);
+            }
             let mut file = open(&path, &args.path)?;
             match sniff(&mut file)? {
                 Some(kind) => picture(file, kind, resize, &cancel),
@@ -115,6 +130,26 @@ impl Tool for ReadTool {
             () = call.cancel.cancelled() => Err(ToolError::aborted()),
             result = work => result,
         }
+    }
+}
+
+fn read_elsewhere(
+    elsewhere: &Elsewhere,
+    path: &Path,
+    args: &Args,
+    resize: bool,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let shown = json!([path.to_string_lossy()]);
+    elsewhere.ask("access", shown.clone())?;
+    let kind = match elsewhere.offers("detectImageMimeType") {
+        true => elsewhere.ask("detectImageMimeType", shown)?,
+        false => Value::Null,
+    };
+    let bytes = elsewhere.read(path)?;
+    match kind.as_str().and_then(ImageType::of_mime) {
+        Some(kind) => Ok(show_picture(Some(&bytes), kind, resize)),
+        None => text(bytes.as_slice(), args, cancel),
     }
 }
 
@@ -156,16 +191,24 @@ fn picture(
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
     let size = file.metadata().map_err(failed_read)?.len();
+    if size > MAX_IMAGE_BYTES {
+        return Ok(show_picture(None, kind, resize));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed_read)?;
+    if cancel.is_cancelled() {
+        return Err(ToolError::aborted());
+    }
+    Ok(show_picture(Some(&bytes), kind, resize))
+}
+
+/// `None` is one that is too large to be looked at.
+fn show_picture(bytes: Option<&[u8]>, kind: ImageType, resize: bool) -> ToolOutput {
     let mut note = format!("Read image file [{}]", kind.mime());
     let mut image = None;
-    if size <= MAX_IMAGE_BYTES {
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(failed_read)?;
-        if cancel.is_cancelled() {
-            return Err(ToolError::aborted());
-        }
+    if let Some(bytes) = bytes {
         if resize {
-            if let Some(fitted) = image::fit(&bytes, kind) {
+            if let Some(fitted) = image::fit(bytes, kind) {
                 note = format!("Read image file [{}]", fitted.image.mime_type);
                 if let Some(scale) = fitted.note {
                     note = format!("{note}\n{scale}");
@@ -173,22 +216,26 @@ fn picture(
                 image = Some(fitted.image);
             }
         } else {
-            image = Some(image::encode(&bytes, kind));
+            image = Some(image::encode(bytes, kind));
         }
     }
     let content = match image {
         Some(image) => vec![ContentBlock::text(note), ContentBlock::Image(image)],
         None => vec![ContentBlock::text(format!("{note}\n{}", image::OMITTED))],
     };
-    Ok(ToolOutput {
+    ToolOutput {
         content,
         details: None,
-    })
+    }
 }
 
 /// Reads through the whole file, because the answer says how many lines there
 /// are, but decodes and keeps only what is asked for.
-fn text(mut file: File, args: &Args, cancel: &CancellationToken) -> Result<ToolOutput, ToolError> {
+fn text(
+    mut file: impl Read,
+    args: &Args,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
     let skip = match args.offset {
         Some(offset) if offset >= 1.0 => offset as usize - 1,
         _ => 0,

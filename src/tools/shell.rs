@@ -1,5 +1,6 @@
 //! Which shell runs commands, and what it finds in its environment.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -17,11 +18,13 @@ pub struct ShellOptions {
     pub bin_dir: Option<PathBuf>,
     /// Named when `path` is wrong.
     pub settings_path: Option<PathBuf>,
+    /// Instead of the environment of the program; `PATH` is then what it says.
+    pub env: Option<HashMap<String, String>>,
 }
 
 impl ShellOptions {
     /// The program that takes `-c COMMAND`.
-    pub(crate) fn program(&self) -> Result<PathBuf, ToolError> {
+    pub fn program(&self) -> Result<PathBuf, ToolError> {
         let Some(path) = &self.path else {
             static FOUND: OnceLock<PathBuf> = OnceLock::new();
             return Ok(FOUND.get_or_init(discover).clone());
@@ -47,7 +50,7 @@ impl ShellOptions {
     }
 
     /// `PATH` for commands; `None` leaves it as it is.
-    pub(crate) fn search_path(&self) -> Option<OsString> {
+    pub fn search_path(&self) -> Option<OsString> {
         with_folder_first(self.bin_dir.as_deref()?, std::env::var_os("PATH"))
     }
 }

@@ -3,40 +3,46 @@
 //! a screen.
 
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use regex::Regex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::process::Command;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::lossy::LossyDecoder;
+use super::operations::{CommandElsewhere, Commands, RunningElsewhere};
 use super::output::CommandOutput;
 use super::process::{Ended, GroupProcess, ProcessEvent};
 use super::shell::ShellOptions;
 use super::tool::ToolError;
 
 /// What RPC's `bash` answers, and what is stored of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserCommandResult {
     pub output: String,
     /// Not there when the command was cancelled.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    #[serde(default)]
     pub cancelled: bool,
+    #[serde(default)]
     pub truncated: bool,
     /// The whole output, when it was long.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_output_path: Option<String>,
 }
 
-/// Runs a command of the user's. `on_output` gets the cleaned text as it comes.
+/// Runs a command of the user's, here or where `elsewhere` says. `on_output` gets
+/// the cleaned text as it comes.
 pub async fn run_user_command(
     command: &str,
     cwd: &Path,
     options: &ShellOptions,
+    elsewhere: Option<Arc<dyn Commands>>,
     cancel: CancellationToken,
     on_output: &(dyn Fn(&str) + Send + Sync),
 ) -> Result<UserCommandResult, ToolError> {
@@ -44,9 +50,21 @@ pub async fn run_user_command(
     let mut cleaner = Cleaner::default();
     let mut ended = Ended::Aborted;
     if !cancel.is_cancelled() {
-        let mut process = start(command, cwd, options, None, cancel)?;
+        let mut process = match elsewhere {
+            Some(commands) => Running::elsewhere(
+                commands,
+                CommandElsewhere {
+                    command: options.script(command),
+                    cwd: cwd.display().to_string(),
+                    timeout: None,
+                    env: None,
+                },
+                cancel,
+            ),
+            None => Running::Here(Box::new(start(command, cwd, options, None, cancel)?)),
+        };
         loop {
-            match process.next().await.map_err(lost)? {
+            match process.next().await? {
                 ProcessEvent::Output(bytes) => {
                     let text = cleaner.push(bytes);
                     if !text.is_empty() {
@@ -71,12 +89,48 @@ pub async fn run_user_command(
         output: shown.content,
         exit_code: match ended {
             Ended::Exited(code) => Some(code),
-            Ended::TimedOut | Ended::Aborted => None,
+            Ended::TimedOut | Ended::Aborted | Ended::WithoutCode => None,
         },
         cancelled: ended == Ended::Aborted,
         truncated: shown.truncated,
         full_output_path: output.log_path().map(|path| path.display().to_string()),
     })
+}
+
+/// How a command ended that was run for somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandEnd {
+    Exited(i32),
+    TimedOut,
+    Aborted,
+}
+
+/// Runs a command; `output` gets what it prints, as it comes.
+pub async fn run_command(
+    command: &str,
+    cwd: &Path,
+    options: &ShellOptions,
+    time_limit: Option<Duration>,
+    output: mpsc::Sender<Vec<u8>>,
+    cancel: CancellationToken,
+) -> Result<CommandEnd, ToolError> {
+    if cancel.is_cancelled() {
+        return Ok(CommandEnd::Aborted);
+    }
+    let mut process = start(command, cwd, options, time_limit, cancel)?;
+    loop {
+        match process.next().await.map_err(lost)? {
+            ProcessEvent::Output(bytes) => {
+                // Nobody listens any more; the command may go on all the same.
+                let _ = output.send(bytes.to_vec()).await;
+            }
+            ProcessEvent::Ended(Ended::Exited(code)) => return Ok(CommandEnd::Exited(code)),
+            ProcessEvent::Ended(Ended::TimedOut) => return Ok(CommandEnd::TimedOut),
+            ProcessEvent::Ended(Ended::Aborted | Ended::WithoutCode) => {
+                return Ok(CommandEnd::Aborted);
+            }
+        }
+    }
 }
 
 pub(crate) fn start(
@@ -98,7 +152,10 @@ pub(crate) fn start(
         .arg("-c")
         .arg(options.script(command))
         .current_dir(cwd);
-    if let Some(path) = options.search_path() {
+    if let Some(env) = &options.env {
+        process.env_clear().envs(env);
+    }
+    if let Some(path) = options.search_path().filter(|_| options.env.is_none()) {
         process.env("PATH", path);
     }
     GroupProcess::spawn(process, time_limit, cancel).map_err(|error| {
@@ -109,7 +166,31 @@ pub(crate) fn start(
     })
 }
 
-pub(crate) fn lost(error: std::io::Error) -> ToolError {
+/// A command at work, wherever.
+pub(crate) enum Running {
+    Here(Box<GroupProcess>),
+    Elsewhere(RunningElsewhere),
+}
+
+impl Running {
+    pub(crate) fn elsewhere(
+        commands: Arc<dyn Commands>,
+        command: CommandElsewhere,
+        cancel: CancellationToken,
+    ) -> Self {
+        Self::Elsewhere(RunningElsewhere::start(commands, command, cancel))
+    }
+
+    /// Not to be called again after [`ProcessEvent::Ended`].
+    pub(crate) async fn next(&mut self) -> Result<ProcessEvent<'_>, ToolError> {
+        match self {
+            Self::Here(process) => process.next().await.map_err(lost),
+            Self::Elsewhere(process) => process.next().await,
+        }
+    }
+}
+
+fn lost(error: std::io::Error) -> ToolError {
     ToolError::new(format!("Lost contact with the command: {error}"))
 }
 
@@ -178,7 +259,7 @@ mod tests {
     async fn run(command: &str) -> UserCommandResult {
         let options = ShellOptions::default();
         let cancel = CancellationToken::new();
-        run_user_command(command, Path::new("/"), &options, cancel, &|_| {})
+        run_user_command(command, Path::new("/"), &options, None, cancel, &|_| {})
             .await
             .unwrap()
     }
@@ -221,6 +302,7 @@ mod tests {
             "echo hello; sleep 60",
             Path::new("/"),
             &ShellOptions::default(),
+            None,
             cancel.clone(),
             &on_output,
         )
@@ -251,6 +333,7 @@ mod tests {
             "true",
             Path::new("/no/such/place"),
             &ShellOptions::default(),
+            None,
             CancellationToken::new(),
             &|_| {},
         )

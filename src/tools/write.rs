@@ -1,12 +1,14 @@
 //! The `write` tool: a whole file at once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::mutation_queue::lock_file;
+use super::operations::{Elsewhere, Operations};
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use super::{arguments, blocking, os_error, paths};
 use crate::ai::stream::ToolSpec;
@@ -15,6 +17,7 @@ pub struct WriteTool {
     spec: ToolSpec,
     guidelines: Vec<String>,
     cwd: PathBuf,
+    elsewhere: Option<Arc<dyn Operations>>,
 }
 
 #[derive(Deserialize)]
@@ -51,7 +54,14 @@ impl WriteTool {
             spec,
             guidelines,
             cwd,
+            elsewhere: None,
         }
+    }
+
+    /// The same tool, for files that are somewhere else.
+    pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
+        self.elsewhere = Some(operations);
+        self
     }
 }
 
@@ -78,18 +88,18 @@ impl Tool for WriteTool {
             guard = lock_file(&file) => guard,
         };
         let cancel = call.cancel;
+        let elsewhere = self.elsewhere.as_ref();
+        let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &cancel));
         // Not abandoned half way on an abort: what is reported is what happened.
         blocking(move || {
             let _guard = guard;
             if cancel.is_cancelled() {
                 return Err(ToolError::aborted());
             }
-            if let Some(folder) = file.parent() {
-                std::fs::create_dir_all(folder)
-                    .map_err(|error| os_error::describe(&error, "mkdir", Some(folder)))?;
+            match elsewhere {
+                Some(elsewhere) => write_elsewhere(&elsewhere, &file, &content)?,
+                None => write_here(&file, &content)?,
             }
-            std::fs::write(&file, &content)
-                .map_err(|error| os_error::describe(&error, "open", Some(&file)))?;
             // The original counts UTF-16 units and calls them bytes.
             let units = content.encode_utf16().count();
             Ok(ToolOutput::text(format!(
@@ -98,6 +108,22 @@ impl Tool for WriteTool {
         })
         .await
     }
+}
+
+fn write_here(file: &Path, content: &str) -> Result<(), ToolError> {
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| os_error::describe(&error, "mkdir", Some(folder)))?;
+    }
+    std::fs::write(file, content).map_err(|error| os_error::describe(&error, "open", Some(file)))
+}
+
+fn write_elsewhere(elsewhere: &Elsewhere, file: &Path, content: &str) -> Result<(), ToolError> {
+    if let Some(folder) = file.parent() {
+        elsewhere.ask("mkdir", json!([folder.to_string_lossy()]))?;
+    }
+    elsewhere.ask("writeFile", json!([file.to_string_lossy(), content]))?;
+    Ok(())
 }
 
 #[cfg(test)]

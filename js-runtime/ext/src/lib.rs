@@ -3,7 +3,10 @@
 //! by the build script that makes the snapshot, and at run time.
 
 mod author;
+pub mod diff_words;
+pub mod highlight;
 mod host;
+pub mod markdown;
 mod modules;
 mod ops;
 pub mod text;
@@ -30,6 +33,10 @@ deno_core::extension!(
         text::op_text_truncate,
         text::op_text_wrap,
         text::op_text_slice,
+        text::op_text_around,
+        markdown::op_markdown_parse,
+        highlight::op_highlight,
+        diff_words::op_diff_words,
     ],
     esm_entry_point = "ext:js_runtime/main.ts",
     esm = [dir "../js", "main.ts"],

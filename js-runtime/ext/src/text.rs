@@ -4,12 +4,14 @@
 //! a line that one of them believes to fit and the other does not breaks the screen.
 
 mod ansi;
+mod around;
 mod width;
 mod wrap;
 
 use deno_core::op2;
 
 pub use self::ansi::{Piece, pieces};
+pub use self::around::around_columns;
 pub use self::width::{Slice, grapheme_width, slice_columns, truncate_to_width, visible_width};
 pub use self::wrap::wrap_text;
 
@@ -48,6 +50,19 @@ pub(crate) fn op_text_slice(
     strict: bool,
 ) -> String {
     slice_columns(line, start as usize, columns as usize, strict).text
+}
+
+/// What is left of a line around columns that something is drawn over.
+#[op2]
+#[serde]
+pub(crate) fn op_text_around(
+    #[string] line: &str,
+    #[smi] start: u32,
+    #[smi] end: u32,
+    #[smi] columns: u32,
+) -> (String, String) {
+    let (before, after) = around_columns(line, start as usize, end as usize, columns as usize);
+    (before.text, after.text)
 }
 
 #[cfg(test)]

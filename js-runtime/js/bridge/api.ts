@@ -27,6 +27,24 @@ function requireFunction(value: unknown, what: string): void {
   }
 }
 
+/** Members of later versions: using one is an error that says so. */
+const LATER = {
+  registerMcpServer: "there is no MCP in pi: use an extension that speaks it",
+  unregisterMcpServer: "there is no MCP in pi",
+  getMcpServers: "there is no MCP in pi",
+  registerVirtualModel: "there are no virtual models: register a provider instead",
+  unregisterVirtualModel: "there are no virtual models",
+  registerMarkdownTransformer: "nothing is changed before it is drawn",
+};
+
+function refused(name: string, reason: string) {
+  return () => {
+    throw new Error(`pi.${name}() is not available in this version of pi: ${reason}`);
+  };
+}
+
+type Refused = Record<keyof typeof LATER, () => never>;
+
 export function createApi(extension: number) {
   const call = <T>(method: string, args: object = {}): T =>
     hostSync<T>(`pi.${method}`, { extension, ...args });
@@ -34,7 +52,8 @@ export function createApi(extension: number) {
   return {
     events,
 
-    on(event: string, handler: Handler): void {
+    /** Returns what ends the subscription. */
+    on(event: string, handler: Handler): () => void {
       requireFunction(handler, `The handler of pi.on("${event}")`);
       const id = keep(handlers, handler);
       try {
@@ -43,6 +62,10 @@ export function createApi(extension: number) {
         handlers.delete(id);
         throw error;
       }
+      return () => {
+        call("off", { event, id });
+        handlers.delete(id);
+      };
     },
 
     registerTool(definition: ToolDefinition): void {
@@ -94,8 +117,19 @@ export function createApi(extension: number) {
 
     registerMessageRenderer(customType: string, renderer: unknown): void {
       requireFunction(renderer, `The renderer of "${customType}"`);
-      const id = keep(renderers, renderer);
-      call("registerMessageRenderer", { id, customType });
+      call("registerRenderer", { id: keep(renderers, renderer), customType, kind: "message" });
+    },
+
+    /** The same for what `appendEntry` adds. */
+    registerEntryRenderer(customType: string, renderer: unknown): void {
+      requireFunction(renderer, `The renderer of "${customType}"`);
+      call("registerRenderer", { id: keep(renderers, renderer), customType, kind: "entry" });
+    },
+
+    /** Asked how a tool call is drawn, in load order. */
+    registerToolRenderer(resolver: unknown): void {
+      requireFunction(resolver, "The argument of pi.registerToolRenderer()");
+      call("registerRenderer", { id: keep(renderers, resolver), kind: "tool" });
     },
 
     sendMessage(message: unknown, options?: unknown): void {
@@ -133,6 +167,7 @@ export function createApi(extension: number) {
     getActiveTools: () => call<string[]>("getActiveTools"),
     setActiveTools: (names: string[]) => call<void>("setActiveTools", { names }),
     getAllTools: () => call("getAllTools"),
+    getSettings: () => call("getSettings"),
     getCommands: () => call("getCommands"),
 
     setModel: (model: { provider: string; id: string }) =>
@@ -145,5 +180,9 @@ export function createApi(extension: number) {
       config?: Parameters<typeof registerProvider>[2],
     ) => registerProvider(extension, name, config),
     unregisterProvider: (name: string) => unregisterProvider(extension, name),
+
+    ...(Object.fromEntries(
+      Object.entries(LATER).map(([name, reason]) => [name, refused(name, reason)]),
+    ) as Refused),
   };
 }

@@ -1,6 +1,6 @@
 // What the program calls. Every function takes one JSON text and answers with
 // JSON text, `undefined`, or a promise of either.
-import { hostSync } from "ext:js_runtime/host.ts";
+import { host, hostSync } from "ext:js_runtime/host.ts";
 import { JSON, race, SafeMap, SafeSet } from "ext:js_runtime/safe.ts";
 import { createApi } from "ext:js_runtime/bridge/api.ts";
 import {
@@ -10,7 +10,18 @@ import {
   sessionManager,
   withSignal,
 } from "ext:js_runtime/bridge/context.ts";
-import { commands, enter, handlers, report, tools } from "ext:js_runtime/bridge/registry.ts";
+import {
+  commands,
+  enter,
+  handlers,
+  keep,
+  operations,
+  report,
+  shortcuts,
+  tools,
+} from "ext:js_runtime/bridge/registry.ts";
+import { exec } from "pi:pi-coding-agent/tool-runs.ts";
+import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
 
 function find<T>(map: Map<number, T>, id: number, what: string): T {
   const found = map.get(id);
@@ -60,9 +71,49 @@ export async function dispatch(json: string): Promise<string | undefined> {
   const changed = before !== after && after !== undefined;
   if (!changed && (result === undefined || result === null)) return undefined;
   return JSON.stringify({
-    result: result ?? null,
+    result: plain(extension, event.type as string, result ?? null),
     mutated: changed ? event[mutable as string] : undefined,
   });
+}
+
+/** An answer with a number in the place of its functions. */
+function plain(extension: number, type: string, result: unknown): unknown {
+  const by = (result as { operations?: BashOperations } | null)?.operations;
+  if (type !== "user_bash" || !by) return result;
+  if (typeof by.exec !== "function") {
+    throw new TypeError("operations of an answer to user_bash must have a function exec");
+  }
+  return { operations: keep(operations, { extension, by }) };
+}
+
+interface UserCommand {
+  operations: number;
+  /** Of the program, for output and the abort. */
+  token: number;
+  command: string;
+  cwd: string;
+}
+
+const userCommands = new Map<number, AbortController>();
+
+/** A command of the user's, by the operations that a `user_bash` handler gave. */
+export async function runUserCommand(json: string): Promise<string> {
+  const { operations: id, token, command, cwd } = JSON.parse(json) as UserCommand;
+  const { extension, by } = find(operations, id, "operations");
+  operations.delete(id);
+  const controller = new AbortController();
+  userCommands.set(token, controller);
+  enter(extension, "user_bash");
+  try {
+    const send = (data: string) => host("user_bash.data", { token, data });
+    return JSON.stringify(await exec(by, [command, cwd], controller.signal, send));
+  } finally {
+    userCommands.delete(token);
+  }
+}
+
+export function abortUserCommand(json: string): void {
+  userCommands.get(JSON.parse(json) as number)?.abort();
 }
 
 /** The members of a `session_before_...` event that are no plain data. */
@@ -263,6 +314,19 @@ export async function runCommand(json: string): Promise<void> {
   const { handler } = find(commands, command, "command");
   enter(extension, "command");
   await handler(args, createCommandContext(extension, run));
+}
+
+/** What an extension registered for a key. */
+export async function runShortcut(json: string): Promise<void> {
+  const { extension, shortcut, key, run } = JSON.parse(json) as {
+    extension: number;
+    shortcut: number;
+    key: string;
+    run?: number | null;
+  };
+  const handler = find(shortcuts, shortcut, "shortcut") as (ctx: unknown) => unknown;
+  enter(extension, `shortcut:${key}`);
+  await handler(createContext(extension, run));
 }
 
 export async function completeArguments(json: string): Promise<string> {

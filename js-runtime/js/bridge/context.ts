@@ -117,6 +117,11 @@ export function createContext(extension: number, run?: number | null, calls = CA
     get thinkingLevel() {
       return hostSync("pi.getThinkingLevel", { extension });
     },
+    get scopedModels() {
+      return hostSync("ctx.scopedModels");
+    },
+    /** What a project brings is loaded without asking. */
+    isProjectTrusted: () => true,
     signal: signalOf(run),
     isIdle: () => hostSync<boolean>("ctx.isIdle"),
     abort: () => hostSync<void>("ctx.abort"),
@@ -178,6 +183,7 @@ export function createCommandContext(extension: number, run?: number | null, cal
     });
   const context = createContext(extension, run, calls);
   return extend(context, {
+    getSystemPromptOptions: () => calls.hostSync("ctx.getSystemPromptOptions"),
     waitForIdle: () => host<void>("ctx.waitForIdle"),
     async newSession(options: NewSessionOptions = {}): Promise<Cancelled> {
       const { parentSession, setup, withSession } = options;

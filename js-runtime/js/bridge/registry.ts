@@ -5,6 +5,8 @@ import { core } from "ext:core/mod.js";
 import { describe, hostSync } from "ext:js_runtime/host.ts";
 import { SafeMap } from "ext:js_runtime/safe.ts";
 
+import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
+
 export type Handler = (event: Record<string, unknown>, ctx: unknown) => unknown;
 
 export interface ToolDefinition {
@@ -38,6 +40,8 @@ export const commands = new SafeMap<number, Command>();
 /** Kept for the terminal, which hosts them. */
 export const renderers = new SafeMap<number, unknown>();
 export const shortcuts = new SafeMap<number, unknown>();
+/** What answers to `user_bash` brought, until the command has run. */
+export const operations = new SafeMap<number, { extension: number; by: BashOperations }>();
 
 let last = 0;
 

@@ -1,6 +1,3 @@
-// The colours that `ctx.ui.theme` gives to components.
-import { theme } from "pi:pi-coding-agent/theme.ts";
-
-export function currentTheme(): unknown {
-  return theme;
-}
+// The themes that `ctx.ui` gives out and changes.
+export { changeTheme, type Theme, theme } from "pi:pi-coding-agent/theme.ts";
+export { availableThemes, findTheme } from "pi:pi-coding-agent/themes.ts";

@@ -2,7 +2,7 @@
 // on Escape, timeout and abort, and where there is nobody to ask.
 import { host, hostSync } from "ext:js_runtime/host.ts";
 import { report } from "ext:js_runtime/bridge/registry.ts";
-import { currentTheme } from "ext:js_runtime/bridge/theme.ts";
+import { availableThemes, changeTheme, findTheme, theme, type Theme } from "ext:js_runtime/bridge/theme.ts";
 
 interface DialogOptions {
   signal?: AbortSignal;
@@ -57,10 +57,9 @@ function tell(host: Host, extension: number, method: string, args: object): void
   });
 }
 
-const NO_THEMES = { success: false, error: "Theme switching not supported in this mode" };
-
 /** `by` may be that of a visit, see context.ts. */
 export function createUi(extension: number, by: Host = host) {
+  let editorComponent: unknown;
   return {
     select: async (title: string, options: string[], dialog?: DialogOptions) =>
       (await ask(by, extension, "select", { title, options }, dialog)).value,
@@ -95,17 +94,20 @@ export function createUi(extension: number, by: Host = host) {
     custom: async () => undefined,
     onTerminalInput: () => () => {},
     setWorkingMessage: () => {},
+    setWorkingVisible: () => {},
     setWorkingIndicator: () => {},
+    addAutocompleteProvider: () => {},
     setHiddenThinkingLabel: () => {},
     setFooter: () => {},
     setHeader: () => {},
-    setEditorComponent: () => {},
+    setEditorComponent: (factory?: unknown): void => void (editorComponent = factory),
+    getEditorComponent: () => editorComponent,
     get theme() {
-      return currentTheme();
+      return theme;
     },
-    getAllThemes: () => [],
-    getTheme: () => undefined,
-    setTheme: () => NO_THEMES,
+    getAllThemes: () => availableThemes(),
+    getTheme: (name: string) => findTheme(name),
+    setTheme: (theme: string | Theme) => changeTheme(theme),
     getToolsExpanded: () => false,
     setToolsExpanded: () => {},
   };

@@ -14,6 +14,14 @@ export interface TextOps {
   /** Lines joined with line feeds. */
   wrap(text: string, columns: number): string;
   slice(line: string, start: number, columns: number, strict: boolean): string;
+  /** What is before column `start`, and in `columns` columns from `end` on. */
+  around(line: string, start: number, end: number, columns: number): [string, string];
+  /** Tokens as JSON (markdown.rs). */
+  markdown(source: string): string;
+  /** Lines of [kind, text] as JSON, `null` for an unknown language (highlight.rs). */
+  highlight(code: string, language: string): string;
+  /** By words: -1 is only in the old text, 1 only in the new one, 0 in both. */
+  diffWords(oldText: string, newText: string): [change: number, text: string][];
 }
 
 export interface Link {

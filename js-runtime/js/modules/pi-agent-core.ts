@@ -1,12 +1,9 @@
-// `@mariozechner/pi-agent-core`: extensions import types from here, which cost nothing; the
-// agent itself is the program.
-import { missing } from "pi:missing.ts";
-
-const MODULE = "@mariozechner/pi-agent-core";
-
-export const Agent = missing("Agent", MODULE);
-export const agentLoop = missing("agentLoop", MODULE);
-export const agentLoopContinue = missing("agentLoopContinue", MODULE);
-export const runAgentLoop = missing("runAgentLoop", MODULE);
-export const runAgentLoopContinue = missing("runAgentLoopContinue", MODULE);
-export const streamProxy = missing("streamProxy", MODULE);
+// `@mariozechner/pi-agent-core`: an agent that an extension makes of its own functions.
+export { Agent } from "pi:pi-agent-core/agent.ts";
+export {
+  agentLoop,
+  agentLoopContinue,
+  runAgentLoop,
+  runAgentLoopContinue,
+} from "pi:pi-agent-core/loop.ts";
+export { streamProxy } from "pi:pi-agent-core/proxy.ts";

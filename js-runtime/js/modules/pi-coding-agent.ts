@@ -1,6 +1,41 @@
 // `@mariozechner/pi-coding-agent`: what extensions are written against.
 export { createEventBus } from "pi:host.ts";
-export { BorderedLoader, DynamicBorder } from "pi:pi-coding-agent/components.ts";
+export {
+  getMarkdownTheme,
+  getSelectListTheme,
+  getSettingsListTheme,
+} from "pi:pi-coding-agent/component-themes.ts";
+export { ArminComponent } from "pi:pi-coding-agent/components/armin.ts";
+export { BashExecutionComponent } from "pi:pi-coding-agent/components/bash-execution.ts";
+export { CustomEditor } from "pi:pi-coding-agent/components/custom-editor.ts";
+export {
+  ExtensionEditorComponent,
+  ExtensionInputComponent,
+  ExtensionSelectorComponent,
+} from "pi:pi-coding-agent/components/dialogs.ts";
+export { FooterComponent } from "pi:pi-coding-agent/components/footer.ts";
+export { BorderedLoader, DynamicBorder } from "pi:pi-coding-agent/components/frame.ts";
+export { LoginDialogComponent, OAuthSelectorComponent } from "pi:pi-coding-agent/components/login.ts";
+export {
+  AssistantMessageComponent,
+  BranchSummaryMessageComponent,
+  CompactionSummaryMessageComponent,
+  CustomMessageComponent,
+  SkillInvocationMessageComponent,
+  UserMessageComponent,
+} from "pi:pi-coding-agent/components/message-rows.ts";
+export { ModelSelectorComponent } from "pi:pi-coding-agent/components/model-selector.ts";
+export { SessionSelectorComponent } from "pi:pi-coding-agent/components/session-selector.ts";
+export { SettingsSelectorComponent } from "pi:pi-coding-agent/components/settings-selector.ts";
+export {
+  ShowImagesSelectorComponent,
+  ThemeSelectorComponent,
+  ThinkingSelectorComponent,
+} from "pi:pi-coding-agent/components/simple-selectors.ts";
+export { ToolExecutionComponent } from "pi:pi-coding-agent/components/tool-execution.ts";
+export { TreeSelectorComponent } from "pi:pi-coding-agent/components/tree-selector.ts";
+export { UserMessageSelectorComponent } from "pi:pi-coding-agent/components/user-message-selector.ts";
+export { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
 export {
   calculateContextTokens,
   collectEntriesForBranchSummary,
@@ -21,6 +56,24 @@ export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
 export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";
 export { convertToLlm, serializeConversation } from "pi:pi-coding-agent/messages.ts";
 export {
+  createSyntheticSourceInfo,
+  DefaultResourceLoader,
+  formatSkillsForPrompt,
+  loadProjectContextFiles,
+  loadSkills,
+  loadSkillsFromDir,
+  parseSkillBlock,
+} from "pi:pi-coding-agent/resource-loader.ts";
+export { RpcClient } from "pi:pi-coding-agent/rpc-client.ts";
+export {
+  AgentSessionRuntime,
+  createAgentSession,
+  createAgentSessionFromServices,
+  createAgentSessionRuntime,
+  createAgentSessionServices,
+  createExtensionRuntime,
+} from "pi:pi-coding-agent/sdk.ts";
+export {
   buildSessionContext,
   CURRENT_SESSION_VERSION,
   getLatestCompactionEntry,
@@ -28,13 +81,45 @@ export {
   parseSessionEntries,
 } from "pi:pi-coding-agent/session-file.ts";
 export { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
+export { highlightCode, renderDiff } from "pi:pi-coding-agent/highlight.ts";
+export { initTheme, Theme } from "pi:pi-coding-agent/theme.ts";
+export { truncateToVisualLines } from "pi:pi-coding-agent/visual-lines.ts";
 export {
-  getMarkdownTheme,
-  getSelectListTheme,
-  getSettingsListTheme,
-  initTheme,
-  Theme,
-} from "pi:pi-coding-agent/theme.ts";
+  bashTool,
+  bashToolDefinition,
+  codingTools,
+  createBashTool,
+  createBashToolDefinition,
+  createCodingTools,
+  createEditTool,
+  createEditToolDefinition,
+  createFindTool,
+  createFindToolDefinition,
+  createGrepTool,
+  createGrepToolDefinition,
+  createLocalBashOperations,
+  createLsTool,
+  createLsToolDefinition,
+  createReadOnlyTools,
+  createReadTool,
+  createReadToolDefinition,
+  createWriteTool,
+  createWriteToolDefinition,
+  editTool,
+  editToolDefinition,
+  findTool,
+  findToolDefinition,
+  getShellConfig,
+  grepTool,
+  grepToolDefinition,
+  lsTool,
+  lsToolDefinition,
+  readOnlyTools,
+  readTool,
+  readToolDefinition,
+  writeTool,
+  writeToolDefinition,
+} from "pi:pi-coding-agent/tool-factories.ts";
 export {
   defineTool,
   isBashToolResult,

@@ -1,8 +1,37 @@
 // `@mariozechner/pi-tui`: what extensions draw with.
+export { CombinedAutocompleteProvider } from "pi:pi-tui/autocomplete.ts";
 export { Box } from "pi:pi-tui/box.ts";
+export {
+  detectCapabilities,
+  getCapabilities,
+  getCellDimensions,
+  hyperlink,
+  resetCapabilitiesCache,
+  setCapabilities,
+  setCellDimensions,
+} from "pi:pi-tui/capabilities.ts";
 export { Container, CURSOR_MARKER, isFocusable } from "pi:pi-tui/component.ts";
 export type { Component, Focusable } from "pi:pi-tui/component.ts";
+export { Editor } from "pi:pi-tui/editor.ts";
 export { fuzzyFilter, fuzzyMatch } from "pi:pi-tui/fuzzy.ts";
+export {
+  allocateImageId,
+  calculateImageRows,
+  deleteAllKittyImages,
+  deleteKittyImage,
+  encodeITerm2,
+  encodeKitty,
+  Image,
+  imageFallback,
+  renderImage,
+} from "pi:pi-tui/image.ts";
+export {
+  getGifDimensions,
+  getImageDimensions,
+  getJpegDimensions,
+  getPngDimensions,
+  getWebpDimensions,
+} from "pi:pi-tui/image-size.ts";
 export { Input } from "pi:pi-tui/input.ts";
 export {
   getKeybindings,
@@ -23,13 +52,11 @@ export {
   setKittyProtocolActive,
 } from "pi:pi-tui/keys.ts";
 export { CancellableLoader, Loader } from "pi:pi-tui/loader.ts";
+export { Markdown } from "pi:pi-tui/markdown.ts";
 export { SelectList } from "pi:pi-tui/select-list.ts";
 export { SettingsList } from "pi:pi-tui/settings-list.ts";
+export { StdinBuffer } from "pi:pi-tui/stdin-buffer.ts";
+export { ProcessTerminal } from "pi:pi-tui/terminal.ts";
 export { Spacer, Text, TruncatedText } from "pi:pi-tui/text.ts";
 export { truncateToWidth, visibleWidth, wrapTextWithAnsi } from "pi:pi-tui/text-metrics.ts";
-export * from "pi:pi-tui/missing.ts";
-
-/** `text` as a link that terminals can open (OSC 8). */
-export function hyperlink(text: string, url: string): string {
-  return `\x1b]8;;${url}\x1b\\${text}\x1b]8;;\x1b\\`;
-}
+export { TUI } from "pi:pi-tui/tui.ts";

@@ -23,12 +23,13 @@ pub enum Command {
     Clone,
     Export(String),
     Import(String),
+    Shortcut(String),
     Help,
     Quit,
 }
 
 /// Name, arguments, what it does.
-pub const COMMANDS: [(&str, &str, &str); 15] = [
+pub const COMMANDS: [(&str, &str, &str); 16] = [
     ("help", "", "shows this"),
     ("model", "[pattern]", "lists the models, or chooses one"),
     (
@@ -67,6 +68,11 @@ pub const COMMANDS: [(&str, &str, &str); 15] = [
     ),
     ("import", "<path.jsonl>", "goes on with a session of a file"),
     (
+        "shortcut",
+        "[key]",
+        "lists the keys of extensions, or does what one does",
+    ),
+    (
         "reload",
         "[extension]",
         "loads settings, models and extensions anew, and one that was set aside",
@@ -101,6 +107,7 @@ pub fn parse(line: &str) -> Option<Command> {
         "clone" => Command::Clone,
         "export" => Command::Export(args),
         "import" => Command::Import(args),
+        "shortcut" => Command::Shortcut(args),
         "reload" => Command::Reload(args),
         "quit" => Command::Quit,
         _ => return None,
@@ -142,6 +149,7 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
             Ok(String::new())
         }
         Command::Tree(args) => super::tree::run(session, &args).await,
+        Command::Shortcut(key) => super::shortcuts::run(session, &key).await,
         Command::Help => Ok(help(session)),
         Command::Quit => Ok(String::new()),
     }

@@ -96,7 +96,7 @@ impl Client {
         }
         let (session, command) = (self.session.clone(), command.to_string());
         self.start(Kind::Bash, async move {
-            Done::Bash(session.bash(&command, excluded).await)
+            Done::Bash(session.user_bash(&command, excluded).await)
         });
     }
 

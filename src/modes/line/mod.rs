@@ -17,6 +17,7 @@ mod jobs;
 mod plain;
 mod screen;
 mod session_commands;
+mod shortcuts;
 mod style;
 mod terminal;
 mod text;
@@ -152,7 +153,12 @@ fn greeting(session: &AgentSession, screen: &mut Screen, problem: Option<String>
     let cwd = std::env::current_dir().unwrap_or_default();
     let folder = cwd.file_name().unwrap_or_default().to_string_lossy();
     text += &screen.title(&format!("pi - {folder}"));
-    for note in session.take_notes().into_iter().chain(problem) {
+    for note in session
+        .take_notes()
+        .into_iter()
+        .chain(problem)
+        .chain(shortcuts::notes(session))
+    {
         text += &screen.note(&note);
     }
     if session.model().is_none() {

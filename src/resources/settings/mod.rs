@@ -206,6 +206,12 @@ impl Settings {
         self.state.read().layer(scope).raw.clone()
     }
 
+    /// The project's over the global ones, unknown keys included.
+    pub fn merged(&self) -> Map<String, Value> {
+        let state = self.state.read();
+        merge(&state.global.raw, &state.project.raw)
+    }
+
     /// Warnings since the last call, so that each is shown once.
     pub fn take_warnings(&self) -> Vec<SettingsWarning> {
         std::mem::take(&mut *self.warnings.lock())
@@ -259,6 +265,10 @@ impl Settings {
 
     pub fn set_default_thinking_level(&self, level: ThinkingLevel) -> Result<(), SettingsError> {
         self.change_global(&[Change::set("defaultThinkingLevel", level.as_str())])
+    }
+
+    pub fn set_theme(&self, name: &str) -> Result<(), SettingsError> {
+        self.change_global(&[Change::set("theme", name)])
     }
 
     pub fn set_steering_mode(&self, mode: QueueMode) -> Result<(), SettingsError> {

@@ -88,6 +88,12 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// What is shown of the file is in this text.
+    pub(super) fn replace_lines(&mut self, text: &[u8]) {
+        let lines = text.split_inclusive(|byte| *byte == b'\n').map(Line::new);
+        self.lines = (1..).zip(lines).collect();
+    }
+
     /// The lines around the match in line `number`, and it itself.
     pub(super) fn around(
         &self,

@@ -241,7 +241,7 @@ fn the_search_stops_when_nobody_waits() {
     let cancel = CancellationToken::new();
     let args = serde_json::from_value(json!({"pattern": "y", "path": "hole"})).unwrap();
     let result = std::thread::scope(|scope| {
-        let search = scope.spawn(|| grep(&args, room.folder.path(), &cancel));
+        let search = scope.spawn(|| grep(&args, room.folder.path(), None, &cancel));
         std::thread::sleep(std::time::Duration::from_millis(50));
         cancel.cancel();
         search.join().unwrap()

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -100,6 +100,11 @@ impl Side<'_> {
         if !self.suite.packages.is_empty() {
             let folder = program::packages(&self.suite.name, &self.suite.packages);
             settings["packages"] = json!([folder]);
+            // What was compiled of them is kept between runs.
+            let compiled = folder.ancestors().find(|path| path.join("lock").exists());
+            let compiled = compiled.expect("its own folder").join("compiled");
+            fs::create_dir_all(&compiled).unwrap();
+            symlink(compiled, self.home.agent_dir().join("cache")).unwrap();
             // Large packages, compiled by a debug build on a machine that has other
             // things to do.
             settings["extensionTimeouts"] = json!({
@@ -181,7 +186,11 @@ impl Side<'_> {
         let mut command = self.command(self.program.command(&self.home));
         command.args(["--mode", "rpc"]);
         command.args(&self.scenario.arguments).args(more);
-        Rpc::start(command)
+        let rpc = Rpc::start(command);
+        match self.suite.packages.is_empty() {
+            true => rpc,
+            false => rpc.with_patience(LONGEST / 2),
+        }
     }
 
     async fn talk(&mut self) {
@@ -348,6 +357,8 @@ impl Side<'_> {
                 }
                 // How many come depends on time.
                 Some("tool_execution_update") if line["toolName"] == "bash" => {}
+                // A piece with nothing in it.
+                Some("message_update") if line["assistantMessageEvent"]["delta"] == "" => {}
                 _ => events.push(event(line)),
             }
         }
@@ -363,6 +374,13 @@ impl Side<'_> {
         let requests = requests.iter().map(|request| {
             let mut body = request.body.clone();
             in_lines(&mut body["system"]);
+            let first = &mut body["messages"][0];
+            if first["role"] == "system" || first["role"] == "developer" {
+                let text = first["content"].take();
+                let mut prompt = json!([{"text": text}]);
+                in_lines(&mut prompt);
+                body["system"] = prompt;
+            }
             json!({"path": request.path, "body": body})
         });
         let changed = files(&root)
@@ -547,4 +565,4 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// How long a scenario may take in one program, on a machine that has other things
 /// to do.
-pub(super) const LONGEST: Duration = Duration::from_secs(180);
+pub(super) const LONGEST: Duration = Duration::from_secs(300);

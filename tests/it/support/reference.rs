@@ -53,6 +53,11 @@ impl Reference {
         self.package.with_file_name("clipboard")
     }
 
+    /// The folder of the package.
+    pub fn package(&self) -> &Path {
+        &self.package
+    }
+
     /// What `node` runs.
     pub fn program(&self) -> PathBuf {
         self.package.join("dist/cli.js")

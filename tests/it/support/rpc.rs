@@ -29,6 +29,7 @@ pub struct Rpc {
     errors: watch::Receiver<()>,
     position: usize,
     ids: usize,
+    patience: Duration,
 }
 
 impl Rpc {
@@ -59,7 +60,14 @@ impl Rpc {
             errors: error_receiver,
             position: 0,
             ids: 0,
+            patience: PATIENCE,
         }
+    }
+
+    /// Waits longer than others, for what takes longer.
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Sends a command and gives the response.
@@ -218,7 +226,7 @@ impl Rpc {
 
     /// Waits until stderr has a line with this text, and gives it.
     pub async fn said(&self, text: &str) -> String {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + self.patience;
         loop {
             let heard = self.stderr();
             let whole = heard.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -247,7 +255,7 @@ impl Rpc {
         what: &str,
         matches: impl Fn(&Value) -> bool,
     ) -> (usize, Value) {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + self.patience;
         let mut next = from;
         loop {
             let new: Vec<String> = self.seen.lock().unwrap()[next..].to_vec();

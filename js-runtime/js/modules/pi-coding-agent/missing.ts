@@ -4,100 +4,60 @@ import { missing } from "pi:missing.ts";
 
 const MODULE = "@mariozechner/pi-coding-agent";
 
-export const AgentSession = missing("AgentSession", MODULE);
-export const AgentSessionRuntime = missing("AgentSessionRuntime", MODULE);
-export const ArminComponent = missing("ArminComponent", MODULE);
-export const AssistantMessageComponent = missing("AssistantMessageComponent", MODULE);
 export const AuthStorage = missing("AuthStorage", MODULE);
-export const BashExecutionComponent = missing("BashExecutionComponent", MODULE);
-export const BranchSummaryMessageComponent = missing("BranchSummaryMessageComponent", MODULE);
-export const CompactionSummaryMessageComponent = missing("CompactionSummaryMessageComponent", MODULE);
-export const CustomEditor = missing("CustomEditor", MODULE);
-export const CustomMessageComponent = missing("CustomMessageComponent", MODULE);
-export const DefaultPackageManager = missing("DefaultPackageManager", MODULE);
-export const DefaultResourceLoader = missing("DefaultResourceLoader", MODULE);
-export const ExtensionEditorComponent = missing("ExtensionEditorComponent", MODULE);
-export const ExtensionInputComponent = missing("ExtensionInputComponent", MODULE);
-export const ExtensionRunner = missing("ExtensionRunner", MODULE);
-export const ExtensionSelectorComponent = missing("ExtensionSelectorComponent", MODULE);
+export const DefaultPackageManager = missing(
+  "DefaultPackageManager",
+  MODULE,
+  "packages are managed by the program; call `pi install`, `pi remove` and `pi list` with pi.exec",
+);
+export const ExtensionRunner = missing(
+  "ExtensionRunner",
+  MODULE,
+  "extensions are run by the program",
+);
 export const FileAuthStorageBackend = missing("FileAuthStorageBackend", MODULE);
-export const FooterComponent = missing("FooterComponent", MODULE);
 export const InMemoryAuthStorageBackend = missing("InMemoryAuthStorageBackend", MODULE);
-export const InteractiveMode = missing("InteractiveMode", MODULE);
-export const LoginDialogComponent = missing("LoginDialogComponent", MODULE);
+export const InteractiveMode = missing(
+  "InteractiveMode",
+  MODULE,
+  "the terminal belongs to the program; use ctx.ui, or RpcClient for another pi",
+);
 export const ModelRegistry = missing("ModelRegistry", MODULE);
 export const ModelRuntime = missing("ModelRuntime", MODULE);
-export const ModelSelectorComponent = missing("ModelSelectorComponent", MODULE);
-export const OAuthSelectorComponent = missing("OAuthSelectorComponent", MODULE);
-export const RpcClient = missing("RpcClient", MODULE);
-export const SessionSelectorComponent = missing("SessionSelectorComponent", MODULE);
 export const SettingsManager = missing("SettingsManager", MODULE);
-export const SettingsSelectorComponent = missing("SettingsSelectorComponent", MODULE);
-export const ShowImagesSelectorComponent = missing("ShowImagesSelectorComponent", MODULE);
-export const SkillInvocationMessageComponent = missing("SkillInvocationMessageComponent", MODULE);
-export const ThemeSelectorComponent = missing("ThemeSelectorComponent", MODULE);
-export const ThinkingSelectorComponent = missing("ThinkingSelectorComponent", MODULE);
-export const ToolExecutionComponent = missing("ToolExecutionComponent", MODULE);
-export const TreeSelectorComponent = missing("TreeSelectorComponent", MODULE);
-export const UserMessageComponent = missing("UserMessageComponent", MODULE);
-export const UserMessageSelectorComponent = missing("UserMessageSelectorComponent", MODULE);
-export const bashTool = missing("bashTool", MODULE);
-export const bashToolDefinition = missing("bashToolDefinition", MODULE);
-export const codingTools = missing("codingTools", MODULE);
 export const copyToClipboard = missing("copyToClipboard", MODULE);
-export const createAgentSession = missing("createAgentSession", MODULE);
-export const createAgentSessionFromServices = missing("createAgentSessionFromServices", MODULE);
-export const createAgentSessionRuntime = missing("createAgentSessionRuntime", MODULE);
-export const createAgentSessionServices = missing("createAgentSessionServices", MODULE);
-export const createBashTool = missing("createBashTool", MODULE);
-export const createBashToolDefinition = missing("createBashToolDefinition", MODULE);
-export const createCodingTools = missing("createCodingTools", MODULE);
-export const createEditTool = missing("createEditTool", MODULE);
-export const createEditToolDefinition = missing("createEditToolDefinition", MODULE);
-export const createExtensionRuntime = missing("createExtensionRuntime", MODULE);
-export const createFindTool = missing("createFindTool", MODULE);
-export const createFindToolDefinition = missing("createFindToolDefinition", MODULE);
-export const createGrepTool = missing("createGrepTool", MODULE);
-export const createGrepToolDefinition = missing("createGrepToolDefinition", MODULE);
-export const createLocalBashOperations = missing("createLocalBashOperations", MODULE);
-export const createLsTool = missing("createLsTool", MODULE);
-export const createLsToolDefinition = missing("createLsToolDefinition", MODULE);
 export const createPowershellTool = missing("createPowershellTool", MODULE);
 export const createPowershellToolDefinition = missing("createPowershellToolDefinition", MODULE);
-export const createReadOnlyTools = missing("createReadOnlyTools", MODULE);
-export const createReadTool = missing("createReadTool", MODULE);
-export const createReadToolDefinition = missing("createReadToolDefinition", MODULE);
-export const createSyntheticSourceInfo = missing("createSyntheticSourceInfo", MODULE);
-export const createWriteTool = missing("createWriteTool", MODULE);
-export const createWriteToolDefinition = missing("createWriteToolDefinition", MODULE);
-export const discoverAndLoadExtensions = missing("discoverAndLoadExtensions", MODULE);
-export const editTool = missing("editTool", MODULE);
-export const editToolDefinition = missing("editToolDefinition", MODULE);
-export const findTool = missing("findTool", MODULE);
-export const findToolDefinition = missing("findToolDefinition", MODULE);
-export const formatSkillsForPrompt = missing("formatSkillsForPrompt", MODULE);
+export const discoverAndLoadExtensions = missing(
+  "discoverAndLoadExtensions",
+  MODULE,
+  "extensions are loaded by the program; put them where it looks for them, or import them",
+);
 export const generateDiffString = missing("generateDiffString", MODULE);
 export const generateUnifiedPatch = missing("generateUnifiedPatch", MODULE);
-export const getShellConfig = missing("getShellConfig", MODULE);
-export const grepTool = missing("grepTool", MODULE);
-export const grepToolDefinition = missing("grepToolDefinition", MODULE);
-export const highlightCode = missing("highlightCode", MODULE);
-export const loadProjectContextFiles = missing("loadProjectContextFiles", MODULE);
-export const loadSkills = missing("loadSkills", MODULE);
-export const loadSkillsFromDir = missing("loadSkillsFromDir", MODULE);
-export const lsTool = missing("lsTool", MODULE);
-export const lsToolDefinition = missing("lsToolDefinition", MODULE);
-export const main = missing("main", MODULE);
-export const parseSkillBlock = missing("parseSkillBlock", MODULE);
-export const readOnlyTools = missing("readOnlyTools", MODULE);
-export const readTool = missing("readTool", MODULE);
-export const readToolDefinition = missing("readToolDefinition", MODULE);
-export const renderDiff = missing("renderDiff", MODULE);
+export const main = missing(
+  "main",
+  MODULE,
+  "pi is running already; start another one as a child process (RpcClient, or process.execPath)",
+);
 export const resizeImage = missing("resizeImage", MODULE);
-export const runPrintMode = missing("runPrintMode", MODULE);
-export const runRpcMode = missing("runRpcMode", MODULE);
-export const truncateToVisualLines = missing("truncateToVisualLines", MODULE);
-export const wrapRegisteredTool = missing("wrapRegisteredTool", MODULE);
-export const wrapRegisteredTools = missing("wrapRegisteredTools", MODULE);
-export const writeTool = missing("writeTool", MODULE);
-export const writeToolDefinition = missing("writeToolDefinition", MODULE);
+export const runPrintMode = missing(
+  "runPrintMode",
+  MODULE,
+  "stdout belongs to the program; use createAgentSession() and print what it says",
+);
+export const runRpcMode = missing(
+  "runRpcMode",
+  MODULE,
+  "stdin and stdout belong to the program; use RpcClient for another pi",
+);
+export const wrapRegisteredTool = missing(
+  "wrapRegisteredTool",
+  MODULE,
+  "tools are run by the program; call the execute of their definitions",
+);
+export const wrapRegisteredTools = missing(
+  "wrapRegisteredTools",
+  MODULE,
+  "tools are run by the program; call the execute of their definitions",
+);

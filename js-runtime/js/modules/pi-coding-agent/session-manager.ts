@@ -97,6 +97,14 @@ export class SessionManager {
     return listed("listAll", {}, onProgress);
   }
 
+  /** The number of the session, which another takes over: `view` is what is read from now on. */
+  static handOver(manager: SessionManager): { token: number; show(view: View): void } {
+    return {
+      token: manager.#token,
+      show: (view) => void Object.assign(manager, view),
+    };
+  }
+
   #read(): View {
     const token = this.#token;
     return createView(

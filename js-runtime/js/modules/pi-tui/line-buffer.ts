@@ -16,9 +16,9 @@ export function graphemes(text: string): string[] {
 
 const PUNCTUATION = /[(){}[\]<>.,;:'"!?+\-=*/\\|&%^$#@~`]/;
 
-type Kind = "space" | "punctuation" | "word";
+export type Kind = "space" | "punctuation" | "word";
 
-function kindOf(grapheme: string): Kind {
+export function kindOf(grapheme: string): Kind {
   if (/\s/.test(grapheme)) return "space";
   return PUNCTUATION.test(grapheme) ? "punctuation" : "word";
 }

@@ -36,6 +36,12 @@ export function sliceByColumn(line: string, start: number, length: number, stric
   return length > 0 ? textOps().slice(line, columns(start), columns(length), strict) : "";
 }
 
+/** What is left of `line` around the columns from `start` to `end`, for an overlay. */
+export function aroundColumns(line: string, start: number, end: number, length: number) {
+  const [before, after] = textOps().around(line, columns(start), columns(end), columns(length));
+  return { before, beforeWidth: visibleWidth(before), after, afterWidth: visibleWidth(after) };
+}
+
 /** Fills `line` up to `width` columns and colours all of it. */
 export function fillLine(line: string, width: number, color?: (text: string) => string): string {
   const filled = line + " ".repeat(Math.max(0, width - visibleWidth(line)));

@@ -1,0 +1,194 @@
+// `@mariozechner/pi-agent-core`: an agent of an extension's own.
+import type {
+  AssistantMessage,
+  AssistantMessageEvent,
+  AssistantMessageEventStream,
+  Context,
+  EventStream,
+  ImageContent,
+  Message,
+  Model,
+  SimpleStreamOptions,
+  TextContent,
+  ToolCall,
+  ToolResultMessage,
+  Transport,
+} from "./pi-ai.js";
+import type { AgentTool, AgentToolResult, ThinkingLevel, ToolExecutionMode } from "./pi-agent-core.js";
+import type { AgentMessage } from "./session.js";
+
+// deno-lint-ignore no-explicit-any
+type AnyTool = AgentTool<any, any>;
+type Awaitable<T> = T | Promise<T>;
+type QueueMode = "all" | "one-at-a-time";
+
+export type StreamFn = (
+  model: Model,
+  context: Context,
+  options?: SimpleStreamOptions,
+) => Awaitable<AssistantMessageEventStream>;
+export type AgentToolCall = ToolCall;
+/** For the author's own kinds of messages, by declaration merging. */
+// deno-lint-ignore no-empty-interface
+export interface CustomAgentMessages {}
+
+export interface BeforeToolCallResult {
+  block?: boolean;
+  reason?: string;
+}
+export interface AfterToolCallResult {
+  content?: (TextContent | ImageContent)[];
+  details?: unknown;
+  isError?: boolean;
+}
+export interface BeforeToolCallContext {
+  assistantMessage: AssistantMessage;
+  toolCall: AgentToolCall;
+  args: unknown;
+  context: AgentContext;
+}
+export interface AfterToolCallContext extends BeforeToolCallContext {
+  // deno-lint-ignore no-explicit-any
+  result: AgentToolResult<any>;
+  isError: boolean;
+}
+interface ToolHooks {
+  toolExecution?: ToolExecutionMode;
+  beforeToolCall?(context: BeforeToolCallContext, signal?: AbortSignal): Promise<BeforeToolCallResult | undefined>;
+  afterToolCall?(context: AfterToolCallContext, signal?: AbortSignal): Promise<AfterToolCallResult | undefined>;
+}
+interface ContextHooks {
+  transformContext?(messages: AgentMessage[], signal?: AbortSignal): Promise<AgentMessage[]>;
+  getApiKey?(provider: string): Awaitable<string | undefined>;
+}
+
+export interface AgentContext {
+  systemPrompt: string;
+  messages: AgentMessage[];
+  tools?: AnyTool[];
+}
+export interface AgentLoopConfig extends SimpleStreamOptions, ToolHooks, ContextHooks {
+  model: Model;
+  convertToLlm(messages: AgentMessage[]): Awaitable<Message[]>;
+  getSteeringMessages?(): Promise<AgentMessage[]>;
+  getFollowUpMessages?(): Promise<AgentMessage[]>;
+}
+
+interface OfTool {
+  toolCallId: string;
+  toolName: string;
+}
+export type AgentEvent =
+  | { type: "agent_start" }
+  | { type: "agent_end"; messages: AgentMessage[] }
+  | { type: "turn_start" }
+  | { type: "turn_end"; message: AgentMessage; toolResults: ToolResultMessage[] }
+  | { type: "message_start"; message: AgentMessage }
+  | { type: "message_update"; message: AgentMessage; assistantMessageEvent: AssistantMessageEvent }
+  | { type: "message_end"; message: AgentMessage }
+  // deno-lint-ignore no-explicit-any
+  | ({ type: "tool_execution_start"; args: any } & OfTool)
+  // deno-lint-ignore no-explicit-any
+  | ({ type: "tool_execution_update"; args: any; partialResult: any } & OfTool)
+  // deno-lint-ignore no-explicit-any
+  | ({ type: "tool_execution_end"; result: any; isError: boolean } & OfTool);
+export type AgentEventSink = (event: AgentEvent) => Awaitable<void>;
+
+/** The events as they come; the messages of the run at the end. */
+export function agentLoop(
+  prompts: AgentMessage[],
+  context: AgentContext,
+  config: AgentLoopConfig,
+  signal?: AbortSignal,
+  streamFn?: StreamFn,
+): EventStream<AgentEvent, AgentMessage[]>;
+export function agentLoopContinue(
+  context: AgentContext,
+  config: AgentLoopConfig,
+  signal?: AbortSignal,
+  streamFn?: StreamFn,
+): EventStream<AgentEvent, AgentMessage[]>;
+export function runAgentLoop(
+  prompts: AgentMessage[],
+  context: AgentContext,
+  config: AgentLoopConfig,
+  emit: AgentEventSink,
+  signal?: AbortSignal,
+  streamFn?: StreamFn,
+): Promise<AgentMessage[]>;
+export function runAgentLoopContinue(
+  context: AgentContext,
+  config: AgentLoopConfig,
+  emit: AgentEventSink,
+  signal?: AbortSignal,
+  streamFn?: StreamFn,
+): Promise<AgentMessage[]>;
+
+export interface AgentState {
+  systemPrompt: string;
+  model: Model;
+  thinkingLevel: ThinkingLevel;
+  tools: AnyTool[];
+  messages: AgentMessage[];
+  readonly isStreaming: boolean;
+  readonly streamingMessage?: AgentMessage;
+  readonly pendingToolCalls: ReadonlySet<string>;
+  readonly errorMessage?: string;
+}
+type Initial = "systemPrompt" | "model" | "thinkingLevel" | "tools" | "messages";
+export interface AgentOptions
+  extends ToolHooks, ContextHooks, Pick<SimpleStreamOptions, "onPayload" | "onResponse" | "thinkingBudgets"> {
+  initialState?: Partial<Pick<AgentState, Initial>>;
+  convertToLlm?(messages: AgentMessage[]): Awaitable<Message[]>;
+  streamFn?: StreamFn;
+  steeringMode?: QueueMode;
+  followUpMode?: QueueMode;
+  sessionId?: string;
+  transport?: Transport;
+  maxRetryDelayMs?: number;
+}
+export class Agent {
+  convertToLlm: (messages: AgentMessage[]) => Awaitable<Message[]>;
+  transformContext?: (messages: AgentMessage[], signal?: AbortSignal) => Promise<AgentMessage[]>;
+  streamFn: StreamFn;
+  getApiKey?: (provider: string) => Awaitable<string | undefined>;
+  onPayload?: SimpleStreamOptions["onPayload"];
+  onResponse?: SimpleStreamOptions["onResponse"];
+  beforeToolCall?: ToolHooks["beforeToolCall"];
+  afterToolCall?: ToolHooks["afterToolCall"];
+  sessionId?: string;
+  thinkingBudgets?: SimpleStreamOptions["thinkingBudgets"];
+  transport: Transport;
+  maxRetryDelayMs?: number;
+  toolExecution: ToolExecutionMode;
+  steeringMode: QueueMode;
+  followUpMode: QueueMode;
+  readonly state: AgentState;
+  readonly signal: AbortSignal | undefined;
+  constructor(options?: AgentOptions);
+  /** Returns what ends it. */
+  subscribe(listener: (event: AgentEvent, signal: AbortSignal) => Awaitable<void>): () => void;
+  prompt(message: AgentMessage | AgentMessage[]): Promise<void>;
+  prompt(input: string, images?: ImageContent[]): Promise<void>;
+  continue(): Promise<void>;
+  steer(message: AgentMessage): void;
+  followUp(message: AgentMessage): void;
+  clearSteeringQueue(): void;
+  clearFollowUpQueue(): void;
+  clearAllQueues(): void;
+  hasQueuedMessages(): boolean;
+  abort(): void;
+  waitForIdle(): Promise<void>;
+  reset(): void;
+}
+
+export interface ProxyStreamOptions extends SimpleStreamOptions {
+  authToken: string;
+  proxyUrl: string;
+}
+/** What a proxy sends: events without the message that they add to. */
+export type ProxyAssistantMessageEvent = { type: AssistantMessageEvent["type"] } & Record<string, unknown>;
+export function streamProxy(model: Model, context: Context, options: ProxyStreamOptions): AssistantMessageEventStream;
+
+// Only what says so is exported.
+export {};

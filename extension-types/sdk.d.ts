@@ -1,0 +1,367 @@
+// Sessions of an extension's own, beside the one that it belongs to; and another pi.
+import type { ImageContent, Model, TextContent } from "./pi-ai.js";
+import type { ThinkingLevel } from "./pi-agent-core.js";
+import type { AgentEvent, AgentState } from "./agent-loop.js";
+import type { SourceInfo, ToolDefinition, ToolInfo } from "./api.js";
+import type { ContextUsage } from "./context.js";
+import type { CompactionReason, CompactionResult } from "./events.js";
+import type { AuthStorage, ModelRegistry } from "./providers.js";
+import type { AgentMessage, CustomMessage, SessionManager } from "./session.js";
+import type { SettingsManager } from "./settings.js";
+import type { Theme } from "./theme.js";
+import type { BuiltInTool } from "./tools.js";
+
+type QueueMode = "all" | "one-at-a-time";
+type ScopedModel = { model: Model; thinkingLevel?: ThinkingLevel };
+
+export type AgentSessionEvent =
+  | AgentEvent
+  | { type: "queue_update"; steering: readonly string[]; followUp: readonly string[] }
+  | { type: "compaction_start"; reason: CompactionReason }
+  | {
+    type: "compaction_end";
+    reason: CompactionReason;
+    result: CompactionResult | undefined;
+    aborted: boolean;
+    willRetry: boolean;
+    errorMessage?: string;
+  }
+  | { type: "auto_retry_start"; attempt: number; maxAttempts: number; delayMs: number; errorMessage: string }
+  | { type: "auto_retry_end"; success: boolean; attempt: number; finalError?: string };
+export type AgentSessionEventListener = (event: AgentSessionEvent) => void;
+
+export interface PromptOptions {
+  expandPromptTemplates?: boolean;
+  images?: ImageContent[];
+  /** Needed while the agent works. */
+  streamingBehavior?: "steer" | "followUp";
+}
+export interface ModelCycleResult {
+  model: Model;
+  thinkingLevel: ThinkingLevel;
+  isScoped: boolean;
+}
+export interface SessionStats {
+  sessionFile: string | undefined;
+  sessionId: string;
+  userMessages: number;
+  assistantMessages: number;
+  toolCalls: number;
+  toolResults: number;
+  totalMessages: number;
+  tokens: { input: number; output: number; cacheRead: number; cacheWrite: number; total: number };
+  cost: number;
+  contextUsage?: ContextUsage;
+}
+
+export class AgentSession {
+  private constructor();
+  readonly sessionManager: SessionManager;
+  readonly settingsManager: SettingsManager;
+  readonly modelRegistry: ModelRegistry;
+  readonly resourceLoader: ResourceLoader;
+  readonly state: AgentState;
+  readonly model: Model | undefined;
+  readonly thinkingLevel: ThinkingLevel;
+  readonly isStreaming: boolean;
+  readonly isCompacting: boolean;
+  readonly isRetrying: boolean;
+  readonly messages: AgentMessage[];
+  readonly systemPrompt: string;
+  readonly steeringMode: QueueMode;
+  readonly followUpMode: QueueMode;
+  readonly sessionFile: string | undefined;
+  readonly sessionId: string;
+  readonly sessionName: string | undefined;
+  readonly autoCompactionEnabled: boolean;
+  readonly pendingMessageCount: number;
+  readonly scopedModels: readonly ScopedModel[];
+  /** Returns what ends it. */
+  subscribe(listener: AgentSessionEventListener): () => void;
+  dispose(): void;
+  /** Resolves when the run is over. */
+  prompt(text: string, options?: PromptOptions): Promise<void>;
+  steer(text: string, images?: ImageContent[]): Promise<void>;
+  followUp(text: string, images?: ImageContent[]): Promise<void>;
+  sendCustomMessage<T = unknown>(
+    message: Pick<CustomMessage<T>, "customType" | "content" | "display" | "details">,
+    options?: { triggerTurn?: boolean; deliverAs?: "steer" | "followUp" | "nextTurn" },
+  ): Promise<void>;
+  sendUserMessage(
+    content: string | (TextContent | ImageContent)[],
+    options?: { deliverAs?: "steer" | "followUp" },
+  ): Promise<void>;
+  clearQueue(): { steering: string[]; followUp: string[] };
+  getSteeringMessages(): readonly string[];
+  getFollowUpMessages(): readonly string[];
+  abort(): Promise<void>;
+  getActiveToolNames(): string[];
+  setActiveToolsByName(toolNames: string[]): void;
+  getAllTools(): ToolInfo[];
+  getToolDefinition(name: string): ToolDefinition | undefined;
+  setModel(model: Model): Promise<void>;
+  cycleModel(direction?: "forward" | "backward"): Promise<ModelCycleResult | undefined>;
+  setThinkingLevel(level: ThinkingLevel): void;
+  cycleThinkingLevel(): ThinkingLevel | undefined;
+  getAvailableThinkingLevels(): ThinkingLevel[];
+  supportsThinking(): boolean;
+  supportsXhighThinking(): boolean;
+  setSteeringMode(mode: QueueMode): void;
+  setFollowUpMode(mode: QueueMode): void;
+  compact(customInstructions?: string): Promise<CompactionResult>;
+  abortCompaction(): void;
+  abortBranchSummary(): void;
+  setAutoCompactionEnabled(enabled: boolean): void;
+  setAutoRetryEnabled(enabled: boolean): void;
+  abortRetry(): void;
+  setSessionName(name: string): void;
+  getUserMessagesForForking(): { entryId: string; text: string }[];
+  getSessionStats(): SessionStats;
+  getContextUsage(): ContextUsage | undefined;
+  exportToHtml(outputPath?: string): Promise<string>;
+  getLastAssistantText(): string | undefined;
+  reload(): Promise<void>;
+}
+
+export interface CreateAgentSessionOptions {
+  cwd?: string;
+  agentDir?: string;
+  authStorage?: AuthStorage;
+  modelRegistry?: ModelRegistry;
+  model?: Model;
+  thinkingLevel?: ThinkingLevel;
+  scopedModels?: ScopedModel[];
+  /** Built-in ones, by name if one likes; without it `read`, `bash`, `edit` and `write`. */
+  tools?: (BuiltInTool | string)[];
+  // deno-lint-ignore no-explicit-any
+  customTools?: ToolDefinition<any, any, any>[];
+  resourceLoader?: ResourceLoader;
+  sessionManager?: SessionManager;
+  settingsManager?: SettingsManager;
+}
+export interface CreateAgentSessionResult {
+  session: AgentSession;
+  extensionsResult: LoadExtensionsResult;
+  modelFallbackMessage?: string;
+}
+export function createAgentSession(options?: CreateAgentSessionOptions): Promise<CreateAgentSessionResult>;
+
+export interface AgentSessionRuntimeDiagnostic {
+  type: "info" | "warning" | "error";
+  message: string;
+}
+export interface AgentSessionServices {
+  cwd: string;
+  agentDir: string;
+  authStorage: AuthStorage;
+  settingsManager: SettingsManager;
+  modelRegistry: ModelRegistry;
+  resourceLoader: ResourceLoader;
+  diagnostics: AgentSessionRuntimeDiagnostic[];
+}
+export interface CreateAgentSessionServicesOptions {
+  cwd: string;
+  agentDir?: string;
+  authStorage?: AuthStorage;
+  settingsManager?: SettingsManager;
+  modelRegistry?: ModelRegistry;
+  resourceLoaderOptions?: Omit<DefaultResourceLoaderOptions, "cwd" | "agentDir" | "settingsManager">;
+}
+export interface CreateAgentSessionFromServicesOptions
+  extends Omit<CreateAgentSessionOptions, keyof AgentSessionServices> {
+  services: AgentSessionServices;
+  sessionManager: SessionManager;
+}
+export interface CreateAgentSessionRuntimeResult extends CreateAgentSessionResult {
+  services: AgentSessionServices;
+  diagnostics: AgentSessionRuntimeDiagnostic[];
+}
+interface RuntimePlace {
+  cwd: string;
+  agentDir: string;
+  sessionManager: SessionManager;
+}
+export type CreateAgentSessionRuntimeFactory = (options: RuntimePlace) => Promise<CreateAgentSessionRuntimeResult>;
+export function createAgentSessionServices(options: CreateAgentSessionServicesOptions): Promise<AgentSessionServices>;
+export function createAgentSessionFromServices(
+  options: CreateAgentSessionFromServicesOptions,
+): Promise<CreateAgentSessionResult>;
+export function createAgentSessionRuntime(
+  createRuntime: CreateAgentSessionRuntimeFactory,
+  options: RuntimePlace,
+): Promise<AgentSessionRuntime>;
+/** A session that may be replaced by another one. */
+export class AgentSessionRuntime {
+  private constructor();
+  readonly session: AgentSession;
+  readonly services: AgentSessionServices;
+  readonly cwd: string;
+  readonly diagnostics: readonly AgentSessionRuntimeDiagnostic[];
+  readonly modelFallbackMessage: string | undefined;
+  switchSession(sessionPath: string, cwdOverride?: string): Promise<{ cancelled: boolean }>;
+  newSession(options?: {
+    parentSession?: string;
+    setup?(sessionManager: SessionManager): Promise<void>;
+  }): Promise<{ cancelled: boolean }>;
+  fork(entryId: string): Promise<{ cancelled: boolean; selectedText?: string }>;
+  importFromJsonl(inputPath: string, cwdOverride?: string): Promise<{ cancelled: boolean }>;
+  dispose(): Promise<void>;
+}
+
+// ---- What a session is given ----
+
+export interface ResourceCollision {
+  resourceType: "extension" | "skill" | "prompt" | "theme";
+  name: string;
+  winnerPath: string;
+  loserPath: string;
+}
+export interface ResourceDiagnostic {
+  type: "warning" | "error" | "collision";
+  message: string;
+  path?: string;
+  collision?: ResourceCollision;
+}
+export interface SkillFrontmatter {
+  name?: string;
+  description?: string;
+  "disable-model-invocation"?: boolean;
+  [key: string]: unknown;
+}
+export interface Skill {
+  name: string;
+  description: string;
+  filePath: string;
+  baseDir: string;
+  sourceInfo: SourceInfo;
+  disableModelInvocation: boolean;
+}
+export interface LoadSkillsResult {
+  skills: Skill[];
+  diagnostics: ResourceDiagnostic[];
+}
+export interface LoadSkillsFromDirOptions {
+  dir: string;
+  source: string;
+}
+export function loadSkills(options?: {
+  cwd?: string;
+  agentDir?: string;
+  skillPaths?: string[];
+  includeDefaults?: boolean;
+}): LoadSkillsResult;
+export function loadSkillsFromDir(options: LoadSkillsFromDirOptions): LoadSkillsResult;
+export function formatSkillsForPrompt(skills: Skill[]): string;
+export interface ParsedSkillBlock {
+  name: string;
+  location: string;
+  content: string;
+  userMessage: string | undefined;
+}
+export function parseSkillBlock(text: string): ParsedSkillBlock | null;
+export function loadProjectContextFiles(options?: { cwd?: string; agentDir?: string }): ContextFile[];
+export function createSyntheticSourceInfo(
+  path: string,
+  options: { source: string; scope?: string; origin?: string; baseDir?: string },
+): SourceInfo;
+interface ContextFile {
+  path: string;
+  content: string;
+}
+export interface PromptTemplate {
+  name: string;
+  description: string;
+  argumentHint?: string;
+  content: string;
+  sourceInfo: SourceInfo;
+  filePath: string;
+}
+export interface LoadExtensionsResult {
+  extensions: unknown[];
+  errors: { path: string; error: string }[];
+}
+
+export interface ResourceLoader {
+  getExtensions(): LoadExtensionsResult;
+  getSkills(): LoadSkillsResult;
+  getPrompts(): { prompts: PromptTemplate[]; diagnostics: ResourceDiagnostic[] };
+  getThemes(): { themes: Theme[]; diagnostics: ResourceDiagnostic[] };
+  getAgentsFiles(): { agentsFiles: ContextFile[] };
+  getSystemPrompt(): string | undefined;
+  getAppendSystemPrompt(): string[];
+  extendResources(paths: { skillPaths?: { path: string }[]; promptPaths?: { path: string }[] }): void;
+  reload(): Promise<void>;
+}
+export interface DefaultResourceLoaderOptions {
+  cwd?: string;
+  agentDir?: string;
+  settingsManager?: SettingsManager;
+  additionalSkillPaths?: string[];
+  additionalPromptTemplatePaths?: string[];
+  noExtensions?: boolean;
+  noSkills?: boolean;
+  noPromptTemplates?: boolean;
+  noThemes?: boolean;
+  noContextFiles?: boolean;
+  systemPrompt?: string;
+  appendSystemPrompt?: string[];
+  skillsOverride?(base: LoadSkillsResult): LoadSkillsResult;
+  agentsFilesOverride?(base: { agentsFiles: ContextFile[] }): { agentsFiles: ContextFile[] };
+  systemPromptOverride?(base: string | undefined): string | undefined;
+  appendSystemPromptOverride?(base: string[]): string[];
+}
+export class DefaultResourceLoader implements ResourceLoader {
+  constructor(options?: DefaultResourceLoaderOptions);
+  getExtensions(): LoadExtensionsResult;
+  getSkills(): LoadSkillsResult;
+  getPrompts(): { prompts: PromptTemplate[]; diagnostics: ResourceDiagnostic[] };
+  getThemes(): { themes: Theme[]; diagnostics: ResourceDiagnostic[] };
+  getAgentsFiles(): { agentsFiles: ContextFile[] };
+  getSystemPrompt(): string | undefined;
+  getAppendSystemPrompt(): string[];
+  extendResources(paths: { skillPaths?: { path: string }[]; promptPaths?: { path: string }[] }): void;
+  reload(): Promise<void>;
+}
+
+// ---- Another pi ----
+
+export interface ModelInfo {
+  provider: string;
+  id: string;
+  contextWindow: number;
+  reasoning: boolean;
+}
+export interface RpcClientOptions {
+  /** What to start instead of this program. */
+  cliPath?: string;
+  cwd?: string;
+  env?: Record<string, string>;
+  provider?: string;
+  model?: string;
+  args?: string[];
+}
+// deno-lint-ignore no-explicit-any
+export type RpcEventListener = (event: any) => void;
+/** Starts a pi in RPC mode; its methods are the commands of the protocol. */
+export class RpcClient {
+  constructor(options?: RpcClientOptions);
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  onEvent(listener: RpcEventListener): () => void;
+  getStderr(): string;
+  prompt(message: string, images?: ImageContent[]): Promise<void>;
+  steer(message: string, images?: ImageContent[]): Promise<void>;
+  followUp(message: string, images?: ImageContent[]): Promise<void>;
+  abort(): Promise<void>;
+  getLastAssistantText(): Promise<string | null>;
+  getMessages(): Promise<AgentMessage[]>;
+  waitForIdle(timeout?: number): Promise<void>;
+  collectEvents(timeout?: number): Promise<unknown[]>;
+  promptAndWait(message: string, images?: ImageContent[], timeout?: number): Promise<unknown[]>;
+  // deno-lint-ignore no-explicit-any
+  [command: string]: any;
+}
+
+// Only what says so is exported.
+export {};
+export function createExtensionRuntime(): object;

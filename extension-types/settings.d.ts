@@ -1,0 +1,97 @@
+// The settings as a program reads and writes them (docs/settings.md says what they do).
+import type { ThinkingLevel } from "./pi-agent-core.js";
+import type { Transport } from "./pi-ai.js";
+
+/** As they stand in settings.json. */
+export type Settings = Record<string, unknown>;
+export interface ImageSettings {
+  autoResize?: boolean;
+  blockImages?: boolean;
+}
+export interface RetrySettings {
+  enabled?: boolean;
+  maxRetries?: number;
+  baseDelayMs?: number;
+  maxDelayMs?: number;
+}
+export type PackageSource = string | ({ source: string } & Partial<Record<Kind, string[]>>);
+
+type Kind = "extensions" | "skills" | "prompts" | "themes";
+type QueueMode = "all" | "one-at-a-time";
+type Scope = "global" | "project";
+
+/** What follows `get`, and `set` where that is there. */
+interface Values {
+  LastChangelogVersion: string | undefined;
+  DefaultProvider: string | undefined;
+  DefaultModel: string | undefined;
+  SteeringMode: QueueMode;
+  FollowUpMode: QueueMode;
+  Theme: string | undefined;
+  DefaultThinkingLevel: ThinkingLevel | undefined;
+  Transport: Transport;
+  CompactionEnabled: boolean;
+  RetryEnabled: boolean;
+  HideThinkingBlock: boolean;
+  ShellPath: string | undefined;
+  QuietStartup: boolean;
+  ShellCommandPrefix: string | undefined;
+  NpmCommand: string[] | undefined;
+  CollapseChangelog: boolean;
+  EnableInstallTelemetry: boolean;
+  EnableSkillCommands: boolean;
+  ShowImages: boolean;
+  ClearOnShrink: boolean;
+  ImageAutoResize: boolean;
+  BlockImages: boolean;
+  EnabledModels: string[] | undefined;
+  DoubleEscapeAction: "fork" | "tree" | "none";
+  TreeFilterMode: "default" | "no-tools" | "user-only" | "labeled-only" | "all";
+  ShowHardwareCursor: boolean;
+  EditorPaddingX: number;
+  AutocompleteMaxVisible: number;
+}
+interface Lists {
+  Packages: PackageSource[];
+  ExtensionPaths: string[];
+  SkillPaths: string[];
+  PromptTemplatePaths: string[];
+  ThemePaths: string[];
+}
+interface ReadOnlyValues {
+  SessionDir: string | undefined;
+  CompactionReserveTokens: number;
+  CompactionKeepRecentTokens: number;
+  BranchSummarySkipPrompt: boolean;
+  ThinkingBudgets: Partial<Record<Exclude<ThinkingLevel, "off" | "xhigh">, number>> | undefined;
+  CodeBlockIndent: string;
+}
+type Get<T> = { [K in keyof T & string as `get${K}`]: () => T[K] };
+type Set<T> = { [K in keyof T & string as `set${K}`]: (value: NonNullable<T[K]>) => void };
+type SetProject<T> = { [K in keyof T & string as `setProject${K}`]: (value: T[K]) => void };
+
+export interface SettingsManager
+  extends Get<Values>, Set<Values>, Get<Lists>, Set<Lists>, SetProject<Lists>, Get<ReadOnlyValues> {}
+export class SettingsManager {
+  private constructor();
+  static create(cwd?: string, agentDir?: string): SettingsManager;
+  static inMemory(settings?: Settings): SettingsManager;
+  static fromStorage(storage: {
+    withLock(scope: Scope, fn: (current: string | undefined) => string | undefined): void;
+  }): SettingsManager;
+  getGlobalSettings(): Settings;
+  getProjectSettings(): Settings;
+  setDefaultModelAndProvider(provider: string, modelId: string): void;
+  getCompactionSettings(): { enabled: boolean; reserveTokens: number; keepRecentTokens: number };
+  getBranchSummarySettings(): { reserveTokens: number; skipPrompt: boolean };
+  getRetrySettings(): Required<RetrySettings>;
+  /** Until the next change or reload. */
+  applyOverrides(overrides: Settings): void;
+  reload(): Promise<void>;
+  flush(): Promise<void>;
+  /** What could not be read or written since the last call. */
+  drainErrors(): { scope: Scope; error: Error }[];
+}
+
+// Only what says so is exported.
+export {};

@@ -1,0 +1,145 @@
+//! Markdown as a tree of tokens, for whoever draws it. The form is that of marked's
+//! tokens, because blank lines count in a terminal: where the source has one between
+//! two blocks, a `space` stands in the tree.
+
+mod links;
+mod tree;
+
+use deno_core::{op2, serde_json};
+use serde::Serialize;
+
+pub use self::tree::parse;
+
+/// A block or a stretch of text. Which fields it has depends on its kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Token {
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tokens: Vec<Token>,
+    /// Of a heading.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u8>,
+    /// Everything behind the fence of a code block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lang: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub href: Option<String>,
+    /// The source of HTML and of tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
+    /// The number of the first item of an ordered list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<u64>,
+    /// Of an item of a task list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checked: Option<bool>,
+    /// Of a table: the first row is the header.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<Vec<Token>>,
+}
+
+impl Token {
+    pub(crate) fn new(kind: &'static str) -> Self {
+        Self {
+            kind,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: Some(text.into()),
+            ..Self::new("text")
+        }
+    }
+}
+
+/// The tokens of `source`, as JSON.
+#[op2]
+#[string]
+pub(crate) fn op_markdown_parse(#[string] source: &str) -> Result<String, deno_error::JsErrorBox> {
+    serde_json::to_string(&parse(source))
+        .map_err(|e| deno_error::JsErrorBox::generic(e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kinds, with what is inside in brackets.
+    fn kinds(tokens: &[Token]) -> String {
+        let shown = tokens.iter().map(|token| match token.tokens.len() {
+            0 => token.kind.to_string(),
+            _ => format!("{}({})", token.kind, kinds(&token.tokens)),
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn blank_lines_count() {
+        let cases = [
+            ("a\nb", "paragraph(text)"),
+            ("a\n\nb", "paragraph(text) space paragraph(text)"),
+            ("# a\n\nb", "heading(text) paragraph(text)"),
+            (
+                "- a\n- b\n\nc",
+                "list(item(paragraph(text)) item(paragraph(text))) space paragraph(text)",
+            ),
+            (
+                "> a\n>\n> b",
+                "blockquote(paragraph(text) space paragraph(text))",
+            ),
+            ("a\n\n", "paragraph(text) space"),
+            ("\n\na\n", "space paragraph(text)"),
+            ("```\na\n```\n\nb", "code space paragraph(text)"),
+            ("[a]: /x\n", "def"),
+            ("", ""),
+        ];
+        for (source, expected) in cases {
+            assert_eq!(kinds(&parse(source)), expected, "{source:?}");
+        }
+    }
+
+    #[test]
+    fn text_is_as_it_is_written() {
+        let tokens = parse("a &amp; \\*b\\* ~c~ ~~d~~ https://x.org/a_b, main.rs");
+        let [paragraph] = tokens.as_slice() else {
+            panic!("{tokens:?}");
+        };
+        let texts: Vec<&str> = paragraph
+            .tokens
+            .iter()
+            .map(|token| token.text.as_deref().unwrap_or(token.kind))
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                "a &amp; *b* ~c~ ",
+                "del",
+                " ",
+                "https://x.org/a_b",
+                ", main.rs"
+            ]
+        );
+        assert_eq!(
+            paragraph.tokens[3].href.as_deref(),
+            Some("https://x.org/a_b")
+        );
+    }
+
+    #[test]
+    fn nothing_is_too_deep() {
+        for source in [
+            "> ".repeat(20_000),
+            "- ".repeat(5_000),
+            "*a ".repeat(5_000),
+            "[".repeat(20_000),
+        ] {
+            let json = serde_json::to_string(&parse(&source)).expect("tokens are JSON");
+            assert!(json.len() > 2, "{}", &source[..10]);
+        }
+    }
+}

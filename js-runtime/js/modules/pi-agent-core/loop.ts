@@ -1,0 +1,323 @@
+// The agent's loop a second time, in JavaScript, because here everything it is made of
+// are functions of the extension: the stream, the tools, the hooks, the listeners. The
+// program's loop would cross the bridge for every step of it. Validation, models and
+// the tools of the program are the program's all the same.
+import { EventStream } from "pi:pi-ai/event-stream.ts";
+import { validateToolArguments } from "pi:pi-ai/schema.ts";
+import { streamSimple } from "pi:pi-ai/stream.ts";
+import type {
+  AgentContext,
+  AgentEvent,
+  AgentLoopConfig,
+  AgentTool,
+  AssistantMessage,
+  Emit,
+  Message,
+  StreamEvent,
+  StreamFn,
+  ToolCall,
+  ToolResult,
+} from "pi:pi-agent-core/types.ts";
+
+/** A call that may run, or how one ended that may not. */
+type Prepared =
+  | { call: ToolCall; tool: AgentTool; args: unknown }
+  | { call: ToolCall; result: ToolResult };
+
+const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+const refusal = (text: string): ToolResult => ({ content: [{ type: "text", text }], details: {} });
+
+/** One run: what is said goes to `context` and to `said`, what happens to `emit`. */
+class Loop {
+  private context: AgentContext;
+  private config: AgentLoopConfig;
+  private emit: Emit;
+  private signal: AbortSignal | undefined;
+  private streamFn: StreamFn;
+  readonly said: Message[] = [];
+
+  constructor(
+    context: AgentContext,
+    config: AgentLoopConfig,
+    emit: Emit,
+    signal?: AbortSignal,
+    streamFn: StreamFn = streamSimple as unknown as StreamFn,
+  ) {
+    this.context = context;
+    this.config = config;
+    this.emit = emit;
+    this.signal = signal;
+    this.streamFn = streamFn;
+  }
+
+  async run(prompts: Message[]): Promise<Message[]> {
+    await this.emit({ type: "agent_start" });
+    await this.emit({ type: "turn_start" });
+    for (const prompt of prompts) await this.say(prompt);
+    await this.turns();
+    await this.emit({ type: "agent_end", messages: this.said });
+    return this.said;
+  }
+
+  private async say(message: Message): Promise<void> {
+    await this.emit({ type: "message_start", message });
+    await this.emit({ type: "message_end", message });
+    this.context.messages.push(message);
+    this.said.push(message);
+  }
+
+  private async turns(): Promise<void> {
+    const { getSteeringMessages, getFollowUpMessages } = this.config;
+    let waiting = (await getSteeringMessages?.()) ?? [];
+    let first = true;
+    do {
+      let goesOn = true;
+      while (goesOn || waiting.length > 0) {
+        if (!first) await this.emit({ type: "turn_start" });
+        first = false;
+        for (const message of waiting) await this.say(message);
+        const message = await this.answer();
+        const failed = message.stopReason === "error" || message.stopReason === "aborted";
+        const toolResults = failed ? [] : await this.callTools(message);
+        await this.emit({ type: "turn_end", message, toolResults });
+        if (failed) return;
+        goesOn = toolResults.length > 0;
+        waiting = (await getSteeringMessages?.()) ?? [];
+      }
+      waiting = (await getFollowUpMessages?.()) ?? [];
+    } while (waiting.length > 0);
+  }
+
+  /** One answer of the model; its parts take each other's place in the context. */
+  private async answer(): Promise<AssistantMessage> {
+    const { context, config, signal } = this;
+    const { messages, systemPrompt, tools } = context;
+    const told = (await config.transformContext?.(messages, signal)) ?? messages;
+    const llm = { systemPrompt, messages: await config.convertToLlm(told), tools };
+    const response = await this.streamFn(config.model, llm, await this.options());
+    let at = -1;
+    const put = (message: Message) => {
+      if (at < 0) at = messages.push(message) - 1;
+      else messages[at] = message;
+    };
+    for await (const event of response as AsyncIterable<StreamEvent>) {
+      if (event.type === "done" || event.type === "error") break;
+      if (event.type !== "start" && at < 0) continue;
+      const partial = event.partial as AssistantMessage;
+      put(partial);
+      const message = { ...partial };
+      await (event.type === "start"
+        ? this.emit({ type: "message_start", message })
+        : this.emit({ type: "message_update", assistantMessageEvent: event, message }));
+    }
+    const final = (await response.result()) as AssistantMessage;
+    if (at < 0) await this.emit({ type: "message_start", message: { ...final } });
+    put(final);
+    await this.emit({ type: "message_end", message: final });
+    this.said.push(final);
+    return final;
+  }
+
+  /** What is for the stream, without what is for the loop. */
+  private async options(): Promise<Record<string, unknown>> {
+    const {
+      model,
+      convertToLlm: _convert,
+      transformContext: _transform,
+      getApiKey,
+      getSteeringMessages: _steering,
+      getFollowUpMessages: _followUp,
+      toolExecution: _execution,
+      beforeToolCall: _before,
+      afterToolCall: _after,
+      ...options
+    } = this.config;
+    const apiKey = (await getApiKey?.(model.provider)) || options.apiKey;
+    const given = { ...options, apiKey, signal: this.signal };
+    return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  }
+
+  private async callTools(message: AssistantMessage): Promise<Message[]> {
+    const calls = message.content.filter((block) => block.type === "toolCall") as ToolCall[];
+    const results: Message[] = [];
+    const oneByOne = this.config.toolExecution === "sequential" ||
+      calls.some((call) => this.tool(call)?.executionMode === "sequential");
+    const begin = Promise.withResolvers<void>();
+    const ended: (() => Promise<Message>)[] = [];
+    for (const call of calls) {
+      const prepared = await this.prepare(message, call);
+      if ("result" in prepared) {
+        results.push(await this.tellResult(call, prepared.result, true));
+      } else if (oneByOne) {
+        results.push(await this.finish(message, prepared, this.execute(prepared)));
+      } else {
+        // When all calls are prepared.
+        const running = begin.promise.then(() => this.execute(prepared));
+        ended.push(() => this.finish(message, prepared, running));
+      }
+    }
+    begin.resolve();
+    for (const finish of ended) results.push(await finish());
+    for (const result of results) this.context.messages.push(result);
+    this.said.push(...results);
+    return results;
+  }
+
+  private tool(call: ToolCall): AgentTool | undefined {
+    return this.context.tools?.find(({ name }) => name === call.name);
+  }
+
+  private async prepare(assistantMessage: AssistantMessage, call: ToolCall): Promise<Prepared> {
+    await this.emit({
+      type: "tool_execution_start",
+      toolCallId: call.id,
+      toolName: call.name,
+      args: call.arguments,
+    });
+    const tool = this.tool(call);
+    if (!tool) return { call, result: refusal(`Tool ${call.name} not found`) };
+    try {
+      const given = tool.prepareArguments?.(call.arguments) ?? call.arguments;
+      const args = validateToolArguments(tool as never, { ...call, arguments: given } as never);
+      const { context } = this;
+      const about = { assistantMessage, toolCall: call, args, context };
+      const said = await this.config.beforeToolCall?.(about, this.signal);
+      if (!said?.block) return { call, tool, args };
+      return { call, result: refusal(said.reason || "Tool execution was blocked") };
+    } catch (error) {
+      return { call, result: refusal(textOf(error)) };
+    }
+  }
+
+  private async execute(prepared: Prepared): Promise<{ result: ToolResult; isError: boolean }> {
+    const { call, tool, args } = prepared as { call: ToolCall; tool: AgentTool; args: unknown };
+    const updates: unknown[] = [];
+    const onUpdate = (partialResult: unknown) => {
+      updates.push(this.emit({
+        type: "tool_execution_update",
+        toolCallId: call.id,
+        toolName: call.name,
+        args: call.arguments,
+        partialResult,
+      }));
+    };
+    try {
+      const result = await tool.execute(call.id, args, this.signal, onUpdate);
+      return { result, isError: false };
+    } catch (error) {
+      return { result: refusal(textOf(error)), isError: true };
+    } finally {
+      await Promise.all(updates);
+    }
+  }
+
+  private async finish(
+    assistantMessage: AssistantMessage,
+    prepared: Prepared,
+    running: Promise<{ result: ToolResult; isError: boolean }>,
+  ): Promise<Message> {
+    const { call: toolCall, args } = prepared as { call: ToolCall; args: unknown };
+    let { result, isError } = await running;
+    try {
+      const { context } = this;
+      const about = { assistantMessage, toolCall, args, result, isError, context };
+      const after = await this.config.afterToolCall?.(about, this.signal);
+      if (after) {
+        const { content = result.content, details = result.details } = after;
+        result = { content, details };
+        isError = after.isError ?? isError;
+      }
+    } catch (error) {
+      result = refusal(textOf(error));
+      isError = true;
+    }
+    return await this.tellResult(toolCall, result, isError);
+  }
+
+  private async tellResult(call: ToolCall, result: ToolResult, isError: boolean): Promise<Message> {
+    const toolCallId = call.id;
+    const toolName = call.name;
+    await this.emit({ type: "tool_execution_end", toolCallId, toolName, result, isError });
+    const message = {
+      role: "toolResult",
+      toolCallId,
+      toolName,
+      content: result.content,
+      details: result.details,
+      isError,
+      timestamp: Date.now(),
+    };
+    await this.emit({ type: "message_start", message });
+    await this.emit({ type: "message_end", message });
+    return message;
+  }
+}
+
+/** Runs the loop on new messages; resolves to all that was said. */
+export async function runAgentLoop(
+  prompts: Message[],
+  context: AgentContext,
+  config: AgentLoopConfig,
+  emit: Emit,
+  signal?: AbortSignal,
+  streamFn?: StreamFn,
+): Promise<Message[]> {
+  const own = { ...context, messages: [...context.messages] };
+  return await new Loop(own, config, emit, signal, streamFn).run(prompts);
+}
+
+function requireQuestion({ messages }: AgentContext): void {
+  const last = messages.at(-1);
+  if (!last) throw new Error("Cannot continue: no messages in context");
+  if (last.role === "assistant") throw new Error("Cannot continue from message role: assistant");
+}
+
+/** The same with what the context ends with; the context grows with what is said. */
+export async function runAgentLoopContinue(
+  context: AgentContext,
+  config: AgentLoopConfig,
+  emit: Emit,
+  signal?: AbortSignal,
+  streamFn?: StreamFn,
+): Promise<Message[]> {
+  requireQuestion(context);
+  return await new Loop({ ...context }, config, emit, signal, streamFn).run([]);
+}
+
+type AgentStream = EventStream<AgentEvent, Message[]>;
+
+/** A failure of the loop itself ends the iteration; the original would hang. */
+function streamed(run: (emit: Emit) => Promise<Message[]>): AgentStream {
+  const stream: AgentStream = new EventStream(
+    ({ type }) => type === "agent_end",
+    (event) => event.messages ?? [],
+  );
+  run((event) => stream.push(event)).then(
+    (messages) => stream.end(messages),
+    (error) => {
+      stream.end([]);
+      throw error;
+    },
+  );
+  return stream;
+}
+
+export function agentLoop(
+  prompts: Message[],
+  context: AgentContext,
+  config: AgentLoopConfig,
+  signal?: AbortSignal,
+  streamFn?: StreamFn,
+): AgentStream {
+  return streamed((emit) => runAgentLoop(prompts, context, config, emit, signal, streamFn));
+}
+
+export function agentLoopContinue(
+  context: AgentContext,
+  config: AgentLoopConfig,
+  signal?: AbortSignal,
+  streamFn?: StreamFn,
+): AgentStream {
+  requireQuestion(context);
+  return streamed((emit) => runAgentLoopContinue(context, config, emit, signal, streamFn));
+}

@@ -1,0 +1,482 @@
+// `AgentSession`: a session that an extension runs beside its own. It is run by the
+// program; here is the handle on it.
+import { host, hostSync } from "pi:host.ts";
+import { createView } from "pi:pi-coding-agent/session-view.ts";
+import type { Since } from "pi:pi-coding-agent/session-view.ts";
+import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
+import type { View } from "pi:pi-coding-agent/session-view.ts";
+
+type Listener = (event: { type: string; [member: string]: unknown }) => void;
+
+interface Model {
+  provider: string;
+  id: string;
+}
+
+export interface CustomTool {
+  name: string;
+  label?: string;
+  description: string;
+  parameters: unknown;
+  promptSnippet?: string;
+  promptGuidelines?: string[];
+  executionMode?: string;
+  prepareArguments?(args: unknown): unknown;
+  execute(
+    toolCallId: string,
+    params: unknown,
+    signal: AbortSignal | undefined,
+    onUpdate: ((partial: unknown) => void) | undefined,
+    ctx: unknown,
+  ): unknown;
+}
+
+type News =
+  | { kind: "event"; event: { type: string } }
+  | { kind: "tool"; call: number; name: string; what: "prepare" | "execute"; args: unknown }
+  | { kind: "abort"; call: number };
+
+interface State {
+  model?: Model;
+  thinkingLevel: string;
+  isStreaming: boolean;
+  isCompacting: boolean;
+  steeringMode: string;
+  followUpMode: string;
+  sessionFile?: string;
+  sessionId: string;
+  sessionName?: string;
+  autoCompactionEnabled: boolean;
+  pendingMessageCount: number;
+}
+
+interface PromptOptions {
+  expandPromptTemplates?: boolean;
+  images?: unknown[];
+  streamingBehavior?: "steer" | "followUp";
+}
+
+export interface Opening {
+  /** Nothing if it is to live in memory. */
+  sessionManager?: SessionManager;
+  customTools: CustomTool[];
+  options: object;
+  services: { modelRegistry?: unknown; settingsManager?: unknown; resourceLoader?: unknown };
+}
+
+const OURS = Symbol();
+const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+export class AgentSession {
+  readonly sessionManager: SessionManager;
+  readonly modelRegistry: unknown;
+  readonly settingsManager: unknown;
+  readonly resourceLoader: unknown;
+  #token: number;
+  #tools: Map<string, CustomTool>;
+  #listeners = new Set<Listener>();
+  #running = new Map<number, AbortController>();
+  #retrying = false;
+  #disposed = false;
+
+  constructor(key: unknown, token: number, { sessionManager, customTools, services }: Opening) {
+    if (key !== OURS) {
+      throw new TypeError("new AgentSession() is not supported: use createAgentSession()");
+    }
+    this.#token = token;
+    this.#tools = new Map(customTools.map((tool) => [tool.name, tool]));
+    const view: View = createView(
+      (id, since) => hostSync<Since>("second.since", { token, id, since }),
+      () => hostSync("second.context", { token }),
+    );
+    if (sessionManager) SessionManager.handOver(sessionManager).show(view);
+    this.sessionManager = sessionManager ?? (view as unknown as SessionManager);
+    this.modelRegistry = services.modelRegistry;
+    this.settingsManager = services.settingsManager;
+    this.resourceLoader = services.resourceLoader;
+    void this.#listen();
+  }
+
+  static async open(opening: Opening): Promise<AgentSession> {
+    const { sessionManager, customTools, options } = opening;
+    const described = customTools.map(({ execute: _, prepareArguments, ...rest }) => ({
+      ...rest,
+      prepares: typeof prepareArguments === "function",
+    }));
+    const { token } = await host<{ token: number }>("second.open", {
+      session: sessionManager && SessionManager.handOver(sessionManager).token,
+      custom_tools: described,
+      options,
+    });
+    return new AgentSession(OURS, token, opening);
+  }
+
+  /** Until it is disposed of: the program waits when nobody takes its news. */
+  async #listen(): Promise<void> {
+    for (;;) {
+      const batch = await host<News[]>("second.next", { token: this.#token });
+      if (batch.length === 0) return;
+      for (const news of batch) {
+        if (news.kind === "event") this.#hear(news.event);
+        else if (news.kind === "abort") this.#running.get(news.call)?.abort();
+        else void this.#callTool(news);
+      }
+    }
+  }
+
+  #hear(event: { type: string }): void {
+    if (event.type === "auto_retry_start") this.#retrying = true;
+    if (event.type === "auto_retry_end") this.#retrying = false;
+    for (const listener of [...this.#listeners]) {
+      try {
+        listener(event);
+      } catch (error) {
+        // As any other exception that nobody catches.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+  }
+
+  async #callTool({ call, name, what, args }: News & { kind: "tool" }): Promise<void> {
+    const token = this.#token;
+    const controller = new AbortController();
+    this.#running.set(call, controller);
+    const say = (answer: object) => {
+      if (!this.#disposed) hostSync("second.answer", { token, call, ...answer });
+    };
+    try {
+      const tool = this.#tools.get(name) as CustomTool;
+      if (what === "prepare") return say({ value: await tool.prepareArguments?.(args) });
+      const { callId, params } = args as { callId: string; params: unknown };
+      const onUpdate = (value: unknown) => {
+        if (!this.#disposed) hostSync("second.update", { token, call, value });
+      };
+      const value = await tool.execute(callId, params, controller.signal, onUpdate, this.#context(controller));
+      say({ value });
+    } catch (error) {
+      say({ error: textOf(error) });
+    } finally {
+      this.#running.delete(call);
+    }
+  }
+
+  /** What its tools get: there is nobody to ask in it. */
+  #context({ signal }: AbortController): object {
+    return {
+      hasUI: false,
+      mode: "print",
+      cwd: this.sessionManager.getCwd(),
+      sessionManager: this.sessionManager,
+      modelRegistry: this.modelRegistry,
+      model: this.model,
+      signal,
+      isIdle: () => !this.isStreaming,
+      abort: () => void this.abort(),
+      hasPendingMessages: () => this.pendingMessageCount > 0,
+      getContextUsage: () => this.getContextUsage(),
+      getSystemPrompt: () => this.systemPrompt,
+    };
+  }
+
+  #ask<T>(action: string, args: object = {}): T {
+    return hostSync<T>("second.ask", { token: this.#token, action, args });
+  }
+
+  #act<T = void>(action: string, args: object = {}): Promise<T> {
+    return host<T>("second.act", { token: this.#token, action, args });
+  }
+
+  get #state(): State {
+    return this.#ask<State>("state");
+  }
+
+  /** Returns what ends the subscription. */
+  subscribe(listener: Listener): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Ends the session; what it stored stays. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.#listeners.clear();
+    for (const controller of this.#running.values()) controller.abort();
+    hostSync("second.close", { token: this.#token });
+  }
+
+  /** The parts of the agent that can be looked at, and what can be done to it. */
+  get agent(): object {
+    const session = this;
+    return {
+      subscribe: (listener: Listener) => session.subscribe(listener),
+      abort: () => void session.abort(),
+      waitForIdle: () => session.#act("waitForIdle"),
+      prompt: (text: string, images?: unknown[]) => session.prompt(text, { images }),
+      get state() {
+        return session.state;
+      },
+      get sessionId() {
+        return session.sessionId;
+      },
+    };
+  }
+
+  get state(): object {
+    const { model, thinkingLevel, isStreaming } = this.#state;
+    const { messages, systemPrompt } = this;
+    return { model, thinkingLevel, isStreaming, messages, systemPrompt, tools: this.getAllTools() };
+  }
+
+  get model(): Model | undefined {
+    return this.#state.model;
+  }
+
+  get thinkingLevel(): string {
+    return this.#state.thinkingLevel;
+  }
+
+  get isStreaming(): boolean {
+    return this.#state.isStreaming;
+  }
+
+  get isCompacting(): boolean {
+    return this.#state.isCompacting;
+  }
+
+  get isRetrying(): boolean {
+    return this.#retrying;
+  }
+
+  get messages(): unknown[] {
+    return this.#ask("messages");
+  }
+
+  get systemPrompt(): string {
+    return this.#ask("systemPrompt");
+  }
+
+  get steeringMode(): string {
+    return this.#state.steeringMode;
+  }
+
+  get followUpMode(): string {
+    return this.#state.followUpMode;
+  }
+
+  get sessionFile(): string | undefined {
+    return this.#state.sessionFile;
+  }
+
+  get sessionId(): string {
+    return this.#state.sessionId;
+  }
+
+  get sessionName(): string | undefined {
+    return this.#state.sessionName;
+  }
+
+  get autoCompactionEnabled(): boolean {
+    return this.#state.autoCompactionEnabled;
+  }
+
+  get pendingMessageCount(): number {
+    return this.#state.pendingMessageCount;
+  }
+
+  get scopedModels(): unknown[] {
+    return this.#ask("scopedModels");
+  }
+
+  /** It has none: nothing is loaded into a session that an extension runs. */
+  get extensionRunner(): undefined {
+    return undefined;
+  }
+
+  hasExtensionHandlers(): boolean {
+    return false;
+  }
+
+  async bindExtensions(): Promise<void> {
+    // There are none to be bound.
+  }
+
+  getActiveToolNames(): string[] {
+    return this.#ask("activeTools");
+  }
+
+  setActiveToolsByName(names: string[]): void {
+    this.#ask("setActiveTools", { names });
+  }
+
+  getAllTools(): unknown[] {
+    return this.#ask("allTools");
+  }
+
+  getToolDefinition(name: string): CustomTool | undefined {
+    return this.#tools.get(name);
+  }
+
+  /** Resolves when the agent is done; one that is queued at once. */
+  prompt(text: string, options: PromptOptions = {}): Promise<void> {
+    const { expandPromptTemplates: expand, images, streamingBehavior } = options;
+    return this.#act("prompt", { text, expand, images, streamingBehavior });
+  }
+
+  steer(text: string, images?: unknown[]): Promise<void> {
+    return this.#act("queue", { delivery: "steer", text, images });
+  }
+
+  followUp(text: string, images?: unknown[]): Promise<void> {
+    return this.#act("queue", { delivery: "followUp", text, images });
+  }
+
+  async sendCustomMessage(message: unknown, options?: unknown): Promise<void> {
+    this.#ask("sendMessage", { message, options });
+  }
+
+  async sendUserMessage(content: unknown, options?: unknown): Promise<void> {
+    this.#ask("sendUserMessage", { content, options });
+  }
+
+  /** What waited. */
+  clearQueue(): { steering: string[]; followUp: string[] } {
+    const waiting = this.#ask<{ steering: string[]; followUp: string[] }>("queues");
+    void this.#act("clearQueue");
+    return waiting;
+  }
+
+  getSteeringMessages(): string[] {
+    return this.#ask<{ steering: string[] }>("queues").steering;
+  }
+
+  getFollowUpMessages(): string[] {
+    return this.#ask<{ followUp: string[] }>("queues").followUp;
+  }
+
+  abort(): Promise<void> {
+    return this.#act("abort");
+  }
+
+  async setModel({ provider, id }: Model): Promise<void> {
+    await this.#act("setModel", { provider, id });
+  }
+
+  async cycleModel(): Promise<unknown> {
+    return await this.#act("cycleModel") ?? undefined;
+  }
+
+  setThinkingLevel(level: string): void {
+    this.#ask("setThinkingLevel", { level });
+  }
+
+  cycleThinkingLevel(): string | undefined {
+    return this.#ask<string | undefined>("cycleThinkingLevel") ?? undefined;
+  }
+
+  getAvailableThinkingLevels(): string[] {
+    return this.#ask<string[] | undefined>("thinkingLevels") ?? ["off"];
+  }
+
+  supportsThinking(): boolean {
+    return this.getAvailableThinkingLevels().length > 1;
+  }
+
+  supportsXhighThinking(): boolean {
+    return this.getAvailableThinkingLevels().includes("xhigh");
+  }
+
+  setSteeringMode(mode: string): void {
+    this.#ask("setQueueMode", { delivery: "steer", mode });
+  }
+
+  setFollowUpMode(mode: string): void {
+    this.#ask("setQueueMode", { delivery: "followUp", mode });
+  }
+
+  compact(customInstructions?: string): Promise<unknown> {
+    return this.#act("compact", { customInstructions });
+  }
+
+  abortCompaction(): void {
+    this.#ask("abortSummary");
+  }
+
+  abortBranchSummary(): void {
+    this.#ask("abortSummary");
+  }
+
+  setAutoCompactionEnabled(enabled: boolean): void {
+    this.#ask("setAutoCompaction", { enabled });
+  }
+
+  setAutoRetryEnabled(enabled: boolean): void {
+    this.#ask("setAutoRetry", { enabled });
+  }
+
+  abortRetry(): void {
+    this.#ask("abortRetry");
+  }
+
+  executeBash(
+    command: string,
+    onChunk?: (chunk: string) => void,
+    options: { excludeFromContext?: boolean } = {},
+  ): Promise<unknown> {
+    const { excludeFromContext } = options;
+    return this.#act<{ output: string }>("bash", { command, excludeFromContext }).then((result) => {
+      onChunk?.(result.output);
+      return result;
+    });
+  }
+
+  abortBash(): void {
+    this.#ask("abortBash");
+  }
+
+  setSessionName(name: string): void {
+    this.#ask("setName", { name });
+  }
+
+  navigateTree(targetId: string, options?: object): Promise<unknown> {
+    return this.#act("navigateTree", { targetId, options });
+  }
+
+  getUserMessagesForForking(): { entryId: string; text: string }[] {
+    return this.#ask("forkMessages");
+  }
+
+  getSessionStats(): unknown {
+    return this.#ask("stats");
+  }
+
+  getContextUsage(): unknown {
+    return this.#ask("contextUsage");
+  }
+
+  exportToHtml(path?: string): Promise<string> {
+    return this.#act("exportHtml", { path });
+  }
+
+  getLastAssistantText(): string | undefined {
+    return this.#ask<string | undefined>("lastAssistantText") ?? undefined;
+  }
+
+  reload(): Promise<void> {
+    return this.#act("reload");
+  }
+
+  fork(entryId: string): Promise<{ cancelled: boolean; text?: string }> {
+    return this.#act("fork", { entryId });
+  }
+
+  newSession(options: { parentSession?: string } = {}): Promise<{ cancelled: boolean }> {
+    return this.#act("newSession", options);
+  }
+
+  switchSession(path: string): Promise<{ cancelled: boolean }> {
+    return this.#act("switchSession", { path });
+  }
+}

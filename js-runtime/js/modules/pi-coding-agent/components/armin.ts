@@ -1,0 +1,72 @@
+// A portrait that builds itself up: /arminsayshi.
+import type { Component } from "pi:pi-tui/component.ts";
+import { theme } from "pi:pi-coding-agent/theme.ts";
+
+const MESSAGE = "ARMIN SAYS HI";
+const FRAME_MILLISECONDS = 33;
+/** How many frames it takes. */
+const FRAMES = 40;
+
+/** Two rows of pixels in one line of text; drawn by hand for this program. */
+const PORTRAIT = [
+  "        \u2584\u2584\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2584\u2584        ",
+  "     \u2584\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2584     ",
+  "   \u2584\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2584   ",
+  "  \u2588\u2588\u2588\u2580          \u2580\u2588\u2588\u2588\u2588  ",
+  " \u2588\u2588\u2588   \u2584\u2584      \u2584\u2584  \u2588\u2588\u2588 ",
+  " \u2588\u2588   \u2588  \u2588    \u2588  \u2588  \u2588\u2588 ",
+  " \u2588\u2588    \u2580\u2580      \u2580\u2580   \u2588\u2588 ",
+  "  \u2588\u2584       \u2588\u2588       \u2584\u2588  ",
+  "   \u2588    \u2584      \u2584    \u2588   ",
+  "   \u2588\u2588\u2584   \u2580\u2588\u2588\u2588\u2588\u2580   \u2584\u2588\u2588   ",
+  "    \u2580\u2588\u2588\u2588\u2584\u2584    \u2584\u2584\u2588\u2588\u2588\u2580    ",
+  "       \u2580\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2580       ",
+];
+
+type Effect = (x: number, y: number, progress: number) => boolean;
+
+/** Which cells are there after a share of the time. */
+const EFFECTS: readonly Effect[] = [
+  // Typed, scanned, opened from the middle, and appearing here and there.
+  (x, y, progress) => (y * PORTRAIT[0].length + x) / (PORTRAIT.length * PORTRAIT[0].length) < progress,
+  (_x, y, progress) => y / PORTRAIT.length < progress,
+  (_x, y, progress) => Math.abs(y - PORTRAIT.length / 2) < (progress * PORTRAIT.length) / 2 + 0.5,
+  (x, y, progress) => ((x * 7919 + y * 104729) % 97) / 97 < progress,
+];
+
+export class ArminComponent implements Component {
+  private ui: { requestRender(): void };
+  private effect = EFFECTS[Math.floor(Math.random() * EFFECTS.length)];
+  private frame = 0;
+  private timer: ReturnType<typeof setInterval> | undefined;
+
+  constructor(ui: { requestRender(): void }) {
+    this.ui = ui;
+    this.timer = setInterval(() => {
+      this.frame += 1;
+      if (this.frame >= FRAMES) this.dispose();
+      this.ui.requestRender();
+    }, FRAME_MILLISECONDS);
+  }
+
+  invalidate(): void {
+    // Nothing is kept between renderings.
+  }
+
+  render(width: number): string[] {
+    const progress = this.frame / FRAMES;
+    const rows = PORTRAIT.map((row, y) =>
+      Array.from(row, (cell, x) => (progress >= 1 || this.effect(x, y, progress) ? cell : " ")).join("")
+    );
+    const room = Math.max(0, width - 1);
+    return [...rows, MESSAGE].map((row) => {
+      const text = row.slice(0, room);
+      return ` ${theme.fg("accent", text)}${" ".repeat(room - text.length)}`;
+    });
+  }
+
+  dispose(): void {
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+}

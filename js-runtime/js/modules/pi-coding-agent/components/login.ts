@@ -1,0 +1,199 @@
+// Choosing a provider to log in to, and the dialog while a login is under way.
+import { Container, type Focusable } from "pi:pi-tui/component.ts";
+import { Input } from "pi:pi-tui/input.ts";
+import { getKeybindings } from "pi:pi-tui/keybindings.ts";
+import { Spacer, Text, TruncatedText } from "pi:pi-tui/text.ts";
+import { platform, processes } from "pi:node.ts";
+import { getOAuthProviders } from "pi:pi-ai/oauth.ts";
+import { DynamicBorder } from "pi:pi-coding-agent/components/frame.ts";
+import { keyHint } from "pi:pi-coding-agent/key-hints.ts";
+import { theme } from "pi:pi-coding-agent/theme.ts";
+
+interface Provider {
+  id: string;
+  name: string;
+}
+
+export class OAuthSelectorComponent extends Container {
+  private mode: "login" | "logout";
+  private authStorage: { get(provider: string): { type: string } | undefined };
+  private onSelect: (providerId: string) => void;
+  private onCancel: () => void;
+  private providers: Provider[];
+  private selected = 0;
+  private list = new Container();
+
+  constructor(
+    mode: "login" | "logout",
+    authStorage: { get(provider: string): { type: string } | undefined },
+    onSelect: (providerId: string) => void,
+    onCancel: () => void,
+  ) {
+    super();
+    this.mode = mode;
+    this.authStorage = authStorage;
+    this.onSelect = onSelect;
+    this.onCancel = onCancel;
+    this.providers = getOAuthProviders();
+    this.children = [
+      new DynamicBorder(),
+      new Spacer(1),
+      new TruncatedText(theme.bold(`Select provider to ${mode}:`)),
+      new Spacer(1),
+      this.list,
+      new Spacer(1),
+      new DynamicBorder(),
+    ];
+    this.select(0);
+  }
+
+  private select(index: number): void {
+    this.selected = Math.max(0, Math.min(index, this.providers.length - 1));
+    this.list.children = this.providers.map(({ id, name }, i) => {
+      const known = this.authStorage.get(id)?.type === "oauth";
+      const status = known ? theme.fg("success", " \u2713 logged in") : "";
+      const line = i === this.selected
+        ? theme.fg("accent", "\u2192 ") + theme.fg("accent", name)
+        : `  ${name}`;
+      return new TruncatedText(line + status, 0, 0);
+    });
+    if (this.providers.length > 0) return;
+    const nobody = this.mode === "login"
+      ? "No OAuth providers available"
+      : "No OAuth providers logged in. Use /login first.";
+    this.list.addChild(new TruncatedText(theme.fg("muted", `  ${nobody}`), 0, 0));
+  }
+
+  handleInput(data: string): void {
+    const keys = getKeybindings();
+    if (keys.matches(data, "tui.select.up")) this.select(this.selected - 1);
+    else if (keys.matches(data, "tui.select.down")) this.select(this.selected + 1);
+    else if (keys.matches(data, "tui.select.confirm")) {
+      const provider = this.providers[this.selected];
+      if (provider) this.onSelect(provider.id);
+    } else if (keys.matches(data, "tui.select.cancel")) this.onCancel();
+  }
+}
+
+/** What opens an address in the user's browser. */
+function openInBrowser(url: string): void {
+  const commands: Readonly<Record<string, [string, ...string[]]>> = {
+    darwin: ["open"],
+    win32: ["rundll32", "url.dll,FileProtocolHandler"],
+  };
+  const [command, ...args] = commands[platform()] ?? ["xdg-open"];
+  // Without a shell, which would take parts of the address for commands.
+  const child = processes().spawn(command, [...args, url], { stdio: "ignore", detached: true });
+  // No browser: the address is on the screen.
+  child.on("error", () => {});
+}
+
+export class LoginDialogComponent extends Container implements Focusable {
+  private tui: { requestRender(): void };
+  private onComplete: (success: boolean, message?: string) => void;
+  private content = new Container();
+  private input = new Input();
+  private controller = new AbortController();
+  private waiting?: { resolve(value: string): void; reject(error: Error): void };
+
+  constructor(
+    tui: { requestRender(): void },
+    providerId: string,
+    onComplete: (success: boolean, message?: string) => void,
+  ) {
+    super();
+    this.tui = tui;
+    this.onComplete = onComplete;
+    const providers: Provider[] = getOAuthProviders();
+    const name = providers.find(({ id }) => id === providerId)?.name ?? providerId;
+    this.children = [
+      new DynamicBorder(),
+      new Text(theme.fg("warning", `Login to ${name}`), 1, 0),
+      this.content,
+      new DynamicBorder(),
+    ];
+    this.input.onSubmit = (value) => {
+      this.waiting?.resolve(value);
+      this.waiting = undefined;
+    };
+    this.input.onEscape = () => this.cancel();
+  }
+
+  get focused(): boolean {
+    return this.input.focused;
+  }
+
+  set focused(focused: boolean) {
+    this.input.focused = focused;
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  private cancel(): void {
+    this.controller.abort();
+    this.waiting?.reject(new Error("Login cancelled"));
+    this.waiting = undefined;
+    this.onComplete(false, "Login cancelled");
+  }
+
+  private add(...texts: string[]): void {
+    for (const text of texts) this.content.addChild(new Text(text, 1, 0));
+  }
+
+  showAuth(url: string, instructions?: string): void {
+    this.content.clear();
+    this.content.addChild(new Spacer(1));
+    const click = platform() === "darwin" ? "Cmd+click to open" : "Ctrl+click to open";
+    const link = `\x1b]8;;${url}\x07${click}\x1b]8;;\x07`;
+    this.add(theme.fg("accent", url), theme.fg("dim", link));
+    if (instructions) {
+      this.content.addChild(new Spacer(1));
+      this.add(theme.fg("warning", instructions));
+    }
+    openInBrowser(url);
+    this.tui.requestRender();
+  }
+
+  private ask(hint: string): Promise<string> {
+    this.content.addChild(this.input);
+    this.add(hint);
+    this.tui.requestRender();
+    return new Promise((resolve, reject) => {
+      this.waiting = { resolve, reject };
+    });
+  }
+
+  /** For providers whose answer the user has to carry over. */
+  showManualInput(prompt: string): Promise<string> {
+    this.content.addChild(new Spacer(1));
+    this.add(theme.fg("dim", prompt));
+    return this.ask(`(${keyHint("tui.select.cancel", "to cancel")})`);
+  }
+
+  showPrompt(message: string, placeholder?: string): Promise<string> {
+    this.content.addChild(new Spacer(1));
+    this.add(theme.fg("text", message));
+    if (placeholder) this.add(theme.fg("dim", `e.g., ${placeholder}`));
+    this.input.setValue("");
+    const cancel = keyHint("tui.select.cancel", "to cancel,");
+    return this.ask(`(${cancel} ${keyHint("tui.select.confirm", "to submit")})`);
+  }
+
+  showWaiting(message: string): void {
+    this.content.addChild(new Spacer(1));
+    this.add(theme.fg("dim", message), `(${keyHint("tui.select.cancel", "to cancel")})`);
+    this.tui.requestRender();
+  }
+
+  showProgress(message: string): void {
+    this.add(theme.fg("dim", message));
+    this.tui.requestRender();
+  }
+
+  handleInput(data: string): void {
+    if (getKeybindings().matches(data, "tui.select.cancel")) this.cancel();
+    else this.input.handleInput(data);
+  }
+}

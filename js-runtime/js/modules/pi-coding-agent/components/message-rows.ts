@@ -1,0 +1,327 @@
+// Messages of a conversation as the terminal shows them.
+import { Box } from "pi:pi-tui/box.ts";
+import { type Component, Container } from "pi:pi-tui/component.ts";
+import { Markdown, type MarkdownTheme } from "pi:pi-tui/markdown.ts";
+import { Spacer, Text } from "pi:pi-tui/text.ts";
+import { keyText } from "pi:pi-coding-agent/key-hints.ts";
+import { getMarkdownTheme } from "pi:pi-coding-agent/component-themes.ts";
+import { type Theme, theme } from "pi:pi-coding-agent/theme.ts";
+
+/** Shell integration: terminals jump from prompt to prompt by these. */
+const PROMPT_START = "\x1b]133;A\x07";
+const PROMPT_END = "\x1b]133;B\x07\x1b]133;C\x07";
+
+function asPrompt(lines: string[]): string[] {
+  if (lines.length === 0) return lines;
+  const marked = [...lines];
+  marked[0] = PROMPT_START + marked[0];
+  marked[marked.length - 1] = PROMPT_END + marked[marked.length - 1];
+  return marked;
+}
+
+interface Content {
+  type: string;
+  text?: string;
+  thinking?: string;
+}
+
+interface AssistantMessage {
+  content: Content[];
+  stopReason?: string;
+  errorMessage?: string;
+}
+
+/** What the provider says when a request was aborted; people get our own words. */
+const ABORTED = "Request was aborted";
+
+export class AssistantMessageComponent extends Container {
+  private content = new Container();
+  private hideThinkingBlock: boolean;
+  private markdownTheme: MarkdownTheme;
+  private hiddenThinkingLabel: string;
+  private message?: AssistantMessage;
+
+  constructor(
+    message?: AssistantMessage,
+    hideThinkingBlock = false,
+    markdownTheme: MarkdownTheme = getMarkdownTheme(),
+    hiddenThinkingLabel = "Thinking...",
+  ) {
+    super();
+    this.hideThinkingBlock = hideThinkingBlock;
+    this.markdownTheme = markdownTheme;
+    this.hiddenThinkingLabel = hiddenThinkingLabel;
+    this.addChild(this.content);
+    if (message) this.updateContent(message);
+  }
+
+  setHideThinkingBlock(hide: boolean): void {
+    this.hideThinkingBlock = hide;
+    this.refresh();
+  }
+
+  setHiddenThinkingLabel(label: string): void {
+    this.hiddenThinkingLabel = label;
+    this.refresh();
+  }
+
+  override invalidate(): void {
+    super.invalidate();
+    this.refresh();
+  }
+
+  private refresh(): void {
+    if (this.message) this.updateContent(this.message);
+  }
+
+  private get hasToolCalls(): boolean {
+    return this.message?.content.some(({ type }) => type === "toolCall") ?? false;
+  }
+
+  override render(width: number): string[] {
+    const lines = super.render(width);
+    // The answer goes on below its tools.
+    return this.hasToolCalls ? lines : asPrompt(lines);
+  }
+
+  updateContent(message: AssistantMessage): void {
+    this.message = message;
+    this.content.clear();
+    const shown = message.content.filter((part) => textOf(part) !== "");
+    if (shown.length > 0) this.content.addChild(new Spacer(1));
+    shown.forEach((part, i) => {
+      if (part.type === "text") {
+        this.content.addChild(new Markdown(textOf(part), 1, 0, this.markdownTheme));
+        return;
+      }
+      this.content.addChild(this.thinking(textOf(part)));
+      if (i < shown.length - 1) this.content.addChild(new Spacer(1));
+    });
+    const error = this.hasToolCalls ? undefined : errorOf(message);
+    if (error === undefined) return;
+    this.content.addChild(new Spacer(1));
+    this.content.addChild(new Text(theme.fg("error", error), 1, 0));
+  }
+
+  private thinking(text: string): Component {
+    if (this.hideThinkingBlock) {
+      return new Text(theme.italic(theme.fg("thinkingText", this.hiddenThinkingLabel)), 1, 0);
+    }
+    const color = (text: string) => theme.fg("thinkingText", text);
+    return new Markdown(text, 1, 0, this.markdownTheme, { color, italic: true });
+  }
+}
+
+/** What there is to read in a part of an answer. */
+function textOf({ type, text, thinking }: Content): string {
+  const content = type === "text" ? text : type === "thinking" ? thinking : "";
+  return (content ?? "").trim();
+}
+
+function errorOf({ stopReason, errorMessage }: AssistantMessage): string | undefined {
+  if (stopReason === "error") return `Error: ${errorMessage || "Unknown error"}`;
+  if (stopReason !== "aborted") return undefined;
+  return errorMessage && errorMessage !== ABORTED ? errorMessage : "Operation aborted";
+}
+
+export class UserMessageComponent extends Container {
+  constructor(text: string, markdownTheme: MarkdownTheme = getMarkdownTheme()) {
+    super();
+    const box = new Box(1, 1, (text) => theme.bg("userMessageBg", text));
+    const color = (text: string) => theme.fg("userMessageText", text);
+    box.addChild(new Markdown(text, 0, 0, markdownTheme, { color }));
+    this.addChild(box);
+  }
+
+  override render(width: number): string[] {
+    return asPrompt(super.render(width));
+  }
+}
+
+const customBackground = (text: string) => theme.bg("customMessageBg", text);
+const customColor = (text: string) => theme.fg("customMessageText", text);
+
+/** "[branch]", in bold. */
+function label(name: string, space = ""): string {
+  return theme.fg("customMessageLabel", `\x1b[1m[${name}]\x1b[22m${space}`);
+}
+
+interface CustomMessage {
+  customType: string;
+  content: string | Content[];
+  display?: boolean;
+  details?: unknown;
+}
+
+export type MessageRenderer = (
+  message: CustomMessage,
+  options: { expanded: boolean },
+  theme: Theme,
+) => Component | undefined;
+
+/** A message of an extension, drawn by its renderer if it has one. */
+export class CustomMessageComponent extends Container {
+  private message: CustomMessage;
+  private customRenderer?: MessageRenderer;
+  private markdownTheme: MarkdownTheme;
+  private expanded = false;
+
+  constructor(
+    message: CustomMessage,
+    customRenderer?: MessageRenderer,
+    markdownTheme: MarkdownTheme = getMarkdownTheme(),
+  ) {
+    super();
+    this.message = message;
+    this.customRenderer = customRenderer;
+    this.markdownTheme = markdownTheme;
+    this.rebuild();
+  }
+
+  setExpanded(expanded: boolean): void {
+    if (this.expanded === expanded) return;
+    this.expanded = expanded;
+    this.rebuild();
+  }
+
+  override invalidate(): void {
+    super.invalidate();
+    this.rebuild();
+  }
+
+  private rebuild(): void {
+    this.children = [new Spacer(1), this.custom() ?? this.plain()];
+  }
+
+  private custom(): Component | undefined {
+    try {
+      return this.customRenderer?.(this.message, { expanded: this.expanded }, theme);
+    } catch {
+      // A renderer that fails must not hide the message.
+      return undefined;
+    }
+  }
+
+  private plain(): Component {
+    const { content, customType } = this.message;
+    const text = typeof content === "string"
+      ? content
+      : content.filter(({ type }) => type === "text").map(({ text }) => text).join("\n");
+    const box = new Box(1, 1, customBackground);
+    box.addChild(new Text(label(customType), 0, 0));
+    box.addChild(new Spacer(1));
+    box.addChild(new Markdown(text, 0, 0, this.markdownTheme, { color: customColor }));
+    return box;
+  }
+}
+
+/** A box with a title that opens into a text. */
+abstract class FoldedMessage extends Box {
+  private markdownTheme: MarkdownTheme;
+  private expanded = false;
+
+  constructor(markdownTheme: MarkdownTheme) {
+    super(1, 1, customBackground);
+    this.markdownTheme = markdownTheme;
+  }
+
+  setExpanded(expanded: boolean): void {
+    this.expanded = expanded;
+    this.rebuild();
+  }
+
+  override invalidate(): void {
+    super.invalidate();
+    this.rebuild();
+  }
+
+  protected rebuild(): void {
+    this.children = this.expanded ? this.open() : this.folded();
+  }
+
+  protected markdown(title: string, text: string): Component {
+    const source = `**${title}**\n\n${text}`;
+    return new Markdown(source, 0, 0, this.markdownTheme, { color: customColor });
+  }
+
+  /** "what (ctrl+o to expand)" */
+  protected hint(what: string): Component {
+    const key = theme.fg("dim", keyText("app.tools.expand"));
+    return new Text(`${customColor(`${what} (`)}${key}${customColor(" to expand)")}`, 0, 0);
+  }
+
+  protected abstract open(): Component[];
+  protected abstract folded(): Component[];
+}
+
+export class BranchSummaryMessageComponent extends FoldedMessage {
+  private message: { summary: string };
+
+  constructor(message: { summary: string }, markdownTheme: MarkdownTheme = getMarkdownTheme()) {
+    super(markdownTheme);
+    this.message = message;
+    this.rebuild();
+  }
+
+  protected open(): Component[] {
+    const body = this.markdown("Branch Summary", this.message.summary);
+    return [new Text(label("branch"), 0, 0), new Spacer(1), body];
+  }
+
+  protected folded(): Component[] {
+    return [new Text(label("branch"), 0, 0), new Spacer(1), this.hint("Branch summary")];
+  }
+}
+
+export class CompactionSummaryMessageComponent extends FoldedMessage {
+  private message: { summary: string; tokensBefore: number };
+
+  constructor(
+    message: { summary: string; tokensBefore: number },
+    markdownTheme: MarkdownTheme = getMarkdownTheme(),
+  ) {
+    super(markdownTheme);
+    this.message = message;
+    this.rebuild();
+  }
+
+  private get title(): string {
+    return `Compacted from ${this.message.tokensBefore.toLocaleString()} tokens`;
+  }
+
+  protected open(): Component[] {
+    const body = this.markdown(this.title, this.message.summary);
+    return [new Text(label("compaction"), 0, 0), new Spacer(1), body];
+  }
+
+  protected folded(): Component[] {
+    return [new Text(label("compaction"), 0, 0), new Spacer(1), this.hint(this.title)];
+  }
+}
+
+export interface SkillBlock {
+  name: string;
+  location?: string;
+  content: string;
+  userMessage?: string;
+}
+
+export class SkillInvocationMessageComponent extends FoldedMessage {
+  private skillBlock: SkillBlock;
+
+  constructor(skillBlock: SkillBlock, markdownTheme: MarkdownTheme = getMarkdownTheme()) {
+    super(markdownTheme);
+    this.skillBlock = skillBlock;
+    this.rebuild();
+  }
+
+  protected open(): Component[] {
+    const { name, content } = this.skillBlock;
+    return [new Text(label("skill"), 0, 0), this.markdown(name, content)];
+  }
+
+  protected folded(): Component[] {
+    const hint = theme.fg("dim", ` (${keyText("app.tools.expand")} to expand)`);
+    return [new Text(label("skill", " ") + customColor(this.skillBlock.name) + hint, 0, 0)];
+  }
+}

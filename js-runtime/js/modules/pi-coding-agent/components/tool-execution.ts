@@ -1,0 +1,191 @@
+// A call of a tool with its result, drawn by the tool's renderers.
+import { Box } from "pi:pi-tui/box.ts";
+import { getCapabilities } from "pi:pi-tui/capabilities.ts";
+import { type Component, Container } from "pi:pi-tui/component.ts";
+import { Image } from "pi:pi-tui/image.ts";
+import { Spacer, Text } from "pi:pi-tui/text.ts";
+import { currentFolder } from "pi:node.ts";
+import { theme } from "pi:pi-coding-agent/theme.ts";
+import { builtInRenderers } from "pi:pi-coding-agent/tool-rows/built-in.ts";
+import {
+  type RenderContext,
+  resultText,
+  type ToolRenderers,
+  type ToolResult,
+} from "pi:pi-coding-agent/tool-rows/rendering.ts";
+
+export interface ToolExecutionOptions {
+  showImages?: boolean;
+}
+
+export class ToolExecutionComponent extends Container {
+  private toolName: string;
+  private toolCallId: string;
+  private args: unknown;
+  private showImages: boolean;
+  private renderers?: ToolRenderers;
+  private ui: { requestRender(): void };
+  private cwd: string;
+  /** Shared by the renderers of this row. */
+  private state: Record<string, unknown> = {};
+  private callComponent?: Component;
+  private resultComponent?: Component;
+  private result?: ToolResult;
+  private isPartial = true;
+  private expanded = false;
+  private executionStarted = false;
+  private argsComplete = false;
+
+  constructor(
+    toolName: string,
+    toolCallId: string,
+    args: unknown,
+    options: ToolExecutionOptions = {},
+    toolDefinition: ToolRenderers | undefined,
+    ui: { requestRender(): void },
+    cwd: string = currentFolder(),
+  ) {
+    super();
+    this.toolName = toolName;
+    this.toolCallId = toolCallId;
+    this.args = args;
+    this.showImages = options.showImages ?? true;
+    this.ui = ui;
+    this.cwd = cwd;
+    const builtIn = builtInRenderers(toolName);
+    // Who replaces a tool need not draw it anew.
+    this.renderers = builtIn && toolDefinition
+      ? {
+        renderShell: toolDefinition.renderShell ?? builtIn.renderShell,
+        renderCall: toolDefinition.renderCall ?? builtIn.renderCall,
+        renderResult: toolDefinition.renderResult ?? builtIn.renderResult,
+      }
+      : (toolDefinition ?? builtIn);
+    this.rebuild();
+  }
+
+  updateArgs(args: unknown): void {
+    this.args = args;
+    this.rebuild();
+  }
+
+  markExecutionStarted(): void {
+    this.executionStarted = true;
+    this.rebuild();
+    this.ui.requestRender();
+  }
+
+  setArgsComplete(): void {
+    this.argsComplete = true;
+    this.rebuild();
+    this.ui.requestRender();
+  }
+
+  updateResult(result: ToolResult, isPartial = false): void {
+    this.result = result;
+    this.isPartial = isPartial;
+    this.rebuild();
+  }
+
+  setExpanded(expanded: boolean): void {
+    this.expanded = expanded;
+    this.rebuild();
+  }
+
+  setShowImages(show: boolean): void {
+    this.showImages = show;
+    this.rebuild();
+  }
+
+  override invalidate(): void {
+    super.invalidate();
+    this.rebuild();
+  }
+
+  private readonly background = (text: string): string => {
+    if (this.isPartial) return theme.bg("toolPendingBg", text);
+    return theme.bg(this.result?.isError ? "toolErrorBg" : "toolSuccessBg", text);
+  };
+
+  private rebuild(): void {
+    const row = this.renderers ? this.drawn(this.renderers) : this.plain();
+    this.children = [new Spacer(1), row, ...this.images()];
+  }
+
+  /** For tools that nobody knows: name, arguments, output. */
+  private plain(): Component {
+    const args = JSON.stringify(this.args, null, 2);
+    const output = this.output();
+    const text = theme.fg("toolTitle", theme.bold(this.toolName)) +
+      (args ? `\n\n${args}` : "") + (output ? `\n${output}` : "");
+    return new Text(text, 1, 1, this.background);
+  }
+
+  private drawn({ renderShell, renderCall, renderResult }: ToolRenderers): Component {
+    const row = renderShell === "self" ? new Container() : new Box(1, 1, this.background);
+    this.callComponent = attempt(() =>
+      renderCall?.(this.args, theme, this.context(this.callComponent))
+    );
+    const name = theme.fg("toolTitle", theme.bold(this.toolName));
+    row.addChild(this.callComponent ?? new Text(name, 0, 0));
+    const { result } = this;
+    if (!result) return row;
+    this.resultComponent = attempt(() =>
+      renderResult?.(
+        { content: result.content, details: result.details },
+        { expanded: this.expanded, isPartial: this.isPartial },
+        theme,
+        this.context(this.resultComponent),
+      )
+    );
+    const output = this.resultComponent ? "" : this.output();
+    if (this.resultComponent) row.addChild(this.resultComponent);
+    else if (output) row.addChild(new Text(theme.fg("toolOutput", output), 0, 0));
+    return row;
+  }
+
+  private output(): string {
+    return this.result ? resultText(this.result, this.showImages) : "";
+  }
+
+  private context(lastComponent: Component | undefined): RenderContext {
+    return {
+      args: this.args,
+      toolCallId: this.toolCallId,
+      invalidate: () => {
+        this.invalidate();
+        this.ui.requestRender();
+      },
+      lastComponent,
+      state: this.state,
+      cwd: this.cwd,
+      executionStarted: this.executionStarted,
+      argsComplete: this.argsComplete,
+      isPartial: this.isPartial,
+      expanded: this.expanded,
+      showImages: this.showImages,
+      isError: this.result?.isError ?? false,
+    };
+  }
+
+  private images(): Component[] {
+    const protocol = getCapabilities().images;
+    if (!protocol || !this.showImages) return [];
+    const fallbackColor = (text: string) => theme.fg("toolOutput", text);
+    return (this.result?.content ?? []).flatMap(({ type, data, mimeType }) => {
+      if (type !== "image" || !data || !mimeType) return [];
+      // Kitty takes nothing but PNG.
+      if (protocol === "kitty" && mimeType !== "image/png") return [];
+      return [new Spacer(1), new Image(data, mimeType, { fallbackColor }, { maxWidthCells: 60 })];
+    });
+  }
+}
+
+/** A renderer that throws is as good as none. */
+function attempt(render: () => Component | undefined): Component | undefined {
+  try {
+    return render();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,15 @@
+// What programs print, as text that can be shown: without escape sequences and
+// without what terminals would act on.
+
+const ESCAPES =
+  // OSC and other strings with their end, CSI, and the short ones.
+  /\x1b(?:[\]P_^X][^]*?(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])|\x9b[0-?]*[ -/]*[@-~]/g;
+
+export function plainText(text: string): string {
+  return text.includes("\x1b") || text.includes("\x9b") ? text.replace(ESCAPES, "") : text;
+}
+
+/** Without control characters and the ones that have no place in a text. */
+export function printable(text: string): string {
+  return plainText(text).replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\ufff9-\ufffb]/g, "");
+}

@@ -1,0 +1,181 @@
+// `RpcClient`: another pi, as a child process that is spoken to over its stdin and stdout.
+import { environment, executable, spawn } from "pi:node.ts";
+import type { ChildProcess } from "pi:node.ts";
+
+interface Options {
+  /** Of the original's program; the child is always this pi. */
+  cliPath?: string;
+  cwd?: string;
+  env?: Record<string, string>;
+  provider?: string;
+  model?: string;
+  args?: string[];
+}
+
+interface Line {
+  type: string;
+  id?: string;
+  success?: boolean;
+  error?: string;
+  data?: unknown;
+}
+
+type Listener = (event: Line) => void;
+
+const PATIENCE = 30_000;
+const KILL_AFTER = 1000;
+
+export class RpcClient {
+  private options: Options;
+  private child: ChildProcess | undefined;
+  private listeners = new Set<Listener>();
+  private waiting = new Map<string, { resolve(line: Line): void; reject(error: Error): void }>();
+  private ids = 0;
+  private errors = "";
+
+  constructor(options: Options = {}) {
+    this.options = options;
+  }
+
+  async start(): Promise<void> {
+    if (this.child) throw new Error("Client already started");
+    const { provider, model, args = [], cwd, env } = this.options;
+    const given = ["--mode", "rpc"];
+    if (provider) given.push("--provider", provider);
+    if (model) given.push("--model", model);
+    const child = spawn(executable(), [...given, ...args], {
+      cwd,
+      env: { ...environment(), ...env },
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    this.child = child;
+    child.stdout.setEncoding("utf8");
+    child.stderr.setEncoding("utf8");
+    child.stderr.on("data", (text) => (this.errors += text));
+    let rest = "";
+    child.stdout.on("data", (text) => {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() as string;
+      for (const line of lines) this.hear(line);
+    });
+    const gone = (error: Error) => {
+      this.child = undefined;
+      for (const { reject } of this.waiting.values()) reject(error);
+      this.waiting.clear();
+    };
+    child.on("error", (error) => gone(error as Error));
+    child.on("exit", (code) => gone(new Error(`Agent process exited with code ${code}. Stderr: ${this.errors}`)));
+    // It answers when it is ready, or ends, which rejects.
+    await this.ask({ type: "get_state" });
+  }
+
+  private hear(text: string): void {
+    let line: Line;
+    try {
+      line = JSON.parse(text);
+    } catch {
+      return;
+    }
+    const waiting = line.type === "response" && line.id ? this.waiting.get(line.id) : undefined;
+    if (waiting) {
+      this.waiting.delete(line.id as string);
+      return waiting.resolve(line);
+    }
+    for (const listener of [...this.listeners]) listener(line);
+  }
+
+  private async ask<T = void>(command: { type: string; [member: string]: unknown }): Promise<T> {
+    const { child } = this;
+    if (!child) throw new Error("Client not started");
+    const id = `req_${(this.ids += 1)}`;
+    const answer = new Promise<Line>((resolve, reject) => this.waiting.set(id, { resolve, reject }));
+    child.stdin.write(`${JSON.stringify({ ...command, id })}\n`);
+    const { success, error, data } = await answer;
+    if (!success) throw new Error(error);
+    return data as T;
+  }
+
+  async stop(): Promise<void> {
+    const { child } = this;
+    if (!child) return;
+    const ended = new Promise<void>((resolve) => child.on("exit", () => resolve()));
+    child.kill("SIGTERM");
+    const timer = setTimeout(() => child.kill("SIGKILL"), KILL_AFTER);
+    await ended;
+    clearTimeout(timer);
+  }
+
+  onEvent(listener: Listener): () => void {
+    this.listeners.add(listener);
+    return () => void this.listeners.delete(listener);
+  }
+
+  getStderr(): string {
+    return this.errors;
+  }
+
+  prompt = (message: string, images?: unknown[]) => this.ask({ type: "prompt", message, images });
+  steer = (message: string, images?: unknown[]) => this.ask({ type: "steer", message, images });
+  followUp = (message: string, images?: unknown[]) => this.ask({ type: "follow_up", message, images });
+  abort = () => this.ask({ type: "abort" });
+  newSession = (parentSession?: string) => this.ask<unknown>({ type: "new_session", parentSession });
+  getState = () => this.ask<unknown>({ type: "get_state" });
+  setModel = (provider: string, modelId: string) => this.ask<unknown>({ type: "set_model", provider, modelId });
+  cycleModel = () => this.ask<unknown>({ type: "cycle_model" });
+  setThinkingLevel = (level: string) => this.ask({ type: "set_thinking_level", level });
+  cycleThinkingLevel = () => this.ask<unknown>({ type: "cycle_thinking_level" });
+  setSteeringMode = (mode: string) => this.ask({ type: "set_steering_mode", mode });
+  setFollowUpMode = (mode: string) => this.ask({ type: "set_follow_up_mode", mode });
+  compact = (customInstructions?: string) => this.ask<unknown>({ type: "compact", customInstructions });
+  setAutoCompaction = (enabled: boolean) => this.ask({ type: "set_auto_compaction", enabled });
+  setAutoRetry = (enabled: boolean) => this.ask({ type: "set_auto_retry", enabled });
+  abortRetry = () => this.ask({ type: "abort_retry" });
+  bash = (command: string) => this.ask<unknown>({ type: "bash", command });
+  abortBash = () => this.ask({ type: "abort_bash" });
+  getSessionStats = () => this.ask<unknown>({ type: "get_session_stats" });
+  exportHtml = (outputPath?: string) => this.ask<unknown>({ type: "export_html", outputPath });
+  switchSession = (sessionPath: string) => this.ask<unknown>({ type: "switch_session", sessionPath });
+  fork = (entryId: string) => this.ask<unknown>({ type: "fork", entryId });
+  setSessionName = (name: string) => this.ask({ type: "set_session_name", name });
+
+  private async member<T>(type: string, name: string): Promise<T> {
+    return (await this.ask<Record<string, T>>({ type }))[name] as T;
+  }
+
+  getAvailableModels = () => this.member<unknown[]>("get_available_models", "models");
+  getForkMessages = () => this.member<unknown[]>("get_fork_messages", "messages");
+  getMessages = () => this.member<unknown[]>("get_messages", "messages");
+  getCommands = () => this.member<unknown[]>("get_commands", "commands");
+  getLastAssistantText = async () =>
+    (await this.member<string | undefined>("get_last_assistant_text", "text")) ?? null;
+
+  /** All events until the agent is done. */
+  collectEvents(timeout = 2 * PATIENCE): Promise<Line[]> {
+    return new Promise((resolve, reject) => {
+      const events: Line[] = [];
+      const timer = setTimeout(() => {
+        off();
+        reject(new Error(`Timeout collecting events. Stderr: ${this.errors}`));
+      }, timeout);
+      const off = this.onEvent((event) => {
+        events.push(event);
+        if (event.type !== "agent_end") return;
+        clearTimeout(timer);
+        off();
+        resolve(events);
+      });
+    });
+  }
+
+  async waitForIdle(timeout?: number): Promise<void> {
+    await this.collectEvents(timeout);
+  }
+
+  async promptAndWait(message: string, images?: unknown[], timeout?: number): Promise<Line[]> {
+    const events = this.collectEvents(timeout);
+    // Somebody has to look at it if the prompt is refused.
+    events.catch(() => undefined);
+    await this.prompt(message, images);
+    return await events;
+  }
+}

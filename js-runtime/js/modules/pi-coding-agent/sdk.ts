@@ -1,0 +1,257 @@
+// `createAgentSession` and its variants: an extension begins a session of its own.
+import { currentFolder, path } from "pi:node.ts";
+import { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
+import type { CustomTool } from "pi:pi-coding-agent/agent-session.ts";
+import { getAgentDir } from "pi:pi-coding-agent/config.ts";
+import { DefaultResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
+import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
+import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
+
+interface SessionOptions {
+  cwd?: string;
+  agentDir?: string;
+  model?: object;
+  thinkingLevel?: string;
+  /** Tools, or their names. */
+  tools?: (string | { name: string })[];
+  customTools?: CustomTool[];
+  sessionManager?: SessionManager;
+  resourceLoader?: ResourceLoader;
+  authStorage?: unknown;
+  settingsManager?: unknown;
+  modelRegistry?: unknown;
+}
+
+interface Created {
+  session: AgentSession;
+  extensionsResult: unknown;
+  modelFallbackMessage: string | undefined;
+}
+
+/** What a loader has found; the program looks for itself if there is no loader. */
+function textsOf(loader: ResourceLoader | undefined): object {
+  if (!loader) return {};
+  const append = loader.getAppendSystemPrompt?.() ?? [];
+  return {
+    systemPrompt: loader.getSystemPrompt?.(),
+    appendSystemPrompt: append.length > 0 ? append.join("\n\n") : undefined,
+    contextFiles: loader.getAgentsFiles?.().agentsFiles,
+    skills: loader.getSkills?.().skills,
+    noPrompts: loader.getPrompts?.().prompts.length === 0,
+  };
+}
+
+export async function createAgentSession(options: SessionOptions = {}): Promise<Created> {
+  const cwd = options.cwd ?? options.sessionManager?.getCwd() ?? currentFolder();
+  const { agentDir, model, thinkingLevel, resourceLoader, customTools = [] } = options;
+  const sessionManager = options.sessionManager ?? SessionManager.create(cwd);
+  const session = await AgentSession.open({
+    sessionManager,
+    customTools,
+    options: {
+      cwd,
+      agentDir,
+      model,
+      thinkingLevel,
+      tools: options.tools?.map((tool) => (typeof tool === "string" ? tool : tool.name)),
+      texts: textsOf(resourceLoader),
+    },
+    services: {
+      modelRegistry: options.modelRegistry,
+      settingsManager: options.settingsManager,
+      resourceLoader,
+    },
+  });
+  return {
+    session,
+    extensionsResult: resourceLoader?.getExtensions?.() ?? { extensions: [], errors: [] },
+    modelFallbackMessage: session.model
+      ? undefined
+      : "No models available. Log in, or set the key of a provider in the environment.",
+  };
+}
+
+export interface Services {
+  cwd: string;
+  agentDir: string;
+  authStorage: unknown;
+  settingsManager: unknown;
+  modelRegistry: unknown;
+  resourceLoader: ResourceLoader;
+  diagnostics: unknown[];
+}
+
+interface ServicesOptions {
+  cwd: string;
+  agentDir?: string;
+  authStorage?: unknown;
+  settingsManager?: unknown;
+  modelRegistry?: unknown;
+  resourceLoaderOptions?: object;
+}
+
+export async function createAgentSessionServices(options: ServicesOptions): Promise<Services> {
+  const { cwd, agentDir = getAgentDir(), resourceLoaderOptions } = options;
+  const resourceLoader = new DefaultResourceLoader({ ...resourceLoaderOptions, cwd, agentDir });
+  await resourceLoader.reload();
+  const { authStorage, settingsManager, modelRegistry } = options;
+  return { cwd, agentDir, authStorage, settingsManager, modelRegistry, resourceLoader, diagnostics: [] };
+}
+
+export function createAgentSessionFromServices(
+  { services, ...options }: SessionOptions & { services: Services },
+): Promise<Created> {
+  const { diagnostics: _, ...given } = services;
+  return createAgentSession({ ...given, ...options });
+}
+
+interface RuntimeOptions {
+  cwd: string;
+  agentDir: string;
+  sessionManager: SessionManager;
+  sessionStartEvent?: object;
+}
+
+type CreateRuntime = (
+  options: RuntimeOptions,
+) => Promise<Created & { services: Services; diagnostics: unknown[] }>;
+
+/** Holds a session, and puts others in its place. */
+export class AgentSessionRuntime {
+  #create: CreateRuntime;
+  #session: AgentSession;
+  #services: Services;
+  #diagnostics: unknown[];
+  #fallback: string | undefined;
+
+  constructor(
+    session: AgentSession,
+    services: Services,
+    create: CreateRuntime,
+    diagnostics: unknown[] = [],
+    modelFallbackMessage?: string,
+  ) {
+    this.#create = create;
+    this.#session = session;
+    this.#services = services;
+    this.#diagnostics = diagnostics;
+    this.#fallback = modelFallbackMessage;
+  }
+
+  get session(): AgentSession {
+    return this.#session;
+  }
+
+  get services(): Services {
+    return this.#services;
+  }
+
+  get cwd(): string {
+    return this.#services.cwd;
+  }
+
+  get diagnostics(): unknown[] {
+    return this.#diagnostics;
+  }
+
+  get modelFallbackMessage(): string | undefined {
+    return this.#fallback;
+  }
+
+  async #replace(sessionManager: SessionManager, reason: string): Promise<{ cancelled: boolean }> {
+    const previousSessionFile = this.#session.sessionFile;
+    this.#session.dispose();
+    const created = await this.#create({
+      cwd: sessionManager.getCwd(),
+      agentDir: this.#services.agentDir,
+      sessionManager,
+      sessionStartEvent: { type: "session_start", reason, previousSessionFile },
+    });
+    this.#session = created.session;
+    this.#services = created.services;
+    this.#diagnostics = created.diagnostics;
+    this.#fallback = created.modelFallbackMessage;
+    return { cancelled: false };
+  }
+
+  switchSession(sessionPath: string, cwdOverride?: string): Promise<{ cancelled: boolean }> {
+    return this.#replace(SessionManager.open(sessionPath, undefined, cwdOverride), "resume");
+  }
+
+  async newSession(
+    options: { parentSession?: string; setup?(manager: SessionManager): unknown } = {},
+  ): Promise<{ cancelled: boolean }> {
+    const { sessionManager } = this.#session;
+    const dir = sessionManager.getSessionDir();
+    const next = this.#session.sessionFile
+      ? SessionManager.create(this.cwd, dir)
+      : SessionManager.inMemory(this.cwd);
+    if (options.parentSession) next.newSession({ parentSession: options.parentSession });
+    await options.setup?.(next);
+    return await this.#replace(next, "new");
+  }
+
+  async fork(entryId: string): Promise<{ cancelled: boolean; selectedText?: string }> {
+    const { cancelled, text } = await this.#session.fork(entryId);
+    return { cancelled, selectedText: text };
+  }
+
+  importFromJsonl(inputPath: string, cwdOverride?: string): Promise<{ cancelled: boolean }> {
+    const from = path().resolve(inputPath);
+    const next = SessionManager.forkFrom(from, cwdOverride ?? this.cwd);
+    return this.#replace(next, "resume");
+  }
+
+  async dispose(): Promise<void> {
+    this.#session.dispose();
+  }
+}
+
+export async function createAgentSessionRuntime(
+  create: CreateRuntime,
+  options: RuntimeOptions,
+): Promise<AgentSessionRuntime> {
+  const { session, services, diagnostics, modelFallbackMessage } = await create(options);
+  return new AgentSessionRuntime(session, services, create, diagnostics, modelFallbackMessage);
+}
+
+/** What extensions of a session would share; there are none in one that an extension runs. */
+export function createExtensionRuntime(): object {
+  const refuse = () => {
+    throw new Error(
+      "Extension runtime not initialized. Action methods cannot be called during extension loading.",
+    );
+  };
+  const actions = [
+    "sendMessage",
+    "sendUserMessage",
+    "appendEntry",
+    "setSessionName",
+    "getSessionName",
+    "setLabel",
+    "getActiveTools",
+    "getAllTools",
+    "setActiveTools",
+    "getCommands",
+    "getThinkingLevel",
+    "setThinkingLevel",
+  ];
+  interface Pending {
+    name: string;
+  }
+  const runtime = {
+    ...Object.fromEntries(actions.map((name) => [name, refuse])),
+    refreshTools: () => {},
+    setModel: () => Promise.reject(new Error("Extension runtime not initialized")),
+    flagValues: new Map<string, boolean | string>(),
+    pendingProviderRegistrations: [] as Pending[],
+    registerProvider(name: string, config: unknown, extensionPath = "<unknown>"): void {
+      runtime.pendingProviderRegistrations.push({ name, config, extensionPath } as Pending);
+    },
+    unregisterProvider(name: string): void {
+      const kept = runtime.pendingProviderRegistrations.filter((one) => one.name !== name);
+      runtime.pendingProviderRegistrations = kept;
+    },
+  };
+  return runtime;
+}

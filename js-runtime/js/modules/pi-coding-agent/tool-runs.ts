@@ -1,0 +1,136 @@
+// Runs built-in tools of the program, and its shell, for an extension. The program
+// sends news of a run; what the tool does outside itself is among them if the
+// extension has operations for it.
+import { host, hostSync } from "pi:host.ts";
+import { buffer } from "pi:node.ts";
+
+/** What an extension does in place of the program: `readFile`, `exec`, ... */
+export type Operations = Record<string, unknown>;
+
+type Updates = ((partial: unknown) => void) | undefined;
+
+interface Ask {
+  type: "ask";
+  id: number;
+  operation: string;
+  args: unknown[];
+}
+
+type News =
+  | { type: "update"; output: unknown }
+  | { type: "data"; data: string }
+  | { type: "done"; output: unknown }
+  | { type: "failed"; error: string }
+  | Ask;
+
+export interface Run {
+  /** Of a built-in tool, or `exec` for the shell. */
+  name: string;
+  callId?: string;
+  cwd: string;
+  args: unknown;
+  operations?: Operations;
+  autoResizeImages?: boolean;
+  env?: Record<string, string | undefined>;
+}
+
+interface Listeners {
+  signal?: AbortSignal;
+  onUpdate?: Updates;
+  onData?: (data: unknown) => void;
+}
+
+let tokens = 0;
+
+/** Resolves to what the tool returns, rejects with what it says went wrong. */
+export async function run<T>(what: Run, { signal, onUpdate, onData }: Listeners): Promise<T> {
+  const { operations, ...rest } = what;
+  const token = (tokens += 1);
+  const offers = operations &&
+    Object.keys(operations).filter((name) => typeof operations[name] === "function");
+  hostSync("tools.start", { token, offers, ...rest });
+  const abort = () => hostSync("tools.abort", { token });
+  if (signal?.aborted) abort();
+  signal?.addEventListener("abort", abort, { once: true });
+  try {
+    for (;;) {
+      const batch = await host<News[]>("tools.next", { token });
+      if (batch.length === 0) throw new Error(`The run of ${what.name} was lost`);
+      for (const news of batch) {
+        if (news.type === "done") return news.output as T;
+        if (news.type === "failed") throw new Error(news.error);
+        if (news.type === "update") onUpdate?.(news.output);
+        else if (news.type === "data") onData?.(buffer().from(news.data, "base64"));
+        else void answer(token, news, operations ?? {}, signal);
+      }
+    }
+  } finally {
+    signal?.removeEventListener("abort", abort);
+    hostSync("tools.close", { token });
+  }
+}
+
+async function answer(
+  token: number,
+  { id, operation, args }: Ask,
+  operations: Operations,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const say = (answer: object) => hostSync("tools.answer", { token, id, ...answer });
+  try {
+    const given = await (operation === "exec"
+      ? exec(operations as unknown as BashOperations, args, signal, (data) =>
+        host("tools.data", { token, id, data }))
+      : (operations[operation] as (...args: unknown[]) => unknown)(...args));
+    say({ value: plain(operation, given) });
+  } catch (error) {
+    say({ error: error instanceof Error ? error.message : String(error) });
+  }
+}
+
+/** Contents of files cross as base64, what `stat` finds out as whether it is a folder. */
+function plain(operation: string, given: unknown): unknown {
+  if (operation === "stat") return (given as { isDirectory(): boolean }).isDirectory();
+  if (given instanceof Uint8Array) {
+    return { base64: buffer().from(given.buffer, given.byteOffset, given.byteLength).toString("base64") };
+  }
+  return given;
+}
+
+export interface ExecOptions {
+  onData(data: unknown): void;
+  signal?: AbortSignal;
+  /** Seconds. */
+  timeout?: number;
+  env?: Record<string, string | undefined>;
+}
+
+export interface BashOperations {
+  exec(command: string, cwd: string, options: ExecOptions): Promise<{ exitCode: number | null }>;
+}
+
+/** Runs a command with an extension's operations; all its output is out when it ends. */
+export async function exec(
+  operations: BashOperations,
+  args: unknown[],
+  signal: AbortSignal | undefined,
+  send: (base64: string) => Promise<unknown>,
+): Promise<{ exitCode: number | null }> {
+  const [command, cwd, options] = args as [string, string, Partial<ExecOptions> | undefined];
+  let sent: Promise<unknown> = Promise.resolve();
+  const onData = (data: unknown) => {
+    const bytes = buffer().from(data as Uint8Array).toString("base64");
+    sent = sent.then(() => send(bytes)).catch(() => undefined);
+  };
+  const { timeout, env } = options ?? {};
+  try {
+    return await operations.exec(command, cwd, {
+      onData,
+      signal,
+      timeout: timeout ?? undefined,
+      env: env ?? undefined,
+    });
+  } finally {
+    await sent;
+  }
+}

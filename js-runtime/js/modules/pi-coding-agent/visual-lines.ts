@@ -1,0 +1,19 @@
+// The last rows of a text, counted as they are on the screen.
+import { Text } from "pi:pi-tui/text.ts";
+
+export interface VisualTruncateResult {
+  visualLines: string[];
+  /** How many rows there are above them. */
+  skippedCount: number;
+}
+
+export function truncateToVisualLines(
+  text: string,
+  maxVisualLines: number,
+  width: number,
+  paddingX = 0,
+): VisualTruncateResult {
+  const lines = text ? new Text(text, paddingX, 0).render(width) : [];
+  const skippedCount = Math.max(0, lines.length - maxVisualLines);
+  return { visualLines: lines.slice(skippedCount), skippedCount };
+}

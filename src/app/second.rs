@@ -1,0 +1,354 @@
+//! A session beside this one, for an extension: the same settings as they are now, the
+//! same models and keys, no extensions, nobody to ask.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::AgentSession;
+use super::config::{AppConfig, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
+use super::forks::ForkPosition;
+use super::prompt::{Behavior, PromptRequest, Source};
+use super::session::EventSink;
+use crate::agent::event::Event;
+use crate::agent::queue::{Delivery, QueueMode};
+use crate::ai::message::{ImageContent, UserContent};
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::ai::registry::ModelRegistry;
+use crate::extensions::actions::{
+    ActionError, ActionResult, Actions, CustomMessageInput, NavigateOptions, SendOptions,
+};
+use crate::extensions::second::{GivenTexts, SecondBegin, SecondNews, SecondSession};
+use crate::resources::prompt_files::PromptFlags;
+use crate::resources::settings::Settings;
+use crate::session::{Session, Warning};
+use crate::tools::tool::Tool;
+
+/// What a session beside another does not find out itself.
+#[derive(Default)]
+pub(super) struct Beside {
+    pub is_second: bool,
+    pub tools: Vec<Arc<dyn Tool>>,
+    pub texts: GivenTexts,
+    pub model: Option<Arc<Model>>,
+}
+
+/// What it is begun with.
+pub(super) struct Begin {
+    pub session: Session,
+    pub warnings: Vec<Warning>,
+    pub settings: Arc<Settings>,
+    pub models: Arc<ModelRegistry>,
+    pub beside: Beside,
+}
+
+struct ToExtension(mpsc::Sender<SecondNews>);
+
+#[async_trait]
+impl EventSink for ToExtension {
+    async fn send(&self, event: Arc<Event>) {
+        if !matches!(
+            *event,
+            Event::ExtensionError(_) | Event::ExtensionUiRequest(_)
+        ) {
+            // It may have been disposed.
+            let _ = self.0.send(SecondNews::Event(event)).await;
+        }
+    }
+}
+
+impl AgentSession {
+    pub(super) async fn begin_second(
+        &self,
+        begin: SecondBegin,
+    ) -> ActionResult<Arc<dyn SecondSession>> {
+        let SecondBegin {
+            options,
+            session,
+            tools,
+            news,
+        } = begin;
+        let wrong = |error: &dyn std::fmt::Display| ActionError::new(error.to_string());
+        let cwd = std::path::absolute(&options.cwd).map_err(|error| wrong(&error))?;
+        let mut paths = self.config.paths.with_cwd(&cwd);
+        let models = match options.agent_dir {
+            Some(dir) if dir != paths.agent_dir => {
+                paths.agent_dir = dir;
+                Arc::new(ModelRegistry::load(&paths.agent_dir))
+            }
+            _ => self.models.clone(),
+        };
+        let session = match session {
+            Some(session) => session.into_session().map_err(|error| wrong(&error))?,
+            None => Session::in_memory(&cwd),
+        };
+        // What is set in it is not stored: it is not the user who sets it.
+        let settings = Settings::in_memory(Settings::load(&paths).merged());
+        let config = AppConfig {
+            paths,
+            mode: "print",
+            has_ui: false,
+            session: SessionTarget::InMemory,
+            continue_here: false,
+            session_dir: None,
+            model: ModelChoice {
+                thinking: options.thinking_level,
+                ..ModelChoice::default()
+            },
+            tools: ToolChoice {
+                only: options.tools,
+                none: false,
+            },
+            prompt: PromptFlags::default(),
+            no_context_files: false,
+            extensions: Vec::new(),
+            discover_extensions: false,
+            resources: ResourceFlags::default(),
+            flags: Vec::new(),
+            console: self.config.console.clone(),
+            fetch_packages: false,
+            progress: self.config.progress.clone(),
+        };
+        let begin = Begin {
+            session,
+            warnings: Vec::new(),
+            settings,
+            models,
+            beside: Beside {
+                is_second: true,
+                tools,
+                texts: options.texts,
+                model: options.model.map(Arc::new),
+            },
+        };
+        let second = AgentSession::begin(config, Arc::new(ToExtension(news)), begin).await;
+        let second = second.map_err(|error| wrong(&error))?;
+        Ok(second)
+    }
+}
+
+fn given<T: DeserializeOwned>(args: &Value, member: &str) -> ActionResult<T> {
+    let value = args.get(member).cloned().unwrap_or_default();
+    serde_json::from_value(value)
+        .map_err(|error| ActionError::new(format!("{member} cannot be used: {error}")))
+}
+
+fn shown(value: impl Serialize) -> ActionResult<Value> {
+    serde_json::to_value(value).map_err(|error| ActionError::new(error.to_string()))
+}
+
+fn done<T>(result: Result<T, impl ToString>) -> ActionResult<T> {
+    result.map_err(|error| ActionError::new(error.to_string()))
+}
+
+fn delivery(name: &str) -> ActionResult<Delivery> {
+    match name {
+        "steer" => Ok(Delivery::Steer),
+        "followUp" => Ok(Delivery::FollowUp),
+        other => Err(ActionError::new(format!(
+            "There is no queue \"{other}\": use \"steer\" or \"followUp\""
+        ))),
+    }
+}
+
+fn unknown(what: &str) -> ActionError {
+    ActionError::new(format!(
+        "AgentSession.{what}() is not supported by this version of pi"
+    ))
+}
+
+#[async_trait]
+impl SecondSession for AgentSession {
+    async fn act(&self, action: &str, args: &Value) -> ActionResult<Value> {
+        let nothing = Ok(Value::Null);
+        match action {
+            "prompt" => {
+                let behavior: Option<String> = given(args, "streamingBehavior")?;
+                let queue = behavior.as_deref().map(delivery).transpose()?;
+                let expand: Option<bool> = given(args, "expand")?;
+                let images: Option<Vec<ImageContent>> = given(args, "images")?;
+                let waits = !self.is_busy();
+                let accepted = self.prompt(PromptRequest {
+                    text: given(args, "text")?,
+                    images: images.unwrap_or_default(),
+                    source: Source::Extension,
+                    while_busy: queue.map_or(Behavior::Refuse, Behavior::Queue),
+                    commands: expand.unwrap_or(true),
+                });
+                drop(done(accepted.await)?);
+                if waits {
+                    self.wait_idle().await;
+                }
+                nothing
+            }
+            "queue" => {
+                let name: String = given(args, "delivery")?;
+                let images: Option<Vec<ImageContent>> = given(args, "images")?;
+                let queued = self.queue(
+                    delivery(&name)?,
+                    given(args, "text")?,
+                    images.unwrap_or_default(),
+                );
+                done(queued.await)?;
+                nothing
+            }
+            "abort" => {
+                self.abort();
+                self.wait_idle().await;
+                nothing
+            }
+            "waitForIdle" => {
+                self.wait_idle().await;
+                nothing
+            }
+            "setModel" => {
+                let (provider, id): (String, String) =
+                    (given(args, "provider")?, given(args, "id")?);
+                shown(done(self.set_model(&provider, &id).await)?)
+            }
+            "cycleModel" => shown(done(self.cycle_model().await)?),
+            "compact" => {
+                let focus: Option<String> = given(args, "customInstructions")?;
+                shown(done(self.compact(focus.as_deref()).await)?)
+            }
+            "bash" => {
+                let command: String = given(args, "command")?;
+                let excluded: Option<bool> = given(args, "excludeFromContext")?;
+                shown(done(self.bash(&command, excluded.unwrap_or(false)).await)?)
+            }
+            "clearQueue" => {
+                let (steering, follow_up) = self.clear_queue().await;
+                Ok(json!({ "steering": steering, "followUp": follow_up }))
+            }
+            "exportHtml" => {
+                let path: Option<std::path::PathBuf> = given(args, "path")?;
+                shown(done(self.export_html(path.as_deref()).await)?)
+            }
+            "navigateTree" => {
+                let target: String = given(args, "targetId")?;
+                let options: Option<NavigateOptions> = given(args, "options")?;
+                shown(done(
+                    self.navigate(&target, options.unwrap_or_default()).await,
+                )?)
+            }
+            "fork" => {
+                let entry: String = given(args, "entryId")?;
+                let forked = done(self.fork(&entry, ForkPosition::Before).await)?;
+                Ok(
+                    json!({ "cancelled": forked.is_none(), "text": forked.and_then(|one| one.text) }),
+                )
+            }
+            "newSession" => {
+                let parent: Option<String> = given(args, "parentSession")?;
+                let entered = done(self.new_session(parent.map(Into::into)).await)?;
+                Ok(json!({ "cancelled": !entered }))
+            }
+            "switchSession" => {
+                let path: String = given(args, "path")?;
+                let entered = done(self.switch_session(Path::new(&path), None).await)?;
+                Ok(json!({ "cancelled": !entered }))
+            }
+            "reload" => {
+                done(self.reload().await)?;
+                nothing
+            }
+            other => Err(unknown(other)),
+        }
+    }
+
+    fn ask(&self, question: &str, args: &Value) -> ActionResult<Value> {
+        let nothing = Ok(Value::Null);
+        match question {
+            "state" => shown(self.state()),
+            "messages" => shown(self.messages()),
+            "stats" => shown(self.stats()),
+            "contextUsage" => shown(self.usage()),
+            "systemPrompt" => Ok(json!(self.system_prompt_text())),
+            "activeTools" => Ok(json!(Actions::active_tools(self))),
+            "setActiveTools" => {
+                self.activate_tools(given(args, "names")?);
+                nothing
+            }
+            "allTools" => Ok(self.describe_tools()),
+            "queues" => {
+                let (steering, follow_up) = self.state.lock().queues.texts();
+                Ok(json!({ "steering": steering, "followUp": follow_up }))
+            }
+            "thinkingLevels" => shown(self.model().map(|model| model.thinking_levels())),
+            "setThinkingLevel" => {
+                let level: ThinkingLevel = given(args, "level")?;
+                AgentSession::set_thinking_level(self, level);
+                nothing
+            }
+            "cycleThinkingLevel" => shown(self.cycle_thinking_level()),
+            "setQueueMode" => {
+                let name: String = given(args, "delivery")?;
+                let mode: QueueMode = given(args, "mode")?;
+                self.set_queue_mode(delivery(&name)?, mode);
+                nothing
+            }
+            "setAutoRetry" => {
+                self.set_auto_retry(given(args, "enabled")?);
+                nothing
+            }
+            "setAutoCompaction" => {
+                self.set_auto_compaction(given(args, "enabled")?);
+                nothing
+            }
+            "setName" => {
+                let name: String = given(args, "name")?;
+                done(AgentSession::set_session_name(self, &name))?;
+                nothing
+            }
+            "sendMessage" => {
+                let message: CustomMessageInput = given(args, "message")?;
+                let options: Option<SendOptions> = given(args, "options")?;
+                Actions::send_message(self, message, options.unwrap_or_default())?;
+                nothing
+            }
+            "sendUserMessage" => {
+                let content: UserContent = given(args, "content")?;
+                let options: Option<SendOptions> = given(args, "options")?;
+                Actions::send_user_message(self, content, options.unwrap_or_default())?;
+                nothing
+            }
+            "lastAssistantText" => Ok(json!(self.last_assistant_text())),
+            "forkMessages" => {
+                let messages = self.fork_messages().into_iter();
+                let messages = messages.map(|(id, text)| json!({ "entryId": id, "text": text }));
+                Ok(messages.collect())
+            }
+            "abortBash" => {
+                self.abort_bash();
+                nothing
+            }
+            "abortRetry" => {
+                self.abort_retry();
+                nothing
+            }
+            "abortSummary" => {
+                self.abort_summary();
+                nothing
+            }
+            "scopedModels" => Ok(Actions::scoped_models(self)),
+            other => Err(unknown(other)),
+        }
+    }
+
+    fn since(&self, id: &str, since: usize) -> String {
+        Actions::session_since(self, id, since)
+    }
+
+    fn context(&self) -> String {
+        Actions::session_context(self)
+    }
+
+    async fn close(&self) {
+        self.shutdown().await;
+    }
+}

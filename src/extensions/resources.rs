@@ -1,0 +1,128 @@
+//! Skills, context files and prompts for extensions that begin a session with others
+//! of them (`loadSkills`, `DefaultResourceLoader`): found as for the program itself.
+
+use std::path::PathBuf;
+
+use js_runtime::HostError;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::host::{Answer, parse};
+use crate::resources::context_files::load_context_files;
+use crate::resources::diagnostic::Diagnostic;
+use crate::resources::paths::Paths;
+use crate::resources::prompt_files::{PromptFlags, load_prompt_texts};
+use crate::resources::prompt_templates::load_prompt_templates;
+use crate::resources::resource_paths::{NamedPath, ResourceSources};
+use crate::resources::settings::Settings;
+use crate::resources::skills::{Skill, load_skills, skills_block};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Place {
+    cwd: PathBuf,
+    agent_dir: PathBuf,
+    #[serde(default, alias = "skillPaths")]
+    paths: Vec<String>,
+    #[serde(default = "yes")]
+    include_defaults: bool,
+}
+
+#[derive(Deserialize)]
+struct Skills {
+    skills: Vec<Skill>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Place {
+    fn paths(&self) -> Paths {
+        let mut paths = Paths::from_env(&self.cwd);
+        paths.agent_dir = self.agent_dir.clone();
+        paths
+    }
+
+    fn named(&self) -> Vec<NamedPath> {
+        let paths = self.paths.iter();
+        paths.map(|path| NamedPath::by_user(path)).collect()
+    }
+}
+
+/// `None` if it is none of ours.
+pub fn serve(method: &str, args: &str) -> Option<Answer> {
+    Some(match method {
+        "resources.skills" => parse::<Place>(method, args).and_then(|place| {
+            let paths = place.paths();
+            let settings = Settings::load(&paths);
+            let sources = sources(&paths, &settings, place.include_defaults);
+            let (skills, problems) = load_skills(&sources, &place.named());
+            Ok(json!({ "skills": shown(skills)?, "diagnostics": told(&problems) }))
+        }),
+        "resources.skillsBlock" => {
+            parse::<Skills>(method, args).map(|given| json!(skills_block(&given.skills)))
+        }
+        "resources.prompts" => parse::<Place>(method, args).map(|place| {
+            let paths = place.paths();
+            let settings = Settings::load(&paths);
+            let sources = sources(&paths, &settings, place.include_defaults);
+            let (templates, problems) = load_prompt_templates(&sources, &place.named());
+            let templates = templates.into_iter().map(|template| {
+                json!({
+                    "name": template.name,
+                    "description": template.description,
+                    "argumentHint": template.argument_hint,
+                    "content": template.content,
+                    "filePath": template.file_path.to_string_lossy(),
+                    "sourceInfo": template.source_info,
+                })
+            });
+            let prompts: Vec<Value> = templates.collect();
+            json!({ "prompts": prompts, "diagnostics": told(&problems) })
+        }),
+        "resources.contextFiles" => parse::<Place>(method, args).map(|place| {
+            let (files, _) = load_context_files(&place.paths());
+            let file = |path: PathBuf, content: String| {
+                json!({ "path": path.to_string_lossy(), "content": content })
+            };
+            let files = files.into_iter().map(|one| file(one.path, one.content));
+            files.collect()
+        }),
+        "resources.promptTexts" => parse::<Place>(method, args).map(|place| {
+            let (texts, _) = load_prompt_texts(&place.paths(), &PromptFlags::default());
+            let mut shown = json!({});
+            for (name, text) in [("system", texts.custom), ("append", texts.append)] {
+                if let Some(text) = text {
+                    shown[name] = text.into();
+                }
+            }
+            shown
+        }),
+        _ => return None,
+    })
+}
+
+fn sources<'a>(paths: &'a Paths, settings: &'a Settings, discover: bool) -> ResourceSources<'a> {
+    ResourceSources {
+        paths,
+        settings,
+        cli_extensions: &[],
+        discover,
+    }
+}
+
+fn shown(skills: Vec<Skill>) -> Answer {
+    serde_json::to_value(skills).map_err(|error| HostError::new(error.to_string()))
+}
+
+fn told(problems: &[Diagnostic]) -> Value {
+    let problems = problems.iter().map(|problem| {
+        json!({
+            "type": "warning",
+            "message": problem.message,
+            "path": problem.path.to_string_lossy(),
+        })
+    });
+    problems.collect()
+}

@@ -1,0 +1,468 @@
+//! Sessions that an extension runs beside the one it belongs to (`createAgentSession`).
+//! They are ours in every way; JavaScript holds a number, fetches what happens in them,
+//! and runs the tools that it brought.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use js_runtime::HostError;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::actions::{ActionResult, Actions};
+use super::host::{Answer, parse, to_value};
+use super::sessions::Sessions;
+use crate::agent::event::Event;
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::ai::stream::ToolSpec;
+use crate::resources::skills::Skill;
+use crate::session::LooseSession;
+use crate::tools::tool::{ExecutionMode, Tool, ToolError, ToolInvocation, ToolOutput, UpdateSink};
+
+/// News that may wait to be fetched.
+const NEWS: usize = 64;
+
+/// One of them, as the program runs it.
+#[async_trait]
+pub trait SecondSession: Send + Sync {
+    /// What takes time: `prompt`, `compact`, …
+    async fn act(&self, action: &str, args: &Value) -> ActionResult<Value>;
+    /// What is there at once: `state`, `messages`, …
+    fn ask(&self, question: &str, args: &Value) -> ActionResult<Value>;
+    /// JSON of `Since` in `js/modules/pi-coding-agent/session-view.ts`.
+    fn since(&self, id: &str, since: usize) -> String;
+    fn context(&self) -> String;
+    /// Ends it; what it stored stays.
+    async fn close(&self);
+}
+
+/// How one begins.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SecondOptions {
+    pub cwd: PathBuf,
+    #[serde(default)]
+    pub agent_dir: Option<PathBuf>,
+    #[serde(default)]
+    pub model: Option<Model>,
+    #[serde(default)]
+    pub thinking_level: Option<ThinkingLevel>,
+    /// Names of the built-in tools that it has; the usual ones if not given.
+    #[serde(default)]
+    pub tools: Option<Vec<String>>,
+    /// In the place of what the files say.
+    #[serde(default)]
+    pub texts: GivenTexts,
+}
+
+/// What a resource loader gives; where it gives nothing, the files count.
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GivenTexts {
+    pub system_prompt: Option<String>,
+    pub append_system_prompt: Option<String>,
+    pub context_files: Option<Vec<GivenFile>>,
+    pub skills: Option<Vec<Skill>>,
+    /// No prompt templates are looked for.
+    pub no_prompts: bool,
+}
+
+#[derive(Clone, Deserialize)]
+pub struct GivenFile {
+    pub path: PathBuf,
+    pub content: String,
+}
+
+/// What happens in one, and what it wants of JavaScript.
+pub enum SecondNews {
+    Event(Arc<Event>),
+    Tool {
+        call: u64,
+        name: String,
+        what: &'static str,
+        args: Value,
+    },
+    Abort {
+        call: u64,
+    },
+}
+
+impl Serialize for SecondNews {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(tag = "kind", rename_all = "camelCase")]
+        enum Shown<'a> {
+            Event {
+                event: &'a Event,
+            },
+            Tool {
+                call: u64,
+                name: &'a str,
+                what: &'a str,
+                args: &'a Value,
+            },
+            Abort {
+                call: u64,
+            },
+        }
+        match self {
+            Self::Event(event) => Shown::Event { event },
+            Self::Tool {
+                call,
+                name,
+                what,
+                args,
+            } => Shown::Tool {
+                call: *call,
+                name,
+                what,
+                args,
+            },
+            Self::Abort { call } => Shown::Abort { call: *call },
+        }
+        .serialize(serializer)
+    }
+}
+
+/// Those of one generation; they end with it.
+pub struct SecondSessions {
+    handle: Handle,
+    open: Mutex<HashMap<u64, Arc<Second>>>,
+    last: AtomicU64,
+}
+
+struct Second {
+    session: Arc<dyn SecondSession>,
+    news: tokio::sync::Mutex<mpsc::Receiver<SecondNews>>,
+    calls: Arc<Calls>,
+    /// Nobody is told any more.
+    closed: CancellationToken,
+}
+
+#[derive(Deserialize)]
+struct Open {
+    #[serde(default)]
+    session: Option<u64>,
+    #[serde(default)]
+    custom_tools: Vec<CustomTool>,
+    options: SecondOptions,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CustomTool {
+    name: String,
+    #[serde(default)]
+    label: Option<String>,
+    #[serde(default)]
+    description: String,
+    parameters: Value,
+    #[serde(default)]
+    prompt_snippet: Option<String>,
+    #[serde(default)]
+    prompt_guidelines: Vec<String>,
+    #[serde(default)]
+    execution_mode: ExecutionMode,
+    #[serde(default)]
+    prepares: bool,
+}
+
+#[derive(Deserialize)]
+struct Of {
+    token: u64,
+    #[serde(default)]
+    action: String,
+    #[serde(default)]
+    args: Value,
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    since: usize,
+    #[serde(default)]
+    call: u64,
+    #[serde(default)]
+    value: Option<Value>,
+    #[serde(default)]
+    error: Option<String>,
+}
+
+impl SecondSessions {
+    pub fn new(handle: Handle) -> Self {
+        Self {
+            handle,
+            open: Mutex::default(),
+            last: AtomicU64::new(1),
+        }
+    }
+
+    fn end(&self, second: &Second) {
+        second.closed.cancel();
+        let session = second.session.clone();
+        self.handle.spawn(async move { session.close().await });
+    }
+
+    fn get(&self, token: u64) -> Result<Arc<Second>, HostError> {
+        let found = self.open.lock().get(&token).cloned();
+        found.ok_or_else(|| HostError::new("This AgentSession was disposed"))
+    }
+
+    /// What is JSON already; `None` if it is something else.
+    pub fn text(&self, method: &str, args: &str) -> Option<Result<String, HostError>> {
+        let of = |args| parse::<Of>(method, args);
+        Some(match method {
+            "second.since" => of(args).and_then(|of| {
+                let second = self.get(of.token)?;
+                Ok(second.session.since(&of.id, of.since))
+            }),
+            "second.context" => of(args).and_then(|of| Ok(self.get(of.token)?.session.context())),
+            _ => return None,
+        })
+    }
+
+    /// `None` if it is none of ours.
+    pub fn serve(&self, method: &str, args: &str) -> Option<Answer> {
+        let of = |args| parse::<Of>(method, args);
+        Some(match method {
+            "second.ask" => of(args).and_then(|of| {
+                let second = self.get(of.token)?;
+                let answer = second.session.ask(&of.action, &of.args);
+                answer.map_err(|error| HostError::new(error.0))
+            }),
+            "second.answer" => of(args).and_then(|of| {
+                let second = self.get(of.token)?;
+                second.calls.answer(of.call, of.value, of.error);
+                Ok(Value::Null)
+            }),
+            "second.update" => of(args).and_then(|of| {
+                let second = self.get(of.token)?;
+                let output = of.value.map(serde_json::from_value::<ToolOutput>);
+                let sink = second.calls.updates.lock().get(&of.call).cloned();
+                if let (Some(Ok(output)), Some(sink)) = (output, sink) {
+                    sink(output);
+                }
+                Ok(Value::Null)
+            }),
+            "second.close" => of(args).map(|of| {
+                if let Some(second) = self.open.lock().remove(&of.token) {
+                    self.end(&second);
+                }
+                Value::Null
+            }),
+            _ => return None,
+        })
+    }
+
+    pub async fn open(
+        &self,
+        actions: &dyn Actions,
+        sessions: &Sessions,
+        method: &str,
+        args: &str,
+    ) -> Answer {
+        let open: Open = parse(method, args)?;
+        let session = open.session.map(|token| sessions.take(token)).transpose()?;
+        let (news, received) = mpsc::channel(NEWS);
+        let calls = Arc::new(Calls {
+            news: news.clone(),
+            last: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            updates: Mutex::default(),
+        });
+        let tool = |tool: CustomTool| Arc::new(JsTool::new(tool, calls.clone())) as Arc<dyn Tool>;
+        let tools = open.custom_tools.into_iter().map(tool).collect();
+        let begin = SecondBegin {
+            options: open.options,
+            session,
+            tools,
+            news,
+        };
+        let session = actions.second_session(begin).await;
+        let session = session.map_err(|error| HostError::new(error.0))?;
+        let token = self.last.fetch_add(1, Ordering::Relaxed);
+        let second = Second {
+            session,
+            news: tokio::sync::Mutex::new(received),
+            calls,
+            closed: CancellationToken::new(),
+        };
+        self.open.lock().insert(token, Arc::new(second));
+        Ok(json!({ "token": token }))
+    }
+
+    pub async fn act(&self, method: &str, args: &str) -> Answer {
+        let of: Of = parse(method, args)?;
+        let second = self.get(of.token)?;
+        let acting = self.handle.spawn(async move {
+            let session = second.session.clone();
+            session.act(&of.action, &of.args).await
+        });
+        match acting.await {
+            Ok(answer) => answer.map_err(|error| HostError::new(error.0)),
+            Err(error) => Err(HostError::new(error.to_string())),
+        }
+    }
+
+    /// At least one, until it is closed; then none.
+    pub async fn next(&self, method: &str, args: &str) -> Answer {
+        let of: Of = parse(method, args)?;
+        let Ok(second) = self.get(of.token) else {
+            return Ok(json!([]));
+        };
+        let mut batch = Vec::new();
+        let mut news = second.news.lock().await;
+        tokio::select! {
+            _ = news.recv_many(&mut batch, NEWS) => {}
+            () = second.closed.cancelled() => {}
+        }
+        drop(news);
+        to_value(batch)
+    }
+}
+
+impl Drop for SecondSessions {
+    fn drop(&mut self) {
+        let open = std::mem::take(&mut *self.open.lock());
+        for second in open.values() {
+            self.end(second);
+        }
+    }
+}
+
+/// What the program makes one of.
+pub struct SecondBegin {
+    pub options: SecondOptions,
+    /// In memory if there is none.
+    pub session: Option<LooseSession>,
+    pub tools: Vec<Arc<dyn Tool>>,
+    pub news: mpsc::Sender<SecondNews>,
+}
+
+/// Calls of tools that JavaScript runs.
+struct Calls {
+    news: mpsc::Sender<SecondNews>,
+    last: AtomicU64,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, ToolError>>>>,
+    updates: Mutex<HashMap<u64, UpdateSink>>,
+}
+
+impl Calls {
+    fn answer(&self, call: u64, value: Option<Value>, error: Option<String>) {
+        if let Some(waiting) = self.waiting.lock().remove(&call) {
+            let answer = match error {
+                Some(error) => Err(ToolError(error)),
+                None => Ok(value.unwrap_or_default()),
+            };
+            // The call may have been given up.
+            let _ = waiting.send(answer);
+        }
+    }
+
+    async fn put(
+        &self,
+        call: u64,
+        name: &str,
+        what: &'static str,
+        args: Value,
+    ) -> Result<Value, ToolError> {
+        let (sender, answer) = oneshot::channel();
+        self.waiting.lock().insert(call, sender);
+        let gone = || ToolError::new(format!("The extension that brought {name} is gone"));
+        let news = SecondNews::Tool {
+            call,
+            name: name.to_string(),
+            what,
+            args,
+        };
+        self.news.send(news).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+/// A tool of `customTools`.
+struct JsTool {
+    tool: CustomTool,
+    spec: ToolSpec,
+    calls: Arc<Calls>,
+}
+
+impl JsTool {
+    fn new(tool: CustomTool, calls: Arc<Calls>) -> Self {
+        let spec = ToolSpec {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+        };
+        Self { tool, spec, calls }
+    }
+
+    fn call(&self) -> u64 {
+        self.calls.last.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl Tool for JsTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn label(&self) -> &str {
+        self.tool.label.as_deref().unwrap_or(&self.spec.name)
+    }
+
+    fn prompt_snippet(&self) -> Option<&str> {
+        self.tool.prompt_snippet.as_deref()
+    }
+
+    fn prompt_guidelines(&self) -> &[String] {
+        &self.tool.prompt_guidelines
+    }
+
+    fn execution_mode(&self) -> ExecutionMode {
+        self.tool.execution_mode
+    }
+
+    async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
+        if !self.tool.prepares {
+            return Ok(args);
+        }
+        let call = self.call();
+        self.calls.put(call, &self.spec.name, "prepare", args).await
+    }
+
+    async fn execute(&self, invocation: ToolInvocation) -> Result<ToolOutput, ToolError> {
+        let call = self.call();
+        let (calls, name) = (&self.calls, &self.spec.name);
+        calls.updates.lock().insert(call, invocation.updates);
+        let args = json!({ "callId": invocation.id, "params": invocation.args });
+        let running = calls.put(call, name, "execute", args);
+        tokio::pin!(running);
+        // JavaScript has to know of the call before it can end it.
+        let answer = tokio::select! {
+            biased;
+            answer = &mut running => answer,
+            () = invocation.cancel.cancelled() => {
+                // Nobody may be left who hears it.
+                let _ = calls.news.send(SecondNews::Abort { call }).await;
+                let grace = super::tool::ABORT_GRACE;
+                tokio::time::timeout(grace, running)
+                    .await
+                    .unwrap_or_else(|_| Err(ToolError::aborted()))
+            }
+        };
+        calls.updates.lock().remove(&call);
+        calls.waiting.lock().remove(&call);
+        serde_json::from_value(answer?).map_err(|error| {
+            ToolError::new(format!(
+                "The tool \"{name}\" returned no tool result ({error})"
+            ))
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! The keys of extensions. This mode does not read single keys: it lists them, and
+//! does what one does when it is named.
+
+use std::sync::Arc;
+
+use super::commands::Answer;
+use super::text::{extension_name, one_line};
+use crate::app::AgentSession;
+use crate::extensions::Shortcuts;
+use crate::resources::keybindings::Keybindings;
+
+fn shortcuts(session: &AgentSession) -> Shortcuts {
+    let (keybindings, _) = Keybindings::load(&session.keybindings_path());
+    session.extensions().shortcuts(&keybindings)
+}
+
+pub(super) async fn run(session: &Arc<AgentSession>, key: &str) -> Answer {
+    let shortcuts = shortcuts(session);
+    if key.is_empty() {
+        return Ok(list(session, &shortcuts));
+    }
+    let key = key.to_ascii_lowercase();
+    let found = shortcuts.kept.iter().find(|one| one.key == key);
+    let Some(found) = found else {
+        return Err(format!("No extension has the key {}", one_line(&key)));
+    };
+    session.extensions().run_shortcut(found).await;
+    Ok(String::new())
+}
+
+fn list(session: &AgentSession, shortcuts: &Shortcuts) -> String {
+    let keys = shortcuts.kept.iter().map(|one| {
+        let what = one.description.as_deref().map(one_line).unwrap_or_default();
+        let from = session.extensions().path_of(one.extension);
+        format!("{:<20} {what} [{}]", one.key, extension_name(&from))
+    });
+    let lines: Vec<String> = keys.chain(shortcuts.problems.iter().cloned()).collect();
+    match lines.is_empty() {
+        true => "No extension has registered a key.".to_string(),
+        false => lines.join("\n"),
+    }
+}
+
+/// What the user is told when the session begins.
+pub(super) fn notes(session: &AgentSession) -> Vec<String> {
+    let mut notes = shortcuts(session).problems;
+    notes.extend(session.overridden_tools());
+    notes
+}

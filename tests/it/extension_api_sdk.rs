@@ -1,0 +1,256 @@
+//! Sessions and agents that extensions run beside the one they belong to, and every
+//! name that the original's packages export. `extension_api/sdk.ts` makes the checks.
+
+use std::process::Command;
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, Reference, Rpc, prompt};
+
+/// What a command of the extension notifies the user of, as JSON.
+async fn checked(rpc: &mut Rpc, command: &str) -> Value {
+    rpc.ok(prompt(&format!("/{command}"))).await;
+    let said = rpc
+        .wait("the result", |line| {
+            line["method"] == "notify" || line["type"] == "extension_error"
+        })
+        .await;
+    let text = said["message"].as_str().unwrap_or_else(|| panic!("{said}"));
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[tokio::test]
+async fn an_extension_runs_sessions_of_its_own() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("sdk.ts", include_str!("extension_api/sdk.ts"));
+    let mut rpc = home.rpc(&[]);
+
+    server.push(Answer::tools([
+        ("echo", json!({"what": "it"})),
+        ("echo", json!({"text": "throw"})),
+    ]));
+    server.push(Answer::text("Heard."));
+    server.push(Answer::text("Again."));
+    server.push(Answer::tool("echo", json!({"text": "wait"})));
+    let session = checked(&mut rpc, "session").await;
+    let expected = json!({
+        "is": true,
+        "before": [false, "low", "scripted-1", ["read", "echo"]],
+        "seen": ["agent_start", "turn_start", "message_start", "message_end",
+            "tool_execution_start", "tool_execution_end", "turn_end", "agent_end"],
+        "silent": true,
+        "messages": ["user: first", "assistant: echo|echo", "toolResult: echo it false",
+            "toolResult: thrown by echo", "assistant: Heard.", "user: second",
+            "assistant: Again.", "custom: noted"],
+        "last": "Again.",
+        "thinking": "high",
+        "levels": ["off", "minimal", "low", "medium", "high"],
+        "name": "Beside",
+        "entries": 7,
+        "active": ["echo"],
+        "tool": "sdk",
+        "stats": 2,
+        "forkable": ["first", "second"],
+        "bash": "shell\n",
+        "prompt": ["You are small.", "And quick."],
+        "noModel": "Model not found: none/none",
+        "written": "This SessionManager is not usable any more: its session was entered",
+        "errors": [],
+        "fallback": null,
+        "busy": "Agent is already processing",
+        "queued": [1, ["later"], ["later"]],
+        "aborted": ["toolResult: was aborted"],
+        "gone": "This AgentSession was disposed",
+    });
+    assert_eq!(session, expected);
+    let first = &server.requests()[0].body;
+    let system = first["system"].to_string();
+    assert!(system.contains("Be kind.") && system.contains("You are small."));
+    let tools = first["tools"].as_array().unwrap().iter();
+    let names: Vec<&Value> = tools.map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["read", "echo"]);
+
+    server.push(Answer::text("Stored."));
+    let services = checked(&mut rpc, "services").await;
+    let back = json!(["user: stored", "assistant: Stored."]);
+    let expected = json!({"inside": true, "lines": true, "fresh": [true, 0], "back": back});
+    assert_eq!(services, expected);
+
+    server.push(Answer::tool("read", json!({"path": "one.txt"})));
+    server.push(Answer::text("It says one."));
+    let file = checked(&mut rpc, "file").await;
+    assert_eq!(file["messages"][2], "toolResult: ONE");
+    assert_eq!(file["cwd"], true);
+    // The session that the extension belongs to has heard nothing of it.
+    let own = rpc.ok(json!({"type": "get_messages"})).await;
+    assert_eq!(own["messages"], json!([]));
+}
+
+#[tokio::test]
+async fn agents_resources_and_children() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("sdk.ts", include_str!("extension_api/sdk.ts"));
+    let mut rpc = home.rpc(&[]);
+
+    server.push(Answer::text("Hello yourself."));
+    let agent = checked(&mut rpc, "agent").await;
+    let said = agent["said"].as_array().unwrap();
+    let expected = json!([
+        "user: go",
+        "user: faster",
+        "assistant: echo|echo|echo|echo",
+        "toolResult: echo a undefined",
+        "toolResult: not that",
+        "toolResult: changed"
+    ]);
+    // Calls that may not run are answered first.
+    let sorted = |list: &[Value]| {
+        let mut texts: Vec<&str> = list.iter().map(|one| one.as_str().unwrap()).collect();
+        texts.sort_unstable();
+        texts.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut told = said[..7].to_vec();
+    let refused = told
+        .iter()
+        .position(|one| one.as_str().unwrap().contains("Validation"));
+    told.remove(refused.expect("the arguments are refused"));
+    assert_eq!(sorted(&told), sorted(expected.as_array().unwrap()));
+    let rest = json!(["assistant: steered", "user: more", "assistant: followed"]);
+    assert_eq!(json!(said[7..]), rest);
+    let agent_without_said = crate::support::without(&agent, &["said"]);
+    let expected = json!({
+        "asked": [2, 7, 9],
+        "options": ["apiKey", "signal", "transport"],
+        "key": "key",
+        "events": ["agent_start", "turn_start", "message_start", "message_end",
+            "message_update", "tool_execution_start", "tool_execution_end",
+            "tool_execution_update", "turn_end", "agent_end"],
+        "updates": 2,
+        "idle": [false, false, 0],
+        "cannot": "Cannot continue from message role: assistant",
+        "twice": "Agent is already processing",
+        "aborted": ["toolResult: was aborted", "assistant: "],
+        "failed": ["nothing left to say", "error"],
+        "reset": 0,
+        "loop": ["agent_start", "turn_start", "message_start", "message_end", "turn_end",
+            "agent_end"],
+        "looped": ["user: hello", "assistant: Hello yourself."],
+        "continued": ["assistant: went on"],
+        "grown": 2,
+        "ran": ["user: hello", "assistant: ran"],
+        "proxied": "error",
+        "empty": "Cannot continue: no messages in context",
+    });
+    let mut agent = agent_without_said;
+    let mut events: Vec<Value> = agent["events"].as_array().unwrap().clone();
+    let mut wanted: Vec<Value> = expected["events"].as_array().unwrap().clone();
+    for list in [&mut events, &mut wanted] {
+        list.sort_by_key(|one| one.as_str().unwrap().to_owned());
+    }
+    assert_eq!(events, wanted);
+    agent["events"] = expected["events"].clone();
+    assert_eq!(agent, expected);
+
+    let resources = checked(&mut rpc, "resources").await;
+    let expected = json!({
+        "skills": [["dig", "digs holes", "more/dig/SKILL.md"]],
+        "none": 0,
+        "block": true,
+        "empty": "",
+        "files": ["Be kind."],
+        "parsed": {"name": "dig", "location": "/d", "content": "Take it.", "userMessage": "now"},
+        "unparsed": null,
+        "loader": ["Mine.", 1, 1],
+        "refused": "DefaultResourceLoader",
+        "runtime": "Extension runtime not initialized. Action methods cannot be called during \
+                    extension loading.",
+    });
+    assert_eq!(resources, expected);
+
+    server.push(Answer::text("From the child."));
+    let client = checked(&mut rpc, "client").await;
+    let expected = json!({
+        "model": "scripted-1",
+        "text": "From the child.",
+        "ended": "agent_end",
+        "messages": 2,
+        "bash": "c\n",
+        "refused": "Model not found: none/none",
+        "stopped": "Client not started",
+    });
+    assert_eq!(client, expected);
+}
+
+const MODULES: [&str; 5] = [
+    "@mariozechner/pi-coding-agent",
+    "@mariozechner/pi-ai",
+    "@mariozechner/pi-ai/oauth",
+    "@mariozechner/pi-agent-core",
+    "@mariozechner/pi-tui",
+];
+
+/// What stands for a name that is not there says so when it is used, and why.
+#[tokio::test]
+async fn every_name_of_the_original_is_there() {
+    let program = Reference::install().program();
+    let script = format!(
+        "const names = {{}};
+         for (const module of {}) names[module] = Object.keys(await import(module));
+         console.log(JSON.stringify(names));",
+        json!(MODULES)
+    );
+    let folder = program.parent().unwrap();
+    let output = Command::new("node")
+        .args(["--input-type=module", "-e", &script])
+        .current_dir(folder)
+        .output()
+        .expect("node is installed");
+    let names = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let names: Value = serde_json::from_str(&names).unwrap_or_else(|e| panic!("{e}: {errors}"));
+
+    let home = Home::bare();
+    home.extension(
+        "names.ts",
+        &format!(
+            "const wanted = {names};
+             export default (pi) => pi.registerCommand('names', {{ handler: async (_args, ctx) => {{
+               const undefinedOnes = [], silent = [], refused = [];
+               for (const [module, names] of Object.entries(wanted)) {{
+                 const exports = await import(module);
+                 for (const name of names) {{
+                   if (exports[name] === undefined) undefinedOnes.push(`${{module}} ${{name}}`);
+                   if (typeof exports[name] !== 'function') continue;
+                   try {{ exports[name].name; }} catch (error) {{
+                     refused.push(name);
+                     const reason = `\"${{name}}\" of ${{module}} is not available in this version of pi`;
+                     if (!error.message.startsWith(reason)) silent.push(error.message);
+                   }}
+                 }}
+               }}
+               ctx.ui.notify(JSON.stringify({{ undefinedOnes, silent, refused }}));
+             }} }});"
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    let found = checked(&mut rpc, "names").await;
+    assert_eq!(found["undefinedOnes"], json!([]));
+    assert_eq!(found["silent"], json!([]));
+    // With reasons of their own.
+    let refused = found["refused"].as_array().unwrap();
+    for name in ["main", "InteractiveMode", "runRpcMode", "runPrintMode"] {
+        assert!(refused.contains(&json!(name)), "{refused:?}");
+    }
+    for name in [
+        "createAgentSession",
+        "createBashTool",
+        "RpcClient",
+        "Agent",
+        "streamProxy",
+    ] {
+        assert!(!refused.contains(&json!(name)), "{name} is not there");
+    }
+}

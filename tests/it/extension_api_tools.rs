@@ -1,0 +1,187 @@
+//! The built-in tools in the hands of extensions: as they are, with their work done
+//! elsewhere, wrapped, and overridden. `extension_api/tools.ts` makes the checks.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, Rpc, prompt, text_of};
+
+/// What a command of the extension notifies the user of, as JSON.
+async fn checked(rpc: &mut Rpc, command: &str) -> Value {
+    rpc.ok(prompt(&format!("/{command}"))).await;
+    let said = rpc.ui("notify").await;
+    let text = said["message"].as_str().expect("a text");
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[tokio::test]
+async fn the_tools_work_for_extensions_as_for_models() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("tools.ts", include_str!("extension_api/tools.ts"));
+    let mut rpc = home.rpc(&[]);
+
+    let local = checked(&mut rpc, "local").await;
+    let coding = json!(["read", "bash", "edit", "write"]);
+    let reading = json!(["read", "grep", "find", "ls"]);
+    let expected = json!({
+        "lists": [coding, reading, coding, reading],
+        "here": "one\ntwo\nthree",
+        "spread": ["description", "execute", "label", "name", "parameters", "prepareArguments"],
+        "read": {"content": [{"type": "text", "text":
+            "two\n\n[1 more lines in file. Use offset=3 to continue.]"}]},
+        "definition": ["description", "execute", "label", "name", "parameters",
+            "prepareArguments", "promptGuidelines", "promptSnippet"],
+        "shellOfEdit": "self",
+        "prepared": {"path": "a", "edits": [{"oldText": "x", "newText": "y"}]},
+        "missing": "ENOENT: no such file or directory, acces",
+        "bash": "hi\nerr\n",
+        "firstUpdate": {"content": []},
+        "failed": "out\n\n\nCommand exited with code 3",
+        "aborted": "Command aborted",
+        "written": "Successfully wrote 3 bytes to sub/b.txt",
+        "edited": "Successfully replaced 1 block(s) in a.txt.",
+        "after": "one\n2\nthree",
+        "grep": "a.txt:3: three",
+        "find": "a.txt\nsub/b.txt",
+        "ls": "a.txt\nsub/",
+        "shell": ["-c"],
+    });
+    assert_eq!(local, expected);
+
+    let elsewhere = checked(&mut rpc, "elsewhere").await;
+    let expected = json!({
+        "read": "alpha\nbeta",
+        "missing": "no no.txt there",
+        "picture": "Read image file [image/png]|image/png",
+        "written": "Successfully wrote 1 bytes to d/new.txt",
+        "edited": "Successfully replaced 1 block(s) in far.txt.",
+        "unedited": "File not found: no.txt",
+        "files": ["alpha\ngamma", "N"],
+        "untouched": false,
+        "asked": ["access far.txt", "read far.txt", "access no.txt", "mkdir d",
+            "write d/new.txt", "access far.txt", "read far.txt", "write far.txt",
+            "access no.txt"],
+        "ls": "A/\nb.txt",
+        "noFolder": "Path not found:",
+        "find": "x/*.rs\n{\"ignore\":[\"**/node_modules/**\",\"**/.git/**\"],\"limit\":7}",
+        "grep": "hay.txt-1- far hay\nhay.txt:2: needle\nhay.txt-3- far hay",
+    });
+    assert_eq!(elsewhere, expected);
+
+    let shells = checked(&mut rpc, "shells").await;
+    let expected = json!({
+        "remote": "far away",
+        "failed": "far away\n\nCommand exited with code 2",
+        "seen": [["set -e\nrun", "", 5, "string"], ["fail", "", null, "string"]],
+        "aborted": "half\n\nCommand aborted",
+        "timedOut": "half\n\nCommand timed out after 4 seconds",
+        "broken": "no such host",
+        "noCode": "(no output)",
+        "hooked": ["ahooked", shells["hooked"][1]],
+        "folder": true,
+        "prefixed": "1\n",
+        "local": {"exitCode": 4},
+        "output": "b\n",
+        "localStopped": "aborted",
+        "localLate": "timeout:0.2",
+        "localLost": "Cannot execute bash commands.",
+        "hung": "begun\n\nCommand aborted",
+    });
+    assert_eq!(shells, expected);
+}
+
+const DEFINED: &str = r#"import { createReadTool, withFileMutationQueue } from "@mariozechner/pi-coding-agent";
+import { Type } from "@sinclair/typebox";
+
+export default (pi) => {
+  const read = createReadTool(process.cwd());
+  pi.registerTool({
+    ...read,
+    execute: async (id, params, signal, onUpdate) => {
+      const result = await read.execute(id, params, signal, onUpdate);
+      return { ...result, content: [{ type: "text", text: `read: ${result.content[0].text}` }] };
+    },
+  });
+  const slow = (name, executionMode) => pi.registerTool({
+    name, label: name, description: name, executionMode,
+    promptSnippet: `Snippet of ${name}`,
+    promptGuidelines: [`Guideline of ${name}`],
+    parameters: Type.Object({ how: Type.Number({ minimum: 1 }) }),
+    prepareArguments: (args) => ("old" in args ? { how: args.old } : args),
+    execute: async (_id, params) => {
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      running -= 1;
+      return { content: [{ type: "text", text: `${name} ${params.how} of ${most}` }], details: { name } };
+    },
+  });
+  let running = 0;
+  let most = 0;
+  slow("side", "parallel");
+  slow("lone", "sequential");
+  pi.on("agent_start", () => void (most = 0));
+};"#;
+
+#[tokio::test]
+async fn what_a_definition_says_is_what_happens() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.file("a.txt", "A");
+    home.extension("a-first.ts", DEFINED);
+    home.extension(
+        "b-second.ts",
+        r#"export default (pi) => pi.registerTool({ name: "side", label: "x", description: "mine",
+            parameters: { type: "object" }, execute: async () => ({ content: [] }) });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    let conflict = rpc.event("extension_error").await;
+    assert_eq!(conflict["event"], "load");
+    let text = conflict["error"].as_str().unwrap();
+    assert!(text.starts_with("Tool \"side\" conflicts with"), "{text}");
+    assert!(text.contains("a-first.ts"), "{text}");
+    let loser = conflict["extensionPath"].as_str().unwrap();
+    assert!(loser.ends_with("b-second.ts"), "{conflict}");
+
+    let mut results = async |calls: Answer| -> Vec<String> {
+        server.push(calls);
+        server.push(Answer::text("I see."));
+        let events = rpc.run("go").await;
+        let ends = events.iter();
+        let ends = ends.filter(|event| event["type"] == "tool_execution_end");
+        ends.map(|event| text_of(&event["result"])).collect()
+    };
+    let side_by_side = results(Answer::tools([
+        ("side", json!({"how": 1})),
+        ("side", json!({"old": "2"})),
+    ]))
+    .await;
+    assert_eq!(side_by_side, ["side 1 of 2", "side 2 of 2"]);
+    let one_by_one = results(Answer::tools([
+        ("side", json!({"how": 1})),
+        ("lone", json!({"how": 2})),
+    ]))
+    .await;
+    assert_eq!(one_by_one, ["side 1 of 1", "lone 2 of 1"]);
+    let wrong = results(Answer::tools([
+        ("side", json!({"how": 0})),
+        ("read", json!({"path": "a.txt"})),
+    ]))
+    .await;
+    let text = wrong.iter().find(|text| text.starts_with("Validation"));
+    let text = text.expect("the arguments are refused");
+    assert!(text.starts_with("Validation failed for tool \"side\":\n  - how: "));
+    assert!(
+        text.ends_with("Received arguments:\n{\n  \"how\": 0\n}"),
+        "{text}"
+    );
+    assert!(wrong.contains(&"read: A".to_string()), "{wrong:?}");
+
+    let told = server.last_request().body["system"].to_string();
+    for part in ["- side: Snippet of side", "- Guideline of lone"] {
+        assert!(told.contains(part), "{told}");
+    }
+    let listed = rpc.ok(json!({"type": "get_state"})).await;
+    assert_eq!(listed["isStreaming"], false);
+}
