@@ -544,7 +544,7 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
             let left_out = |name: &&str| {
                 path == Path::new(name) || path.file_name().is_some_and(|file| file == *name)
             };
-            !LEFT_OUT.iter().any(|name| left_out(name))
+            !LEFT_OUT.iter().any(left_out)
         })
         .build();
     let mut found = BTreeMap::new();
