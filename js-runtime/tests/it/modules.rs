@@ -78,18 +78,20 @@ async fn helpers_work_and_what_is_missing_says_so() {
         "index.ts",
         &answering(
             "import { createEventBus, getAgentDir, parseFrontmatter, InteractiveMode, truncateTail, VERSION } from '@mariozechner/pi-coding-agent';\n\
+             import { main } from '@earendil-works/pi-coding-agent';\n\
              import { Agent } from '@mariozechner/pi-agent-core';\n\
-             import { loginAnthropic } from '@earendil-works/pi-ai/oauth';\n\
              process.env.PI_CODING_AGENT_DIR = '~/x';\n\
              const heard: unknown[] = []; const bus = createEventBus(); bus.on('c', (data) => heard.push(data)); bus.emit('c', 1);\n\
              const error = (use: () => unknown) => { try { return use(); } catch (e: any) { return e.message.split('. ')[0]; } };",
             "[parseFrontmatter('---\\na: [1, x]\\n---\\nbody'), truncateTail('a\\nb\\nc', { maxLines: 1 }).content, VERSION, \
-              getAgentDir().endsWith('/x'), heard, error(() => InteractiveMode.run()), error(() => new Agent()), error(() => loginAnthropic())]",
+              getAgentDir().endsWith('/x'), heard, error(() => InteractiveMode.run()), error(() => main()), new Agent().state.messages]",
         ),
     )]);
     let answer = Js::start().get(&folder.path("index.ts")).await;
-    let missing = |name: &str, module: &str| {
-        format!("\"{name}\" of {module} is not available in this version of pi")
+    let missing = |name: &str, why: &str| {
+        format!(
+            "\"{name}\" of @mariozechner/pi-coding-agent is not available in this version of pi: {why}"
+        )
     };
     assert_eq!(
         answer,
@@ -99,9 +101,15 @@ async fn helpers_work_and_what_is_missing_says_so() {
             "0.67.68",
             true,
             [1],
-            missing("InteractiveMode", "@mariozechner/pi-coding-agent"),
-            missing("Agent", "@mariozechner/pi-agent-core"),
-            missing("loginAnthropic", "@mariozechner/pi-ai/oauth"),
+            missing(
+                "InteractiveMode",
+                "the terminal belongs to the program; use ctx.ui, or RpcClient for another pi"
+            ),
+            missing(
+                "main",
+                "pi is running already; start another one as a child process (RpcClient, or process.execPath)"
+            ),
+            [],
         ])
     );
 }
