@@ -1,6 +1,8 @@
 //! What JavaScript asks of the program, by name: registrations are kept here,
 //! everything else goes to the session's [`Actions`].
 
+mod arguments;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,23 +12,27 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use js_runtime::{Author, Console, Fault, Host, HostError, Imports, Stop};
 use parking_lot::Mutex;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, mpsc};
+
+use arguments::{
+    Ask, Enter, Name, On, Owner, Replacement, ReportArgs, Since, Token, Update, Visit, check_tool,
+    text, ui_method,
+};
+pub(super) use arguments::{parse, to_value};
 
 use super::act::{act, act_async};
 use super::actions::Actions;
 use super::deadline::Waits;
 use super::exec::{Execs, milliseconds};
 use super::generation::stop_text;
-use super::ledger::{Ledger, Tally};
+use super::ledger::Tally;
 use super::model_streams::ModelStreams;
 use super::providers::Provisions;
 use super::registry::{
     CommandRegistration, ExtensionId, FlagRegistration, Registry, RendererRegistration,
     ShortcutRegistration, ToolRegistration,
 };
+use super::reports::{Culprit, Reports, Stopped};
 use super::resources;
 use super::second::SecondSessions;
 use super::services::{self, FileMutations};
@@ -35,11 +41,11 @@ use super::summaries::Summaries;
 use super::tool_runs::ToolRuns;
 use super::ui::UiBroker;
 use super::user_bash::Outputs;
-use super::visits::{VisitId, Visits};
-use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod};
+use super::visits::Visits;
+use crate::agent::event::{Event, ExtensionError, UiAnswer};
 use crate::ai::registry::ModelRegistry;
 use crate::tools::ToolOptions;
-use crate::tools::tool::{ToolOutput, UpdateSink};
+use crate::tools::tool::UpdateSink;
 
 /// One per generation of extensions.
 pub struct BridgeHost {
@@ -83,60 +89,6 @@ pub struct BridgeHost {
 
 /// Where extensions' console output goes; the mode decides.
 pub type ConsoleSink = Arc<dyn Fn(Console, &str) + Send + Sync>;
-
-/// What generations tell their manager.
-#[derive(Clone)]
-pub struct Reports {
-    /// For the user. Those for which there is no room are dropped.
-    pub news: mpsc::Sender<Event>,
-    pub stops: Arc<Stops>,
-    pub ledger: Arc<Ledger>,
-}
-
-/// None is ever dropped: there is at most one of each generation.
-#[derive(Default)]
-pub struct Stops {
-    waiting: Mutex<Vec<Stopped>>,
-    news: Notify,
-}
-
-impl Stops {
-    fn push(&self, stopped: Stopped) {
-        self.waiting.lock().push(stopped);
-        self.news.notify_one();
-    }
-
-    /// Waits until there are some.
-    pub async fn take(&self) -> Vec<Stopped> {
-        self.news.notified().await;
-        std::mem::take(&mut self.waiting.lock())
-    }
-}
-
-/// The isolate is gone; `culprit` ran last in it.
-pub struct Stopped {
-    pub generation: u32,
-    pub culprit: Culprit,
-    pub reason: Stop,
-}
-
-/// Whose code it was.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct Culprit {
-    pub extension: ExtensionId,
-    /// The event, tool or command that it was called for.
-    pub what: String,
-}
-
-/// The arguments of `enter`.
-#[derive(Deserialize)]
-struct Enter {
-    #[serde(flatten)]
-    culprit: Culprit,
-    /// Of an event that waits in the queue.
-    #[serde(default)]
-    queued: bool,
-}
 
 pub(super) type Answer = Result<Value, HostError>;
 
@@ -635,114 +587,5 @@ impl Host for BridgeHost {
             } => {}
             Fault::Stopped { stop, author } => self.stopped(stop, author),
         }
-    }
-}
-
-#[derive(Deserialize)]
-struct Visit {
-    visit: VisitId,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Replacement {
-    parent_session: Option<String>,
-    /// What `ctx.prepareSession` made.
-    session: Option<u64>,
-    /// Whoever asked has something left to do here; JavaScript says when that is done.
-    stay: Option<VisitId>,
-}
-
-#[derive(Deserialize)]
-struct On {
-    extension: ExtensionId,
-    event: String,
-    id: u64,
-}
-
-#[derive(Deserialize)]
-struct Owner {
-    extension: ExtensionId,
-}
-
-#[derive(Deserialize)]
-struct Name {
-    extension: ExtensionId,
-    name: String,
-}
-
-#[derive(Deserialize)]
-struct Token {
-    token: u64,
-}
-
-#[derive(Deserialize)]
-struct ReportArgs {
-    extension: ExtensionId,
-    event: String,
-    error: String,
-}
-
-#[derive(Deserialize)]
-struct Update {
-    token: u64,
-    output: ToolOutput,
-}
-
-#[derive(Deserialize)]
-struct Since {
-    id: String,
-    since: usize,
-}
-
-#[derive(Deserialize)]
-struct UiName {
-    method: String,
-}
-
-#[derive(Deserialize)]
-struct Ask {
-    extension: ExtensionId,
-    token: u64,
-    #[serde(default)]
-    timeout: Option<f64>,
-}
-
-/// The arguments of `ui.ask` and `ui.tell` are the members of the request.
-fn ui_method(args: &str) -> Result<UiMethod, HostError> {
-    let named: UiName = parse("ctx.ui", args)?;
-    parse(&format!("ctx.ui.{}", named.method), args)
-}
-
-fn check_tool(tool: &ToolRegistration) -> Result<(), HostError> {
-    if tool.name.is_empty() {
-        return Err(HostError::new("pi.registerTool: the tool has no name"));
-    }
-    if !tool.parameters.is_object() {
-        return Err(HostError::new(format!(
-            "pi.registerTool: parameters of \"{}\" must be a JSON schema, such as \
-             Type.Object({{}}) from @sinclair/typebox",
-            tool.name
-        )));
-    }
-    Ok(())
-}
-
-pub(super) fn parse<T: DeserializeOwned>(method: &str, args: &str) -> Result<T, HostError> {
-    serde_json::from_str(args).map_err(|error| HostError {
-        class: "TypeError",
-        message: format!("{method}: {error}"),
-    })
-}
-
-pub(super) fn to_value(value: impl serde::Serialize) -> Answer {
-    serde_json::to_value(value).map_err(|error| HostError::new(error.to_string()))
-}
-
-/// `undefined` is an empty text.
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        value => value.to_string(),
     }
 }

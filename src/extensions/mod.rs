@@ -21,6 +21,7 @@ mod notifications;
 mod patience;
 mod providers;
 pub mod registry;
+mod reports;
 mod resources;
 pub mod second;
 mod services;

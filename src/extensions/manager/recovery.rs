@@ -11,7 +11,7 @@ use super::Extensions;
 use super::quarantine::way_back;
 use crate::agent::event::ExtensionError;
 use crate::extensions::generation::{Generation, stop_text};
-use crate::extensions::host::Stopped;
+use crate::extensions::reports::Stopped;
 
 impl Extensions {
     /// The set that is there, or that takes the place of one which was brought down:

@@ -1,0 +1,135 @@
+//! What comes with the calls of JavaScript, and how answers go back.
+
+use js_runtime::HostError;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::Answer;
+use crate::agent::event::UiMethod;
+use crate::extensions::registry::{ExtensionId, ToolRegistration};
+use crate::extensions::reports::Culprit;
+use crate::extensions::visits::VisitId;
+use crate::tools::tool::ToolOutput;
+
+/// The arguments of `enter`.
+#[derive(Deserialize)]
+pub(super) struct Enter {
+    #[serde(flatten)]
+    pub culprit: Culprit,
+    /// Of an event that waits in the queue.
+    #[serde(default)]
+    pub queued: bool,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Visit {
+    pub visit: VisitId,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Replacement {
+    pub parent_session: Option<String>,
+    /// What `ctx.prepareSession` made.
+    pub session: Option<u64>,
+    /// Whoever asked has something left to do here; JavaScript says when that is done.
+    pub stay: Option<VisitId>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct On {
+    pub extension: ExtensionId,
+    pub event: String,
+    pub id: u64,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Owner {
+    pub extension: ExtensionId,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Name {
+    pub extension: ExtensionId,
+    pub name: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Token {
+    pub token: u64,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ReportArgs {
+    pub extension: ExtensionId,
+    pub event: String,
+    pub error: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Update {
+    pub token: u64,
+    pub output: ToolOutput,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Since {
+    pub id: String,
+    pub since: usize,
+}
+
+#[derive(Deserialize)]
+pub(super) struct UiName {
+    pub method: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Ask {
+    pub extension: ExtensionId,
+    pub token: u64,
+    #[serde(default)]
+    pub timeout: Option<f64>,
+}
+
+/// The arguments of `ui.ask` and `ui.tell` are the members of the request.
+pub(super) fn ui_method(args: &str) -> Result<UiMethod, HostError> {
+    let named: UiName = parse("ctx.ui", args)?;
+    parse(&format!("ctx.ui.{}", named.method), args)
+}
+
+pub(super) fn check_tool(tool: &ToolRegistration) -> Result<(), HostError> {
+    if tool.name.is_empty() {
+        return Err(HostError::new("pi.registerTool: the tool has no name"));
+    }
+    if !tool.parameters.is_object() {
+        return Err(HostError::new(format!(
+            "pi.registerTool: parameters of \"{}\" must be a JSON schema, such as \
+             Type.Object({{}}) from @sinclair/typebox",
+            tool.name
+        )));
+    }
+    Ok(())
+}
+
+pub(in crate::extensions) fn parse<T: DeserializeOwned>(
+    method: &str,
+    args: &str,
+) -> Result<T, HostError> {
+    serde_json::from_str(args).map_err(|error| HostError {
+        class: "TypeError",
+        message: format!("{method}: {error}"),
+    })
+}
+
+pub(in crate::extensions) fn to_value(value: impl serde::Serialize) -> Answer {
+    serde_json::to_value(value).map_err(|error| HostError::new(error.to_string()))
+}
+
+/// `undefined` is an empty text.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        value => value.to_string(),
+    }
+}
