@@ -36,6 +36,8 @@ export * from "./tools.js";
 
 export const VERSION: string;
 export function getAgentDir(): string;
+/** The folder that this program is in. */
+export function getPackageDir(): string;
 export function createEventBus(): EventBusController;
 
 /** Tells the calls of one tool apart; the arguments of built-in tools are known. */

@@ -1,8 +1,13 @@
 // Where pi keeps its files, and which version of the extension API this is.
-import { env, os, path } from "pi:node.ts";
+import { env, executable, os, path } from "pi:node.ts";
 
 /** The version of pi whose extension API is offered; extensions compare it. */
 export const VERSION = "0.67.68";
+
+/** Where this program is: newer versions of the API ask for the folder of the package. */
+export function getPackageDir(): string {
+  return path().dirname(executable());
+}
 
 /** `~/.pi/agent`, or where `PI_CODING_AGENT_DIR` says. */
 export function getAgentDir(): string {
