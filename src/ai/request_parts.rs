@@ -9,6 +9,8 @@ use super::model::{Model, ThinkingLevel};
 use super::stream::Request;
 
 const DEFAULT_MAX_TOKENS: u64 = 32_000;
+/// What thoughts leave for the answer.
+const MIN_ANSWER: u64 = 1024;
 
 /// Stands in for the text of a tool result that is only pictures.
 pub(super) const SEE_IMAGE: &str = "(see attached image)";
@@ -29,11 +31,36 @@ impl Retention {
     }
 }
 
-/// Of the answer.
-pub(super) fn max_tokens(request: &Request) -> u64 {
+/// Of the answer; `None` where that is left to the API.
+pub(super) fn max_tokens(request: &Request) -> Option<u64> {
     match request.options.max_tokens {
-        Some(tokens) if tokens > 0 => tokens,
-        _ => request.model.max_tokens.min(DEFAULT_MAX_TOKENS),
+        Some(tokens) if tokens > 0 => Some(tokens),
+        _ if request.options.as_told => None,
+        _ => Some(request.model.max_tokens.min(DEFAULT_MAX_TOKENS)),
+    }
+}
+
+/// Whether the API is to be told nothing about thinking, not even that there is none.
+pub(super) fn is_silent_on_thinking(request: &Request) -> bool {
+    request.options.as_told && request.options.reasoning.is_none()
+}
+
+/// For models that take a number of tokens: that of the answer, thoughts included,
+/// and that of the thoughts.
+pub(super) fn with_thoughts(request: &Request, level: ThinkingLevel, answer: u64) -> (u64, u64) {
+    let level = level.min(ThinkingLevel::High);
+    let given = request.options.thinking_budgets.get(&level).copied();
+    let budget = given.unwrap_or(match level {
+        ThinkingLevel::Off => 0,
+        ThinkingLevel::Minimal => 1024,
+        ThinkingLevel::Low => 2048,
+        ThinkingLevel::Medium => 8192,
+        ThinkingLevel::High | ThinkingLevel::Xhigh => 16384,
+    });
+    let tokens = answer.saturating_add(budget).min(request.model.max_tokens);
+    match tokens <= budget {
+        true => (tokens, tokens.saturating_sub(MIN_ANSWER)),
+        false => (tokens, budget),
     }
 }
 

@@ -45,6 +45,9 @@ pub struct StreamOptions {
     pub thinking_budgets: ThinkingBudgets,
     /// Default: the lesser of the model's limit and 32,000.
     pub max_tokens: Option<u64>,
+    /// Nothing is chosen for the caller: what these options do not say is left to
+    /// the API (pi-ai's `stream`, as opposed to `streamSimple`).
+    pub as_told: bool,
     pub temperature: Option<f64>,
     /// Whether tools are to be called, in the words of the API.
     pub tool_choice: Option<Value>,

@@ -54,6 +54,8 @@ impl Drop for Open {
 
 #[derive(Deserialize)]
 struct Asked {
+    /// pi-ai's `streamSimple`, which chooses what the options do not say.
+    simple: bool,
     model: Model,
     /// Instead of the one that the model names.
     #[serde(default)]
@@ -184,6 +186,7 @@ impl ModelStreams {
             context,
             options,
             hooks,
+            simple,
         } = asked;
         let name = name.as_ref().unwrap_or(&model.api);
         let api = api(name)
@@ -213,6 +216,7 @@ impl ModelStreams {
                 reasoning: options.reasoning,
                 thinking_budgets: options.thinking_budgets,
                 max_tokens: options.max_tokens,
+                as_told: !simple,
                 temperature: options.temperature,
                 tool_choice: options.tool_choice,
                 session_id: options.session_id,

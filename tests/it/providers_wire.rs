@@ -100,6 +100,13 @@ const cases = {
   claude: ["anthropic", "claude-opus-4-6", { reasoning: "high" }, "k", ""],
   bedrock: ["amazon-bedrock", "us.anthropic.claude-sonnet-4-20250514-v1:0", { reasoning: "low" }, "k", ""],
   groq: ["groq", "openai/gpt-oss-120b", { reasoning: "high" }, "k", ""],
+  toldclaude: ["anthropic", "claude-sonnet-4-5", {}, "k", "", "stream"],
+  toldclaude500: ["anthropic", "claude-opus-4-6", { maxTokens: 500 }, "k", "", "stream"],
+  toldopenai: ["openai", "gpt-5.4", { reasoningEffort: "high" }, "k", "", "stream"],
+  toldgroq: ["groq", "openai/gpt-oss-120b", {}, "k", "", "stream"],
+  toldgoogle: ["google", "gemini-2.5-pro", {}, "k", "/v1beta", "stream"],
+  toldcli: ["google-gemini-cli", "gemini-2.5-pro", {}, google, "", "stream"],
+  toldmistral: ["mistral", "devstral-medium-latest", {}, "k", "", "stream"],
 };
 const context = (m) => ({
   systemPrompt: "Be brief.",
@@ -122,9 +129,9 @@ const context = (m) => ({
 });
 async function ask(ai, url) {
   process.env.AWS_ENDPOINT_URL = url + "/bedrock";
-  await Promise.all(Object.entries(cases).map(async ([name, [provider, id, options, apiKey, path]]) => {
+  await Promise.all(Object.entries(cases).map(async ([name, [provider, id, options, apiKey, path, call = "streamSimple"]]) => {
     const model = { ...ai.getModel(provider, id), baseUrl: url + "/" + name + path };
-    const stream = ai.streamSimple(model, context(model), { apiKey, sessionId: "sess-1", maxRetryDelayMs: 1, ...options });
+    const stream = ai[call](model, context(model), { apiKey, sessionId: "sess-1", maxRetryDelayMs: 1, ...options });
     // The original tries some of them again; what it sends is known by then.
     await Promise.race([stream.result(), new Promise((resolve) => setTimeout(resolve, 8000).unref?.())]);
   }));

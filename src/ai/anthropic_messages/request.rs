@@ -18,15 +18,15 @@ use crate::ai::message::{
 };
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::request_parts::{
-    Retention, SEE_IMAGE, api_key, configured_headers, has_image, is_blank, max_tokens,
-    thinking_level, url,
+    Retention, SEE_IMAGE, api_key, configured_headers, has_image, is_blank, is_silent_on_thinking,
+    max_tokens, thinking_level, url, with_thoughts,
 };
 use crate::ai::stream::{Request, ToolSpec};
 use crate::ai::transform::{sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 64;
 /// The API accepts no smaller budget, and an answer needs as much.
-const MIN_TOKENS: u64 = 1024;
+const MIN_BUDGET: u64 = 1024;
 
 pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     let key = api_key(request)?;
@@ -116,8 +116,10 @@ pub(super) fn body(request: &Request, as_claude_code: bool, retention: Retention
     if !request.tools.is_empty() {
         body["tools"] = converter.tools(&request.tools);
     }
-    if model.reasoning {
-        body["thinking"] = thinking.mode;
+    if model.reasoning
+        && let Some(mode) = thinking.mode
+    {
+        body["thinking"] = mode;
         if let Some(effort) = thinking.effort {
             body["output_config"] = json!({"effort": effort});
         }
@@ -148,57 +150,41 @@ fn thinks_adaptively(model: &Model) -> bool {
 }
 
 struct Thinking {
-    mode: Value,
+    /// `None`: the API decides.
+    mode: Option<Value>,
     effort: Option<&'static str>,
     max_tokens: u64,
 }
 
 impl Thinking {
     fn of(request: &Request) -> Self {
-        let max_tokens = max_tokens(request);
+        // The API does without everything but this.
+        let max_tokens = max_tokens(request).unwrap_or(request.model.max_tokens / 3);
         let Some(level) = thinking_level(request) else {
+            let silent = is_silent_on_thinking(request);
             return Self {
-                mode: json!({"type": "disabled"}),
+                mode: (!silent).then(|| json!({"type": "disabled"})),
                 effort: None,
                 max_tokens,
             };
         };
         if thinks_adaptively(&request.model) {
             return Self {
-                mode: json!({"type": "adaptive", "display": "summarized"}),
+                mode: Some(json!({"type": "adaptive", "display": "summarized"})),
                 effort: Some(effort(&request.model, level)),
                 max_tokens,
             };
         }
-        let level = level.min(ThinkingLevel::High);
-        let mut budget = match request.options.thinking_budgets.get(&level) {
-            Some(budget) => *budget,
-            None => default_budget(level),
-        };
-        let max_tokens = max_tokens
-            .saturating_add(budget)
-            .min(request.model.max_tokens);
-        if max_tokens <= budget {
-            budget = max_tokens.saturating_sub(MIN_TOKENS);
-        }
+        let (max_tokens, mut budget) = with_thoughts(request, level, max_tokens);
         if budget == 0 {
-            budget = MIN_TOKENS;
+            budget = MIN_BUDGET;
         }
+        let mode = json!({"type": "enabled", "budget_tokens": budget, "display": "summarized"});
         Self {
-            mode: json!({"type": "enabled", "budget_tokens": budget, "display": "summarized"}),
+            mode: Some(mode),
             effort: None,
             max_tokens,
         }
-    }
-}
-
-fn default_budget(level: ThinkingLevel) -> u64 {
-    match level {
-        ThinkingLevel::Off => 0,
-        ThinkingLevel::Minimal => 1024,
-        ThinkingLevel::Low => 2048,
-        ThinkingLevel::Medium => 8192,
-        ThinkingLevel::High | ThinkingLevel::Xhigh => 16384,
     }
 }
 

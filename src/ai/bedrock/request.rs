@@ -12,14 +12,12 @@ use crate::ai::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
 };
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::request_parts::{Retention, is_blank, max_tokens, thinking_level};
+use crate::ai::request_parts::{Retention, is_blank, max_tokens, thinking_level, with_thoughts};
 use crate::ai::secret_value::Env;
 use crate::ai::stream::Request;
 use crate::ai::transform::{sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 64;
-/// An answer needs as much.
-const MIN_TOKENS: u64 = 1024;
 const BETA: &str = "interleaved-thinking-2025-05-14";
 
 pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
@@ -118,7 +116,10 @@ pub(super) fn payload(request: &Request, region: &str, retention: Retention, env
         system.extend(point);
         set("system", Value::Array(system));
     }
-    let mut inference = json!({ "maxTokens": max_tokens });
+    let mut inference = json!({});
+    if let Some(tokens) = max_tokens {
+        inference["maxTokens"] = json!(tokens);
+    }
     if let Some(temperature) = request.options.temperature {
         inference["temperature"] = json!(temperature);
     }
@@ -172,7 +173,7 @@ fn caches(model: &Model, env: &Env) -> bool {
 }
 
 /// The tokens of the answer, thoughts included, and how the model is to think.
-fn thinking(request: &Request, region: &str) -> (u64, Option<Value>) {
+fn thinking(request: &Request, region: &str) -> (Option<u64>, Option<Value>) {
     let (model, base) = (&request.model, max_tokens(request));
     let Some(level) = thinking_level(request).filter(|_| is_claude(model)) else {
         return (base, None);
@@ -204,18 +205,8 @@ fn thinking(request: &Request, region: &str) -> (u64, Option<Value>) {
         };
         fields.insert("output_config".into(), json!({ "effort": effort }));
     } else {
-        let level = level.min(ThinkingLevel::High);
-        let given = request.options.thinking_budgets.get(&level).copied();
-        let mut budget = given.unwrap_or(match level {
-            ThinkingLevel::Off | ThinkingLevel::Minimal => 1024,
-            ThinkingLevel::Low => 2048,
-            ThinkingLevel::Medium => 8192,
-            ThinkingLevel::High | ThinkingLevel::Xhigh => 16384,
-        });
-        tokens = base.saturating_add(budget).min(model.max_tokens);
-        if tokens <= budget {
-            budget = tokens.saturating_sub(MIN_TOKENS);
-        }
+        let (sum, budget) = with_thoughts(request, level, base.unwrap_or_default());
+        tokens = Some(sum);
         thought.insert("type".into(), json!("enabled"));
         thought.insert("budget_tokens".into(), json!(budget));
         fields.insert("anthropic_beta".into(), json!([BETA]));

@@ -11,7 +11,10 @@ use crate::ai::exchange::{Call, set_header};
 use crate::ai::failure::{Envelope, Failure};
 use crate::ai::message::now;
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::request_parts::{api_key, configured_headers, max_tokens, thinking_level, url};
+use crate::ai::request_parts::{
+    api_key, configured_headers, is_silent_on_thinking, max_tokens, thinking_level, url,
+    with_thoughts,
+};
 use crate::ai::stream::Request;
 
 const ANTIGRAVITY: &str = "google-antigravity";
@@ -19,8 +22,6 @@ const ANTIGRAVITY_VERSION: &str = "1.21.9";
 /// The service serves those who say that they are this program.
 const ANTIGRAVITY_PROMPT: &str = "You are Antigravity, a powerful agentic AI coding assistant designed by the Google Deepmind team working on Advanced Agentic Coding.You are pair programming with a USER to solve their coding task. The task may require creating a new codebase, modifying or debugging an existing codebase, or simply answering a question.**Absolute paths only****Proactiveness**";
 const BETA: &str = "interleaved-thinking-2025-05-14";
-/// An answer needs as much.
-const MIN_TOKENS: u64 = 1024;
 
 pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     let key = api_key(request)?.unwrap_or_default();
@@ -72,7 +73,9 @@ pub(super) fn body(request: &Request, project: &str) -> Value {
     let is_antigravity = model.provider == ANTIGRAVITY;
     let (max_tokens, thinking) = limits(request);
     let mut generation = Map::new();
-    generation.insert("maxOutputTokens".into(), json!(max_tokens));
+    if let Some(tokens) = max_tokens {
+        generation.insert("maxOutputTokens".into(), json!(tokens));
+    }
     if let Some(temperature) = request.options.temperature {
         generation.insert("temperature".into(), json!(temperature));
     }
@@ -104,7 +107,9 @@ pub(super) fn body(request: &Request, project: &str) -> Value {
             inner["systemInstruction"]["role"] = json!("user");
         }
     }
-    inner["generationConfig"] = Value::Object(generation);
+    if !generation.is_empty() {
+        inner["generationConfig"] = Value::Object(generation);
+    }
     if !request.tools.is_empty() {
         // Claude's format is translated from the older field only.
         let key = match model.id.starts_with("claude-") {
@@ -132,9 +137,9 @@ pub(super) fn body(request: &Request, project: &str) -> Value {
 }
 
 /// The tokens of the answer, thoughts included, and `thinkingConfig`.
-fn limits(request: &Request) -> (u64, Option<Value>) {
-    let (model, base): (&Model, u64) = (&request.model, max_tokens(request));
-    if !model.reasoning {
+fn limits(request: &Request) -> (Option<u64>, Option<Value>) {
+    let (model, base): (&Model, Option<u64>) = (&request.model, max_tokens(request));
+    if !model.reasoning || is_silent_on_thinking(request) {
         return (base, None);
     }
     let Some(level) = thinking_level(request) else {
@@ -145,17 +150,7 @@ fn limits(request: &Request) -> (u64, Option<Value>) {
         let config = json!({ "includeThoughts": true, "thinkingLevel": name });
         return (base, Some(config));
     }
-    let given = request.options.thinking_budgets.get(&level).copied();
-    let mut budget = given.unwrap_or(match level {
-        ThinkingLevel::Off | ThinkingLevel::Minimal => 1024,
-        ThinkingLevel::Low => 2048,
-        ThinkingLevel::Medium => 8192,
-        ThinkingLevel::High | ThinkingLevel::Xhigh => 16384,
-    });
-    let tokens = base.saturating_add(budget).min(model.max_tokens);
-    if tokens <= budget {
-        budget = tokens.saturating_sub(MIN_TOKENS);
-    }
+    let (tokens, budget) = with_thoughts(request, level, base.unwrap_or_default());
     let config = json!({ "includeThoughts": true, "thinkingBudget": budget });
-    (tokens, Some(config))
+    (Some(tokens), Some(config))
 }

@@ -67,7 +67,10 @@ fn call(request: &Request, url: String, key: Option<&str>) -> Result<(Call, Read
 
 /// As the SDK's `generateContentStream` takes it.
 pub(super) fn payload(request: &Request) -> Value {
-    let mut config = json!({ "maxOutputTokens": max_tokens(request) });
+    let mut config = json!({});
+    if let Some(tokens) = max_tokens(request) {
+        config["maxOutputTokens"] = json!(tokens);
+    }
     if let Some(temperature) = request.options.temperature {
         config["temperature"] = json!(temperature);
     }
@@ -127,7 +130,8 @@ pub(super) fn encode(payload: Value) -> Value {
             }
         }
     }
-    if !generation.is_empty() {
+    if payload["config"].is_object() {
+        // Also when nothing is in it.
         body.insert("generationConfig".into(), Value::Object(generation));
     }
     Value::Object(body)

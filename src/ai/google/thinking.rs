@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::request_parts::thinking_level;
+use crate::ai::request_parts::{is_silent_on_thinking, thinking_level};
 use crate::ai::stream::Request;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ fn family(model: &Model) -> Family {
 /// `None` for a model that does not think; otherwise `thinkingConfig`.
 pub(super) fn config(request: &Request) -> Option<Value> {
     let model = &request.model;
-    if !model.reasoning {
+    if !model.reasoning || is_silent_on_thinking(request) {
         return None;
     }
     let Some(level) = thinking_level(request) else {

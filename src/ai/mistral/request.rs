@@ -70,7 +70,9 @@ pub(super) fn payload(request: &Request) -> Value {
     if let Some(temperature) = request.options.temperature {
         set("temperature", json!(temperature));
     }
-    set("maxTokens", json!(max_tokens(request)));
+    if let Some(tokens) = max_tokens(request) {
+        set("maxTokens", json!(tokens));
+    }
     if thinking_level(request).is_some() {
         match model.id.as_str() {
             "mistral-small-2603" | "mistral-small-latest" => {

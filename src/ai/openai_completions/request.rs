@@ -50,7 +50,9 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Value {
     if compat.supports_store {
         set("store", json!(false));
     }
-    set(&compat.max_tokens_field, json!(max_tokens(request)));
+    if let Some(tokens) = max_tokens(request) {
+        set(&compat.max_tokens_field, json!(tokens));
+    }
     if let Some(temperature) = request.options.temperature {
         set("temperature", json!(temperature));
     }

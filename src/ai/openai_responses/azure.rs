@@ -82,7 +82,9 @@ pub(super) fn body(request: &Request, deployment: &str) -> Value {
     if let Some(session_id) = &request.options.session_id {
         set("prompt_cache_key", json!(session_id));
     }
-    set("max_output_tokens", json!(max_tokens(request)));
+    if let Some(tokens) = max_tokens(request) {
+        set("max_output_tokens", json!(tokens));
+    }
     if let Some(temperature) = request.options.temperature {
         set("temperature", json!(temperature));
     }

@@ -52,7 +52,9 @@ pub(super) fn body(request: &Request, retention: Retention) -> Value {
         set("prompt_cache_retention", json!("24h"));
     }
     set("store", json!(false));
-    set("max_output_tokens", json!(max_tokens(request)));
+    if let Some(tokens) = max_tokens(request) {
+        set("max_output_tokens", json!(tokens));
+    }
     if let Some(temperature) = request.options.temperature {
         set("temperature", json!(temperature));
     }
