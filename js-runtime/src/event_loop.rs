@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::calls::{self, Outcome, Pending};
 use crate::control::Control;
 use crate::error::Thrown;
+use crate::essentials;
 use crate::inspector;
 use crate::memory::{self, Memory};
 use crate::witness;
@@ -180,6 +181,9 @@ impl EventLoop {
             if self.has_ended() {
                 return Poll::Ready(());
             }
+            if !self.is_whole() {
+                return Poll::Ready(());
+            }
             let uncaught = match polled {
                 // That is how what ran at that moment was ended.
                 Poll::Ready(Err(_)) if self.control.released() => return Poll::Ready(()),
@@ -211,6 +215,28 @@ impl EventLoop {
                 return Poll::Ready(());
             }
         }
+    }
+
+    /// Whether what everything relies on is still there after code has run. If not, the
+    /// isolate is stopped: whoever is called next would fail for another's mistake.
+    fn is_whole(&mut self) -> bool {
+        let Some(ask) = self.isolate.functions.get("missingEssential") else {
+            return true;
+        };
+        let runtime = &mut self.isolate.worker.js_runtime;
+        let Some(missing) = essentials::missing(runtime, ask) else {
+            return true;
+        };
+        let imports = &self.isolate.loader.imports;
+        let author = missing.file.and_then(|file| imports.author_of(&file));
+        // What for is not known: it may have been a callback.
+        let author = author.map(|id| Author {
+            id,
+            what: String::new(),
+        });
+        self.control.confess(author);
+        self.control.stop(Stop::Damaged(missing.damage));
+        false
     }
 
     /// Whether the isolate was stopped. A termination that nobody asked for is one
@@ -282,7 +308,11 @@ impl EventLoop {
                     calls::json_argument(scope, &args)
                 });
                 match outcome {
-                    Outcome::Done(result) => answer(reply, result),
+                    Outcome::Done(result) => {
+                        if self.is_whole() {
+                            answer(reply, result);
+                        }
+                    }
                     Outcome::Pending(value) => self.waiting.push(Waiting {
                         state: State::Value(value),
                         reply,
@@ -372,6 +402,9 @@ impl EventLoop {
                 }
                 Some(Outcome::Done(result)) => {
                     progress = true;
+                    if !self.is_whole() {
+                        return true;
+                    }
                     let done = self.waiting.swap_remove(index);
                     if let (Some(_), Err(thrown)) = (done.limit, &result) {
                         self.failed.push(thrown.message.clone());

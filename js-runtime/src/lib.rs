@@ -10,6 +10,7 @@ mod cache;
 mod calls;
 mod control;
 mod error;
+mod essentials;
 mod event_loop;
 mod guest;
 mod imports;
@@ -29,7 +30,9 @@ mod worker;
 pub use error::{CallError, LoadError, StartError};
 pub use imports::Imports;
 pub use inspector::{is_inspected, start_inspector};
-pub use js_runtime_ext::{Author, Console, Fault, Host, HostError, Stop, text, virtual_modules};
+pub use js_runtime_ext::{
+    Author, Console, Damage, Fault, Host, HostError, Stop, text, virtual_modules,
+};
 pub use memory::Memory;
 pub use options::RuntimeOptions;
 pub use runtime::Runtime;
