@@ -39,6 +39,7 @@ mod providers_registry;
 mod providers_streaming;
 mod providers_wire;
 mod resources;
+mod rpc_clients;
 mod rpc_commands;
 mod rpc_protocol;
 mod search_tools;
