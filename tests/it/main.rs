@@ -41,6 +41,7 @@ mod providers_wire;
 mod resources;
 mod rpc_clients;
 mod rpc_commands;
+mod rpc_examples;
 mod rpc_protocol;
 mod search_tools;
 mod session_choice;

@@ -8,6 +8,12 @@ import { pathToFileURL } from "node:url";
 const [module, cliPath, png] = process.argv.slice(2);
 const { RpcClient } = await import(pathToFileURL(module));
 const called = new Set();
+const seen = [];
+// For whoever has to understand why it hangs.
+setTimeout(() => {
+  console.error(`after ${[...called].join(", ")}:\n${seen.slice(-20).join("\n")}`);
+  process.exit(1);
+}, 50_000).unref();
 const plain = new RpcClient({ cliPath, provider: "scripted", model: "scripted-1", args: ["--thinking", "low"] });
 const client = new Proxy(plain, {
   get(target, name) {
@@ -19,6 +25,15 @@ const client = new Proxy(plain, {
 });
 // Since 0.80 the client waits for `agent_settled`, and prompts say what became of them.
 const settles = "clearQueue" in client;
+
+const send = plain.send.bind(plain);
+plain.send = async (command) => {
+  seen.push(`> ${JSON.stringify(command)}`);
+  const response = await send(command);
+  seen.push(`< ${JSON.stringify(response).slice(0, 300)}`);
+  return response;
+};
+client.onEvent((event) => seen.push(`  ${event.type}`));
 
 /** The events from here on; `until` waits for one of them, which may have come already. */
 function listen() {
