@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use deno_core::error::CoreError;
 use deno_core::{ModuleId, PollEventLoopOptions, v8};
 use futures::FutureExt;
-use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop};
+use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop, Uncaught};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::calls::{self, Outcome, Pending};
@@ -207,6 +207,7 @@ impl EventLoop {
                 Some(thrown) => self.report(&thrown),
                 None => {}
             }
+            self.tell_uncaught();
             self.failed.clear();
             if !progress {
                 return Poll::Pending;
@@ -260,6 +261,15 @@ impl EventLoop {
         while let Some(index) = self.waiting.iter().position(evaluating) {
             let waiting = self.waiting.swap_remove(index);
             answer(waiting.reply, Err(thrown.clone()));
+        }
+    }
+
+    /// What was thrown in callbacks.
+    fn tell_uncaught(&mut self) {
+        let state = self.isolate.worker.js_runtime.op_state();
+        let uncaught = Uncaught::take(&mut state.borrow_mut());
+        for error in uncaught {
+            self.report(&Thrown::from(&*error));
         }
     }
 
@@ -319,7 +329,9 @@ impl EventLoop {
                         limit: None,
                     }),
                     Outcome::Terminated => {
-                        self.has_ended();
+                        if !self.has_ended() {
+                            answer(reply, Err(Thrown::new(CUT_OFF)));
+                        }
                     }
                 }
             }
@@ -416,12 +428,22 @@ impl EventLoop {
                         self.isolate.loader.sweep_cache_soon();
                     }
                 }
-                Some(Outcome::Terminated) => return true,
+                Some(Outcome::Terminated) => {
+                    if self.has_ended() {
+                        return true;
+                    }
+                    progress = true;
+                    let waiting = self.waiting.swap_remove(index);
+                    answer(waiting.reply, Err(Thrown::new(CUT_OFF)));
+                }
             }
         }
         progress
     }
 }
+
+/// Something ended what ran, but not the isolate.
+const CUT_OFF: &str = "what ran was cut off by an exception that nobody caught";
 
 /// How deno_core begins to say that a module awaits what never comes.
 const STALLED: &str = "Top-level await promise never resolved";

@@ -90,7 +90,7 @@ impl AgentSession {
         *self.loaded.lock() = report.clone();
         self.refresh_model();
         if !report.kept_old {
-            self.refresh_tools();
+            self.refresh_all_tools();
             self.greet("reload", None).await;
         } else {
             self.rebuild_system_prompt();

@@ -214,6 +214,38 @@ async fn damage_at_load() {
     attack.survived_by_all().await;
 }
 
+/// An exception in a callback ended whatever ran, with the answers of others.
+#[tokio::test]
+async fn throws_in_callbacks() {
+    let source = include_str!("hostile/throws-in-callbacks.ts");
+    let mut attack = Attack::prepare("throws-in-callbacks", source, settings()).await;
+    attack.is_named("while loading").await;
+    let happened = attack.strike().await;
+    let went_on = happened.iter().find(|line| line["message"] == "went on");
+    assert!(went_on.is_some(), "{happened:?}");
+    for way in [
+        "a microtask",
+        "a listener",
+        "reportError",
+        "a timer",
+        "a tick",
+        "an observer",
+        "nowhere",
+    ] {
+        attack.is_named(&format!("from {way}")).await;
+    }
+    attack.server.push(Answer::tool("thrower", json!({})));
+    attack.strike().await;
+    let request = attack.server.last_request().body.to_string();
+    assert!(request.contains("changed all the same"), "{request}");
+    attack.rpc.ok(prompt("/handled")).await;
+    attack.rpc.notified("handled mine").await;
+    let mine =
+        |line: &Value| line["type"] == "extension_error" && line.to_string().contains("mine");
+    assert_eq!(attack.rpc.lines().into_iter().find(mine), None);
+    attack.survived_by_all().await;
+}
+
 /// What others do to the same objects in good faith.
 #[tokio::test]
 async fn polyfills() {

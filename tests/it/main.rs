@@ -53,4 +53,5 @@ mod sessions_shared;
 mod support;
 mod themes;
 mod tool_parity;
+mod tools_offered;
 mod tree;

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use deno_core::error::JsError;
 use deno_core::{OpDecl, OpState, op2, v8};
 use deno_error::JsErrorBox;
 use deno_runtime::deno_os::ExitCode;
@@ -105,6 +106,40 @@ fn op_exit(scope: &mut v8::PinScope<'_, '_>, state: &mut OpState) -> Result<(), 
     Err(JsErrorBox::generic(format!(
         "{EXIT_MESSAGE}{code}) was called: code inside the program cannot end it"
     )))
+}
+
+/// Exceptions that nobody caught, until the event loop tells of them.
+#[derive(Default)]
+pub struct Uncaught(Vec<Box<JsError>>);
+
+impl Uncaught {
+    /// Those that may wait: code that throws and throws is not to fill the memory.
+    const MOST: usize = 256;
+
+    pub fn take(state: &mut OpState) -> Vec<Box<JsError>> {
+        let uncaught = state.try_borrow_mut::<Self>();
+        uncaught
+            .map(|uncaught| std::mem::take(&mut uncaught.0))
+            .unwrap_or_default()
+    }
+}
+
+/// See `js/uncaught.ts`. The stack is asked for, which may run JavaScript.
+#[op2(fast, reentrant)]
+pub(crate) fn op_uncaught<'s, 'i>(
+    scope: &mut v8::PinScope<'s, 'i>,
+    state: Rc<RefCell<OpState>>,
+    error: v8::Local<'s, v8::Value>,
+) {
+    let error = JsError::from_v8_exception(scope, error);
+    let mut state = state.borrow_mut();
+    if !state.has::<Uncaught>() {
+        state.put(Uncaught::default());
+    }
+    let Uncaught(waiting) = state.borrow_mut();
+    if waiting.len() < Uncaught::MOST {
+        waiting.push(error);
+    }
 }
 
 /// What else would end the process.
