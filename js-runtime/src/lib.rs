@@ -50,6 +50,8 @@ pub fn init() {
         // loop (`for (;;) all.push(new Array(1000).fill(0))`) never sees a request
         // to terminate.
         deno_core::v8::V8::set_flags_from_string("--no-turboshaft-loop-unrolling");
+        let wasm = format!("--wasm-max-mem-pages={}", memory::WASM_PAGES);
+        deno_core::v8::V8::set_flags_from_string(&wasm);
         deno_core::JsRuntime::init_platform(None);
         // rustls has more than one provider compiled in, so one must be chosen, or
         // the first TLS connection panics. Fails if the program chose one before.
