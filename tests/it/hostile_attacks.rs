@@ -162,6 +162,7 @@ attacks! {
     wasm_memory_too_large("wasm-memory-too-large") is_reported("RangeError");
     wasm_grow("wasm-grow") runs_out_of_memory();
     uncaught_listener("uncaught-listener") is_set_aside_later();
+    exec_sync("exec-sync") is_set_aside_later();
     umask("umask") is_reported("process.umask(0o777)");
     process_exit("process-exit") is_reported("process.exit(1)");
     process_abort("process-abort") is_reported("process.abort()");
@@ -215,6 +216,20 @@ async fn never_settles_and_the_user_has_had_enough() {
     attack.rpc.ok(json!({"type": "abort"})).await;
     let end = attack.rpc.event("extension_wait_end").await;
     assert_eq!(end["outcome"], "cancelled", "{end}");
+    attack.survived_by_all().await;
+}
+
+/// Its maker hears of it, as in Node.
+#[tokio::test]
+async fn worker_out_of_memory() {
+    let source = include_str!("hostile/worker-out-of-memory.ts");
+    let mut attack = Attack::prepare("worker-out-of-memory", source, settings()).await;
+    let happened = attack.strike().await;
+    let notified = happened.iter().filter_map(|line| line["message"].as_str());
+    let notified = notified.filter(|message| !message.starts_with("started"));
+    let expected = ["error ERR_WORKER_OUT_OF_MEMORY", "exit 1"];
+    assert!(notified.eq(expected), "{happened:#?}");
+    attack.is_named("used more than").await;
     attack.survived_by_all().await;
 }
 
