@@ -78,6 +78,8 @@ pub(crate) struct EventLoop {
 /// event are called one after the other. Longer makes the slowest calls slower on
 /// two cores.
 const LINGER: Duration = Duration::from_micros(10);
+/// What was compiled at the very end may take this long to be written.
+const SETTLING: Duration = Duration::from_millis(500);
 /// Commands in a row before the rest of the loop is looked at.
 const ROUNDS: usize = 64;
 
@@ -148,6 +150,7 @@ impl EventLoop {
         worker.js_runtime.v8_isolate().cancel_terminate_execution();
         drop(worker);
         workers.end();
+        loader.settle_cache(SETTLING);
         drop(loader);
         readers.finish();
     }

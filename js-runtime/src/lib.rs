@@ -52,6 +52,9 @@ pub fn init() {
         deno_core::v8::V8::set_flags_from_string("--no-turboshaft-loop-unrolling");
         let wasm = format!("--wasm-max-mem-pages={}", memory::WASM_PAGES);
         deno_core::v8::V8::set_flags_from_string(&wasm);
+        // An error needs to know where it was made, and most are thrown away (a file
+        // that is not there): without this V8 parses the whole module again for it.
+        deno_core::v8::V8::set_flags_from_string("--no-enable-lazy-source-positions");
         deno_core::JsRuntime::init_platform(None);
         // rustls has more than one provider compiled in, so one must be chosen, or
         // the first TLS connection panics. Fails if the program chose one before.

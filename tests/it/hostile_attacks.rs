@@ -270,6 +270,27 @@ async fn damage_at_load() {
     attack.survived_by_all().await;
 }
 
+/// Not the one that is being loaded at the time.
+#[tokio::test]
+async fn timer_during_load() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionTimeouts": { "spin": 3000, "load": 3000 } }));
+    home.extension(
+        "timer-during-load.ts",
+        include_str!("hostile/timer-during-load.ts"),
+    );
+    let slow = "await new Promise((resolve) => setTimeout(resolve, 200));";
+    home.extension("zz-bystander.ts", &format!("{slow}\n{BYSTANDER}"));
+    let attack = Attack {
+        rpc: home.rpc(&[]),
+        server,
+        _home: home,
+        name: "timer-during-load",
+    };
+    attack.survived_by_all().await;
+}
+
 /// What others do to the same objects in good faith.
 #[tokio::test]
 async fn polyfills() {

@@ -80,7 +80,7 @@ impl Extensions {
                 continue;
             }
             if runtime.is_none() {
-                match self.start_isolate(host) {
+                match self.start_isolate(host, paths) {
                     Ok(started) => runtime = Some(started),
                     Err(error) => {
                         fail(index, error);
@@ -94,6 +94,12 @@ impl Extensions {
             match self.load_one(host, runtime, id, &path.path).await {
                 Ok(()) => {}
                 Err(error @ LoadError::Stopped(stop)) => {
+                    // It may have been a timer of one that was loaded before.
+                    let culprit = host.current().extension as usize;
+                    let index = match stop {
+                        Stop::Asked => index,
+                        _ => culprit.min(index),
+                    };
                     fail(index, error.to_string());
                     let why = stop_text(stop);
                     return Err(Fatal { index, why });
@@ -130,12 +136,19 @@ impl Extensions {
         loaded
     }
 
-    fn start_isolate(&self, host: &Arc<BridgeHost>) -> Result<Arc<Runtime>, String> {
+    fn start_isolate(
+        &self,
+        host: &Arc<BridgeHost>,
+        paths: &[ExtensionPath],
+    ) -> Result<Arc<Runtime>, String> {
+        let wanted = (0..).zip(paths);
+        let wanted = wanted.filter(|(_, path)| self.quarantine.reason(&path.path).is_none());
         let allowance = self.allowance.lock().clone();
         let options = RuntimeOptions {
             cache_dir: self.config.cache_dir.clone(),
             max_heap: allowance.max_heap,
             spin_limit: allowance.limits.spin,
+            entries: wanted.map(|(id, path)| (id, path.path.clone())).collect(),
             ..RuntimeOptions::default()
         };
         let runtime = Runtime::start(options, host.clone()).map_err(|error| error.to_string())?;
