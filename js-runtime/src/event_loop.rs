@@ -113,13 +113,15 @@ impl EventLoop {
     pub async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         // Also when something panics.
         let _retires = Retires(self.control.clone());
-        witness::swear_in(&mut self.isolate.worker.js_runtime, &self.control);
+        let imports = &self.isolate.loader.imports;
+        witness::swear_in(&mut self.isolate.worker.js_runtime, &self.control, imports);
         let steps = poll_fn(|cx| {
             for _ in 0..ROUNDS {
                 self.control.wakes(cx.waker());
                 self.control.enter(self.limit());
                 let result = self.poll(cx, &mut commands);
                 self.control.leave();
+                memory::look_now_and_then(self.isolate.worker.js_runtime.v8_isolate());
                 if result.is_ready() || !more_comes(&commands) {
                     return result;
                 }

@@ -50,6 +50,8 @@ pub fn init() {
         // loop (`for (;;) all.push(new Array(1000).fill(0))`) never sees a request
         // to terminate.
         deno_core::v8::V8::set_flags_from_string("--no-turboshaft-loop-unrolling");
+        let wasm = format!("--wasm-max-mem-pages={}", memory::WASM_PAGES);
+        deno_core::v8::V8::set_flags_from_string(&wasm);
         // An error needs to know where it was made, and most are thrown away (a file
         // that is not there): without this V8 parses the whole module again for it.
         deno_core::v8::V8::set_flags_from_string("--no-enable-lazy-source-positions");

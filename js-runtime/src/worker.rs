@@ -77,7 +77,7 @@ pub(crate) fn create(
     memory::watch_external(
         worker.js_runtime.v8_isolate(),
         control.clone(),
-        options.max_heap.saturating_mul(2),
+        options.max_heap,
     );
     let limited = control.clone();
     worker

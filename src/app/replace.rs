@@ -79,6 +79,7 @@ impl AgentSession {
             self.extensions.release(name)?;
         }
         self.settings.reload();
+        self.extensions.allow(&self.settings);
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
         self.models.reload();
         self.install_missing(&self.cwd(), self.noted()).await;

@@ -201,6 +201,7 @@ impl AgentSession {
         std::mem::take(&mut *self.waiting.lock()).cancel();
         self.abort_run();
         self.abort_summary();
+        self.extensions.abort_load();
     }
 
     /// The run alone: whoever asks for it may be what an abort would end.

@@ -245,6 +245,7 @@ impl BridgeHost {
 
     fn stopped(&self, reason: Stop, author: Option<Author>) {
         let culprit = self.culprit(author);
+        *self.current.lock() = culprit.clone();
         if self.leaving.load(Ordering::Relaxed) {
             let error = format!("The extension was stopped ({})", stop_text(reason));
             self.report(culprit.extension, &culprit.what, error);

@@ -32,6 +32,7 @@ mod hostile_attacks;
 mod inspect;
 mod javascript;
 mod line_mode;
+mod node_layer;
 mod packages;
 mod pi_test;
 mod providers_examples;
