@@ -9,6 +9,10 @@ mod sessions;
 mod tools;
 
 fn main() {
+    // Extensions in a process of their own are in this program, too.
+    if let Some(code) = js_runtime::serve_if_asked() {
+        std::process::exit(code.into());
+    }
     // `cargo test --benches` and the like only want to know that it starts.
     if std::env::args().any(|arg| arg == "--test") {
         return;

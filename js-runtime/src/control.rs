@@ -137,7 +137,7 @@ impl Control {
         });
         match reason {
             // Nobody is to blame.
-            Stop::Asked => self.terminate(),
+            Stop::Asked | Stop::Died(_) | Stop::Unresponsive => self.terminate(),
             // Ends it, too, once it has said whose code runs.
             Stop::Deadline | Stop::OutOfMemory => {
                 let data = std::ptr::null_mut();
@@ -233,7 +233,7 @@ impl Control {
             }
             if let Some(stop) = self.stopped() {
                 let author = match stop {
-                    Stop::Asked => None,
+                    Stop::Asked | Stop::Died(_) | Stop::Unresponsive => None,
                     Stop::Deadline | Stop::OutOfMemory => self.wait_for_confession(),
                 };
                 // At the latest when native code gives the thread back.

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use deno_core::v8;
 use js_runtime_ext::Stop;
+use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
 
@@ -24,7 +25,7 @@ const RESERVE: usize = 64 << 20;
 const ALIGNMENT: usize = 16;
 
 /// What an isolate holds, garbage included, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// Of the heap.
     pub used: usize,

@@ -8,13 +8,14 @@ use super::Limits;
 use super::host::ConsoleSink;
 use crate::ai::registry::ModelRegistry;
 use crate::resources::paths::Paths;
-use crate::resources::settings::Settings;
+use crate::resources::settings::{ExtensionHost, Settings};
 
 #[derive(Clone)]
 pub struct ExtensionsConfig {
     pub limits: Limits,
     /// Bytes.
     pub max_heap: usize,
+    pub place: ExtensionHost,
     pub cache_dir: Option<PathBuf>,
     /// Where providers are registered.
     pub models: Arc<ModelRegistry>,
@@ -51,6 +52,7 @@ impl ExtensionsConfig {
             max_heap: usize::try_from(values.extension_heap_mb.get())
                 .unwrap_or(usize::MAX >> 20)
                 .saturating_mul(1 << 20),
+            place: values.extension_host,
             cache_dir: Some(paths.agent_dir.join("cache").join("js")),
             models,
             console,

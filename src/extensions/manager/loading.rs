@@ -1,12 +1,13 @@
 //! Making a new set of extensions: an isolate, and what is loaded into it, one after
 //! the other.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use js_runtime::{LoadError, Runtime, RuntimeOptions};
+use js_runtime::{HostProcess, LoadError, Runtime, RuntimeOptions};
 
 use super::{Extensions, LoadReport};
 use crate::extensions::generation::{Generation, stop_text};
@@ -14,11 +15,12 @@ use crate::extensions::host::BridgeHost;
 use crate::extensions::patience::Outcome;
 use crate::extensions::registry::{ExtensionId, ExtensionInfo, Registry};
 use crate::resources::extension_paths::ExtensionPath;
+use crate::resources::settings::ExtensionHost;
 
 /// The isolate did not survive the load of this extension.
 struct Fatal {
     index: usize,
-    why: &'static str,
+    why: Cow<'static, str>,
 }
 
 impl Extensions {
@@ -125,7 +127,17 @@ impl Extensions {
     }
 
     fn start_isolate(&self, host: &Arc<BridgeHost>) -> Result<Arc<Runtime>, String> {
+        let process = match self.config.place {
+            ExtensionHost::Thread => None,
+            ExtensionHost::Process => {
+                let program = HostProcess::this_program();
+                let program = program.map_err(|error| format!("cannot find pi itself: {error}"));
+                Some(program?)
+            }
+        };
         let options = RuntimeOptions {
+            process,
+            one_way: vec!["enter".to_string()],
             cache_dir: self.config.cache_dir.clone(),
             max_heap: self.config.max_heap,
             spin_limit: self.config.limits.spin,
