@@ -41,6 +41,8 @@ fn main() {
             process::start_up(&pi, original.as_ref()).await;
             process::stream(&pi, original.as_ref()).await;
             process::idle(&pi, original.as_ref()).await;
+        }
+        if wanted("bridge") {
             bridge::round_trips().await;
         }
         if wanted("sessions") {

@@ -78,10 +78,10 @@ impl Link {
     /// Says something to the program. If that is gone, nobody wants to hear it.
     pub fn say(&self, kind: Kind, id: u64, head: &str, body: &[u8]) {
         let _writing = locked(&self.writing);
-        if let Ok(envelope) = wire::envelope(kind, id, head, body.len())
-            && self.write(&envelope).is_ok()
+        if let Ok((first, rest)) = wire::parts(kind, id, head, body)
+            && self.write(&first).is_ok()
         {
-            _ = self.write(body);
+            _ = self.write(rest);
         }
     }
 

@@ -62,14 +62,14 @@ impl Outgoing {
     /// At once, whatever is kept already: for answers, of which there are as many as
     /// the other side asks for.
     pub fn push(&self, kind: Kind, id: u64, head: &str, body: &[u8]) -> io::Result<()> {
-        let envelope = wire::envelope(kind, id, head, body.len())?;
-        self.put(&mut self.rest(), &envelope, body);
+        let (first, second) = wire::parts(kind, id, head, body)?;
+        self.put(&mut self.rest(), &first, second);
         Ok(())
     }
 
     /// When there is room.
     pub async fn send(&self, kind: Kind, id: u64, head: &str, body: &[u8]) -> io::Result<()> {
-        let envelope = wire::envelope(kind, id, head, body.len())?;
+        let (first, second) = wire::parts(kind, id, head, body)?;
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
@@ -81,7 +81,7 @@ impl Outgoing {
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
                 if rest.len() < KEPT {
-                    self.put(&mut rest, &envelope, body);
+                    self.put(&mut rest, &first, second);
                     return Ok(());
                 }
             }
@@ -89,25 +89,24 @@ impl Outgoing {
         }
     }
 
-    fn put(&self, rest: &mut Rest, envelope: &[u8], body: &[u8]) {
-        if rest.closed {
-            return;
-        }
-        if rest.len() > 0 {
-            rest.bytes.extend_from_slice(envelope);
-            rest.bytes.extend_from_slice(body);
-            return;
-        }
-        let whole = [envelope, body].concat();
-        let mut left = whole.as_slice();
-        match self.write(&mut left) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                rest.bytes = left.to_vec();
-                rest.written = 0;
-                self.blocked.notify_one();
+    fn put(&self, rest: &mut Rest, first: &[u8], second: &[u8]) {
+        for mut left in [first, second] {
+            if rest.closed {
+                return;
             }
-            Err(_) => rest.close(),
+            if rest.len() > 0 {
+                rest.bytes.extend_from_slice(left);
+                continue;
+            }
+            match self.write(&mut left) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    rest.bytes = left.to_vec();
+                    rest.written = 0;
+                    self.blocked.notify_one();
+                }
+                Err(_) => rest.close(),
+            }
         }
     }
 

@@ -128,12 +128,30 @@ pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A frame but for its body, which is written after it.
-pub(crate) fn envelope(kind: Kind, id: u64, head: &str, body: usize) -> io::Result<Vec<u8>> {
+/// Bodies up to here are copied, so that one write takes the frame: each write wakes
+/// the other side.
+const SMALL: usize = 64 * 1024;
+
+/// A frame in two parts, to be written one after the other; the second is empty or the
+/// body.
+pub(crate) fn parts<'a>(
+    kind: Kind,
+    id: u64,
+    head: &str,
+    body: &'a [u8],
+) -> io::Result<(Vec<u8>, &'a [u8])> {
+    if body.len() <= SMALL {
+        return Ok((frame(kind, id, head, body)?, b""));
+    }
+    Ok((envelope(kind, id, head, body.len())?, body))
+}
+
+fn envelope(kind: Kind, id: u64, head: &str, body: usize) -> io::Result<Vec<u8>> {
     let too_long = |_| io::Error::new(io::ErrorKind::InvalidInput, "a text of 4 GB");
     let rest = u32::try_from(FIXED + head.len() + body).map_err(too_long)?;
     let head_length = u32::try_from(head.len()).map_err(too_long)?;
-    let mut bytes = Vec::with_capacity(LENGTH + FIXED + head.len());
+    let copied = if body <= SMALL { body } else { 0 };
+    let mut bytes = Vec::with_capacity(LENGTH + FIXED + head.len() + copied);
     bytes.extend_from_slice(&rest.to_le_bytes());
     bytes.push(kind as u8);
     bytes.extend_from_slice(&id.to_le_bytes());

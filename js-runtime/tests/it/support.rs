@@ -158,7 +158,9 @@ impl Js {
 
     pub fn with(options: RuntimeOptions) -> Self {
         let host = Arc::new(TestHost::default());
+        let own_process = options.process.is_some();
         let runtime = start(options, host.clone());
+        assert_eq!(runtime.process_id().is_some(), own_process);
         Self { host, runtime }
     }
 
