@@ -138,7 +138,7 @@ impl Control {
         });
         match reason {
             // Nobody is to blame.
-            Stop::Asked => self.terminate(),
+            Stop::Asked | Stop::Died(_) | Stop::Unresponsive => self.terminate(),
             // Ends it, too, once it has said whose code runs.
             Stop::Deadline | Stop::OutOfMemory | Stop::Damaged(_) => {
                 let data = std::ptr::null_mut();
@@ -234,7 +234,7 @@ impl Control {
             }
             if let Some(stop) = self.stopped() {
                 let author = match stop {
-                    Stop::Asked => None,
+                    Stop::Asked | Stop::Died(_) | Stop::Unresponsive => None,
                     Stop::Deadline | Stop::OutOfMemory | Stop::Damaged(_) => {
                         self.wait_for_confession()
                     }

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use deno_core::v8;
 use js_runtime_ext::Stop;
+use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
 
@@ -31,7 +32,7 @@ pub(crate) const WASM_PAGES: usize = 16_384;
 const ALIGNMENT: usize = 16;
 
 /// What an isolate holds, garbage included, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// Of the heap.
     pub used: usize,

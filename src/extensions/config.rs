@@ -8,7 +8,7 @@ use super::Limits;
 use super::host::ConsoleSink;
 use crate::ai::registry::ModelRegistry;
 use crate::resources::paths::Paths;
-use crate::resources::settings::Settings;
+use crate::resources::settings::{ExtensionHost, Settings};
 
 /// What the settings give each set of extensions.
 #[derive(Clone, Debug)]
@@ -22,6 +22,7 @@ pub struct Allowance {
 pub struct ExtensionsConfig {
     /// Of the first set; see [`super::Extensions::allow`].
     pub allowance: Allowance,
+    pub place: ExtensionHost,
     pub cache_dir: Option<PathBuf>,
     /// Where providers are registered.
     pub models: Arc<ModelRegistry>,
@@ -66,6 +67,7 @@ impl ExtensionsConfig {
     ) -> Self {
         Self {
             allowance: Allowance::new(settings),
+            place: settings.values().extension_host,
             cache_dir: Some(paths.agent_dir.join("cache").join("js")),
             models,
             console,

@@ -1,6 +1,7 @@
 //! One set of loaded extensions: an isolate, what was registered in it, and the
 //! queue of what it is told. A reload makes another one.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -44,7 +45,7 @@ pub enum CallFailure {
     #[error("Operation aborted")]
     Cancelled,
     #[error("The extension host was stopped ({0}); its extensions are being loaded again")]
-    Stopped(&'static str),
+    Stopped(Cow<'static, str>),
     #[error("No extensions are loaded")]
     Gone,
 }
@@ -147,7 +148,7 @@ impl Generation {
                 biased;
                 answer = self.call(function, args) => answer,
                 () = self.host.waits.expire(extension, limit) => {
-                    self.stop_if_stuck(limit);
+                    self.stop_if_stuck(limit).await;
                     Err(CallFailure::Deadline { what: what(), limit })
                 }
             }
@@ -190,12 +191,9 @@ impl Generation {
 
     /// A handler that merely awaits is left behind; one that does not give the
     /// thread back takes the isolate with it.
-    pub fn stop_if_stuck(&self, limit: Duration) {
-        let stuck = (limit / 2).max(STUCK);
-        if let Some(runtime) = &self.runtime
-            && runtime.busy_for().is_some_and(|busy| busy >= stuck)
-        {
-            runtime.stop(Stop::Deadline);
+    pub async fn stop_if_stuck(&self, limit: Duration) {
+        if let Some(runtime) = &self.runtime {
+            runtime.stop_if_busy((limit / 2).max(STUCK)).await;
         }
     }
 
@@ -267,11 +265,15 @@ pub fn outcome<T>(answer: &Result<T, CallFailure>) -> Outcome {
     }
 }
 
-pub fn stop_text(reason: Stop) -> &'static str {
+pub fn stop_text(reason: Stop) -> Cow<'static, str> {
     match reason {
-        Stop::Deadline => "it did not give the thread back in time",
-        Stop::OutOfMemory => "it used up its memory",
-        Stop::Damaged(damage) => damage.sentence(),
-        Stop::Asked => "on request",
+        Stop::Deadline => "it did not give the thread back in time".into(),
+        Stop::OutOfMemory => "it used up its memory".into(),
+        Stop::Damaged(damage) => damage.sentence().into(),
+        Stop::Asked => "on request".into(),
+        Stop::Died(death) => format!("the process of the extensions {death} while it ran").into(),
+        Stop::Unresponsive => {
+            "the process of the extensions did not answer any more while it ran".into()
+        }
     }
 }

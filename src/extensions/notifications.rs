@@ -231,7 +231,7 @@ async fn overdue<'a>(
         Ok(Ok(None)) => None,
         Ok(Err(_)) => return None,
         Err(_) => {
-            generation.stop_if_stuck(limit * 2);
+            generation.stop_if_stuck(limit * 2).await;
             return (!generation.is_broken()).then_some(limit);
         }
     };

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::actions::{ActionResult, Actions};
@@ -142,8 +142,29 @@ struct Second {
     session: Arc<dyn SecondSession>,
     news: tokio::sync::Mutex<mpsc::Receiver<SecondNews>>,
     calls: Arc<Calls>,
+    /// JavaScript has taken in what it was told, and asks for more.
+    listening: watch::Sender<bool>,
     /// Nobody is told any more.
     closed: CancellationToken,
+}
+
+impl Second {
+    /// Until JavaScript has heard of everything so far: what an action brought about is
+    /// told before it is over.
+    async fn heard(&self) {
+        let mut listening = self.listening.subscribe();
+        let heard = async {
+            while !*listening.borrow_and_update() || self.calls.news.capacity() < NEWS {
+                if listening.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = heard => {}
+            () = self.closed.cancelled() => {}
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -290,6 +311,7 @@ impl SecondSessions {
             session,
             news: tokio::sync::Mutex::new(received),
             calls,
+            listening: watch::Sender::new(false),
             closed: CancellationToken::new(),
         };
         self.open.lock().insert(token, Arc::new(second));
@@ -299,11 +321,13 @@ impl SecondSessions {
     pub async fn act(&self, method: &str, args: &str) -> Answer {
         let of: Of = parse(method, args)?;
         let second = self.get(of.token)?;
-        let acting = self.handle.spawn(async move {
-            let session = second.session.clone();
-            session.act(&of.action, &of.args).await
-        });
-        match acting.await {
+        let session = second.session.clone();
+        let acting = self
+            .handle
+            .spawn(async move { session.act(&of.action, &of.args).await });
+        let acted = acting.await;
+        second.heard().await;
+        match acted {
             Ok(answer) => answer.map_err(|error| HostError::new(error.0)),
             Err(error) => Err(HostError::new(error.to_string())),
         }
@@ -317,10 +341,12 @@ impl SecondSessions {
         };
         let mut batch = Vec::new();
         let mut news = second.news.lock().await;
+        second.listening.send_replace(true);
         tokio::select! {
             _ = news.recv_many(&mut batch, NEWS) => {}
             () = second.closed.cancelled() => {}
         }
+        second.listening.send_replace(false);
         drop(news);
         to_value(batch)
     }

@@ -353,7 +353,7 @@ async fn reload_in_reload() {
     assert_eq!(attack.rpc.close().await.code(), Some(0));
 }
 
-/// Takes the process along, not the session.
+/// Takes the process along, not the session. (One of their own is in `host_process`.)
 #[tokio::test]
 async fn native_crash() {
     let source = r#"
@@ -365,6 +365,7 @@ async fn native_crash() {
                  *(volatile int *)0 = 1; return exports; }";
     let server = ModelServer::start().await;
     let home = Home::new(&server);
+    home.settings(json!({ "extensionHost": "thread" }));
     let addon = home
         .extension("native-crash.ts", source)
         .with_file_name("crash.node");

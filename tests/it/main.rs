@@ -27,6 +27,7 @@ mod extension_reload;
 mod extension_stats;
 mod extension_types;
 mod extensions;
+mod host_process;
 mod hostile;
 mod hostile_attacks;
 mod inspect;

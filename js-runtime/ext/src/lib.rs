@@ -14,9 +14,9 @@ pub mod text;
 use std::sync::Arc;
 
 pub use self::author::{author, author_context};
-pub use self::host::{Author, Console, Damage, Fault, Host, HostError, Stop};
+pub use self::host::{Author, Console, Damage, Death, Fault, Host, HostError, Stop};
 pub use self::modules::{SCOPES, virtual_module, virtual_modules};
-pub use self::ops::{EXIT_MESSAGE, Uncaught};
+pub use self::ops::{EXIT_MESSAGE, Uncaught, caught, caught_later};
 
 /// Where this crate's build script installed its npm packages, esbuild among them;
 /// for the build script that makes the snapshot.

@@ -42,13 +42,17 @@ pub(crate) fn op_host_call_sync(
     caught(method, || host.call_sync(method, args)).map_err(to_js)
 }
 
-/// V8 calls the ops, and a panic that unwinds into it ends the process.
-fn caught<T>(method: &str, work: impl FnOnce() -> Result<T, HostError>) -> Result<T, HostError> {
+/// Lets a host work that may panic: V8 calls the ops, and a panic that unwinds into it
+/// ends the process.
+pub fn caught<T>(
+    method: &str,
+    work: impl FnOnce() -> Result<T, HostError>,
+) -> Result<T, HostError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(internal_error(method)))
 }
 
 /// [`caught`] for what takes time.
-async fn caught_later<T>(
+pub async fn caught_later<T>(
     method: &str,
     work: impl Future<Output = Result<T, HostError>>,
 ) -> Result<T, HostError> {

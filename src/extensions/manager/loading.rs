@@ -1,12 +1,13 @@
 //! Making a new set of extensions: an isolate, and what is loaded into it, one after
 //! the other.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use js_runtime::{LoadError, Runtime, RuntimeOptions, Stop};
+use js_runtime::{HostProcess, LoadError, Runtime, RuntimeOptions, Stop};
 
 use super::{Extensions, LoadReport};
 use crate::extensions::generation::{Generation, stop_text};
@@ -14,11 +15,12 @@ use crate::extensions::host::BridgeHost;
 use crate::extensions::patience::Outcome;
 use crate::extensions::registry::{ExtensionId, ExtensionInfo, Registry};
 use crate::resources::extension_paths::ExtensionPath;
+use crate::resources::settings::ExtensionHost;
 
 /// The isolate did not survive the load of this extension.
 struct Fatal {
     index: usize,
-    why: &'static str,
+    why: Cow<'static, str>,
 }
 
 impl Extensions {
@@ -124,7 +126,7 @@ impl Extensions {
         let loaded = tokio::select! {
             biased;
             loaded = wait.during(runtime.load(id, path, limit)) => loaded,
-            () = given_up.cancelled() => Err(abandon(runtime)),
+            () = given_up.cancelled() => Err(abandon(runtime).await),
         };
         host.charge_load(id, begun.elapsed());
         wait.over(match &loaded {
@@ -144,7 +146,17 @@ impl Extensions {
         let wanted = (0..).zip(paths);
         let wanted = wanted.filter(|(_, path)| self.quarantine.reason(&path.path).is_none());
         let allowance = self.allowance.lock().clone();
+        let process = match self.config.place {
+            ExtensionHost::Thread => None,
+            ExtensionHost::Process => {
+                let program = HostProcess::this_program();
+                let program = program.map_err(|error| format!("cannot find pi itself: {error}"));
+                Some(program?)
+            }
+        };
         let options = RuntimeOptions {
+            process,
+            one_way: vec!["enter".to_string()],
             cache_dir: self.config.cache_dir.clone(),
             max_heap: allowance.max_heap,
             spin_limit: allowance.limits.spin,
@@ -159,8 +171,8 @@ impl Extensions {
 
 /// The user waits no longer for a load. If it merely awaits something, the others can be
 /// loaded beside it.
-fn abandon(runtime: &Runtime) -> LoadError {
-    if runtime.busy_for().is_some() {
+async fn abandon(runtime: &Runtime) -> LoadError {
+    if runtime.busy_for().await.is_some() {
         runtime.stop(Stop::Asked);
         return LoadError::Stopped(Stop::Asked);
     }

@@ -47,7 +47,7 @@ impl Extensions {
         let path = old.host.registry.lock().path(culprit.extension);
         if let Some(found) = paths.get(culprit.extension as usize) {
             let files = old.host.files_of(culprit.extension);
-            self.quarantine.add(&found.path, files, why);
+            self.quarantine.add(&found.path, files, why.clone());
         }
         let error = format!(
             "The extension was stopped ({why}) and set aside: {}. The others are loaded again",
