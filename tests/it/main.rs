@@ -28,6 +28,7 @@ mod extension_reload;
 mod extension_stats;
 mod extension_types;
 mod extensions;
+mod fleet;
 mod hostile;
 mod hostile_attacks;
 mod inspect;
