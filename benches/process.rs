@@ -138,6 +138,10 @@ impl Rpc {
         }
     }
 
+    pub fn process_id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// MiB that this process alone is charged with.
     fn pss(&self) -> Option<f64> {
         self.mebibytes("smaps_rollup", "Pss:")
