@@ -139,7 +139,7 @@ impl Control {
             // Nobody is to blame.
             Stop::Asked => self.terminate(),
             // Ends it, too, once it has said whose code runs.
-            Stop::Deadline | Stop::OutOfMemory => {
+            Stop::Deadline | Stop::OutOfMemory | Stop::Damaged(_) => {
                 let data = std::ptr::null_mut();
                 self.0.isolate.request_interrupt(testify, data);
             }
@@ -234,7 +234,9 @@ impl Control {
             if let Some(stop) = self.stopped() {
                 let author = match stop {
                     Stop::Asked => None,
-                    Stop::Deadline | Stop::OutOfMemory => self.wait_for_confession(),
+                    Stop::Deadline | Stop::OutOfMemory | Stop::Damaged(_) => {
+                        self.wait_for_confession()
+                    }
                 };
                 // At the latest when native code gives the thread back.
                 self.terminate();

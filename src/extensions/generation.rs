@@ -126,7 +126,7 @@ impl Generation {
     /// It was brought down, and everything will be loaded again.
     pub fn is_broken(&self) -> bool {
         let stop = self.runtime.as_ref().and_then(|runtime| runtime.stopped());
-        matches!(stop, Some(Stop::Deadline | Stop::OutOfMemory))
+        stop.is_some_and(|reason| reason != Stop::Asked)
     }
 
     /// [`Self::call`] for a function of `extension` that may take `limit`, the
@@ -252,6 +252,7 @@ pub fn stop_text(reason: Stop) -> &'static str {
     match reason {
         Stop::Deadline => "it did not give the thread back in time",
         Stop::OutOfMemory => "it used up its memory",
+        Stop::Damaged(damage) => damage.sentence(),
         Stop::Asked => "on request",
     }
 }
