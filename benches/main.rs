@@ -2,6 +2,7 @@
 //! them where it is installed. Asserts nothing. `./x bench`, on an idle machine.
 
 mod bridge;
+mod fleet;
 mod original;
 mod process;
 mod session;
@@ -48,6 +49,9 @@ fn main() {
         }
         if wanted("sessions") {
             session::long_ones(&pi, original.as_ref()).await;
+        }
+        if wanted("fleet") {
+            fleet::many(&pi, original.as_ref()).await;
         }
         if wanted("tools") {
             tools::tools().await;

@@ -149,6 +149,10 @@ impl Rpc {
         }
     }
 
+    pub fn process_id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// MiB that this process alone is charged with, and that of its extensions.
     fn pss(&self) -> Option<f64> {
         let pid = self.child.id()?;

@@ -33,7 +33,7 @@ use crate::ai::select::SelectError;
 use crate::app::{AppConfig, SessionTarget, StartError};
 use crate::export::{ExportError, export_file};
 use crate::extensions::ConsoleSink;
-use crate::modes;
+use crate::modes::{self, complain};
 use crate::resources::migrations;
 use crate::resources::paths::Paths;
 use crate::resources::settings::{ExtensionHost, Settings};
@@ -371,11 +371,6 @@ fn output(text: &str) -> Result<(), CliError> {
 
 fn warn(text: &str) {
     complain(&format!("Warning: {text}"));
-}
-
-/// To stderr; with nobody there to read it, there is nobody to tell.
-fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 #[cfg(test)]
