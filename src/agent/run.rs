@@ -159,7 +159,11 @@ impl Transcript<'_> {
                 if !std::mem::take(&mut first) {
                     self.hooks.emit(Event::TurnStart).await;
                 }
-                if !waiting.is_empty() {
+                // What extensions queue is shown nowhere.
+                if waiting
+                    .iter()
+                    .any(|one| matches!(**one, AgentMessage::User(_)))
+                {
                     self.hooks.queue_taken().await;
                 }
                 for message in waiting.drain(..) {

@@ -42,6 +42,7 @@ use super::tool_runs::ToolRuns;
 use super::ui::UiBroker;
 use super::user_bash::Outputs;
 use super::visits::Visits;
+use super::yields::Yields;
 use crate::agent::event::{Event, ExtensionError, UiAnswer};
 use crate::ai::registry::ModelRegistry;
 use crate::tools::ToolOptions;
@@ -62,6 +63,7 @@ pub struct BridgeHost {
     sessions: Sessions,
     /// Calls that are let through although this generation is stale.
     pub visits: Visits,
+    pub yields: Yields,
     streams: ModelStreams,
     summaries: Summaries,
     tool_runs: ToolRuns,
@@ -113,6 +115,7 @@ impl BridgeHost {
             mutations: FileMutations::default(),
             sessions: Sessions::default(),
             visits: Visits::default(),
+            yields: Yields::default(),
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
             summaries: Summaries::new(tokio::runtime::Handle::current()),
             tool_runs: ToolRuns::new(tokio::runtime::Handle::current()),
@@ -522,11 +525,13 @@ impl BridgeHost {
                 Ok(Value::Null)
             }
             _ => {
-                let extension = parse::<Owner>(method, args).map(|owner| owner.extension);
+                let owner = parse::<Owner>(method, args).ok();
                 // Waiting for the agent or the user is not the extension's time.
                 // For a compaction nobody waits; its handlers have their own time.
-                let waits = extension.ok().filter(|_| method != "ctx.compact");
-                let _waiting = waits.map(|id| self.waits.begin(id));
+                let waits = owner.as_ref().filter(|_| method != "ctx.compact");
+                let _waiting = waits.map(|owner| self.waits.begin(owner.extension));
+                let yields = owner.is_some_and(|owner| owner.queued && method != "pi.setModel");
+                let _yielding = yields.then(|| self.yields.begin());
                 self.replace_or(&*actions, method, args).await
             }
         }

@@ -32,6 +32,7 @@ mod tool_runs;
 pub mod ui;
 mod user_bash;
 mod visits;
+mod yields;
 
 pub use crate::resources::settings::ExtensionTimeouts as Limits;
 pub use config::ExtensionsConfig;

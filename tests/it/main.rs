@@ -15,6 +15,7 @@ mod conformance;
 mod conversation;
 mod doctor;
 mod error_places;
+mod event_order;
 mod examples;
 mod export;
 mod export_page;
