@@ -16,7 +16,7 @@ use super::state::{Run, State};
 use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::agent::queue::Delivery;
-use crate::agent::run::{Outcome, RunConfig, RunHooks, run};
+use crate::agent::run::{Outcome, Refusal, RunConfig, RunHooks, run};
 use crate::ai::classify;
 use crate::ai::message::{StopReason, ToolCall, now};
 use crate::ai::model::Model;
@@ -261,10 +261,9 @@ impl State {
     }
 
     pub fn ended_well(&self) -> bool {
-        let last = self
-            .context
-            .last()
-            .and_then(|message| message.as_assistant());
+        let mut answers = self.context.iter().rev();
+        // A tool may have had the last word.
+        let last = answers.find_map(|message| message.as_assistant());
         last.is_some_and(|answer| {
             !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
         })
@@ -281,6 +280,7 @@ struct Hooks<'a> {
 impl RunHooks for Hooks<'_> {
     /// Extensions first, then the file, then the mode.
     async fn emit(&self, event: Event) {
+        let session = self.session;
         // Otherwise it is tried again, and the session stays busy.
         let ends = matches!(event, Event::AgentEnd { .. })
             && session.state.lock().passing_failure(self.config).is_none();
@@ -288,7 +288,6 @@ impl RunHooks for Hooks<'_> {
         if ends {
             session.begin_ending();
         }
-        let session = self.session;
         let (turn, event_name) = {
             let mut state = session.state.lock();
             match &event {
@@ -397,7 +396,7 @@ impl RunHooks for Hooks<'_> {
         call: &ToolCall,
         args: &mut Value,
         cancel: &CancellationToken,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let extensions = &self.session.extensions;
         if !extensions.has_handlers("tool_call") {
             return Ok(());
@@ -409,7 +408,8 @@ impl RunHooks for Hooks<'_> {
         }));
         let mut emission = extensions.emit("tool_call", event, cancel).await;
         if let Some(reason) = emission.blocked {
-            return Err(reason);
+            let terminate = false;
+            return Err(Refusal { reason, terminate });
         }
         if emission.says("block") {
             let reason = emission
@@ -419,7 +419,12 @@ impl RunHooks for Hooks<'_> {
             let reason = reason
                 .and_then(Value::as_str)
                 .filter(|text| !text.is_empty());
-            return Err(reason.unwrap_or("Tool execution was blocked").to_string());
+            let answer = emission.answer.as_ref();
+            return Err(Refusal {
+                reason: reason.unwrap_or("Tool execution was blocked").to_string(),
+                terminate: answer
+                    .is_some_and(|answer| answer.get("terminate") == Some(&true.into())),
+            });
         }
         if let Some(input) = emission.event.remove("input") {
             *args = input;

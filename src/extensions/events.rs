@@ -169,8 +169,12 @@ pub static EVENTS: [EventKind; 35] = [
 ];
 
 /// Names that were events once, and what took their place.
-const FORMER: [(&str, &str); 2] = [
+const FORMER: [(&str, &str); 3] = [
     ("session_switch", "session_start (its `reason` says why)"),
+    (
+        "session_directory",
+        "the setting `sessionDir`, or --session-dir",
+    ),
     ("session_fork", "session_start (its `reason` is \"fork\")"),
 ];
 

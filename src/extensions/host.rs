@@ -22,6 +22,7 @@ pub(super) use arguments::{parse, to_value};
 
 use super::act::{act, act_async};
 use super::actions::Actions;
+use super::clipboard;
 use super::deadline::Waits;
 use super::exec::{Execs, milliseconds};
 use super::generation::stop_text;
@@ -470,6 +471,8 @@ impl BridgeHost {
                 return self.streams.open(method, args, id);
             }
             "ai.stream.answer" => return self.streams.answer(method, args),
+            "clipboard.copy" => return clipboard::copy(method, args).await,
+            "image.resize" => return services::resize_image(method, args).await,
             "tools.previewEdit" => return services::preview_edit(method, args).await,
             "ai.stream.next" => return self.streams.next(method, args).await,
             "second.next" => return self.second_sessions.next(method, args).await,

@@ -4,6 +4,7 @@
 
 mod act;
 pub mod actions;
+mod clipboard;
 mod config;
 mod conflicts;
 mod deadline;

@@ -51,5 +51,6 @@ mod sessions_kill;
 mod sessions_shared;
 mod support;
 mod themes;
+mod tool_ends;
 mod tool_parity;
 mod tree;
