@@ -23,12 +23,13 @@ struct Prepared<'a> {
     args: Value,
 }
 
+/// The results, and whether all of them ask the agent to stop.
 pub(super) async fn execute(
     transcript: &mut Transcript<'_>,
     message: &AssistantMessage,
     config: &RunConfig,
     cancel: &CancellationToken,
-) -> Vec<Arc<AgentMessage>> {
+) -> (Vec<Arc<AgentMessage>>, bool) {
     let calls: Vec<&ToolCall> = message.tool_calls().collect();
     let one_by_one = calls.iter().any(|call| {
         config
@@ -36,6 +37,7 @@ pub(super) async fn execute(
             .is_some_and(|tool| tool.execution_mode() == ExecutionMode::Sequential)
     });
     let mut results = Vec::with_capacity(calls.len());
+    let mut terminate = !calls.is_empty();
     if one_by_one {
         for call in calls {
             let outcome = match prepare(transcript.hooks, call, config, cancel).await {
@@ -45,15 +47,19 @@ pub(super) async fn execute(
                 }
                 Err(outcome) => outcome,
             };
+            terminate &= outcome.output.terminate;
             results.push(finish(transcript, call, outcome).await);
         }
-        return results;
+        return (results, terminate);
     }
     let mut prepared = Vec::new();
     for call in calls {
         match prepare(transcript.hooks, call, config, cancel).await {
             Ok(call) => prepared.push(call),
-            Err(outcome) => results.push(finish(transcript, call, outcome).await),
+            Err(outcome) => {
+                terminate &= outcome.output.terminate;
+                results.push(finish(transcript, call, outcome).await);
+            }
         }
     }
     let hooks = transcript.hooks;
@@ -70,11 +76,12 @@ pub(super) async fn execute(
         for (prepared, outcome) in prepared.iter().zip(outcomes) {
             let Ok(outcome) = outcome.await else { continue };
             let outcome = review(hooks, prepared, outcome, cancel).await;
+            terminate &= outcome.output.terminate;
             results.push(finish(transcript, prepared.call, outcome).await);
         }
     };
     futures::future::join(futures::future::join_all(running), finishing).await;
-    results
+    (results, terminate)
 }
 
 /// Announces the call and finds out whether it may run; `Err` is the outcome of
@@ -105,7 +112,7 @@ async fn prepare<'a>(
     hooks
         .before_tool_call(call, &mut args, cancel)
         .await
-        .map_err(Outcome::error)?;
+        .map_err(Outcome::from)?;
     if cancel.is_cancelled() {
         return Err(Outcome::error("Operation aborted"));
     }

@@ -56,6 +56,10 @@ pub struct AgentSession {
     pub(super) busy: watch::Sender<bool>,
     /// Prompts that are neither refused, dealt with nor begun yet.
     pub(super) prompts: watch::Sender<usize>,
+    /// Whether a run has said its last word and is not at rest yet.
+    pub(super) ending: watch::Sender<bool>,
+    /// Held by the run that tells what happens.
+    pub(super) stage: tokio::sync::Mutex<()>,
     /// Whether a summary is being written.
     pub(super) summarising: watch::Sender<bool>,
     /// An extension asked for the end of the program.
@@ -206,6 +210,13 @@ impl AgentSession {
 
     /// The run alone: whoever asks for it may be what an abort would end.
     pub(super) fn abort_run(&self) {
+        let ending = self.state.lock().ending.as_ref().map(|one| one.run.clone());
+        self.cancel(ending);
+        self.abort_work();
+    }
+
+    /// The same without the wait for handlers that know of the end already.
+    pub(super) fn abort_work(&self) {
         let run = self.state.lock().run.clone();
         self.cancel(run);
     }

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::compact::Due;
 use super::prompt_options::PromptOptions;
+use super::rest::Ending;
 use crate::agent::AgentMessage;
 use crate::agent::queue::Queues;
 use crate::agent::retry::RetryPolicy;
@@ -38,6 +39,8 @@ pub(super) struct State {
     /// What it was made of.
     pub prompt_options: PromptOptions,
     pub run: Option<Run>,
+    /// The run that is telling of its end; at rest it is [`Self::run`] no more.
+    pub ending: Option<Ending>,
     /// Another session, or another set of extensions, is being put in place: no
     /// run may begin.
     pub replacing: bool,

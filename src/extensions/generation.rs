@@ -32,6 +32,8 @@ pub struct Generation {
     pub notifications: Notifications,
     runtime: Option<Arc<Runtime>>,
     tokens: AtomicU64,
+    /// The run that was aborted while a handler hung; runs count from 1.
+    pub given_up: AtomicU64,
 }
 
 /// Why a call of an extension's function brought no answer.
@@ -81,6 +83,7 @@ impl Generation {
                 limits,
                 runtime,
                 tokens: AtomicU64::new(1),
+                given_up: AtomicU64::new(0),
             }
         })
     }

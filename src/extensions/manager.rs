@@ -23,6 +23,7 @@ pub use self::statistics::Statistics;
 use super::actions::Actions;
 use super::config::{Allowance, ExtensionsConfig};
 use super::dispatch::Emission;
+use super::events::{self, Merge};
 use super::explain::explain;
 use super::generation::Generation;
 use super::host::BridgeHost;
@@ -293,9 +294,10 @@ impl Extensions {
         emission
     }
 
-    /// Queues an event whose answers do not count; `event` is made only if
-    /// somebody listens, and has its `type`. Whoever waits for room in the queue
-    /// waits no more when `cancel` fires, and the event is not told.
+    /// Queues an event whose answers do not count, and waits for its handlers if it is
+    /// one of [`Merge::Settle`]; `event` is made only if somebody listens, and has its
+    /// `type`. Whoever waits for room in the queue waits no more when `cancel` fires,
+    /// and the event is not told.
     pub async fn notify<T: serde::Serialize>(
         &self,
         name: &str,
@@ -303,22 +305,26 @@ impl Extensions {
         cancel: &CancellationToken,
     ) {
         let generation = self.current();
-        if !generation.has_handlers(name) {
+        let is_heard = generation.has_handlers(name);
+        if !is_heard && generation.notifications.is_empty() {
             return;
         }
-        let event = match serde_json::value::to_raw_value(&event()) {
-            Ok(event) => event,
-            Err(error) => {
-                tracing::error!("{name} cannot be told to extensions: {error}");
-                return;
-            }
-        };
-        let targets = generation.host.registry.lock().handlers(name);
         let run = self.actions().and_then(|actions| actions.run());
-        generation
-            .notifications
-            .push(event, targets, run, cancel)
-            .await;
+        if is_heard {
+            let event = match serde_json::value::to_raw_value(&event()) {
+                Ok(event) => event,
+                Err(error) => {
+                    tracing::error!("{name} cannot be told to extensions: {error}");
+                    return;
+                }
+            };
+            let targets = generation.host.registry.lock().handlers(name);
+            let queue = &generation.notifications;
+            queue.push(event, targets, run, cancel).await;
+        }
+        if events::find(name).is_some_and(|(_, kind)| matches!(kind.merge, Merge::Settle)) {
+            generation.settle(run, cancel).await;
+        }
     }
 
     /// [`Self::notify`] from where nothing can be awaited. Where there is no room the

@@ -4,6 +4,7 @@
 
 mod act;
 pub mod actions;
+mod clipboard;
 mod config;
 mod conflicts;
 mod deadline;
@@ -32,6 +33,7 @@ mod tool_runs;
 pub mod ui;
 mod user_bash;
 mod visits;
+mod yields;
 
 pub use crate::resources::settings::ExtensionTimeouts as Limits;
 pub use config::{Allowance, ExtensionsConfig};

@@ -75,8 +75,23 @@ function mark(extension: number, what: string): object {
  * queued handler may take counts from here.
  */
 export function enter(extension: number, what: string, queued = false): void {
-  setAsyncContext(mark(extension, what));
+  const own = mark(extension, what);
+  if (queued) queuedMark = own;
+  setAsyncContext(own);
   hostSync("enter", { extension, what, queued });
+}
+
+/** Of the queued handler that runs. */
+let queuedMark: object | undefined;
+
+/** The queue goes on. */
+export function leaveQueued(): void {
+  queuedMark = undefined;
+}
+
+/** Whether the code that runs is the queued handler's, which the agent waits for. */
+export function isQueued(): boolean {
+  return queuedMark !== undefined && getAsyncContext() === queuedMark;
 }
 
 /**
