@@ -7,3 +7,4 @@ pub mod print;
 pub mod rpc;
 pub mod session_list;
 pub mod signals;
+mod wire;

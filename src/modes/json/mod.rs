@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+
 use super::output::Output;
 use super::print::say;
 use super::signals;
-use crate::app::{AgentSession, AppConfig};
+use super::wire::Agreed;
+use crate::agent::event::Event;
+use crate::app::{AgentSession, AppConfig, EventSink};
 use crate::cli::input::FirstPrompt;
 
 /// Returns the exit code. A model's error is an event, not a code.
 pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
-    let started =
-        js_runtime::take_standard_streams().and_then(|streams| Output::start(streams.output));
+    let started = js_runtime::take_standard_streams()
+        .and_then(|streams| Output::start(streams.output, Agreed::default()));
     let (output, closed) = match started {
         Ok(started) => started,
         Err(error) => {
@@ -19,7 +23,7 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
             return 1;
         }
     };
-    let session = match AgentSession::start(config, Arc::new(output.clone())).await {
+    let session = match AgentSession::start(config, Arc::new(Events(output.clone()))).await {
         Ok(session) => session,
         Err(error) => {
             eprintln!("Error: {error}");
@@ -37,6 +41,18 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
     session.shutdown().await;
     output.flush().await;
     code
+}
+
+/// The events of the original's JSON mode, whose last line says how the run ended.
+struct Events(Output);
+
+#[async_trait]
+impl EventSink for Events {
+    async fn send(&self, event: Arc<Event>) {
+        if !matches!(*event, Event::AgentSettled { .. }) {
+            self.0.send(event).await;
+        }
+    }
 }
 
 async fn converse(session: &AgentSession, output: &Output, prompts: Vec<FirstPrompt>) -> u8 {
