@@ -36,6 +36,7 @@ fn main() {
         if wanted("processes") {
             process::start_up(&pi, original.as_ref()).await;
             process::stream(&pi, original.as_ref()).await;
+            process::long_answer(&pi, original.as_ref()).await;
             process::idle(&pi, original.as_ref()).await;
             bridge::round_trips().await;
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::ai::message::AssistantMessage;
-use crate::ai::stream::AssistantEvent;
+use crate::ai::stream::{AssistantEvent, Partial};
 use crate::compaction::Compacted;
 use crate::session::message::AgentMessage;
 use crate::tools::tool::ToolOutput;
@@ -322,7 +322,7 @@ pub enum UiAnswer {
 /// once.
 #[derive(Clone, Debug)]
 pub struct MessageUpdate {
-    pub message: Arc<AssistantMessage>,
+    pub message: Partial,
     pub event: AssistantEvent,
 }
 
@@ -342,7 +342,7 @@ impl Serialize for MessageUpdate {
         }
         let message = serde_json::value::to_raw_value(&WithRole {
             role: "assistant",
-            message: &self.message,
+            message: &self.message.message(),
         })
         .map_err(serde::ser::Error::custom)?;
         let mut map = serializer.serialize_map(Some(2))?;
@@ -414,7 +414,7 @@ impl<'de> Deserialize<'de> for MessageUpdate {
             .message
             .ok_or_else(|| serde::de::Error::missing_field("message"))?;
         Ok(Self {
-            message: Arc::new(message),
+            message: Partial::new(&message),
             event: written.assistant_message_event,
         })
     }

@@ -22,6 +22,7 @@ pub mod models_json;
 pub mod oauth;
 pub mod openai_completions;
 pub mod openai_responses;
+mod partial;
 pub(crate) mod partial_json;
 pub mod provided;
 pub mod registry;

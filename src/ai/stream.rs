@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::message::{AssistantBlock, AssistantMessage, Message, ToolCall};
 use super::model::{Model, ThinkingBudgets, ThinkingLevel};
+pub use super::partial::{Partial, PartialBlock};
 
 /// Everything one call of a model needs.
 #[derive(Clone)]
@@ -128,7 +129,7 @@ pub enum StreamItem {
     /// Something was added; `partial` is the message so far.
     Event {
         event: AssistantEvent,
-        partial: Arc<AssistantMessage>,
+        partial: Partial,
     },
     /// The last item, always there. Failures are not an error of the stream:
     /// the message then has stop reason `error` or `aborted`, the text that

@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::agent::event::MessageUpdate;
-use crate::ai::message::{AssistantBlock, AssistantMessage, TextContent, ThinkingContent};
-use crate::ai::stream::AssistantEvent;
+use crate::ai::message::{AssistantBlock, AssistantMessage, ToolCall};
+use crate::ai::stream::{AssistantEvent, Partial, PartialBlock};
 
 /// Where an answer's blocks stand in its JSON.
 const CONTENT: &str = r#"{"role":"assistant","content":["#;
@@ -77,65 +77,57 @@ impl Growing {
     }
 
     fn grow(&mut self, update: &MessageUpdate) -> io::Result<()> {
-        let message = &*update.message;
-        let whole = WithRole {
-            role: "assistant",
-            message,
-        };
-        let Some((index, delta)) = piece(&update.event, message) else {
+        let message = &update.message;
+        let Some(delta) = piece(&update.event, message.blocks()) else {
             self.open = None;
             self.tail.clear();
             self.head.clear();
+            let whole = WithRole {
+                role: "assistant",
+                message: &message.message(),
+            };
             serde_json::to_writer(&mut self.head, &whole)?;
             return Ok(());
         };
-        let (before, block) = (&message.content[..index], &message.content[index]);
         let now = Open {
-            timestamp: message.timestamp,
-            blocks: message.content.iter().map(mark).collect(),
+            timestamp: message.around().timestamp,
+            blocks: message.blocks().iter().map(mark).collect(),
         };
         match self.open.take().filter(|then| then.goes_on(&now, delta)) {
             Some(_) => escape(delta, &mut self.head)?,
-            None => self.begin(before, block)?,
+            None => self.begin(message.blocks())?,
         }
-        self.finish(message, block)?;
+        self.finish(message)?;
         self.open = Some(now);
         Ok(())
     }
 
-    /// Everything up to where the text ends that grows.
-    fn begin(&mut self, before: &[AssistantBlock], block: &AssistantBlock) -> io::Result<()> {
+    /// Everything up to where the text ends that grows, which is that of the last block.
+    fn begin(&mut self, blocks: &[PartialBlock]) -> io::Result<()> {
         self.head.clear();
         self.head.extend_from_slice(CONTENT.as_bytes());
+        let Some((PartialBlock::Text { hull, text }, before)) = blocks.split_last() else {
+            return Ok(());
+        };
         for block in before {
-            serde_json::to_writer(&mut self.head, block)?;
+            serde_json::to_writer(&mut self.head, &block.whole())?;
             self.head.push(b',');
         }
-        let (opening, text) = opening(block);
-        self.head.extend_from_slice(opening.as_bytes());
-        escape(text, &mut self.head)
+        self.head.extend_from_slice(opening(hull).as_bytes());
+        text.read(|text| escape(text, &mut self.head))
     }
 
     /// The text's closing quote and everything after it, which is short: written anew,
     /// since it may change at any time.
-    fn finish(&mut self, message: &AssistantMessage, block: &AssistantBlock) -> io::Result<()> {
+    fn finish(&mut self, message: &Partial) -> io::Result<()> {
         self.tail.clear();
-        let rest = serde_json::to_vec(&emptied(block))?;
-        self.tail.extend_from_slice(&rest[opening(block).0.len()..]);
-        let around = AssistantMessage {
-            content: Vec::new(),
-            api: message.api.clone(),
-            provider: message.provider.clone(),
-            model: message.model.clone(),
-            response_id: message.response_id.clone(),
-            usage: message.usage,
-            stop_reason: message.stop_reason,
-            error_message: message.error_message.clone(),
-            timestamp: message.timestamp,
-        };
+        if let Some(PartialBlock::Text { hull, .. }) = message.blocks().last() {
+            let rest = serde_json::to_vec(&**hull)?;
+            self.tail.extend_from_slice(&rest[opening(hull).len()..]);
+        }
         let rest = serde_json::to_vec(&WithRole {
             role: "assistant",
-            message: &around,
+            message: message.around(),
         })?;
         self.tail.extend_from_slice(&rest[CONTENT.len()..]);
         Ok(())
@@ -157,77 +149,74 @@ impl Open {
     }
 }
 
-/// The index of the block that has grown, and by what; `None` where the message is not
-/// the one before with more at its end.
-fn piece<'a>(event: &'a AssistantEvent, message: &AssistantMessage) -> Option<(usize, &'a str)> {
-    let (index, delta) = match event {
+/// What the last block has grown by; `None` where the message is not the one before with
+/// more at its end.
+fn piece<'a>(event: &'a AssistantEvent, blocks: &[PartialBlock]) -> Option<&'a str> {
+    let (index, delta, thinks) = match event {
         AssistantEvent::TextDelta {
             content_index,
             delta,
-        }
-        | AssistantEvent::ThinkingDelta {
+        } => (*content_index, delta.as_str(), false),
+        AssistantEvent::ThinkingDelta {
             content_index,
             delta,
-        } => (*content_index, delta.as_str()),
+        } => (*content_index, delta.as_str(), true),
         _ => return None,
     };
-    let text = match (message.content.last()?, event) {
-        (AssistantBlock::Text(text), AssistantEvent::TextDelta { .. }) => &text.text,
-        (AssistantBlock::Thinking(thinking), AssistantEvent::ThinkingDelta { .. }) => {
-            &thinking.thinking
-        }
-        _ => return None,
+    let PartialBlock::Text { hull, text } = blocks.last()? else {
+        return None;
     };
-    let last = index + 1 == message.content.len();
-    (last && text.ends_with(delta)).then_some((index, delta))
+    let fits = index + 1 == blocks.len()
+        && matches!(**hull, AssistantBlock::Thinking(_)) == thinks
+        && text.read(|text| text.ends_with(delta));
+    fits.then_some(delta)
 }
 
-fn mark(block: &AssistantBlock) -> Mark {
+fn mark(block: &PartialBlock) -> Mark {
     let length = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() + 1);
     match block {
-        AssistantBlock::Text(text) => Mark {
-            kind: 0,
-            length: text.text.len(),
-            rest: length(&text.text_signature),
+        PartialBlock::Text { hull, text } => match &**hull {
+            AssistantBlock::Thinking(thinking) => Mark {
+                kind: 1,
+                length: text.len(),
+                rest: length(&thinking.thinking_signature) * 2
+                    + usize::from(thinking.redacted.is_some()),
+            },
+            AssistantBlock::Text(hull) => Mark {
+                kind: 0,
+                length: text.len(),
+                rest: length(&hull.text_signature),
+            },
+            AssistantBlock::ToolCall(call) => mark_call(call, text.len()),
         },
-        AssistantBlock::Thinking(thinking) => Mark {
-            kind: 1,
-            length: thinking.thinking.len(),
-            rest: length(&thinking.thinking_signature) * 2
-                + usize::from(thinking.redacted.is_some()),
-        },
-        AssistantBlock::ToolCall(call) => Mark {
-            kind: 2,
-            length: length(&call.partial_json),
-            rest: call.id.len() + length(&call.thought_signature),
+        PartialBlock::Call { hull, json } => mark_call(hull, json.len()),
+        PartialBlock::Still(block) => match &**block {
+            AssistantBlock::ToolCall(call) => mark_call(call, length(&call.partial_json)),
+            // Such blocks are texts.
+            AssistantBlock::Text(_) | AssistantBlock::Thinking(_) => Mark {
+                kind: 3,
+                length: 0,
+                rest: 0,
+            },
         },
     }
 }
 
-/// How the block's JSON begins, and the text that comes next.
-fn opening(block: &AssistantBlock) -> (&'static str, &str) {
-    match block {
-        AssistantBlock::Text(text) => (r#"{"type":"text","text":""#, &text.text),
-        AssistantBlock::Thinking(thinking) => {
-            (r#"{"type":"thinking","thinking":""#, &thinking.thinking)
-        }
-        AssistantBlock::ToolCall(_) => ("", ""),
+fn mark_call(call: &ToolCall, length: usize) -> Mark {
+    let signature = call.thought_signature.as_ref();
+    Mark {
+        kind: 2,
+        length,
+        rest: call.id.len() + signature.map_or(0, |text| text.len() + 1),
     }
 }
 
-/// The block without its text.
-fn emptied(block: &AssistantBlock) -> AssistantBlock {
-    match block {
-        AssistantBlock::Text(text) => AssistantBlock::Text(TextContent {
-            text: String::new(),
-            text_signature: text.text_signature.clone(),
-        }),
-        AssistantBlock::Thinking(thinking) => AssistantBlock::Thinking(ThinkingContent {
-            thinking: String::new(),
-            thinking_signature: thinking.thinking_signature.clone(),
-            redacted: thinking.redacted,
-        }),
-        AssistantBlock::ToolCall(call) => AssistantBlock::ToolCall(call.clone()),
+/// How the block's JSON begins, up to its text.
+fn opening(hull: &AssistantBlock) -> &'static str {
+    match hull {
+        AssistantBlock::Text(_) => r#"{"type":"text","text":""#,
+        AssistantBlock::Thinking(_) => r#"{"type":"thinking","thinking":""#,
+        AssistantBlock::ToolCall(_) => "",
     }
 }
 

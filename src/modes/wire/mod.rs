@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::event::{CompactionReason, Event, MessageUpdate};
-use crate::ai::message::{AssistantBlock, Usage};
+use crate::ai::message::Usage;
 use crate::ai::stream::AssistantEvent;
 use crate::compaction::Compacted;
 use growing::Growing;
@@ -170,20 +170,15 @@ struct StepEvent<'a> {
 impl<'a> Step<'a> {
     fn of(update: &'a MessageUpdate) -> Self {
         let call = match update.event {
-            AssistantEvent::ToolCallStart { content_index } => {
-                match update.message.content.get(content_index) {
-                    Some(AssistantBlock::ToolCall(call)) => Some(call),
-                    _ => None,
-                }
-            }
+            AssistantEvent::ToolCallStart { content_index } => update.message.call(content_index),
             _ => None,
         };
         Self {
-            usage: &update.message.usage,
+            usage: update.message.usage(),
             assistant_message_event: StepEvent {
                 event: &update.event,
-                id: call.map(|call| call.id.as_str()),
-                tool_name: call.map(|call| call.name.as_str()),
+                id: call.map(|(id, _)| id),
+                tool_name: call.map(|(_, name)| name),
             },
         }
     }

@@ -1,9 +1,10 @@
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ai::message::{AssistantMessage, StopReason, TextContent, ThinkingContent, ToolCall};
+use crate::ai::message::{
+    AssistantBlock, AssistantMessage, StopReason, TextContent, ThinkingContent, ToolCall,
+};
+use crate::ai::stream::Partial;
 
 fn message() -> AssistantMessage {
     AssistantMessage {
@@ -21,7 +22,7 @@ fn message() -> AssistantMessage {
 
 fn update(message: &AssistantMessage, event: AssistantEvent) -> Event {
     Event::MessageUpdate(MessageUpdate {
-        message: Arc::new(message.clone()),
+        message: Partial::new(message),
         event,
     })
 }
