@@ -42,6 +42,7 @@ fn main() {
             process::start_up(&pi, original.as_ref()).await;
             process::new_session(&pi, original.as_ref()).await;
             process::stream(&pi, original.as_ref()).await;
+            process::long_answer(&pi, original.as_ref()).await;
             process::idle(&pi, original.as_ref()).await;
         }
         if wanted("bridge") {

@@ -18,6 +18,7 @@ use super::print;
 const RUNS: usize = 15;
 const ORIGINAL_RUNS: usize = 3;
 const DELTAS: usize = 2000;
+const LONG: usize = 50_000;
 const IDLE: Duration = Duration::from_secs(4);
 
 pub struct Program {
@@ -144,6 +145,32 @@ impl Rpc {
             let line = line.expect("the program goes on");
             seen += 1;
             if wanted(&line) {
+                return seen;
+            }
+        }
+    }
+
+    /// The same for long lines: of each only the beginning is looked at.
+    async fn read_until(&mut self, beginning: &str) -> usize {
+        let reader = self.lines.get_mut();
+        let mut seen = 0;
+        loop {
+            let mut head = Vec::new();
+            loop {
+                let piece = reader.fill_buf().await.expect("the program writes");
+                assert!(!piece.is_empty(), "the program goes on");
+                let end = memchr::memchr(b'\n', piece);
+                let length = end.map_or(piece.len(), |end| end + 1);
+                if head.len() < beginning.len() {
+                    head.extend_from_slice(&piece[..length]);
+                }
+                reader.consume(length);
+                if end.is_some() {
+                    break;
+                }
+            }
+            seen += 1;
+            if head.starts_with(beginning.as_bytes()) {
                 return seen;
             }
         }
@@ -375,6 +402,56 @@ export default function (pi: ExtensionAPI) {
             theirs.as_deref_mut(),
         );
     }
+}
+
+/// One answer in 50,000 pieces. In the format of the original every update repeats all
+/// that was said, so what is written grows with the square of their number (2.5 GB here
+/// for pieces of one byte); a client that asks for the steps alone gets 12 MB. What
+/// counts is the processor time of the program, which the bench reads as it comes.
+pub async fn long_answer(ours: &Program, original: Option<&Program>) {
+    let server = ModelServer::start().await;
+    let home = home(0, small, &server);
+    for (what, deltas, steps, program) in [
+        ("the message repeated", LONG, false, Some(ours)),
+        ("the message repeated", LONG, false, original),
+        ("steps alone", LONG, true, Some(ours)),
+        ("steps alone", 2 * LONG, true, Some(ours)),
+    ] {
+        let Some(program) = program else { continue };
+        let whose = match std::ptr::eq(program, ours) {
+            true => "",
+            false => ", the original",
+        };
+        let (rate, seconds) = one_answer(program, home.path(), &server, deltas, steps).await;
+        let what = format!("rpc: {deltas} deltas, {what}{whose}");
+        print(&what, "/s", &mut [rate], None);
+        print("  processor time", "s", &mut [seconds], None);
+    }
+}
+
+/// Events per second, and seconds of processor time.
+async fn one_answer(
+    program: &Program,
+    home: &Path,
+    server: &ModelServer,
+    deltas: usize,
+    steps: bool,
+) -> (f64, f64) {
+    server.push(Answer::deltas(deltas, "x"));
+    let mut rpc = Rpc::spawn(program, home);
+    let greeting = match steps {
+        true => json!({ "type": "hello", "capabilities": ["deltaUpdates"] }),
+        false => json!({ "type": "get_state" }),
+    };
+    rpc.send(greeting).await;
+    rpc.read_until("{\"type\":\"response\"").await;
+    let before = rpc.processor_time().unwrap_or_default();
+    let start = Instant::now();
+    rpc.send(json!({ "type": "prompt", "message": "go" })).await;
+    let events = rpc.read_until("{\"type\":\"agent_end\"").await;
+    let rate = events as f64 / start.elapsed().as_secs_f64();
+    let after = rpc.processor_time().unwrap_or_default();
+    (rate, after - before)
 }
 
 async fn answers(program: &Program, home: &Path, server: &ModelServer, runs: usize) -> Vec<f64> {

@@ -256,7 +256,7 @@ impl Transcript<'_> {
                 Some(StreamItem::Event { event, partial }) => {
                     if matches!(event, AssistantEvent::Start) {
                         started = true;
-                        let message = Arc::new(AgentMessage::Assistant((*partial).clone()));
+                        let message = Arc::new(AgentMessage::Assistant(partial.message()));
                         self.hooks.emit(Event::MessageStart { message }).await;
                     } else {
                         let message = partial;

@@ -15,20 +15,30 @@ use super::message::{
 };
 use super::model::{Model, ModelCost};
 use super::partial_json::{PartialJson, parse_object};
-use super::stream::{AssistantEvent, StreamItem};
+use super::stream::{AssistantEvent, Partial, StreamItem};
 
 /// Methods that report a step fail with [`Failure::Aborted`] when the request
 /// was cancelled or nobody reads any more.
 ///
-/// The message is shared with the reader and only cloned when a step comes while
-/// the reader still holds the one before (`Arc::make_mut`).
+/// What readers get shares the texts with what they got before ([`Partial`]): a step
+/// costs what it adds.
 pub(super) struct Answer {
-    message: Arc<AssistantMessage>,
+    message: AssistantMessage,
+    partial: Partial,
+    stale: Stale,
     items: mpsc::Sender<StreamItem>,
     cancel: CancellationToken,
     prices: ModelCost,
     /// By content index.
     tool_calls: HashMap<usize, Arguments>,
+}
+
+/// What of `partial` is not what `message` says.
+#[derive(Default)]
+struct Stale {
+    all: bool,
+    around: bool,
+    blocks: Vec<usize>,
 }
 
 #[derive(Default)]
@@ -57,7 +67,9 @@ impl Answer {
             timestamp: now(),
         };
         Self {
-            message: Arc::new(message),
+            partial: Partial::new(&message),
+            message,
+            stale: Stale::default(),
             items,
             cancel,
             prices: model.cost,
@@ -84,18 +96,19 @@ impl Answer {
 
     /// For what is not a step of its own; the next step shows it.
     pub(super) fn edit(&mut self) -> &mut AssistantMessage {
-        Arc::make_mut(&mut self.message)
+        self.stale.all = true;
+        &mut self.message
     }
 
     /// Changes the token counts and works out what they cost.
     pub(super) fn set_usage(&mut self, usage: Usage) {
         let prices = self.prices;
-        let message = self.edit();
-        message.usage = usage;
-        message.usage.price(&prices);
+        self.message.usage = usage;
+        self.message.usage.price(&prices);
+        self.stale.around = true;
     }
 
-    pub(super) async fn start(&self) -> Result<(), Failure> {
+    pub(super) async fn start(&mut self) -> Result<(), Failure> {
         self.report(AssistantEvent::Start).await
     }
 
@@ -112,10 +125,11 @@ impl Answer {
         content_index: usize,
         delta: &str,
     ) -> Result<(), Failure> {
-        match self.block(content_index) {
+        match self.message.content.get_mut(content_index) {
             Some(AssistantBlock::Text(text)) if !delta.is_empty() => text.text.push_str(delta),
             _ => return Ok(()),
         }
+        self.grown(content_index, delta);
         self.report(AssistantEvent::TextDelta {
             content_index,
             delta: delta.to_owned(),
@@ -149,10 +163,13 @@ impl Answer {
         content_index: usize,
         delta: &str,
     ) -> Result<(), Failure> {
-        match self.thinking(content_index) {
-            Some(thinking) if !delta.is_empty() => thinking.thinking.push_str(delta),
+        match self.message.content.get_mut(content_index) {
+            Some(AssistantBlock::Thinking(thinking)) if !delta.is_empty() => {
+                thinking.thinking.push_str(delta);
+            }
             _ => return Ok(()),
         }
+        self.grown(content_index, delta);
         self.report(AssistantEvent::ThinkingDelta {
             content_index,
             delta: delta.to_owned(),
@@ -201,9 +218,8 @@ impl Answer {
         content_index: usize,
         delta: &str,
     ) -> Result<(), Failure> {
-        let message = Arc::make_mut(&mut self.message);
         let (Some(AssistantBlock::ToolCall(call)), Some(arguments)) = (
-            message.content.get_mut(content_index),
+            self.message.content.get_mut(content_index),
             self.tool_calls.get_mut(&content_index),
         ) else {
             return Ok(());
@@ -213,9 +229,11 @@ impl Answer {
         }
         if let Some(text) = arguments.ended.take() {
             call.partial_json = Some(text);
+            self.stale.blocks.push(content_index);
         }
         call.partial_json.get_or_insert_default().push_str(delta);
         arguments.parser.push(&mut call.arguments, delta);
+        self.grown(content_index, delta);
         self.report(AssistantEvent::ToolCallDelta {
             content_index,
             delta: delta.to_owned(),
@@ -233,8 +251,8 @@ impl Answer {
 
     /// Does nothing for a call that has ended.
     pub(super) async fn end_tool_call(&mut self, content_index: usize) -> Result<(), Failure> {
-        let message = Arc::make_mut(&mut self.message);
-        let Some(AssistantBlock::ToolCall(call)) = message.content.get_mut(content_index) else {
+        let content = &mut self.message.content;
+        let Some(AssistantBlock::ToolCall(call)) = content.get_mut(content_index) else {
             return Ok(());
         };
         let Some(text) = call.partial_json.take() else {
@@ -244,6 +262,7 @@ impl Answer {
             call.arguments = parse_object(&text);
         }
         let tool_call = call.clone();
+        self.stale.blocks.push(content_index);
         self.tool_calls.entry(content_index).or_default().ended = Some(text);
         self.report(AssistantEvent::ToolCallEnd {
             content_index,
@@ -279,7 +298,7 @@ impl Answer {
             true => Err(Failure::Aborted),
             false => result,
         };
-        let message = Arc::make_mut(&mut self.message);
+        let message = &mut self.message;
         for block in &mut message.content {
             if let AssistantBlock::ToolCall(call) = block {
                 call.partial_json = None;
@@ -293,24 +312,53 @@ impl Answer {
             message.error_message = Some(failure.to_string());
         }
         // Fails only if nobody reads any more, and then nobody misses it.
-        let _ = self.items.send(StreamItem::Done(self.message)).await;
+        let _ = self
+            .items
+            .send(StreamItem::Done(Arc::new(self.message)))
+            .await;
     }
 
     fn add(&mut self, block: AssistantBlock) -> usize {
-        let content = &mut self.edit().content;
+        let content = &mut self.message.content;
         content.push(block);
+        self.stale.blocks.push(content.len() - 1);
         content.len() - 1
     }
 
     fn block(&mut self, content_index: usize) -> Option<&mut AssistantBlock> {
-        self.edit().content.get_mut(content_index)
+        self.stale.blocks.push(content_index);
+        self.message.content.get_mut(content_index)
     }
 
-    async fn report(&self, event: AssistantEvent) -> Result<(), Failure> {
-        let item = StreamItem::Event {
-            event,
-            partial: Arc::clone(&self.message),
-        };
+    /// A block of the message has grown by this, and by nothing else.
+    fn grown(&mut self, content_index: usize, delta: &str) {
+        let known = !self.stale.all && !self.stale.blocks.contains(&content_index);
+        if known && !self.partial.push(content_index, delta) {
+            self.stale.blocks.push(content_index);
+        }
+    }
+
+    /// The message as it is now.
+    fn partial(&mut self) -> Partial {
+        let stale = std::mem::take(&mut self.stale);
+        if stale.all {
+            self.partial = Partial::new(&self.message);
+            return self.partial.clone();
+        }
+        if stale.around {
+            self.partial.set_around(&self.message);
+        }
+        for index in stale.blocks {
+            if let Some(block) = self.message.content.get(index) {
+                self.partial.set_block(index, block);
+            }
+        }
+        self.partial.clone()
+    }
+
+    async fn report(&mut self, event: AssistantEvent) -> Result<(), Failure> {
+        let partial = self.partial();
+        let item = StreamItem::Event { event, partial };
         self.interruptible(self.items.send(item))
             .await?
             .map_err(|_| Failure::Aborted)
@@ -332,25 +380,45 @@ mod tests {
         (answer, stream, cancel)
     }
 
-    async fn partial(stream: &mut AssistantStream) -> Arc<AssistantMessage> {
+    async fn partial(stream: &mut AssistantStream) -> AssistantMessage {
         match stream.next().await {
-            Some(StreamItem::Event { partial, .. }) => partial,
+            Some(StreamItem::Event { partial, .. }) => partial.message(),
             other => panic!("{other:?}"),
         }
     }
 
     #[tokio::test]
-    async fn nothing_is_cloned_for_a_reader_that_keeps_up() {
+    async fn a_step_is_the_message_at_its_time_whenever_it_is_read() {
         let (mut answer, mut stream, _) = answer();
-        let index = answer.start_text().await.unwrap();
-        let first = Arc::as_ptr(&partial(&mut stream).await);
-        answer.add_text(index, "a").await.unwrap();
-        let kept = partial(&mut stream).await;
-        assert_eq!(Arc::as_ptr(&kept), first);
-        answer.add_text(index, "b").await.unwrap();
-        let next = partial(&mut stream).await;
-        assert_eq!(kept.texts().collect::<Vec<_>>(), ["a"]);
-        assert_eq!(next.texts().collect::<Vec<_>>(), ["ab"]);
+        let mut then = Vec::new();
+        let text = answer.start_text().await.unwrap();
+        then.push(answer.message.clone());
+        for piece in ["a", "b"] {
+            answer.add_text(text, piece).await.unwrap();
+            then.push(answer.message.clone());
+        }
+        answer.set_usage(Usage {
+            input: 7,
+            ..Usage::default()
+        });
+        let call = answer.start_tool_call("t".into(), "read".into(), Value::Null);
+        let call = call.await.unwrap();
+        then.push(answer.message.clone());
+        for piece in ["{\"path\":", " \"a", "b\", \"n\": [1, {"] {
+            answer.add_arguments(call, piece).await.unwrap();
+            then.push(answer.message.clone());
+        }
+        answer.edit().response_id = Some("r".into());
+        answer.add_text(text, "c").await.unwrap();
+        then.push(answer.message.clone());
+        answer.text(text).unwrap().text_signature = Some("s".into());
+        answer.add_arguments(call, "}]}").await.unwrap();
+        then.push(answer.message.clone());
+        answer.end_tool_call(call).await.unwrap();
+        then.push(answer.message.clone());
+        for then in then {
+            assert_eq!(partial(&mut stream).await, then);
+        }
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ use super::message::{
     AssistantBlock, AssistantMessage, StopReason, TextContent, ToolCall, Usage, now,
 };
 use super::model::{Modality, Model, ModelCost};
-use super::stream::{Api, AssistantEvent, AssistantStream, Request, StreamItem};
+use super::stream::{Api, AssistantEvent, AssistantStream, Partial, Request, StreamItem};
 
 mod answer;
 mod calls;
@@ -224,7 +224,7 @@ impl Writer {
     }
 
     async fn send(&mut self, event: AssistantEvent) -> Result<(), Stopped> {
-        let partial = self.message.clone().into();
+        let partial = Partial::new(&self.message);
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(Stopped::Cancelled),

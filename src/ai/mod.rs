@@ -22,6 +22,7 @@ pub mod models_json;
 pub mod oauth;
 pub mod openai_completions;
 pub mod openai_responses;
+mod partial;
 pub(crate) mod partial_json;
 pub mod provided;
 pub mod registry;
@@ -30,6 +31,7 @@ pub(crate) mod retold;
 pub mod secret_value;
 pub mod select;
 mod sse;
+pub use sse::fuzz_sse;
 pub mod stream;
 #[cfg(test)]
 mod testing;

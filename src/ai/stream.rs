@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use indexmap::IndexMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::message::{AssistantBlock, AssistantMessage, Message, ToolCall};
 use super::model::{Model, ThinkingBudgets, ThinkingLevel};
+pub use super::partial::{Partial, PartialBlock};
 
 /// Everything one call of a model needs.
 #[derive(Clone)]
@@ -68,7 +69,8 @@ pub trait StreamHooks: Send + Sync {
 
 /// One step of an answer. Serialised as `assistantMessageEvent` of
 /// `message_update`, there with `partial` added.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(
     tag = "type",
     rename_all = "snake_case",
@@ -111,6 +113,7 @@ pub enum AssistantEvent {
     ToolCallEnd {
         content_index: usize,
         #[serde(serialize_with = "as_block")]
+        #[cfg_attr(test, schemars(with = "AssistantBlock"))]
         tool_call: ToolCall,
     },
 }
@@ -126,7 +129,7 @@ pub enum StreamItem {
     /// Something was added; `partial` is the message so far.
     Event {
         event: AssistantEvent,
-        partial: Arc<AssistantMessage>,
+        partial: Partial,
     },
     /// The last item, always there. Failures are not an error of the stream:
     /// the message then has stop reason `error` or `aborted`, the text that

@@ -259,7 +259,7 @@ pub(super) async fn collect(
     loop {
         match stream.next().await.expect("Done comes last") {
             StreamItem::Event { event, partial } => {
-                steps.push((event, Arc::unwrap_or_clone(partial)));
+                steps.push((event, partial.message()));
             }
             StreamItem::Done(message) => return (Arc::unwrap_or_clone(message), steps),
         }

@@ -9,6 +9,7 @@ use super::AgentSession;
 use super::run::NewRun;
 use super::state::{Run, State};
 use crate::agent::AgentMessage;
+use crate::agent::event::Event;
 use crate::agent::queue::Delivery;
 
 /// A run that has nothing more to do, until the mode was told.
@@ -132,11 +133,17 @@ impl AgentSession {
     }
 
     /// Nothing is left to do: no retry, no compaction, nothing that waits.
-    pub(super) fn tell_of_rest(&self, run: &Run) {
-        if !self.is_working() {
+    pub(super) async fn tell_of_rest(&self, run: &Run) {
+        let rests = {
+            let state = self.state.lock();
+            let other = state.run.as_ref().is_some_and(|other| other.id != run.id);
+            !other && state.summary.is_none()
+        };
+        if rests {
             let aborted = run.cancel.is_cancelled();
             let event = || json!({ "type": "agent_settled", "aborted": aborted });
             self.extensions.notify_soon("agent_settled", event);
+            self.tell(Event::AgentSettled { aborted }).await;
         }
     }
 }

@@ -65,8 +65,8 @@ impl AgentSession {
             let stage = session.stage.lock().await;
             session.drive(prompts, &config, &active).await;
             drop(stage);
+            session.tell_of_rest(&active).await;
             drop(ends);
-            session.tell_of_rest(&active);
         });
         Ok(accepted)
     }

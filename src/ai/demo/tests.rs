@@ -254,7 +254,7 @@ async fn it_streams_like_a_real_one() {
                 done = Some(message);
                 continue;
             }
-            StreamItem::Event { event, partial } => (event, partial),
+            StreamItem::Event { event, partial } => (event, partial.message()),
         };
         kinds.push(
             serde_json::to_value(&event).unwrap()["type"]

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use super::output::Output;
 use super::print::{say, tell_user};
 use super::signals::{self, Interrupt};
+use super::wire::Agreed;
 use super::{complain, reader};
 use crate::agent::event::Event;
 use crate::app::{AgentSession, AppConfig, EventSink};
@@ -18,7 +19,7 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
     tokio::pin!(ended);
     let started = js_runtime::take_standard_streams().and_then(|streams| {
         let gone = reader::gone(&streams.output);
-        Ok((Output::start(streams.output)?, gone))
+        Ok((Output::start(streams.output, Agreed::default())?, gone))
     });
     let ((output, closed), gone) = match started {
         Ok(started) => started,
@@ -53,13 +54,14 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
     code
 }
 
-/// What the session does, as in RPC mode; what extensions do wrong goes to stderr.
+/// What the session does, as in RPC mode, and as in the original without the moment at
+/// which it rests; what extensions do wrong goes to stderr.
 struct Events(Output);
 
 #[async_trait]
 impl EventSink for Events {
     async fn send(&self, event: Arc<Event>) {
-        if !tell_user(&event) {
+        if !tell_user(&event) && !matches!(*event, Event::AgentSettled { .. }) {
             self.0.send(event).await;
         }
     }

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::agent::event::{MessageUpdate, UiRequest};
 use crate::ai::message::{AssistantBlock, ImageContent, TextContent, Usage, UserMessage};
+use crate::ai::stream::Partial;
 use crate::session::message::CustomMessage;
 
 const PLAIN: Style = Style {
@@ -49,7 +50,7 @@ impl Show {
     }
 
     fn step(self, event: AssistantEvent) -> Self {
-        let message = Arc::new(answer("", StopReason::Stop, None));
+        let message = Partial::new(&answer("", StopReason::Stop, None));
         self.event(Event::MessageUpdate(MessageUpdate { message, event }))
     }
 
