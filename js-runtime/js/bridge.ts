@@ -2,6 +2,7 @@
 // runtime takes the functions from `globalThis.__pi` when it starts and removes
 // the property, before any extension runs.
 import * as calls from "ext:js_runtime/bridge/calls.ts";
+import { missingEssential } from "ext:js_runtime/bridge/essentials.ts";
 import {
   abortLogin,
   abortStream,
@@ -16,6 +17,7 @@ Object.defineProperty(globalThis, "__pi", {
   enumerable: false,
   value: {
     ...calls,
+    missingEssential,
     abortLogin,
     abortStream,
     answerLogin,

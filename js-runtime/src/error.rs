@@ -48,6 +48,7 @@ fn reason(stop: Stop) -> Cow<'static, str> {
     match stop {
         Stop::Deadline => "it ran for too long without a pause".into(),
         Stop::OutOfMemory => "it used too much memory".into(),
+        Stop::Damaged(damage) => damage.sentence().into(),
         Stop::Asked => "the program asked for it".into(),
         Stop::Died(death) => format!("its process {death}").into(),
         Stop::Unresponsive => "its process did not answer any more".into(),

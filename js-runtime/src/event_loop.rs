@@ -16,6 +16,7 @@ use crate::calls::{self, Outcome, Pending};
 use crate::commands::{Command, Commands};
 use crate::control::Control;
 use crate::error::Thrown;
+use crate::essentials;
 use crate::inspector;
 use crate::memory::{self, Memory};
 use crate::reply::Reply;
@@ -58,6 +59,8 @@ pub(crate) struct EventLoop {
 /// event are called one after the other. Longer makes the slowest calls slower on
 /// two cores.
 const LINGER: Duration = Duration::from_micros(10);
+/// What was compiled at the very end may take this long to be written.
+const SETTLING: Duration = Duration::from_millis(500);
 /// Commands in a row before the rest of the loop is looked at.
 const ROUNDS: usize = 64;
 
@@ -126,6 +129,7 @@ impl EventLoop {
         worker.js_runtime.v8_isolate().cancel_terminate_execution();
         drop(worker);
         workers.end();
+        loader.settle_cache(SETTLING);
         drop(loader);
         readers.finish();
     }
@@ -156,6 +160,9 @@ impl EventLoop {
                 .js_runtime
                 .poll_event_loop(cx, PollEventLoopOptions::default());
             if self.has_ended() {
+                return Poll::Ready(());
+            }
+            if !self.is_whole() {
                 return Poll::Ready(());
             }
             let uncaught = match polled {
@@ -189,6 +196,28 @@ impl EventLoop {
                 return Poll::Ready(());
             }
         }
+    }
+
+    /// Whether what everything relies on is still there after code has run. If not, the
+    /// isolate is stopped: whoever is called next would fail for another's mistake.
+    fn is_whole(&mut self) -> bool {
+        let Some(ask) = self.isolate.functions.get("missingEssential") else {
+            return true;
+        };
+        let runtime = &mut self.isolate.worker.js_runtime;
+        let Some(missing) = essentials::missing(runtime, ask) else {
+            return true;
+        };
+        let imports = &self.isolate.loader.imports;
+        let author = missing.file.and_then(|file| imports.author_of(&file));
+        // What for is not known: it may have been a callback.
+        let author = author.map(|id| Author {
+            id,
+            what: String::new(),
+        });
+        self.control.confess(author);
+        self.control.stop(Stop::Damaged(missing.damage));
+        false
     }
 
     /// Whether the isolate was stopped. A termination that nobody asked for is one
@@ -260,7 +289,11 @@ impl EventLoop {
                     calls::json_argument(scope, &args)
                 });
                 match outcome {
-                    Outcome::Done(result) => reply.send(result),
+                    Outcome::Done(result) => {
+                        if self.is_whole() {
+                            reply.send(result);
+                        }
+                    }
                     Outcome::Pending(value) => self.waiting.push(Waiting {
                         state: State::Value(value),
                         reply,
@@ -348,6 +381,9 @@ impl EventLoop {
                 }
                 Some(Outcome::Done(result)) => {
                     progress = true;
+                    if !self.is_whole() {
+                        return true;
+                    }
                     let done = self.waiting.swap_remove(index);
                     if let (Some(_), Err(thrown)) = (done.limit, &result) {
                         self.failed.push(thrown.message.clone());

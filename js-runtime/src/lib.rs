@@ -11,6 +11,7 @@ mod calls;
 mod commands;
 mod control;
 mod error;
+mod essentials;
 mod event_loop;
 mod guest;
 mod imports;
@@ -34,7 +35,7 @@ pub use error::{CallError, LoadError, StartError};
 pub use imports::Imports;
 pub use inspector::{inspect_processes, is_inspected, start_inspector};
 pub use js_runtime_ext::{
-    Author, Console, Death, Fault, Host, HostError, Stop, text, virtual_modules,
+    Author, Console, Damage, Death, Fault, Host, HostError, Stop, text, virtual_modules,
 };
 pub use memory::Memory;
 pub use options::{HostProcess, RuntimeOptions};
@@ -54,6 +55,9 @@ pub fn init() {
         // loop (`for (;;) all.push(new Array(1000).fill(0))`) never sees a request
         // to terminate.
         deno_core::v8::V8::set_flags_from_string("--no-turboshaft-loop-unrolling");
+        // An error needs to know where it was made, and most are thrown away (a file
+        // that is not there): without this V8 parses the whole module again for it.
+        deno_core::v8::V8::set_flags_from_string("--no-enable-lazy-source-positions");
         deno_core::JsRuntime::init_platform(None);
         // rustls has more than one provider compiled in, so one must be chosen, or
         // the first TLS connection panics. Fails if the program chose one before.

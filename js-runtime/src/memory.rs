@@ -139,7 +139,7 @@ const REFUSALS: usize = 8;
 
 /// What V8 does near the limit of the heap, which is also what it does when a buffer is
 /// refused. Gives the limit to go on with.
-pub(crate) fn near_limit(stop: impl Fn(usize)) -> impl FnMut(usize, usize) -> usize {
+pub(crate) fn near_limit(mut stop: impl FnMut(usize)) -> impl FnMut(usize, usize) -> usize {
     let mut refusals = 0;
     move |current, initial| {
         if REFUSED.take() && refusals < REFUSALS {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use js_runtime_ext::{Host, Stop};
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 
 use crate::error::{CallError, LoadError, StartError};
 use crate::imports::Imports;
@@ -68,7 +69,7 @@ impl Runtime {
                 stack: thrown.stack,
             }),
             Ok(Err(None)) => Err(LoadError::Gone),
-            Ok(Err(Some(stop))) => Err(LoadError::Stopped(stop)),
+            Ok(Err(Some(_))) => Err(LoadError::Stopped(self.wait_until_told().await)),
             // It spins. The next one would have to wait for it, and would be taken
             // for the one that does.
             Err(_) if self.stop_if_busy(limit / 2).await => {
@@ -137,7 +138,8 @@ impl Runtime {
                 if busy {
                     local.stop(Stop::Deadline);
                 }
-                busy
+                // It may have been stopped a moment before.
+                local.stopped().is_some()
             }
             Place::Process(parent) => parent.stop_if_busy(at_least).await,
         }
@@ -226,14 +228,16 @@ pub(crate) async fn unless_stopped(
     }
 }
 
-/// The answer, if it comes at once.
-pub(crate) fn linger<T>(answer: &mut oneshot::Receiver<T>) -> Option<T> {
+/// The answer, if it comes at once; nothing in it says that none will come. Who has
+/// been told so once must not ask again.
+pub(crate) fn linger<T>(answer: &mut oneshot::Receiver<T>) -> Option<Option<T>> {
     let start = Instant::now();
     while start.elapsed() < LINGER {
-        if let Ok(answer) = answer.try_recv() {
-            return Some(answer);
+        match answer.try_recv() {
+            Ok(answer) => return Some(Some(answer)),
+            Err(TryRecvError::Closed) => return Some(None),
+            Err(TryRecvError::Empty) => std::hint::spin_loop(),
         }
-        std::hint::spin_loop();
     }
     None
 }

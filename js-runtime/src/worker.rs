@@ -22,6 +22,7 @@ use crate::control::Control;
 use crate::error::StartError;
 use crate::guest::{Shared, WorkerHost};
 use crate::inspector;
+use crate::loader::ahead::compile_ahead;
 use crate::loader::{Loader, NodeServices};
 use crate::memory;
 use crate::options::RuntimeOptions;
@@ -43,6 +44,7 @@ pub(crate) fn create(
     host: &Arc<dyn Host>,
 ) -> Result<(Isolate, Control), StartError> {
     let cache = DiskCache::new(options.cache_dir.clone(), &options.version);
+    compile_ahead(&cache, options.entries.clone());
     let (loader, node_services) = Loader::new(cache.clone());
     let (stdio, readers) = stdio::redirect(host).map_err(StartError::Stdio)?;
     let shared = Shared::default();

@@ -127,7 +127,7 @@ impl Generation {
     /// It was brought down, and everything will be loaded again.
     pub fn is_broken(&self) -> bool {
         let stop = self.runtime.as_ref().and_then(|runtime| runtime.stopped());
-        stop.is_some_and(|stop| stop != Stop::Asked)
+        stop.is_some_and(|reason| reason != Stop::Asked)
     }
 
     /// [`Self::call`] for a function of `extension` that may take `limit`, the
@@ -250,6 +250,7 @@ pub fn stop_text(reason: Stop) -> Cow<'static, str> {
     match reason {
         Stop::Deadline => "it did not give the thread back in time".into(),
         Stop::OutOfMemory => "it used up its memory".into(),
+        Stop::Damaged(damage) => damage.sentence().into(),
         Stop::Asked => "on request".into(),
         Stop::Died(death) => format!("the process of the extensions {death} while it ran").into(),
         Stop::Unresponsive => {

@@ -93,6 +93,17 @@ async fn is_reported(name: &'static str, source: &str, words: &str) {
     attack.survived_by_all().await;
 }
 
+/// Takes away what everything relies on: it is said what, and costs the extension its
+/// place.
+async fn does_damage(name: &'static str, source: &str, what: &str) {
+    let mut attack = Attack::prepare(name, source, settings()).await;
+    attack.strike().await;
+    let reason = format!("(it changed {what}, which everything here relies on) and set aside");
+    let error = attack.is_named(&reason).await;
+    assert_eq!(error["event"], "before_agent_start", "{error}");
+    attack.survived_by_all().await;
+}
+
 macro_rules! attacks {
     ($($test:ident($file:literal) $check:ident($($words:literal)?);)*) => {$(
         #[tokio::test]
@@ -116,7 +127,18 @@ attacks! {
     cyclic_result("cyclic-result") is_reported("circular");
     throwing_getters("throwing-getters") is_reported("from a getter");
     throws_strange_things("throws-strange-things") is_reported("");
-    prototype_pollution("prototype-pollution") is_reported("polluted");
+    prototype_pollution("prototype-pollution") is_set_aside();
+    promise_then("promise-then") does_damage("Promise.prototype.then");
+    promise_species("promise-species") does_damage("Promise[Symbol.species]");
+    global_promise("global-promise") does_damage("globalThis.Promise");
+    function_call("function-call") does_damage("Function.prototype.call");
+    object_then("object-then") does_damage("Object.prototype.then");
+    object_to_json("object-to-json") does_damage("Object.prototype.toJSON");
+    array_iterator("array-iterator") does_damage("Array.prototype[Symbol.iterator]");
+    array_push("array-push") does_damage("Array.prototype.push");
+    json_stringify("json-stringify") does_damage("JSON.stringify");
+    reflect_apply("reflect-apply") does_damage("Reflect.apply");
+    map_get("map-get") does_damage("Map.prototype.get");
     process_exit("process-exit") is_reported("process.exit(1)");
     process_abort("process-abort") is_reported("process.abort()");
     process_kill("process-kill") is_reported("SIGKILL");
@@ -169,6 +191,39 @@ async fn never_settles_and_the_user_has_had_enough() {
     attack.rpc.ok(json!({"type": "abort"})).await;
     let end = attack.rpc.event("extension_wait_end").await;
     assert_eq!(end["outcome"], "cancelled", "{end}");
+    attack.survived_by_all().await;
+}
+
+#[tokio::test]
+async fn damage_in_a_timer() {
+    let source = include_str!("hostile/damage-in-a-timer.ts");
+    let mut attack = Attack::prepare("damage-in-a-timer", source, settings()).await;
+    attack.strike().await;
+    // The bystander was the last that was called.
+    let error = attack.is_named("it changed Promise.prototype.then").await;
+    assert_eq!(error["event"], "uncaught", "{error}");
+    attack.survived_by_all().await;
+}
+
+#[tokio::test]
+async fn damage_at_load() {
+    let source = include_str!("hostile/damage-at-load.ts");
+    let mut attack = Attack::prepare("damage-at-load", source, settings()).await;
+    let error = attack.is_named("it changed Promise.prototype.then").await;
+    assert_eq!(error["event"], "load", "{error}");
+    attack.survived_by_all().await;
+}
+
+/// What others do to the same objects in good faith.
+#[tokio::test]
+async fn polyfills() {
+    let source = include_str!("hostile/polyfills.ts");
+    let mut attack = Attack::prepare("polyfills", source, settings()).await;
+    attack.strike().await;
+    attack.rpc.ok(prompt("/shims")).await;
+    attack.rpc.notified("shims true").await;
+    let errors = |line: &Value| line["type"] == "extension_error";
+    assert_eq!(attack.rpc.lines().into_iter().find(errors), None);
     attack.survived_by_all().await;
 }
 

@@ -1,10 +1,11 @@
 //! What the program offers to the JavaScript it runs.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use nix::sys::signal::Signal;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// One object per runtime. Called on the JavaScript thread, or on the thread that
 /// serves the process of the isolate: nothing here may wait for JavaScript.
@@ -94,6 +95,8 @@ pub enum Stop {
     Deadline,
     /// The heap limit was reached.
     OutOfMemory,
+    /// Something that everything in it relies on was taken away or replaced.
+    Damaged(Damage),
     /// The program asked for it.
     Asked,
     /// Its process, if it has one of its own, has ended.
@@ -121,5 +124,46 @@ impl std::fmt::Display for Death {
             Self::Exit(code) => write!(f, "ended with exit code {code}"),
             Self::HungUp => f.write_str("closed its connection"),
         }
+    }
+}
+
+/// A sentence about what is gone. There are few, and they are kept for good.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Damage(&'static str);
+
+impl Damage {
+    pub fn new(sentence: &str) -> Self {
+        static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        Self(match known.get(sentence) {
+            Some(sentence) => sentence,
+            None => {
+                let sentence: &'static str = Box::leak(sentence.into());
+                known.insert(sentence);
+                sentence
+            }
+        })
+    }
+
+    pub fn sentence(self) -> &'static str {
+        self.0
+    }
+}
+
+impl Serialize for Damage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Damage {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::new(&String::deserialize(deserializer)?))
+    }
+}
+
+impl std::fmt::Debug for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
     }
 }

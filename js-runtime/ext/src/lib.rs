@@ -14,7 +14,7 @@ pub mod text;
 use std::sync::Arc;
 
 pub use self::author::{author, author_context};
-pub use self::host::{Author, Console, Death, Fault, Host, HostError, Stop};
+pub use self::host::{Author, Console, Damage, Death, Fault, Host, HostError, Stop};
 pub use self::modules::{SCOPES, virtual_module, virtual_modules};
 pub use self::ops::{EXIT_MESSAGE, caught, caught_later};
 
@@ -49,6 +49,7 @@ deno_core::extension!(
         "bridge/api.ts",
         "bridge/calls.ts",
         "bridge/context.ts",
+        "bridge/essentials.ts",
         "bridge/events.ts",
         "bridge/providers.ts",
         "bridge/registry.ts",

@@ -7,6 +7,8 @@ import { SafeMap } from "ext:js_runtime/safe.ts";
 
 import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
 
+const { setAsyncContext } = core;
+
 export type Handler = (event: Record<string, unknown>, ctx: unknown) => unknown;
 
 export interface ToolDefinition {
@@ -73,7 +75,7 @@ function mark(extension: number, what: string): object {
  * queued handler may take counts from here.
  */
 export function enter(extension: number, what: string, queued = false): void {
-  core.setAsyncContext(mark(extension, what));
+  setAsyncContext(mark(extension, what));
   hostSync("enter", { extension, what, queued });
 }
 

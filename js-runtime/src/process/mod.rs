@@ -11,6 +11,7 @@
 
 mod child;
 mod inbox;
+mod last_words;
 mod link;
 mod outgoing;
 mod parent;
@@ -43,6 +44,7 @@ struct Start {
     max_heap: usize,
     spin_limit: Duration,
     script: OsString,
+    entries: Vec<(u32, OsString)>,
     version: String,
     one_way: Vec<String>,
     inspect: Option<Inspect>,
@@ -63,6 +65,11 @@ impl Start {
             max_heap: options.max_heap,
             spin_limit: options.spin_limit,
             script: options.script.clone().into_os_string(),
+            entries: options
+                .entries
+                .iter()
+                .map(|(id, path)| (*id, path.clone().into_os_string()))
+                .collect(),
             version: options.version.clone(),
             one_way: options.one_way.clone(),
             inspect,
@@ -75,6 +82,11 @@ impl Start {
             max_heap: self.max_heap,
             spin_limit: self.spin_limit,
             script: self.script.into(),
+            entries: self
+                .entries
+                .into_iter()
+                .map(|(id, path)| (id, path.into()))
+                .collect(),
             version: self.version,
             process: None,
             one_way: self.one_way,

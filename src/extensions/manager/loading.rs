@@ -82,7 +82,7 @@ impl Extensions {
                 continue;
             }
             if runtime.is_none() {
-                match self.start_isolate(host) {
+                match self.start_isolate(host, paths) {
                     Ok(started) => runtime = Some(started),
                     Err(error) => {
                         fail(index, error);
@@ -126,7 +126,13 @@ impl Extensions {
         loaded
     }
 
-    fn start_isolate(&self, host: &Arc<BridgeHost>) -> Result<Arc<Runtime>, String> {
+    fn start_isolate(
+        &self,
+        host: &Arc<BridgeHost>,
+        paths: &[ExtensionPath],
+    ) -> Result<Arc<Runtime>, String> {
+        let wanted = (0..).zip(paths);
+        let wanted = wanted.filter(|(_, path)| self.quarantine.reason(&path.path).is_none());
         let process = match self.config.place {
             ExtensionHost::Thread => None,
             ExtensionHost::Process => {
@@ -141,6 +147,7 @@ impl Extensions {
             cache_dir: self.config.cache_dir.clone(),
             max_heap: self.config.max_heap,
             spin_limit: self.config.limits.spin,
+            entries: wanted.map(|(id, path)| (id, path.path.clone())).collect(),
             ..RuntimeOptions::default()
         };
         let runtime = Runtime::start(options, host.clone()).map_err(|error| error.to_string())?;
