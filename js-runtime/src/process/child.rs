@@ -192,7 +192,7 @@ fn obey(frame: &Frame, link: &Link, isolate: &Control) -> io::Result<()> {
                 isolate.stop(Stop::Deadline);
             }
             // It may have been stopped a moment before.
-            link.answer_with(frame.id, &isolate.stopped().is_some());
+            link.answer_with(frame.id, &isolate.stopped());
         }
         Kind::Busy => link.answer_with(frame.id, &isolate.busy_for()),
         Kind::End => {

@@ -215,11 +215,11 @@ impl Parent {
             .ask_aside(Kind::StopIfBusy, &wire::json(&at_least))
             .await;
         match busy {
-            Some(true) => {
-                self.shared.note_stop(Stop::Deadline);
+            Some(Some(stop)) => {
+                self.shared.note_stop(stop);
                 true
             }
-            Some(false) => false,
+            Some(None) => false,
             // It is gone; who it was that killed it is known soon.
             None => true,
         }
