@@ -60,6 +60,32 @@ struct Watchdog {
     released: bool,
 }
 
+/// See [`Control::pause`].
+pub(crate) struct Pause<'a> {
+    control: &'a Control,
+    begun: u64,
+    since: u64,
+    deadline: u64,
+}
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        if self.deadline == NEVER && self.since == 0 {
+            return;
+        }
+        let shared = &self.control.0;
+        let paused = self.control.now().saturating_sub(self.begun);
+        shared
+            .since
+            .store(self.since.saturating_add(paused), Ordering::Relaxed);
+        let deadline = self.deadline.saturating_add(paused);
+        shared.deadline.store(deadline, Ordering::SeqCst);
+        if deadline < shared.wakes_at.load(Ordering::SeqCst) {
+            self.control.wake_watchdog();
+        }
+    }
+}
+
 impl Control {
     /// Starts the watchdog.
     pub fn new(isolate: IsolateHandle, host: Arc<dyn Host>) -> std::io::Result<Self> {
@@ -116,6 +142,17 @@ impl Control {
     pub fn leave(&self) {
         self.0.deadline.store(NEVER, Ordering::SeqCst);
         self.0.since.store(0, Ordering::Relaxed);
+    }
+
+    /// What its thread does until this is dropped is not the time of JavaScript: the
+    /// program takes what it was sent.
+    pub fn pause(&self) -> Pause<'_> {
+        Pause {
+            control: self,
+            begun: self.now(),
+            since: self.0.since.swap(0, Ordering::Relaxed),
+            deadline: self.0.deadline.swap(NEVER, Ordering::SeqCst),
+        }
     }
 
     pub fn busy_for(&self) -> Option<Duration> {

@@ -18,7 +18,7 @@ use crate::memory::Memory;
 use crate::options::RuntimeOptions;
 use crate::reply::{Answer, Reply};
 use crate::runtime::{Unanswered, linger, unless_stopped};
-use crate::worker;
+use crate::worker::{self, Isolate};
 
 /// Requests that may wait for the JavaScript thread before their senders do.
 const QUEUE: usize = 256;
@@ -44,7 +44,7 @@ impl Local {
             .stack_size(STACK)
             .spawn(move || {
                 let witness = host.clone();
-                let thread = AssertUnwindSafe(|| run(options, host, ready, || receiver));
+                let thread = AssertUnwindSafe(|| run(options, host, ready, |_| receiver));
                 // A panic of deno_runtime costs the extensions, not the program. What
                 // it left half done is dropped; calls answer `Gone`.
                 if std::panic::catch_unwind(thread).is_err() {
@@ -162,18 +162,19 @@ pub(crate) fn run<C: Commands>(
     options: RuntimeOptions,
     host: Arc<dyn Host>,
     ready: std::sync::mpsc::Sender<Result<(Control, Imports), StartError>>,
-    commands: impl FnOnce() -> C,
+    commands: impl FnOnce(&mut Isolate) -> C,
 ) {
     // MainWorker must be made inside of a current-thread runtime.
     let tokio = deno_runtime::tokio_util::create_basic_runtime();
     tokio.block_on(async move {
         match worker::create(&options, &host) {
-            Ok((isolate, control)) => {
+            Ok((mut isolate, control)) => {
                 // If the starter is gone, so is the sender of commands, and the loop
                 // ends at once.
                 _ = ready.send(Ok((control.clone(), isolate.loader.imports.clone())));
+                let commands = commands(&mut isolate);
                 EventLoop::new(isolate, control.clone(), host, options.spin_limit)
-                    .run(commands())
+                    .run(commands)
                     .await;
                 // The process of the isolate may end next.
                 if control.stopped().is_some() && !control.released() {

@@ -138,7 +138,8 @@ impl Runtime {
                 if busy {
                     local.stop(Stop::Deadline);
                 }
-                busy
+                // It may have been stopped a moment before.
+                local.stopped().is_some()
             }
             Place::Process(parent) => parent.stop_if_busy(at_least).await,
         }

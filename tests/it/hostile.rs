@@ -338,7 +338,7 @@ async fn an_endless_loop_at_the_end_of_a_reload() {
         pi.on("session_shutdown", () => { for (;;); });
         pi.on("session_start", (event, ctx) => ctx.ui.notify("start " + event.reason));
     };"#;
-    let timeouts = json!({"spin": 500, "shutdown": 5000});
+    let timeouts = json!({"spin": 2000, "shutdown": 5000});
     let (server, _home, mut rpc) = attacked_within(timeouts, source).await;
     rpc.notified("start startup").await;
     rpc.ok(json!({"type": "reload"})).await;
@@ -360,7 +360,7 @@ async fn an_endless_loop_at_the_end_of_a_reload() {
 async fn a_question_after_a_recovery_does_not_hold_up_other_reports() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    home.settings(json!({ "extensionTimeouts": {"spin": 500} }));
+    home.settings(json!({ "extensionTimeouts": {"spin": 2000} }));
     home.extension(
         "ext.ts",
         r#"export default (pi) => pi.on("before_agent_start", () => { for (;;); });"#,
@@ -470,7 +470,7 @@ async fn a_stop_while_the_session_is_replaced() {
         });
         pi.on("session_start", (event, ctx) => ctx.ui.notify("start " + event.reason));
     };"#;
-    let (server, _home, mut rpc) = attacked_within(json!({"spin": 500}), source).await;
+    let (server, _home, mut rpc) = attacked_within(json!({"spin": 2000}), source).await;
     rpc.send(&prompt("spin").to_string()).await;
     rpc.notified("spinning").await;
     rpc.ok(json!({"type": "new_session"})).await;

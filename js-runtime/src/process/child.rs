@@ -13,11 +13,12 @@ use js_runtime_ext::Stop;
 use super::inbox::Inbox;
 use super::proxy::Proxy;
 use super::wire::{self, Frame, Incoming, Kind, Read};
-use super::{Exception, Link, NAME, Start};
+use super::{Exception, Link, NAME, Start, last_words};
 use crate::control::Control;
 use crate::error::Thrown;
 use crate::imports::Imports;
 use crate::local::{STACK, run};
+use crate::worker::Isolate;
 use crate::{inspector, standard_streams};
 
 /// The start and its answer.
@@ -64,7 +65,8 @@ fn serve() -> io::Result<()> {
         refuse(&link, error);
         return Ok(());
     }
-    let Some(isolate) = begin(&link, start)? else {
+    let words = control.stream.try_clone()?;
+    let Some(isolate) = begin(&link, start, words)? else {
         return Ok(());
     };
     link.say(Kind::Nothing, FIRST, "", b"");
@@ -106,7 +108,7 @@ fn refuse(link: &Link, message: String) {
 }
 
 /// Starts the thread. `None` if that did not work, which the program has been told.
-fn begin(link: &Arc<Link>, start: Start) -> io::Result<Option<Control>> {
+fn begin(link: &Arc<Link>, start: Start, words: UnixStream) -> io::Result<Option<Control>> {
     let (ready, started) = mpsc::channel();
     let theirs = link.clone();
     let options = start.options();
@@ -119,7 +121,10 @@ fn begin(link: &Arc<Link>, start: Start) -> io::Result<Option<Control>> {
         .stack_size(STACK)
         .spawn(move || {
             let link = theirs.clone();
-            let inbox = move || Inbox::new(link).expect("tokio takes a socket");
+            let inbox = move |isolate: &mut Isolate| {
+                last_words::prepare(&mut isolate.worker.js_runtime, words);
+                Inbox::new(link).expect("tokio takes a socket")
+            };
             let live = std::panic::AssertUnwindSafe(|| run(options, host, ready, inbox));
             // What panicked has said so.
             let code = match std::panic::catch_unwind(live) {
@@ -138,6 +143,7 @@ fn begin(link: &Arc<Link>, start: Start) -> io::Result<Option<Control>> {
     match started.recv() {
         Ok(Ok((control, imports))) => {
             tell_imports(link, &imports);
+            link.watch(control.clone());
             Ok(Some(control))
         }
         Ok(Err(error)) => {
@@ -185,7 +191,8 @@ fn obey(frame: &Frame, link: &Link, isolate: &Control) -> io::Result<()> {
             if busy {
                 isolate.stop(Stop::Deadline);
             }
-            link.answer_with(frame.id, &busy);
+            // It may have been stopped a moment before.
+            link.answer_with(frame.id, &isolate.stopped());
         }
         Kind::Busy => link.answer_with(frame.id, &isolate.busy_for()),
         Kind::End => {

@@ -19,6 +19,7 @@ pub(crate) struct Inbox {
 impl Inbox {
     /// On the tokio runtime of the event loop.
     pub fn new(link: Arc<Link>) -> io::Result<Self> {
+        link.here();
         let stream = UnixStream::from_std(link.stream()?)?;
         Ok(Self { link, stream })
     }

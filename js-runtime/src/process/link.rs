@@ -7,8 +7,9 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
+use std::thread::ThreadId;
 
 use futures::task::AtomicWaker;
 use js_runtime_ext::HostError;
@@ -19,6 +20,7 @@ use tokio::sync::oneshot;
 use super::wire::{self, Frame, Incoming, Kind, Read};
 use super::{Exception, Load, Refusal};
 use crate::commands::Command;
+use crate::control::{Control, Pause};
 use crate::reply::{Answer, Remote, Reply};
 
 type HostAnswer = Result<String, HostError>;
@@ -35,6 +37,9 @@ pub(crate) struct Link {
     closed: AtomicBool,
     ids: AtomicU64,
     event_loop: AtomicWaker,
+    /// Of the isolate, and its thread.
+    control: OnceLock<Control>,
+    thread: OnceLock<ThreadId>,
 }
 
 #[derive(Default)]
@@ -64,7 +69,26 @@ impl Link {
             closed: AtomicBool::new(false),
             ids: AtomicU64::new(1),
             event_loop: AtomicWaker::new(),
+            control: OnceLock::new(),
+            thread: OnceLock::new(),
         })
+    }
+
+    /// Before the first command comes.
+    pub fn watch(&self, control: Control) {
+        self.control.get_or_init(|| control);
+    }
+
+    /// On the JavaScript thread.
+    pub fn here(&self) {
+        self.thread.get_or_init(|| std::thread::current().id());
+    }
+
+    /// What is long takes the program some time.
+    fn pause(&self) -> Option<Pause<'_>> {
+        let here = std::thread::current().id();
+        let control = self.control.get()?;
+        (self.thread.get() == Some(&here)).then(|| control.pause())
     }
 
     pub fn stream(&self) -> io::Result<UnixStream> {
@@ -81,6 +105,7 @@ impl Link {
         if let Ok((first, rest)) = wire::parts(kind, id, head, body)
             && self.write(&first).is_ok()
         {
+            let _paused = (!rest.is_empty()).then(|| self.pause());
             _ = self.write(rest);
         }
     }

@@ -11,6 +11,7 @@
 
 mod child;
 mod inbox;
+mod last_words;
 mod link;
 mod outgoing;
 mod parent;

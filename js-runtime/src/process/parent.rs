@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use js_runtime_ext::{Console, Host, Stop};
+use js_runtime_ext::{Author, Console, Host, Stop};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde::de::DeserializeOwned;
@@ -23,7 +23,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use super::outgoing::Outgoing;
 use super::serving::{self, Serving};
 use super::wire::{self, Kind};
-use super::{Load, NAME, Start, child};
+use super::{Load, NAME, Start, child, last_words};
 use crate::error::StartError;
 use crate::imports::Imports;
 use crate::inspector;
@@ -215,11 +215,11 @@ impl Parent {
             .ask_aside(Kind::StopIfBusy, &wire::json(&at_least))
             .await;
         match busy {
-            Some(true) => {
-                self.shared.note_stop(Stop::Deadline);
+            Some(Some(stop)) => {
+                self.shared.note_stop(stop);
                 true
             }
-            Some(false) => false,
+            Some(None) => false,
             // It is gone; who it was that killed it is known soon.
             None => true,
         }
@@ -310,16 +310,23 @@ impl Shared {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn control(&self) -> MutexGuard<'_, UnixStream> {
+        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Says something that is heard whatever JavaScript does.
     pub fn command(&self, kind: Kind, id: u64, head: &str) {
-        let written = wire::frame(kind, id, head, b"").and_then(|frame| {
-            let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
-            (&*control).write_all(&frame)
-        });
+        let written =
+            wire::frame(kind, id, head, b"").and_then(|frame| (&*self.control()).write_all(&frame));
         if written.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             // It has not heard what was said before.
             self.give_up();
         }
+    }
+
+    /// What a process that has ended said of that.
+    pub fn last_words(&self) -> Option<(i32, Option<Author>)> {
+        last_words::heard(&self.control())
     }
 
     pub fn stopped(&self) -> Option<Stop> {

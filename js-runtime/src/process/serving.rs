@@ -137,14 +137,19 @@ fn death(status: ExitStatus) -> Death {
 /// Tells the host, if it does not know yet.
 fn mourn(shared: &Shared, host: &dyn Host, said_bye: bool, death: Death) {
     let surprising = !said_bye && !shared.is_released();
+    let mut author = None;
     if shared.stopped().is_none() && surprising {
+        let mut death = death;
+        if let Some((signal, whose)) = shared.last_words() {
+            (death, author) = (Death::Signal(signal), whose);
+        }
         shared.note_stop(Stop::Died(death));
     }
     if let Some(stop) = shared.stopped()
         && !shared.has_told()
     {
         if !shared.is_released() {
-            host.fault(Fault::Stopped { stop, author: None });
+            host.fault(Fault::Stopped { stop, author });
         }
         shared.note_told();
     }

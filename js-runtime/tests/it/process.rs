@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use js_runtime::{CallError, Death, Fault, HostProcess, Runtime, RuntimeOptions, Stop};
+use js_runtime::{Author, CallError, Death, Fault, HostProcess, Runtime, RuntimeOptions, Stop};
 use serde_json::{Value, json};
 
 use crate::support::{Folder, Js, TestHost, handlers, options, process, soon};
@@ -140,6 +140,39 @@ async fn a_death_answers_everything_and_says_how() {
     assert_eq!(js.runtime.stopped(), Some(stop));
     let files = js.runtime.imports().of(1);
     assert_eq!(files.len(), 1, "still known: {files:?}");
+}
+
+/// The one that was called last was blamed. Only what runs knows whose code it is.
+#[tokio::test]
+async fn a_crash_in_a_timer_is_that_of_whose_timer_it_is() {
+    let crash = "export default (pi: any) => { pi.on('start', () => { \
+        setTimeout(async () => { await null; require('./crash.node'); }, 50); }); };";
+    let folder = Folder::new(&[
+        ("a.ts", crash),
+        ("b.ts", &handlers(&[("get", "() => 1")])),
+        (
+            "crash.c",
+            "void *napi_register_module_v1(void *env, void *exports) {\n\
+             *(volatile int *)0 = 1; return exports; }",
+        ),
+    ]);
+    let built = std::process::Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([folder.path("crash.node"), folder.path("crash.c")])
+        .status();
+    assert!(built.unwrap().success(), "there is a C compiler");
+    let js = Js::with(apart());
+    js.load(1, &folder.path("a.ts")).await.unwrap();
+    js.load(2, &folder.path("b.ts")).await.unwrap();
+    js.dispatch("start", Value::Null).await.unwrap();
+    js.dispatch("get", Value::Null).await.unwrap();
+    let stop = Stop::Died(Death::Signal(11));
+    soon(js.until_stopped(stop)).await;
+    let author = Some(Author {
+        id: 1,
+        what: "start".into(),
+    });
+    assert_eq!(js.host.faults(), [Fault::Stopped { stop, author }]);
 }
 
 /// Such as a native addon that closes descriptors which are not its own.
