@@ -250,6 +250,24 @@ async fn rejections() {
     attack.survived_by_all().await;
 }
 
+/// The end of the stack is no place to report from: V8 ended the process.
+#[tokio::test]
+async fn events_in_a_circle() {
+    let source = include_str!("hostile/events-in-a-circle.ts");
+    let mut attack = Attack::prepare("events-in-a-circle", source, settings()).await;
+    attack.strike().await;
+    while !attack.rpc.stderr().contains("emit in a circle") {
+        crate::support::pause(10).await;
+    }
+    let place = "/events-in-a-circle.ts:3:";
+    assert!(
+        attack.rpc.stderr().contains(place),
+        "{}",
+        attack.rpc.stderr()
+    );
+    attack.survived_by_all().await;
+}
+
 #[tokio::test]
 async fn damage_in_a_timer() {
     let source = include_str!("hostile/damage-in-a-timer.ts");
