@@ -250,6 +250,18 @@ async fn rejections() {
     attack.survived_by_all().await;
 }
 
+#[tokio::test]
+async fn half_characters() {
+    let source = include_str!("hostile/half-characters.ts");
+    let mut attack = Attack::prepare("half-characters", source, settings()).await;
+    let happened = attack.strike().await;
+    let notified = |line: &Value| line["message"] == "half \u{fffd} \\ud800";
+    assert!(happened.iter().any(notified), "{happened:#?}");
+    let errors = |line: &Value| line["type"] == "extension_error";
+    assert_eq!(attack.rpc.lines().into_iter().find(errors), None);
+    attack.survived_by_all().await;
+}
+
 /// The end of the stack is no place to report from: V8 ended the process.
 #[tokio::test]
 async fn events_in_a_circle() {
