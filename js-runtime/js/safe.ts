@@ -5,9 +5,20 @@
 // @ts-ignore: provided by the runtime
 import { core, primordials } from "ext:core/mod.js";
 
-export const JSON: Pick<typeof globalThis.JSON, "parse" | "stringify"> = {
+/** Escapes of halves of characters, and of backslashes, which may stand before a "ud". */
+const HALVES = new primordials.SafeRegExp(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g);
+
+/** Half a character, as `slice` leaves it, is JSON for nobody but JavaScript. */
+function stringify(value: unknown): string {
+  const text = primordials.JSONStringify(value);
+  if (text === undefined || !primordials.StringPrototypeIncludes(text, "\\ud")) return text;
+  const whole = (found: string) => (found === "\\\\" ? found : "\\ufffd");
+  return primordials.StringPrototypeReplace(text, HALVES, whole);
+}
+
+export const JSON: { parse: typeof globalThis.JSON.parse; stringify: typeof stringify } = {
   parse: primordials.JSONParse,
-  stringify: primordials.JSONStringify,
+  stringify,
 };
 
 /** Have their methods on themselves. Not for what extensions are given. */

@@ -256,6 +256,36 @@ async fn rejections() {
 }
 
 #[tokio::test]
+async fn half_characters() {
+    let source = include_str!("hostile/half-characters.ts");
+    let mut attack = Attack::prepare("half-characters", source, settings()).await;
+    let happened = attack.strike().await;
+    let notified = |line: &Value| line["message"] == "half \u{fffd} \\ud800";
+    assert!(happened.iter().any(notified), "{happened:#?}");
+    let errors = |line: &Value| line["type"] == "extension_error";
+    assert_eq!(attack.rpc.lines().into_iter().find(errors), None);
+    attack.survived_by_all().await;
+}
+
+/// The end of the stack is no place to report from: V8 ended the process.
+#[tokio::test]
+async fn events_in_a_circle() {
+    let source = include_str!("hostile/events-in-a-circle.ts");
+    let mut attack = Attack::prepare("events-in-a-circle", source, settings()).await;
+    attack.strike().await;
+    while !attack.rpc.stderr().contains("emit in a circle") {
+        crate::support::pause(10).await;
+    }
+    let place = "/events-in-a-circle.ts:3:";
+    assert!(
+        attack.rpc.stderr().contains(place),
+        "{}",
+        attack.rpc.stderr()
+    );
+    attack.survived_by_all().await;
+}
+
+#[tokio::test]
 async fn damage_in_a_timer() {
     let source = include_str!("hostile/damage-in-a-timer.ts");
     let mut attack = Attack::prepare("damage-in-a-timer", source, settings()).await;

@@ -8,20 +8,35 @@ export interface EventBus {
   on(channel: string, listener: Listener): () => void;
 }
 
+/**
+ * Listeners that emit what others listen to are called in each other. Where the stack
+ * ends there is no room left to say so.
+ */
+const DEEPEST = 200;
+
 export function createEventBus(): EventBus & { clear(): void } {
   const channels = new Map<string, Set<Listener>>();
+  let depth = 0;
   const failed = (channel: string, error: unknown) =>
     console.error(`Event handler error (${channel}):`, describe(error));
   return {
     emit(channel, data) {
-      // A copy: a listener may unsubscribe itself or add others.
-      for (const listener of [...(channels.get(channel) ?? [])]) {
-        try {
-          const result = listener(data);
-          if (result instanceof Promise) result.catch((error) => failed(channel, error));
-        } catch (error) {
-          failed(channel, error);
+      if (depth >= DEEPEST) {
+        throw new RangeError(`The listeners of "${channel}" emit in a circle`);
+      }
+      depth += 1;
+      try {
+        // A copy: a listener may unsubscribe itself or add others.
+        for (const listener of [...(channels.get(channel) ?? [])]) {
+          try {
+            const result = listener(data);
+            if (result instanceof Promise) result.catch((error) => failed(channel, error));
+          } catch (error) {
+            failed(channel, error);
+          }
         }
+      } finally {
+        depth -= 1;
       }
     },
     on(channel, listener) {
