@@ -31,12 +31,14 @@ use js_runtime::Console;
 
 use crate::ai::select::SelectError;
 use crate::app::{AppConfig, SessionTarget, StartError};
-use crate::export::{ExportError, export_file};
+use crate::export::{ExportError, PageColors, export_file};
 use crate::extensions::ConsoleSink;
 use crate::modes::{self, complain};
 use crate::resources::migrations;
 use crate::resources::paths::Paths;
+use crate::resources::resource_paths::ResourceSources;
 use crate::resources::settings::{ExtensionHost, Settings};
+use crate::resources::themes::load_themes;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Threads besides the main one, V8's and those that wait for files.
@@ -201,11 +203,31 @@ fn export(session: &Path, arguments: &Arguments) -> Result<(), CliError> {
     if let Some(name) = names.chain(&arguments.files).next() {
         return Err(CliError::ExportToMany(name.clone()));
     }
-    let (page, warnings) = export_file(session, page)?;
+    let (page, warnings) = export_file(session, page, colors(&paths()?))?;
     for warning in warnings {
         warn(&warning.to_string());
     }
     output(&format!("Exported to: {}\n", page.display()))
+}
+
+/// Those of the theme that the settings choose, if it is a file.
+fn colors(paths: &Paths) -> Option<PageColors> {
+    let settings = Settings::load(paths);
+    let chosen = settings.values().theme.clone()?;
+    let sources = ResourceSources {
+        paths,
+        settings: &settings,
+        cli_extensions: &[],
+        discover: true,
+    };
+    let (themes, problems) = load_themes(&sources, &[]);
+    let theme = themes.iter().find(|theme| theme.name == chosen);
+    if theme.is_none() {
+        for problem in problems {
+            warn(&problem.to_string());
+        }
+    }
+    theme.map(PageColors::of)
 }
 
 fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {

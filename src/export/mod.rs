@@ -40,13 +40,18 @@ pub struct ToolDescription {
 pub fn export_file(
     input: &Path,
     output: Option<&Path>,
+    colors: Option<PageColors>,
 ) -> Result<(PathBuf, Vec<Warning>), ExportError> {
     if !input.exists() {
         return Err(ExportError::NoFile(input.to_owned()));
     }
     let (snapshot, warnings) = Snapshot::read(input)?;
     let snapshot = snapshot.ok_or(ExportError::Nothing)?;
-    let page = export(&snapshot, input, &Told::default(), output)?;
+    let told = Told {
+        colors,
+        ..Told::default()
+    };
+    let page = export(&snapshot, input, &told, output)?;
     Ok((page, warnings))
 }
 

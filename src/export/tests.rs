@@ -105,14 +105,14 @@ fn no_session_is_written_over() {
     fs::write(&spaced, HEADER.replace(':', ": ")).unwrap();
     for target in [&path, &other, &spaced] {
         let before = fs::read_to_string(target).unwrap();
-        let refused = export_file(&path, Some(target)).unwrap_err();
+        let refused = export_file(&path, Some(target), None).unwrap_err();
         assert!(matches!(refused, ExportError::OverSession(_)), "{refused}");
         assert_eq!(fs::read_to_string(target).unwrap(), before);
     }
     // An older page is.
     let page = folder.path().join("page.html");
     fs::write(&page, "old").unwrap();
-    export_file(&path, Some(&page)).unwrap();
+    export_file(&path, Some(&page), None).unwrap();
     assert!(
         fs::read_to_string(&page)
             .unwrap()
@@ -128,7 +128,7 @@ fn an_old_or_torn_file_is_read_and_stays_as_it_is() {
     let text = fs::read_to_string(&path).unwrap() + r#"{"type":"message","time"#;
     fs::write(&path, &text).unwrap();
     let page = folder.path().join("page.html");
-    let (_, warnings) = export_file(&path, Some(&page)).unwrap();
+    let (_, warnings) = export_file(&path, Some(&page), None).unwrap();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].to_string().contains("1 line(s) cannot be read"));
     assert!(
