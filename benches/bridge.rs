@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pi::ai::registry::ModelRegistry;
-use pi::extensions::{Extensions, ExtensionsConfig, Limits};
+use pi::extensions::{Allowance, Extensions, ExtensionsConfig, Limits};
 use pi::resources::extension_paths::ExtensionPath;
 use pi::resources::source_info::SourceInfo;
 use pi::tools::tool::ToolInvocation;
@@ -35,14 +35,16 @@ pub async fn round_trips() {
     std::fs::write(&path, SOURCE).expect("a file");
     let limit = Duration::from_secs(10);
     let extensions = Extensions::new(ExtensionsConfig {
-        limits: Limits {
-            handler: limit,
-            load: limit,
-            spin: limit,
-            shutdown: limit,
-            ..Limits::default()
+        allowance: Allowance {
+            limits: Limits {
+                handler: limit,
+                load: limit,
+                spin: limit,
+                shutdown: limit,
+                ..Limits::default()
+            },
+            max_heap: 256 << 20,
         },
-        max_heap: 256 << 20,
         cache_dir: None,
         models: Arc::new(ModelRegistry::load(folder.path())),
         console: Arc::new(|_, _| {}),

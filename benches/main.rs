@@ -35,6 +35,7 @@ fn main() {
     tokio.block_on(async {
         if wanted("processes") {
             process::start_up(&pi, original.as_ref()).await;
+            process::new_session(&pi, original.as_ref()).await;
             process::stream(&pi, original.as_ref()).await;
             process::long_answer(&pi, original.as_ref()).await;
             process::idle(&pi, original.as_ref()).await;

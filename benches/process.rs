@@ -43,6 +43,8 @@ impl Program {
             .env("HOME", home)
             .env("PI_CODING_AGENT_DIR", home.join("agent"))
             .env("PI_OFFLINE", "1")
+            // The original keeps compiled code there.
+            .env("TMPDIR", home)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -213,13 +215,29 @@ pub async fn start_up(ours: &Program, original: Option<&Program>) {
         None => None,
     };
     print("pi --version", "ms", &mut mine, theirs.as_deref_mut());
-    for extensions in [0, 10] {
+    for extensions in [10, 30] {
+        let mut times = cold_starts(ours, extensions, &server, RUNS).await;
+        let mut theirs = match original {
+            Some(program) => Some(cold_starts(program, extensions, &server, ORIGINAL_RUNS).await),
+            None => None,
+        };
+        print(
+            &format!("rpc: spawn to get_state, {extensions} new extensions"),
+            "ms",
+            &mut times,
+            theirs.as_deref_mut(),
+        );
+    }
+    for extensions in [0, 10, 30] {
         let home = home(extensions, small, &server);
         // Once for the caches.
         get_state(ours, home.path(), 1).await;
         let (mut times, mut weights) = get_state(ours, home.path(), RUNS).await;
         let theirs = match original {
-            Some(program) => Some(get_state(program, home.path(), ORIGINAL_RUNS).await),
+            Some(program) => {
+                get_state(program, home.path(), 1).await;
+                Some(get_state(program, home.path(), ORIGINAL_RUNS).await)
+            }
             None => None,
         };
         let (mut other_times, mut other_weights) = theirs.unzip();
@@ -236,6 +254,51 @@ pub async fn start_up(ours: &Program, original: Option<&Program>) {
             other_weights.as_deref_mut(),
         );
     }
+}
+
+/// Another session in the same process: extensions begin anew with it.
+pub async fn new_session(ours: &Program, original: Option<&Program>) {
+    let server = ModelServer::start().await;
+    for extensions in [0, 10, 30] {
+        let home = home(extensions, small, &server);
+        let mut times = Vec::new();
+        for program in [Some(ours), original].into_iter().flatten() {
+            let mut rpc = Rpc::with(program, home.path(), &[]);
+            let mut mine = Vec::new();
+            for _ in 0..RUNS {
+                let start = Instant::now();
+                rpc.send(json!({ "id": "1", "type": "new_session" })).await;
+                rpc.until(|line| line.contains("\"response\"")).await;
+                mine.push(start.elapsed().as_secs_f64() * 1000.0);
+            }
+            // The first one waited for the start.
+            mine.remove(0);
+            times.push(mine);
+        }
+        let mut times = times.into_iter();
+        let (mut mine, mut theirs) = (times.next().unwrap_or_default(), times.next());
+        print(
+            &format!("rpc: new_session, {extensions} extensions"),
+            "ms",
+            &mut mine,
+            theirs.as_deref_mut(),
+        );
+    }
+}
+
+/// Each in a home of its own, where nothing is compiled yet.
+async fn cold_starts(
+    program: &Program,
+    extensions: usize,
+    server: &ModelServer,
+    runs: usize,
+) -> Vec<f64> {
+    let mut times = Vec::new();
+    for _ in 0..runs {
+        let home = home(extensions, small, server);
+        times.extend(get_state(program, home.path(), 1).await.0);
+    }
+    times
 }
 
 async fn get_state(program: &Program, home: &Path, runs: usize) -> (Vec<f64>, Vec<f64>) {

@@ -2,6 +2,7 @@
 // runtime takes the functions from `globalThis.__pi` when it starts and removes
 // the property, before any extension runs.
 import * as calls from "ext:js_runtime/bridge/calls.ts";
+import { missingEssential } from "ext:js_runtime/bridge/essentials.ts";
 import {
   abortLogin,
   abortStream,
@@ -10,15 +11,18 @@ import {
   login,
   streamProvider,
 } from "ext:js_runtime/bridge/providers.ts";
+import { becomeGuest } from "ext:js_runtime/uncaught.ts";
 
 Object.defineProperty(globalThis, "__pi", {
   configurable: true,
   enumerable: false,
   value: {
     ...calls,
+    missingEssential,
     abortLogin,
     abortStream,
     answerLogin,
+    becomeGuest,
     callSignIn,
     login,
     streamProvider,

@@ -17,8 +17,12 @@ export async function host<T = unknown>(method: string, args?: unknown): Promise
   return (answer === "" ? undefined : JSON.parse(answer)) as T;
 }
 
-/** What to tell people of a thrown value. */
+/** What to tell people of a thrown value, which may be anything. */
 export function describe(error: unknown): string {
-  if (error instanceof Error) return error.stack ?? `${error.name}: ${error.message}`;
-  return String(error);
+  try {
+    if (error instanceof Error) return `${error.stack ?? `${error.name}: ${error.message}`}`;
+    return String(error);
+  } catch {
+    return "something was thrown that does not say what it is";
+  }
 }

@@ -3,7 +3,7 @@
 // extensions' at most.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
-import { primordials } from "ext:core/mod.js";
+import { core, primordials } from "ext:core/mod.js";
 
 export const JSON: Pick<typeof globalThis.JSON, "parse" | "stringify"> = {
   parse: primordials.JSONParse,
@@ -13,6 +13,36 @@ export const JSON: Pick<typeof globalThis.JSON, "parse" | "stringify"> = {
 /** Have their methods on themselves. Not for what extensions are given. */
 export const SafeMap: MapConstructor = primordials.SafeMap;
 export const SafeSet: SetConstructor = primordials.SafeSet;
+
+export const Promise: PromiseConstructor = primordials.Promise;
+export const Set: SetConstructor = primordials.Set;
+export const { isArray }: Pick<ArrayConstructor, "isArray"> = { isArray: primordials.ArrayIsArray };
+export const Object: Pick<ObjectConstructor, "assign" | "defineProperty" | "keys"> = {
+  assign: primordials.ObjectAssign,
+  defineProperty: primordials.ObjectDefineProperty,
+  keys: primordials.ObjectKeys,
+};
+
+const web = {
+  abort: core.loadExtScript("ext:deno_web/03_abort_signal.js"),
+  performance: core.loadExtScript("ext:deno_web/15_performance.js"),
+  timers: core.loadExtScript("ext:deno_web/02_timers.js"),
+};
+
+export const AbortController: typeof globalThis.AbortController = web.abort.AbortController;
+
+export const abort: (controller: AbortController) => void = primordials.uncurryThis(
+  web.abort.AbortController.prototype.abort,
+);
+
+const performanceNow = primordials.uncurryThis(web.performance.performance.now);
+
+/** Milliseconds. */
+export function now(): number {
+  return performanceNow(web.performance.performance);
+}
+
+export const setTimeout: typeof globalThis.setTimeout = web.timers.setTimeout;
 
 /** `Promise.race`, which calls `then`. `await` of a promise does not. */
 export function race<T>(one: Promise<T>, other: Promise<void>): Promise<T | void> {

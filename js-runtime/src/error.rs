@@ -45,6 +45,7 @@ fn reason(stop: Stop) -> &'static str {
     match stop {
         Stop::Deadline => "it ran for too long without a pause",
         Stop::OutOfMemory => "it used too much memory",
+        Stop::Damaged(damage) => damage.sentence(),
         Stop::Asked => "the program asked for it",
     }
 }

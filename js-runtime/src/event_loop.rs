@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use deno_core::error::CoreError;
 use deno_core::{ModuleId, PollEventLoopOptions, v8};
 use futures::FutureExt;
-use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop};
+use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop, Uncaught};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::calls::{self, Outcome, Pending};
 use crate::control::Control;
 use crate::error::Thrown;
+use crate::essentials;
 use crate::inspector;
 use crate::memory::{self, Memory};
 use crate::witness;
@@ -77,6 +78,8 @@ pub(crate) struct EventLoop {
 /// event are called one after the other. Longer makes the slowest calls slower on
 /// two cores.
 const LINGER: Duration = Duration::from_micros(10);
+/// What was compiled at the very end may take this long to be written.
+const SETTLING: Duration = Duration::from_millis(500);
 /// Commands in a row before the rest of the loop is looked at.
 const ROUNDS: usize = 64;
 
@@ -110,13 +113,15 @@ impl EventLoop {
     pub async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         // Also when something panics.
         let _retires = Retires(self.control.clone());
-        witness::swear_in(&mut self.isolate.worker.js_runtime, &self.control);
+        let imports = &self.isolate.loader.imports;
+        witness::swear_in(&mut self.isolate.worker.js_runtime, &self.control, imports);
         let steps = poll_fn(|cx| {
             for _ in 0..ROUNDS {
                 self.control.wakes(cx.waker());
                 self.control.enter(self.limit());
                 let result = self.poll(cx, &mut commands);
                 self.control.leave();
+                memory::look_now_and_then(self.isolate.worker.js_runtime.v8_isolate());
                 if result.is_ready() || !more_comes(&commands) {
                     return result;
                 }
@@ -145,6 +150,7 @@ impl EventLoop {
         worker.js_runtime.v8_isolate().cancel_terminate_execution();
         drop(worker);
         workers.end();
+        loader.settle_cache(SETTLING);
         drop(loader);
         readers.finish();
     }
@@ -177,6 +183,9 @@ impl EventLoop {
             if self.has_ended() {
                 return Poll::Ready(());
             }
+            if !self.is_whole() {
+                return Poll::Ready(());
+            }
             let uncaught = match polled {
                 // That is how what ran at that moment was ended.
                 Poll::Ready(Err(_)) if self.control.released() => return Poll::Ready(()),
@@ -200,6 +209,7 @@ impl EventLoop {
                 Some(thrown) => self.report(&thrown),
                 None => {}
             }
+            self.tell_uncaught();
             self.failed.clear();
             if !progress {
                 return Poll::Pending;
@@ -208,6 +218,28 @@ impl EventLoop {
                 return Poll::Ready(());
             }
         }
+    }
+
+    /// Whether what everything relies on is still there after code has run. If not, the
+    /// isolate is stopped: whoever is called next would fail for another's mistake.
+    fn is_whole(&mut self) -> bool {
+        let Some(ask) = self.isolate.functions.get("missingEssential") else {
+            return true;
+        };
+        let runtime = &mut self.isolate.worker.js_runtime;
+        let Some(missing) = essentials::missing(runtime, ask) else {
+            return true;
+        };
+        let imports = &self.isolate.loader.imports;
+        let author = missing.file.and_then(|file| imports.author_of(&file));
+        // What for is not known: it may have been a callback.
+        let author = author.map(|id| Author {
+            id,
+            what: String::new(),
+        });
+        self.control.confess(author);
+        self.control.stop(Stop::Damaged(missing.damage));
+        false
     }
 
     /// Whether the isolate was stopped. A termination that nobody asked for is one
@@ -231,6 +263,15 @@ impl EventLoop {
         while let Some(index) = self.waiting.iter().position(evaluating) {
             let waiting = self.waiting.swap_remove(index);
             answer(waiting.reply, Err(thrown.clone()));
+        }
+    }
+
+    /// What was thrown in callbacks.
+    fn tell_uncaught(&mut self) {
+        let state = self.isolate.worker.js_runtime.op_state();
+        let uncaught = Uncaught::take(&mut state.borrow_mut());
+        for error in uncaught {
+            self.report(&Thrown::from(&*error));
         }
     }
 
@@ -279,14 +320,20 @@ impl EventLoop {
                     calls::json_argument(scope, &args)
                 });
                 match outcome {
-                    Outcome::Done(result) => answer(reply, result),
+                    Outcome::Done(result) => {
+                        if self.is_whole() {
+                            answer(reply, result);
+                        }
+                    }
                     Outcome::Pending(value) => self.waiting.push(Waiting {
                         state: State::Value(value),
                         reply,
                         limit: None,
                     }),
                     Outcome::Terminated => {
-                        self.has_ended();
+                        if !self.has_ended() {
+                            answer(reply, Err(Thrown::new(CUT_OFF)));
+                        }
                     }
                 }
             }
@@ -369,6 +416,9 @@ impl EventLoop {
                 }
                 Some(Outcome::Done(result)) => {
                     progress = true;
+                    if !self.is_whole() {
+                        return true;
+                    }
                     let done = self.waiting.swap_remove(index);
                     if let (Some(_), Err(thrown)) = (done.limit, &result) {
                         self.failed.push(thrown.message.clone());
@@ -380,12 +430,22 @@ impl EventLoop {
                         self.isolate.loader.sweep_cache_soon();
                     }
                 }
-                Some(Outcome::Terminated) => return true,
+                Some(Outcome::Terminated) => {
+                    if self.has_ended() {
+                        return true;
+                    }
+                    progress = true;
+                    let waiting = self.waiting.swap_remove(index);
+                    answer(waiting.reply, Err(Thrown::new(CUT_OFF)));
+                }
             }
         }
         progress
     }
 }
+
+/// Something ended what ran, but not the isolate.
+const CUT_OFF: &str = "what ran was cut off by an exception that nobody caught";
 
 /// How deno_core begins to say that a module awaits what never comes.
 const STALLED: &str = "Top-level await promise never resolved";

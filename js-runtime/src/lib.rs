@@ -10,6 +10,7 @@ mod cache;
 mod calls;
 mod control;
 mod error;
+mod essentials;
 mod event_loop;
 mod guest;
 mod imports;
@@ -29,7 +30,9 @@ mod worker;
 pub use error::{CallError, LoadError, StartError};
 pub use imports::Imports;
 pub use inspector::{is_inspected, start_inspector};
-pub use js_runtime_ext::{Author, Console, Fault, Host, HostError, Stop, text, virtual_modules};
+pub use js_runtime_ext::{
+    Author, Console, Damage, Fault, Host, HostError, Stop, text, virtual_modules,
+};
 pub use memory::Memory;
 pub use options::RuntimeOptions;
 pub use runtime::Runtime;
@@ -47,6 +50,11 @@ pub fn init() {
         // loop (`for (;;) all.push(new Array(1000).fill(0))`) never sees a request
         // to terminate.
         deno_core::v8::V8::set_flags_from_string("--no-turboshaft-loop-unrolling");
+        let wasm = format!("--wasm-max-mem-pages={}", memory::WASM_PAGES);
+        deno_core::v8::V8::set_flags_from_string(&wasm);
+        // An error needs to know where it was made, and most are thrown away (a file
+        // that is not there): without this V8 parses the whole module again for it.
+        deno_core::v8::V8::set_flags_from_string("--no-enable-lazy-source-positions");
         deno_core::JsRuntime::init_platform(None);
         // rustls has more than one provider compiled in, so one must be chosen, or
         // the first TLS connection panics. Fails if the program chose one before.

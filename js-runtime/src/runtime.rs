@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use js_runtime_ext::{Fault, Host, Stop};
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::control::Control;
@@ -97,7 +98,7 @@ impl Runtime {
                 stack: thrown.stack,
             }),
             Ok(Err(None)) => Err(LoadError::Gone),
-            Ok(Err(Some(stop))) => Err(LoadError::Stopped(stop)),
+            Ok(Err(Some(_))) => Err(LoadError::Stopped(self.control.wait_until_told().await)),
             // It spins. The next one would have to wait for it, and would be taken
             // for the one that does.
             Err(_) if self.busy_for().is_some_and(|busy| busy >= limit / 2) => {
@@ -139,7 +140,7 @@ impl Runtime {
             let commands = self.commands.as_ref()?;
             commands.send(command(reply)).await.ok()?;
             match linger(&mut answer) {
-                Some(answer) => Some(answer),
+                Some(answer) => answer,
                 None => answer.await.ok(),
             }
         };
@@ -223,14 +224,16 @@ impl Runtime {
     }
 }
 
-/// The answer, if it comes at once.
-fn linger<T>(answer: &mut oneshot::Receiver<T>) -> Option<T> {
+/// The answer, if it comes at once; nothing in it says that none will come. Who has
+/// been told so once must not ask again.
+fn linger<T>(answer: &mut oneshot::Receiver<T>) -> Option<Option<T>> {
     let start = Instant::now();
     while start.elapsed() < LINGER {
-        if let Ok(answer) = answer.try_recv() {
-            return Some(answer);
+        match answer.try_recv() {
+            Ok(answer) => return Some(Some(answer)),
+            Err(TryRecvError::Closed) => return Some(None),
+            Err(TryRecvError::Empty) => std::hint::spin_loop(),
         }
-        std::hint::spin_loop();
     }
     None
 }

@@ -6,13 +6,16 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use deno_core::error::{CoreError, CoreErrorKind};
 use deno_core::{ModuleSpecifier, v8};
+use deno_error::JsErrorBox;
 use deno_runtime::deno_fs::RealFs;
 use deno_runtime::deno_inspector_server::MainInspectorSessionChannel;
 use deno_runtime::deno_io::Stdio;
 use deno_runtime::ops::worker_host::{CreateWebWorkerArgs, CreateWebWorkerCb, ResourceLimits};
 use deno_runtime::web_worker::{
-    SendableWebWorkerHandle, WebWorker, WebWorkerOptions, WebWorkerServiceOptions, WorkerId,
+    SendableWebWorkerHandle, WebWorker, WebWorkerInternalHandle, WebWorkerOptions,
+    WebWorkerServiceOptions, WorkerControlEvent, WorkerId,
 };
 use deno_runtime::{FeatureChecker, WorkerExecutionMode};
 use js_runtime_ext::{Fault, Host, js_runtime};
@@ -161,6 +164,12 @@ impl Workers {
         worker.js_runtime.op_state().borrow_mut().put(membership);
         let (host, script) = (self.host.clone(), path(&worker.main_module));
         let too_much = worker.oom_triggered.clone();
+        let mut own = worker
+            .js_runtime
+            .op_state()
+            .borrow()
+            .borrow::<WebWorkerInternalHandle>()
+            .clone();
         worker
             .js_runtime
             .add_near_heap_limit_callback(memory::near_limit(move |limit| {
@@ -171,6 +180,10 @@ impl Workers {
                             limit >> 20
                         ),
                     });
+                    // deno_runtime says so itself only while a module is evaluated. An
+                    // error would mean that the maker of the worker is gone.
+                    _ = own.post_event(WorkerControlEvent::TerminalError(out_of_memory(), 1));
+                    own.terminate();
                 }
                 isolate.terminate_execution();
             }));
@@ -187,6 +200,12 @@ impl Workers {
         };
         memory::limited(bytes)
     }
+}
+
+/// As Node says it.
+fn out_of_memory() -> CoreError {
+    let text = "Worker terminated due to reaching memory limit: JS heap out of memory";
+    CoreErrorKind::JsBox(JsErrorBox::new("ERR_WORKER_OUT_OF_MEMORY", text)).into_box()
 }
 
 fn path(module: &ModuleSpecifier) -> String {

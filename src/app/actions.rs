@@ -223,57 +223,6 @@ impl Actions for AgentSession {
         self.refresh_model();
     }
 
-    fn models(&self, question: &str, args: &Value) -> ActionResult<Value> {
-        let text = |member: &str| {
-            args.get(member)
-                .and_then(Value::as_str)
-                .ok_or_else(|| ActionError::new(format!("models.{question}: {member} is missing")))
-        };
-        let models = &self.models;
-        Ok(match question {
-            "find" => json!(models.find(text("provider")?, text("id")?)),
-            "all" => json!(models.all()),
-            "available" => json!(models.available()),
-            "error" => json!(models.error()),
-            "providers" => json!(models.providers()),
-            "ofProvider" => json!(models.models_of(text("provider")?)),
-            "hasAuth" => json!(models.has_auth(text("provider")?)),
-            "refresh" => {
-                models.reload();
-                Value::Null
-            }
-            _ => {
-                return Err(ActionError::new(format!(
-                    "models.{question} is not supported by this version of pi yet"
-                )));
-            }
-        })
-    }
-
-    async fn credentials(&self, provider: &str, id: Option<&str>) -> ActionResult<Value> {
-        let model = match id {
-            Some(id) => self.models.find(provider, id),
-            None => self.models.models_of(provider).first().cloned(),
-        };
-        let Some(model) = model else {
-            return Ok(match id {
-                Some(id) => {
-                    json!({ "ok": false, "error": format!("Model not found: {provider}/{id}") })
-                }
-                None => Value::Null,
-            });
-        };
-        let credentials = self.models.credentials(&model).await;
-        Ok(match (credentials, id) {
-            (Ok(found), Some(_)) => {
-                json!({ "ok": true, "apiKey": found.api_key, "headers": found.headers })
-            }
-            (Ok(found), None) => json!(found.api_key),
-            (Err(error), Some(_)) => json!({ "ok": false, "error": error.to_string() }),
-            (Err(_), None) => Value::Null,
-        })
-    }
-
     async fn set_model(&self, provider: &str, id: &str) -> ActionResult<bool> {
         if !self.models.has_auth(provider) {
             return Ok(false);

@@ -83,6 +83,7 @@ impl AgentSession {
             released.map_err(|error| Refusal::new(ErrorCode::InvalidName, error))?;
         }
         self.settings.reload();
+        self.extensions.allow(&self.settings);
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
         self.models.reload();
         self.install_missing(&self.cwd(), self.noted()).await;
@@ -94,7 +95,7 @@ impl AgentSession {
         *self.loaded.lock() = report.clone();
         self.refresh_model();
         if !report.kept_old {
-            self.refresh_tools();
+            self.refresh_all_tools();
             self.greet("reload", None).await;
         } else {
             self.rebuild_system_prompt();

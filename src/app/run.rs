@@ -141,8 +141,8 @@ impl AgentSession {
                 cancel,
             )
             .await;
-            let again = match self.retry_after(config).await {
-                Some(delay) => self.wait_for_retry(delay, cancel).await,
+            let again = match self.retry_after(config, cancel).await {
+                Some((delay, wait)) => self.wait_for_retry(delay, wait).await,
                 None => false,
             };
             if !again && !self.compact_after_run(active).await {
@@ -152,9 +152,7 @@ impl AgentSession {
     }
 
     /// `false` if somebody ended the wait, and the run with it.
-    async fn wait_for_retry(&self, delay: Duration, cancel: &CancellationToken) -> bool {
-        let wait = cancel.child_token();
-        self.state.lock().retry_wait = Some(wait.clone());
+    async fn wait_for_retry(&self, delay: Duration, wait: CancellationToken) -> bool {
         let waited = tokio::select! {
             () = tokio::time::sleep(delay) => true,
             () = wait.cancelled() => false,
@@ -203,9 +201,13 @@ impl AgentSession {
         }
     }
 
-    /// How long to wait before the failed answer is asked for again; `None` if it
-    /// did not fail, or is not to be.
-    async fn retry_after(&self, config: &RunConfig) -> Option<Duration> {
+    /// How long to wait before the failed answer is asked for again, and what ends
+    /// the wait; `None` if it did not fail, or is not to be.
+    async fn retry_after(
+        &self,
+        config: &RunConfig,
+        cancel: &CancellationToken,
+    ) -> Option<(Duration, CancellationToken)> {
         let (event, delay) = {
             let mut state = self.state.lock();
             let error = state.passing_failure(config)?;
@@ -213,6 +215,9 @@ impl AgentSession {
             match state.retry.delay(attempt) {
                 Some(delay) => {
                     state.attempt = attempt;
+                    // Before anybody hears of the wait, and may end it.
+                    let wait = cancel.child_token();
+                    state.retry_wait = Some(wait.clone());
                     // It stays in the file; the model is not shown it.
                     state.context.pop();
                     let start = Event::AutoRetryStart {
@@ -221,7 +226,7 @@ impl AgentSession {
                         delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
                         error_message: error,
                     };
-                    (start, Some(delay))
+                    (start, Some((delay, wait)))
                 }
                 None => {
                     self.rest(&mut state);

@@ -1,6 +1,7 @@
 //! What a session is at the moment. Behind one lock that is never held while
 //! anything is awaited.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub(super) struct State {
     pub scope: Vec<ScopedModel>,
     pub queues: Queues,
     pub active_tools: Vec<String>,
+    /// All that there were when this was last looked at.
+    pub known_tools: HashSet<String>,
     /// Wait for the next prompt (`deliverAs: "nextTurn"`).
     pub next_turn: Vec<Arc<AgentMessage>>,
     /// Shell commands run while the agent was busy; they join the conversation

@@ -36,11 +36,6 @@ struct Args {
 
 /// What is there at once.
 pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
-    if let Some(question) = method.strip_prefix("models.") {
-        return actions
-            .models(question, &parse(method, args)?)
-            .map_err(|error| HostError::new(error.0));
-    }
     let given: Option<Args> = parse(method, args)?;
     let given = given.unwrap_or_default();
     let need = |member: Option<String>, name: &str| member.ok_or_else(|| missing(method, name));
@@ -159,10 +154,6 @@ pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> Answe
                 .set_model(&provider, &id)
                 .await
                 .map(|set| json!(set))
-        }
-        "models.credentials" | "models.apiKey" => {
-            let provider = need(given.provider, "provider")?;
-            actions.credentials(&provider, given.id.as_deref()).await
         }
         _ => return Err(unsupported(method)),
     };

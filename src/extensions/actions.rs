@@ -195,9 +195,6 @@ pub trait Actions: Send + Sync {
 
     /// Providers came or went: the session's own model may be another now.
     fn models_changed(&self);
-    /// A question about models: `models.find`, `models.all`, …
-    fn models(&self, question: &str, args: &Value) -> ActionResult<Value>;
-    async fn credentials(&self, provider: &str, id: Option<&str>) -> ActionResult<Value>;
     async fn set_model(&self, provider: &str, id: &str) -> ActionResult<bool>;
 
     /// The themes that are loaded, and which one the settings choose.

@@ -169,16 +169,12 @@ impl Generation {
         }
     }
 
-    /// What happened before is told before. When everything ends, only within the
-    /// deadline of the end.
+    /// What happened before is told before.
     async fn drained(&self, kind: &EventKind) {
-        let drained = self.notifications.drain();
         match kind.limit {
-            Limit::Handler | Limit::Summary => drained.await,
-            Limit::Shutdown => {
-                // An error means that handlers of earlier events hang.
-                let _ = tokio::time::timeout(self.limits.shutdown, drained).await;
-            }
+            Limit::Handler | Limit::Summary => self.notifications.drain().await,
+            // `Extensions::say_goodbye` has waited, but not for ever.
+            Limit::Shutdown => {}
         }
     }
 

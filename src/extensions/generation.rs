@@ -126,7 +126,7 @@ impl Generation {
     /// It was brought down, and everything will be loaded again.
     pub fn is_broken(&self) -> bool {
         let stop = self.runtime.as_ref().and_then(|runtime| runtime.stopped());
-        matches!(stop, Some(Stop::Deadline | Stop::OutOfMemory))
+        stop.is_some_and(|reason| reason != Stop::Asked)
     }
 
     /// [`Self::call`] for a function of `extension` that may take `limit`, the
@@ -152,33 +152,11 @@ impl Generation {
                 }
             }
         };
-        let (begun, waited) = (Instant::now(), self.host.waits.total(extension));
+        let meter = Meter::start(&self.host, extension, event);
         let answer = wait.during(answered).await;
         wait.over(outcome(&answer));
-        let waited = self.host.waits.total(extension).saturating_sub(waited);
-        self.charge(
-            extension,
-            event,
-            begun.elapsed().saturating_sub(waited),
-            &answer,
-        );
+        meter.stop(&answer);
         answer
-    }
-
-    fn charge<T>(
-        &self,
-        extension: ExtensionId,
-        event: &str,
-        took: Duration,
-        answer: &Result<T, CallFailure>,
-    ) {
-        let tally = Tally {
-            calls: 1,
-            failures: u64::from(answer.is_err()),
-            time: took,
-            slowest: took,
-        };
-        self.host.charge(extension, event, tally);
     }
 
     /// What the isolate holds, if there is one and it answers.
@@ -202,11 +180,9 @@ impl Generation {
                     .await
             }
             None => {
-                let (begun, waited) = (Instant::now(), self.host.waits.total(extension));
+                let meter = Meter::start(&self.host, extension, event);
                 let answer = self.call(function, args).await;
-                let waited = self.host.waits.total(extension).saturating_sub(waited);
-                let took = begun.elapsed().saturating_sub(waited);
-                self.charge(extension, event, took, &answer);
+                meter.stop(&answer);
                 answer
             }
         }
@@ -238,6 +214,49 @@ impl Generation {
     }
 }
 
+/// Charges an extension for a call, also for one that nobody waits for any more.
+struct Meter<'a> {
+    host: &'a BridgeHost,
+    extension: ExtensionId,
+    event: &'a str,
+    begun: Instant,
+    /// For the user, before.
+    waited: Duration,
+    failed: bool,
+}
+
+impl<'a> Meter<'a> {
+    fn start(host: &'a BridgeHost, extension: ExtensionId, event: &'a str) -> Self {
+        Self {
+            host,
+            extension,
+            event,
+            begun: Instant::now(),
+            waited: host.waits.total(extension),
+            failed: true,
+        }
+    }
+
+    fn stop<T>(mut self, answer: &Result<T, CallFailure>) {
+        self.failed = answer.is_err();
+    }
+}
+
+impl Drop for Meter<'_> {
+    fn drop(&mut self) {
+        let waited = self.host.waits.total(self.extension);
+        let waited = waited.saturating_sub(self.waited);
+        let took = self.begun.elapsed().saturating_sub(waited);
+        let tally = Tally {
+            calls: 1,
+            failures: u64::from(self.failed),
+            time: took,
+            slowest: took,
+        };
+        self.host.charge(self.extension, self.event, tally);
+    }
+}
+
 /// How the wait for this answer ended.
 pub fn outcome<T>(answer: &Result<T, CallFailure>) -> Outcome {
     match answer {
@@ -252,6 +271,7 @@ pub fn stop_text(reason: Stop) -> &'static str {
     match reason {
         Stop::Deadline => "it did not give the thread back in time",
         Stop::OutOfMemory => "it used up its memory",
+        Stop::Damaged(damage) => damage.sentence(),
         Stop::Asked => "on request",
     }
 }

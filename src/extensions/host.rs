@@ -228,17 +228,24 @@ impl BridgeHost {
 
     /// Whose code it was. Code that carries no mark is that of whoever ran last.
     fn culprit(&self, author: Option<Author>) -> Culprit {
-        author.map_or_else(
-            || self.current(),
-            |author| Culprit {
-                extension: author.id,
-                what: author.what,
-            },
-        )
+        let current = self.current();
+        let Some(Author { id, what }) = author else {
+            return current;
+        };
+        let what = match what.is_empty() {
+            true if current.extension == id => current.what,
+            true => "uncaught".to_string(),
+            false => what,
+        };
+        Culprit {
+            extension: id,
+            what,
+        }
     }
 
     fn stopped(&self, reason: Stop, author: Option<Author>) {
         let culprit = self.culprit(author);
+        *self.current.lock() = culprit.clone();
         if self.leaving.load(Ordering::Relaxed) {
             let error = format!("The extension was stopped ({})", stop_text(reason));
             self.report(culprit.extension, &culprit.what, error);

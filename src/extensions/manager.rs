@@ -21,17 +21,18 @@ use tokio_util::sync::CancellationToken;
 use self::quarantine::Quarantine;
 pub use self::statistics::Statistics;
 use super::actions::Actions;
-use super::config::ExtensionsConfig;
+use super::config::{Allowance, ExtensionsConfig};
 use super::dispatch::Emission;
 use super::explain::explain;
 use super::generation::Generation;
 use super::host::BridgeHost;
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
-use super::reports::{Reports, Stops};
+use super::reports::{Bursts, Reports, Stops};
 use super::tool::ExtensionTool;
 use super::ui::UiBroker;
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod};
 use crate::resources::extension_paths::ExtensionPath;
+use crate::resources::settings::Settings;
 use crate::tools::tool::Tool;
 
 /// Reports that may wait to be shown.
@@ -49,6 +50,10 @@ pub struct LoadReport {
 
 pub struct Extensions {
     config: ExtensionsConfig,
+    /// Of the sets that are loaded from now on.
+    allowance: Mutex<Allowance>,
+    /// Fires when the user has waited long enough for what is being loaded.
+    patience: Mutex<CancellationToken>,
     current: RwLock<Arc<Generation>>,
     actions: Mutex<Option<Weak<dyn Actions>>>,
     ui: Arc<UiBroker>,
@@ -96,7 +101,9 @@ impl Extensions {
             config.console.clone(),
         );
         let this = Arc::new(Self {
-            current: RwLock::new(Generation::new(host, config.limits.clone(), None)),
+            current: RwLock::new(Generation::new(host, config.allowance.limits.clone(), None)),
+            allowance: Mutex::new(config.allowance.clone()),
+            patience: Mutex::default(),
             config,
             actions: Mutex::default(),
             ui,
@@ -195,6 +202,16 @@ impl Extensions {
         self.say_goodbye(&old, "reload", None).await;
         self.replace(generation);
         report
+    }
+
+    /// The settings have changed: they hold for what is loaded from now on.
+    pub fn allow(&self, settings: &Settings) {
+        *self.allowance.lock() = Allowance::new(settings);
+    }
+
+    /// What is being loaded is given up; what comes after it is loaded all the same.
+    pub fn abort_load(&self) {
+        std::mem::take(&mut *self.patience.lock()).cancel();
     }
 
     /// Lets an extension back in that brought an isolate down; the next load has it.
@@ -487,6 +504,7 @@ impl Extensions {
 }
 
 async fn watch(extensions: Weak<Extensions>, mut news: mpsc::Receiver<Event>, stops: Arc<Stops>) {
+    let mut bursts = Bursts::default();
     loop {
         tokio::select! {
             biased;
@@ -501,7 +519,11 @@ async fn watch(extensions: Weak<Extensions>, mut news: mpsc::Receiver<Event>, st
                     return;
                 };
                 match event {
-                    Event::ExtensionError(error) => extensions.show(error).await,
+                    Event::ExtensionError(error) => {
+                        if let Some(error) = bursts.pass(error) {
+                            extensions.show(error).await;
+                        }
+                    }
                     event => {
                         if let Some(actions) = extensions.actions() {
                             actions.emit(event).await;

@@ -34,7 +34,7 @@ mod user_bash;
 mod visits;
 
 pub use crate::resources::settings::ExtensionTimeouts as Limits;
-pub use config::ExtensionsConfig;
+pub use config::{Allowance, ExtensionsConfig};
 pub use conflicts::Shortcuts;
 pub use dispatch::Emission;
 pub use events::complaint as unknown_event;

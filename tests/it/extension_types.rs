@@ -12,7 +12,7 @@ fn room() -> PathBuf {
 }
 
 /// The compiler and the packages, once per version of the lock file.
-fn packages() -> PathBuf {
+pub fn packages() -> PathBuf {
     let folder = cache_dir().join("pi-tests/types");
     fs::create_dir_all(&folder).unwrap();
     let _lock = locked(&folder.join("lock"));

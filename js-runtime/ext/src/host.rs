@@ -1,6 +1,7 @@
 //! What the program offers to the JavaScript it runs.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 
@@ -92,6 +93,37 @@ pub enum Stop {
     Deadline,
     /// The heap limit was reached.
     OutOfMemory,
+    /// Something that everything in it relies on was taken away or replaced.
+    Damaged(Damage),
     /// The program asked for it.
     Asked,
+}
+
+/// A sentence about what is gone. There are few, and they are kept for good.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Damage(&'static str);
+
+impl Damage {
+    pub fn new(sentence: &str) -> Self {
+        static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        Self(match known.get(sentence) {
+            Some(sentence) => sentence,
+            None => {
+                let sentence: &'static str = Box::leak(sentence.into());
+                known.insert(sentence);
+                sentence
+            }
+        })
+    }
+
+    pub fn sentence(self) -> &'static str {
+        self.0
+    }
+}
+
+impl std::fmt::Debug for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
 }

@@ -1,7 +1,19 @@
 // What the program calls. Every function takes one JSON text and answers with
 // JSON text, `undefined`, or a promise of either.
 import { host, hostSync } from "ext:js_runtime/host.ts";
-import { JSON, race, SafeMap, SafeSet } from "ext:js_runtime/safe.ts";
+import {
+  abort,
+  AbortController,
+  isArray,
+  JSON,
+  now,
+  Object,
+  Promise,
+  race,
+  SafeMap,
+  SafeSet,
+  Set,
+} from "ext:js_runtime/safe.ts";
 import { createApi } from "ext:js_runtime/bridge/api.ts";
 import {
   abortRun as abortRunSignal,
@@ -94,7 +106,7 @@ interface UserCommand {
   cwd: string;
 }
 
-const userCommands = new Map<number, AbortController>();
+const userCommands = new SafeMap<number, AbortController>();
 
 /** A command of the user's, by the operations that a `user_bash` handler gave. */
 export async function runUserCommand(json: string): Promise<string> {
@@ -113,14 +125,20 @@ export async function runUserCommand(json: string): Promise<string> {
 }
 
 export function abortUserCommand(json: string): void {
-  userCommands.get(JSON.parse(json) as number)?.abort();
+  abortOne(userCommands, json);
+}
+
+function abortOne(controllers: Map<number, AbortController>, json: string): void {
+  const controller = controllers.get(JSON.parse(json) as number);
+  if (controller) abort(controller);
 }
 
 /** The members of a `session_before_...` event that are no plain data. */
 function withLive<T>(event: Record<string, unknown>, ask: () => Promise<T>): Promise<T> {
   const { fileOps } = event.preparation as { fileOps?: Record<string, unknown> };
-  for (const kind of Object.keys(fileOps ?? {})) {
-    fileOps![kind] = new Set(fileOps![kind] as string[]);
+  const kinds = Object.keys(fileOps ?? {});
+  for (let index = 0; index < kinds.length; index += 1) {
+    fileOps![kinds[index]] = new Set(fileOps![kinds[index]] as string[]);
   }
   if (event.type === "session_before_compact") {
     // All that was ever said; only who reads it pays for it.
@@ -195,7 +213,7 @@ export async function notify(json: string): Promise<string> {
       const handler = targets[target][1];
       if (stuck.has(handler)) continue;
       enter(extension, event.type, true);
-      const since = performance.now();
+      const since = now();
       let failed = false;
       try {
         const result = find(handlers, handler, "handler")(
@@ -213,7 +231,7 @@ export async function notify(json: string): Promise<string> {
       } finally {
         skip = current = undefined;
       }
-      tally(spent, extension, event.type, performance.now() - since, failed);
+      tally(spent, extension, event.type, now() - since, failed);
     }
   }
   return JSON.stringify(spent);
@@ -223,7 +241,7 @@ export async function notify(json: string): Promise<string> {
 export function currentHandler(): string | undefined {
   if (!current) return undefined;
   const { extension, event, call, since } = current;
-  return JSON.stringify({ extension, event, call, elapsed: performance.now() - since });
+  return JSON.stringify({ extension, event, call, elapsed: now() - since });
 }
 
 /** Leaves that call of a handler behind. `false` if it has settled meanwhile. */
@@ -274,7 +292,7 @@ export async function executeTool(json: string): Promise<string> {
       // Its own: a tool may be aborted alone, and while no run is known.
       Object.assign(createContext(extension, run), { signal: controller.signal }),
     );
-    if (!Array.isArray((result as { content?: unknown } | undefined)?.content)) {
+    if (!isArray((result as { content?: unknown } | undefined)?.content)) {
       throw new TypeError(
         `The tool "${definition.name}" must return { content: [...] }, an array of text and image blocks`,
       );
@@ -286,7 +304,7 @@ export async function executeTool(json: string): Promise<string> {
 }
 
 export function abortTool(json: string): void {
-  running.get(JSON.parse(json) as number)?.abort();
+  abortOne(running, json);
 }
 
 export function abortRun(json: string): void {

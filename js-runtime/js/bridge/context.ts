@@ -1,7 +1,7 @@
 // `ctx`: the session as handlers, tools and commands see it. Nothing in it is a
 // copy; every member asks when it is read.
 import { host, hostSync } from "ext:js_runtime/host.ts";
-import { extend, SafeMap, SafeSet } from "ext:js_runtime/safe.ts";
+import { abort, AbortController, extend, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
 import { openSession } from "ext:js_runtime/bridge/session.ts";
 import { createUi } from "ext:js_runtime/bridge/ui.ts";
 import { report } from "ext:js_runtime/bridge/registry.ts";
@@ -20,7 +20,7 @@ function signalOf(run: number | null | undefined): AbortSignal | undefined {
   if (!controller) {
     runs.clear();
     runs.set(run, (controller = new AbortController()));
-    if (aborted.has(run)) controller.abort();
+    if (aborted.has(run)) abort(controller);
   }
   return controller.signal;
 }
@@ -45,8 +45,10 @@ export async function withSignal<T>(
 /** Runs and works have their numbers from one sequence. */
 export function abortRun(run: number): void {
   aborted.add(run);
-  runs.get(run)?.abort();
-  works.get(run)?.abort();
+  const ofRun = runs.get(run);
+  const ofWork = works.get(run);
+  if (ofRun) abort(ofRun);
+  if (ofWork) abort(ofWork);
 }
 
 /** How a context asks the program. */
@@ -85,6 +87,25 @@ interface CompactOptions {
   onError?(error: Error): void;
 }
 
+async function compact(
+  extension: number,
+  ask: typeof host,
+  { customInstructions, onComplete, onError }: CompactOptions,
+): Promise<void> {
+  try {
+    let result: unknown;
+    try {
+      result = await ask("ctx.compact", { extension, customInstructions });
+    } catch (error) {
+      await onError?.(error as Error);
+      return;
+    }
+    await onComplete?.(result);
+  } catch (error) {
+    report(extension, "compact", error);
+  }
+}
+
 export function createContext(extension: number, run?: number | null, calls = CALLS) {
   const { host, hostSync } = calls;
   const own = calls === CALLS;
@@ -120,10 +141,8 @@ export function createContext(extension: number, run?: number | null, calls = CA
     getContextUsage: () => hostSync("ctx.getContextUsage"),
     getSystemPrompt: () => hostSync<string>("ctx.getSystemPrompt"),
     /** Returns at once; the callbacks tell how it went. */
-    compact({ customInstructions, onComplete, onError }: CompactOptions = {}): void {
-      host("ctx.compact", { extension, customInstructions })
-        .then((result) => onComplete?.(result), (error) => onError?.(error))
-        .catch((error) => report(extension, "compact", error));
+    compact(options: CompactOptions = {}): void {
+      compact(extension, host, options);
     },
   };
 }

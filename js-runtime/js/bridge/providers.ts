@@ -1,6 +1,7 @@
 // Providers of models that extensions bring: their functions, and how the program
 // calls them.
 import { host, hostSync } from "ext:js_runtime/host.ts";
+import { abort, AbortController, JSON, SafeMap } from "ext:js_runtime/safe.ts";
 import { enter } from "ext:js_runtime/bridge/registry.ts";
 import { apiFunctions, forgetApis, keepApi } from "pi:pi-ai/api-registry.ts";
 import type { Stream } from "pi:pi-ai/api-registry.ts";
@@ -113,7 +114,7 @@ interface Asked {
 
 /** Events that may wait to be sent. */
 const WAITING = 256;
-const streaming = new Map<number, AbortController>();
+const streaming = new SafeMap<number, AbortController>();
 
 /**
  * Makes what is sent of an event. `partial` repeats the whole message with each of
@@ -195,7 +196,8 @@ async function tellAll(token: number, events: AsyncIterable<Event>): Promise<voi
 }
 
 export function abortStream(json: string): void {
-  streaming.get(JSON.parse(json) as number)?.abort();
+  const controller = streaming.get(JSON.parse(json) as number);
+  if (controller) abort(controller);
 }
 
 function signIn(id: number): SignIn {
@@ -219,7 +221,7 @@ export async function callSignIn(json: string): Promise<string | undefined> {
   return JSON.stringify(await fn.apply(oauth, args));
 }
 
-const loggingIn = new Map<number, AbortController>();
+const loggingIn = new SafeMap<number, AbortController>();
 
 export async function login(json: string): Promise<string> {
   const { extension, id, token, pastes } = JSON.parse(json) as {
@@ -256,5 +258,6 @@ export async function answerLogin(json: string): Promise<string | undefined> {
 }
 
 export function abortLogin(json: string): void {
-  loggingIn.get(JSON.parse(json) as number)?.abort();
+  const controller = loggingIn.get(JSON.parse(json) as number);
+  if (controller) abort(controller);
 }

@@ -1,11 +1,13 @@
 // The functions that extensions registered, by number. The program knows the
 // numbers and decides what is called when; it never sees a function.
 // @ts-ignore: provided by the runtime
-import { core } from "ext:core/mod.js";
+import { core, internals } from "ext:core/mod.js";
 import { describe, hostSync } from "ext:js_runtime/host.ts";
 import { SafeMap } from "ext:js_runtime/safe.ts";
 
 import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
+
+const { getAsyncContext, setAsyncContext } = core;
 
 export type Handler = (event: Record<string, unknown>, ctx: unknown) => unknown;
 
@@ -73,9 +75,20 @@ function mark(extension: number, what: string): object {
  * queued handler may take counts from here.
  */
 export function enter(extension: number, what: string, queued = false): void {
-  core.setAsyncContext(mark(extension, what));
+  setAsyncContext(mark(extension, what));
   hostSync("enter", { extension, what, queued });
 }
+
+/**
+ * Before native code that takes its time and cannot be interrupted (`execSync`): if it
+ * takes too long, nobody can look whose code called it.
+ */
+internals.beforeNative = () => {
+  const context = getAsyncContext() as Record<string, unknown> | undefined;
+  const extension = context?.["pi.author"];
+  if (typeof extension !== "number") return;
+  hostSync("enter", { extension, what: context!["pi.what"], queued: false });
+};
 
 export function report(extension: number, event: string, error: unknown): void {
   hostSync("report", { extension, event, error: describe(error) });

@@ -69,10 +69,12 @@ async function ask(
  * Nobody answers. A closed client is not the extension's problem, what cannot be
  * said is.
  */
-function tell(host: Host, extension: number, method: string, args: object): void {
-  host("ui.tell", { extension, method, ...args }).catch((error) => {
+async function tell(host: Host, extension: number, method: string, args: object): Promise<void> {
+  try {
+    await host("ui.tell", { extension, method, ...args });
+  } catch (error) {
     if (error instanceof TypeError) report(extension, `ctx.ui.${method}`, error);
-  });
+  }
 }
 
 /** `by` may be that of a visit, see context.ts. */
@@ -89,22 +91,22 @@ export function createUi(extension: number, by: Host = host) {
       (await ask(by, extension, "editor", { title, prefill })).value,
 
     notify: (message: string, notifyType?: "info" | "warning" | "error") =>
-      tell(by, extension, "notify", { message, notifyType }),
+      void tell(by, extension, "notify", { message, notifyType }),
     setStatus: (statusKey: string, statusText?: string) =>
-      tell(by, extension, "setStatus", { statusKey, statusText }),
+      void tell(by, extension, "setStatus", { statusKey, statusText }),
     setWidget(key: string, content: unknown, options?: { placement?: string }): void {
       // Components need a terminal that draws; without one they are left out, as
       // the protocol says.
       if (typeof content === "function") return;
-      tell(by, extension, "setWidget", {
+      void tell(by, extension, "setWidget", {
         widgetKey: key,
         widgetLines: content,
         widgetPlacement: options?.placement,
       });
     },
-    setTitle: (title: string) => tell(by, extension, "setTitle", { title }),
-    setEditorText: (text: string) => tell(by, extension, "set_editor_text", { text }),
-    pasteToEditor: (text: string) => tell(by, extension, "set_editor_text", { text }),
+    setTitle: (title: string) => void tell(by, extension, "setTitle", { title }),
+    setEditorText: (text: string) => void tell(by, extension, "set_editor_text", { text }),
+    pasteToEditor: (text: string) => void tell(by, extension, "set_editor_text", { text }),
 
     // What follows needs a terminal that draws. The protocol fixes what it does
     // without one.

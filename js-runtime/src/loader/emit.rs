@@ -9,9 +9,10 @@ use deno_ast::{
 };
 use deno_core::ModuleSpecifier;
 use deno_error::JsErrorBox;
+use deno_path_util::url_to_file_path;
 use serde::{Deserialize, Serialize};
 
-use super::files::error;
+use super::files::{error, read_text};
 use super::{Loader, compat};
 use crate::cache::Key;
 
@@ -48,16 +49,60 @@ impl Loader {
         if !lenient && !mentions_our_modules(&source) {
             return Ok(source);
         }
-        let cache = &self.files.cache;
-        let key = cache.key(&[b"emit", specifier.path().as_bytes(), source.as_bytes()]);
-        if let Some(code) = cache.read(key, "js")
+        let key = self.emit_key(specifier, &source);
+        if let Some(code) = self.files.cache.read(key, "js")
             && self.is_current(key, specifier)
             && let Ok(code) = String::from_utf8(code)
         {
             self.files.remember_map(specifier, key, None);
             return Ok(code);
         }
-        let (code, map) = transpile(specifier, source)?;
+        let (code, _) = self.compile(key, specifier, source, lenient)?;
+        Ok(code)
+    }
+
+    /// Compiles a file of TypeScript if it is not in the cache. What it imports, if it
+    /// was not: what imports a file that nobody has touched is there, too.
+    pub(super) fn emit_ahead(&self, specifier: &ModuleSpecifier) -> Vec<ModuleSpecifier> {
+        let source = url_to_file_path(specifier).map(|path| read_text(&path));
+        let Ok(Ok(source)) = source else {
+            return Vec::new();
+        };
+        let key = self.emit_key(specifier, &source);
+        if self.files.cache.read(key, "js").is_some() && self.is_current(key, specifier) {
+            return Vec::new();
+        }
+        // Whoever needs it will be told what is wrong.
+        let Ok((_, consulted)) = self.compile(key, specifier, source, true) else {
+            return Vec::new();
+        };
+        let imported = consulted
+            .into_iter()
+            .filter_map(|consulted| match consulted {
+                Consulted::Import { target, .. } => ModuleSpecifier::parse(&target?).ok(),
+                _ => None,
+            });
+        imported.collect()
+    }
+
+    /// What is made of a file that says `source` is known by this.
+    pub(super) fn emit_key(&self, specifier: &ModuleSpecifier, source: &str) -> Key {
+        let path = specifier.path().as_bytes();
+        self.files.cache.key(&[b"emit", path, source.as_bytes()])
+    }
+
+    fn compile(
+        &self,
+        key: Key,
+        specifier: &ModuleSpecifier,
+        source: String,
+        lenient: bool,
+    ) -> Result<(String, Vec<Consulted>), JsErrorBox> {
+        let known = self.transpiled.borrow_mut().remove(&key);
+        let (code, map) = match known {
+            Some(transpiled) => transpiled,
+            None => transpile(specifier, source)?,
+        };
         let parsed = parse(specifier, MediaType::JavaScript, code.clone(), lenient)?;
         let mut consulted = Vec::new();
         let mut exports_of =
@@ -68,6 +113,7 @@ impl Loader {
             compat::rewrite_imports(&parsed, &mut exports_of)
         }
         .unwrap_or(code);
+        let cache = &self.files.cache;
         if let Some(map) = map {
             cache.write(key, "map", map.as_bytes());
             self.files.remember_map(specifier, key, Some(map));
@@ -77,7 +123,7 @@ impl Loader {
             cache.write(key, "deps", &json);
             cache.write(key, "js", code.as_bytes());
         }
-        Ok(code)
+        Ok((code, consulted))
     }
 
     /// Whether what shaped a cached result is as it was.

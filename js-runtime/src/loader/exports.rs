@@ -1,6 +1,8 @@
 //! What the modules that a file imports really export, found without running them.
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use deno_ast::MediaType;
 use deno_core::ModuleSpecifier;
@@ -12,6 +14,7 @@ use super::Loader;
 use super::compat::{Exports, Missing};
 use super::emit::{Consulted, parse, transpile};
 use super::files::read_text;
+use crate::cache::Key;
 
 impl Loader {
     /// For `lenient` importers all modules count, for others only ours.
@@ -47,7 +50,7 @@ impl Loader {
             });
             if maybe {
                 self.consult(&url, consulted);
-                if is_script(&url) {
+                if matches!(self.analysis(&url).as_deref(), Some(Analysis::Script)) {
                     return Exports::CommonJs;
                 }
             }
@@ -91,16 +94,13 @@ impl Loader {
         if !seen.insert(url.clone()) {
             return Some(());
         }
-        let path = url_to_file_path(url).ok()?;
-        let (code, _) = transpile(url, read_text(&path).ok()?).ok()?;
-        let parsed = parse(url, MediaType::JavaScript, code, false).ok()?;
-        if parsed.compute_is_script() {
+        let analysis = self.analysis(url)?;
+        let Analysis::Module { exports, stars } = &*analysis else {
             return None;
-        }
-        let found = parsed.analyze_es_runtime_exports();
-        names.extend(found.exports);
-        for star in found.reexports {
-            let target = self.resolver.find(&star, url.as_str()).ok()?;
+        };
+        names.extend(exports.iter().cloned());
+        for star in stars {
+            let target = self.resolver.find(star, url.as_str()).ok()?;
             let mut inner = HashSet::new();
             self.collect(&target, &mut inner, seen)?;
             inner.remove("default");
@@ -108,6 +108,51 @@ impl Loader {
         }
         Some(())
     }
+
+    /// What is in a file, looked at once as long as it says the same: many import it.
+    fn analysis(&self, url: &ModuleSpecifier) -> Option<Rc<Analysis>> {
+        let source = read_text(&url_to_file_path(url).ok()?).ok()?;
+        let key = self.emit_key(url, &source);
+        if let Some(known) = self.analyses.borrow().get(&key) {
+            return known.clone();
+        }
+        let analysis = self.analyse(key, url, source).map(Rc::new);
+        self.analyses.borrow_mut().insert(key, analysis.clone());
+        analysis
+    }
+
+    fn analyse(&self, key: Key, url: &ModuleSpecifier, source: String) -> Option<Analysis> {
+        let (code, map) = transpile(url, source).ok()?;
+        let parsed = parse(url, MediaType::JavaScript, code.clone(), false).ok()?;
+        if MediaType::from_specifier(url).is_emittable() {
+            // It will be wanted next.
+            self.transpiled.borrow_mut().insert(key, (code, map));
+        }
+        if parsed.compute_is_script() {
+            return Some(Analysis::Script);
+        }
+        let found = parsed.analyze_es_runtime_exports();
+        Some(Analysis::Module {
+            exports: found.exports,
+            stars: found.reexports,
+        })
+    }
+}
+
+/// By what a file says; `None` if that is not JavaScript.
+pub(super) type Analyses = RefCell<HashMap<Key, Option<Rc<Analysis>>>>;
+
+/// By what a file says: its code and source map, until they are asked for.
+pub(super) type Transpiled = RefCell<HashMap<Key, (String, Option<String>)>>;
+
+pub(super) enum Analysis {
+    /// No `import` and no `export`: CommonJS, if its name allows it.
+    Script,
+    Module {
+        exports: Vec<String>,
+        /// Where all of what is exported comes from, too.
+        stars: Vec<String>,
+    },
 }
 
 fn ours(url: &ModuleSpecifier, imported: &str) -> Exports {
@@ -123,13 +168,4 @@ fn ours(url: &ModuleSpecifier, imported: &str) -> Exports {
 fn exports_of_ours(url: &ModuleSpecifier) -> Option<&'static [&'static str]> {
     let found = EXPORTS.binary_search_by_key(&url.as_str(), |(specifier, _)| specifier);
     Some(EXPORTS[found.ok()?].1)
-}
-
-/// No `import` and no `export`: CommonJS, if its name allows it.
-fn is_script(url: &ModuleSpecifier) -> bool {
-    url_to_file_path(url)
-        .ok()
-        .and_then(|path| read_text(&path).ok())
-        .and_then(|source| parse(url, MediaType::JavaScript, source, false).ok())
-        .is_some_and(|parsed| parsed.compute_is_script())
 }

@@ -6,6 +6,7 @@
 //! without import attributes, CommonJS names in ES modules, imports of names that
 //! are not there. All answers are immediate: `require` of an ES module needs that.
 
+pub(crate) mod ahead;
 mod cjs;
 mod compat;
 mod emit;
@@ -18,6 +19,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 use data_url::DataUrl;
 use deno_ast::MediaType;
@@ -35,6 +37,7 @@ use sys_traits::impls::RealSys;
 
 use self::cjs::{RequireLoader, Translator};
 pub(crate) use self::emit::EMIT_SETTINGS;
+use self::exports::{Analyses, Transpiled};
 use self::files::{Checker, Files, error, io_error, read_text};
 use self::resolve::{FolderResolver, Resolver};
 use crate::cache::DiskCache;
@@ -47,6 +50,8 @@ pub(crate) struct Loader {
     files: Files,
     resolver: Resolver,
     translator: Translator,
+    analyses: Analyses,
+    transpiled: Transpiled,
     pub imports: Imports,
 }
 
@@ -68,6 +73,8 @@ impl Loader {
             files,
             resolver,
             translator,
+            analyses: Analyses::default(),
+            transpiled: Transpiled::default(),
             imports,
         });
         (loader, services)
@@ -80,6 +87,11 @@ impl Loader {
 
     pub fn sweep_cache_soon(&self) {
         self.files.cache.sweep_soon();
+    }
+
+    /// What was compiled has this long to get onto the disk.
+    pub fn settle_cache(&self, limit: Duration) {
+        self.files.cache.settle(limit);
     }
 
     fn source(

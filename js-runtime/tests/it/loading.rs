@@ -1,5 +1,6 @@
 //! What extensions may write, and what jiti would make of it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use js_runtime::LoadError;
@@ -318,6 +319,17 @@ async fn errors_of_the_host_have_their_class() {
     );
 }
 
+/// In place of the only compiled file that has `text` in it; tells whether there is one.
+fn replace_cached(cache: &Path, text: &str, code: &str) -> bool {
+    let entries = std::fs::read_dir(cache).unwrap();
+    let mut files = entries.map(|entry| entry.unwrap().path());
+    let found = files.find(|path| {
+        path.extension().is_some_and(|extension| extension == "js")
+            && std::fs::read_to_string(path).is_ok_and(|found| found.contains(text))
+    });
+    found.is_some_and(|path| std::fs::write(path, code).is_ok())
+}
+
 #[tokio::test]
 async fn the_cache_is_used_and_notices_changes() {
     let folder = Folder::new(&[
@@ -327,42 +339,63 @@ async fn the_cache_is_used_and_notices_changes() {
         ),
         ("lib.ts", "export interface Kind {}\nexport const n = 1;"),
     ]);
-    let with_cache = || {
+    let path = folder.path("index.ts");
+    let answer = async || {
         let mut options = options();
         options.cache_dir = Some(folder.path("cache"));
-        Js::with(options)
+        let js = Js::with(options);
+        let answer = js.get(&path).await;
+        // What was compiled is on the disk then.
+        js.runtime.shutdown().await;
+        answer
     };
-    let path = folder.path("index.ts");
-    assert_eq!(with_cache().get(&path).await, json!(["undefined", 1]));
+    assert_eq!(answer().await, json!(["undefined", 1]));
 
     // What is there is taken: a marked copy shows through.
-    let mut marked = 0;
-    for entry in std::fs::read_dir(folder.path("cache")).unwrap() {
-        let path = entry.unwrap().path();
-        let is_code = path.extension().is_some_and(|extension| extension == "js");
-        if is_code
-            && std::fs::read_to_string(&path)
-                .unwrap()
-                .contains("export const n = 1")
-        {
-            std::fs::write(&path, "export const n = 'cached';").unwrap();
-            marked += 1;
-        }
-    }
-    assert_eq!(marked, 1);
-    assert_eq!(
-        with_cache().get(&path).await,
-        json!(["undefined", "cached"])
-    );
+    let cache = folder.path("cache");
+    let code = "export const n = 'cached';";
+    assert!(replace_cached(&cache, "export const n = 1", code));
+    assert_eq!(answer().await, json!(["undefined", "cached"]));
 
     // The file that imports is the same, but what it was made from is not.
     folder.write("lib.ts", "export class Kind {}\nexport const n = 2;");
-    assert_eq!(with_cache().get(&path).await, json!(["function", 2]));
+    assert_eq!(answer().await, json!(["function", 2]));
     folder.write("lib.js", "export const n = 'found first';");
-    assert_eq!(
-        with_cache().get(&path).await,
-        json!(["undefined", "found first"])
-    );
+    assert_eq!(answer().await, json!(["undefined", "found first"]));
+}
+
+#[tokio::test]
+async fn what_will_be_loaded_is_compiled_before() {
+    let folder = Folder::new(&[
+        (
+            "index.ts",
+            &answering("import { n } from './inner/lib';\nimport './broken';", "n"),
+        ),
+        ("inner/lib.ts", "export const n: number = 1;"),
+        ("broken.ts", "export const = 1;"),
+    ]);
+    let path = folder.path("index.ts");
+    let cache = folder.path("cache");
+    let start = || {
+        let mut options = options();
+        options.cache_dir = Some(cache.clone());
+        options.entries = vec![(1, folder.path("nowhere.ts")), (2, path.clone())];
+        Js::with(options)
+    };
+    // Nobody asks for a load.
+    let js = start();
+    let code = "export const n = 'ahead';";
+    while !replace_cached(&cache, "export const n = 1", code) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let error = js.load(2, &path).await.unwrap_err().to_string();
+    assert!(error.contains("broken.ts:1:14"), "{error}");
+    js.runtime.shutdown().await;
+
+    folder.write("broken.ts", "export {};");
+    let js = start();
+    js.load(2, &path).await.unwrap();
+    assert_eq!(js.dispatch("get", Value::Null).await, Ok(json!("ahead")));
 }
 
 #[tokio::test]

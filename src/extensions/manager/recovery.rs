@@ -18,7 +18,7 @@ impl Extensions {
     /// what happens meanwhile, a question to a gate above all, must not go past the
     /// extensions.
     pub(super) async fn living(&self, cancel: &CancellationToken) -> Arc<Generation> {
-        let patience = tokio::time::sleep(self.config.limits.load);
+        let patience = tokio::time::sleep(self.current().limits.load);
         tokio::pin!(patience);
         loop {
             let installed = self.installed.notified();

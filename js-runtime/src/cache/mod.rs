@@ -2,15 +2,18 @@
 //! named by a hash of everything it depends on, so nothing is ever out of date and
 //! several processes can share the folder; what nobody used for a month is deleted.
 
+mod writer;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use deno_core::ModuleSpecifier;
 use deno_runtime::code_cache::{CodeCache, CodeCacheType};
 use sha2::{Digest, Sha256};
+
+use self::writer::Writer;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -26,10 +29,11 @@ pub(crate) struct DiskCache {
     dir: Option<PathBuf>,
     /// What every entry depends on.
     base: Arc<Sha256>,
+    writer: Writer,
 }
 
 /// The name of an entry: half a SHA-256, which nobody can aim at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key([u8; 16]);
 
 impl Key {
@@ -66,6 +70,7 @@ impl DiskCache {
         Self {
             dir,
             base: Arc::new(base),
+            writer: Writer::default(),
         }
     }
 
@@ -86,6 +91,9 @@ impl DiskCache {
 
     pub fn read(&self, key: Key, extension: &str) -> Option<Vec<u8>> {
         let path = self.dir.as_ref()?.join(key.file_name(extension));
+        if let Some(data) = self.writer.waiting(&path) {
+            return Some(data.to_vec());
+        }
         let data = fs::read(&path).ok()?;
         // Marks it as used, once a day. Failing only shortens its life.
         if older_than(&path, DAY)
@@ -96,18 +104,16 @@ impl DiskCache {
         Some(data)
     }
 
-    /// Through a temporary name, so that other processes see all or nothing. A full
-    /// disk costs only the caching.
+    /// Does not wait for the disk; see [`Self::settle`].
     pub fn write(&self, key: Key, extension: &str, data: &[u8]) {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let Some(dir) = &self.dir else { return };
-        let name = key.file_name(extension);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let temporary = dir.join(format!("{name}.{}-{number}.tmp", std::process::id()));
-        if fs::write(&temporary, data).is_err() || fs::rename(&temporary, dir.join(&name)).is_err()
-        {
-            _ = fs::remove_file(&temporary);
+        if let Some(dir) = &self.dir {
+            self.writer.write(dir.join(key.file_name(extension)), data);
         }
+    }
+
+    /// At the end: what is being written has this long to get onto the disk.
+    pub fn settle(&self, limit: Duration) {
+        self.writer.settle(limit);
     }
 
     /// Deletes what is old, in the background and at most once a day.
@@ -211,6 +217,7 @@ mod tests {
         for key in [old, used, new] {
             cache.write(key, "js", b"x");
         }
+        cache.settle(DAY);
         for key in [old, used] {
             age(&dir.join(key.file_name("js")), MAX_AGE + DAY);
         }

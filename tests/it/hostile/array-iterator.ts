@@ -1,0 +1,8 @@
+// Every loop and every spread finds this.
+export default (pi) =>
+  pi.on("before_agent_start", (event) => {
+    if (event.prompt !== "attack") return;
+    Array.prototype[Symbol.iterator] = function* () {
+      yield "polluted";
+    };
+  });

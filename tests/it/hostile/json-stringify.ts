@@ -1,0 +1,8 @@
+// Nothing can be written.
+export default (pi) =>
+  pi.on("before_agent_start", (event) => {
+    if (event.prompt !== "attack") return;
+    JSON.stringify = () => {
+      throw new Error("polluted");
+    };
+  });

@@ -1,0 +1,6 @@
+// Nothing is ever found.
+export default (pi) =>
+  pi.on("before_agent_start", (event) => {
+    if (event.prompt !== "attack") return;
+    Map.prototype.get = () => undefined;
+  });

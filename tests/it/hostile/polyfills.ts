@@ -1,0 +1,32 @@
+// No attack: what shims, assertion libraries and instrumentations do has to go on working.
+const { then } = Promise.prototype;
+const { stringify } = JSON;
+let thens = 0;
+let texts = 0;
+
+Promise.prototype.then = function (...args) {
+  thens += 1;
+  return then.apply(this, args);
+};
+JSON.stringify = (...args) => {
+  texts += 1;
+  return stringify(...args);
+};
+globalThis.Promise = class extends Promise {};
+Array.prototype.last = function () {
+  return this[this.length - 1];
+};
+Object.defineProperty(Object.prototype, "should", { configurable: true, get: () => "be" });
+Map.prototype.getOrInsert ??= function (key, value) {
+  if (!this.has(key)) this.set(key, value);
+  return this.get(key);
+};
+
+export default (pi) =>
+  pi.registerCommand("shims", {
+    handler: async (args, ctx) => {
+      JSON.stringify(await Promise.resolve(1).then((one) => one));
+      const works = thens > 0 && texts > 0 && [1, 2].last() === 2 && {}.should === "be";
+      ctx.ui.notify("shims " + works);
+    },
+  });

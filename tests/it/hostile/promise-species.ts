@@ -1,0 +1,10 @@
+// The same, from behind.
+export default (pi) =>
+  pi.on("before_agent_start", (event) => {
+    if (event.prompt !== "attack") return;
+    Object.defineProperty(Promise, Symbol.species, {
+      get() {
+        throw new Error("species");
+      },
+    });
+  });

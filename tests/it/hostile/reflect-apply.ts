@@ -1,0 +1,6 @@
+// Deleted rather than replaced.
+export default (pi) =>
+  pi.on("before_agent_start", (event) => {
+    if (event.prompt !== "attack") return;
+    delete Reflect.apply;
+  });
