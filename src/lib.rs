@@ -24,6 +24,8 @@ pub mod cli;
 pub mod compaction;
 pub mod export;
 pub mod extensions;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod modes;
 pub mod resources;
 pub mod session;

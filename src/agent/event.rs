@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use serde::ser::{SerializeMap, Serializer};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::ai::message::AssistantMessage;
@@ -14,7 +14,8 @@ use crate::compaction::Compacted;
 use crate::session::message::AgentMessage;
 use crate::tools::tool::ToolOutput;
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(
     tag = "type",
     rename_all = "snake_case",
@@ -34,7 +35,7 @@ pub enum Event {
     MessageStart {
         message: Arc<AgentMessage>,
     },
-    MessageUpdate(MessageUpdate),
+    MessageUpdate(#[cfg_attr(test, schemars(with = "WrittenUpdate"))] MessageUpdate),
     MessageEnd {
         message: Arc<AgentMessage>,
     },
@@ -59,6 +60,17 @@ pub enum Event {
         steering: Vec<String>,
         follow_up: Vec<String>,
     },
+    /// What a client's `bash` printed since the last one.
+    BashExecutionUpdate {
+        /// Of the command.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<Value>,
+        delta: String,
+    },
+    /// Nothing is left to do: no retry, no compaction, nothing that waits.
+    AgentSettled {
+        aborted: bool,
+    },
     AutoRetryStart {
         attempt: u32,
         max_attempts: u32,
@@ -68,7 +80,7 @@ pub enum Event {
     AutoRetryEnd {
         success: bool,
         attempt: u32,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         final_error: Option<String>,
     },
     CompactionStart {
@@ -76,12 +88,12 @@ pub enum Event {
     },
     CompactionEnd {
         reason: CompactionReason,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Compacted>,
         aborted: bool,
         /// The request that did not fit is made again.
         will_retry: bool,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         error_message: Option<String>,
     },
     ExtensionError(ExtensionError),
@@ -92,7 +104,8 @@ pub enum Event {
 }
 
 /// Why a conversation is compacted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum CompactionReason {
     /// Somebody asked for it.
@@ -104,7 +117,8 @@ pub enum CompactionReason {
 }
 
 /// Something an extension did wrong; the agent goes on.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionError {
     /// The extension's file, `command:<name>` or `<runtime>`.
@@ -118,29 +132,32 @@ pub struct ExtensionError {
 }
 
 /// What can be found out about an error of an extension.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorDetails {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extension: Option<ExtensionName>,
     /// In the author's source, as far as source maps go.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
     /// The lines there, the one in question marked.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_frame: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ExtensionName {
     /// Of its package, or its file's name without the extension.
     pub name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
 
 /// Lines and columns count from 1, columns in UTF-16 code units.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Location {
     pub file: String,
     pub line: u32,
@@ -163,7 +180,8 @@ impl ExtensionError {
 }
 
 /// Who is waited for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionWait {
     pub extension_path: String,
@@ -175,14 +193,16 @@ pub struct ExtensionWait {
     pub limit_ms: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WaitEnd {
     #[serde(flatten)]
     pub wait: ExtensionWait,
     pub outcome: WaitOutcome,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum WaitOutcome {
     /// It answered, or threw.
@@ -196,7 +216,8 @@ pub enum WaitOutcome {
 }
 
 /// A question or a message of an extension to the user.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UiRequest {
     pub id: String,
     #[serde(flatten)]
@@ -204,6 +225,7 @@ pub struct UiRequest {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(
     tag = "method",
     rename_all = "camelCase",
@@ -214,42 +236,42 @@ pub enum UiMethod {
         title: String,
         options: Vec<String>,
         /// Milliseconds.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout: Option<u64>,
     },
     Confirm {
         title: String,
         message: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout: Option<u64>,
     },
     Input {
         title: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         placeholder: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout: Option<u64>,
     },
     Editor {
         title: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         prefill: Option<String>,
     },
     Notify {
         message: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         notify_type: Option<String>,
     },
     SetStatus {
         status_key: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         status_text: Option<String>,
     },
     SetWidget {
         widget_key: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         widget_lines: Option<Vec<String>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         widget_placement: Option<String>,
     },
     SetTitle {
@@ -262,6 +284,21 @@ pub enum UiMethod {
 }
 
 impl UiMethod {
+    /// As it is called in `ctx.ui`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Select { .. } => "select",
+            Self::Confirm { .. } => "confirm",
+            Self::Input { .. } => "input",
+            Self::Editor { .. } => "editor",
+            Self::Notify { .. } => "notify",
+            Self::SetStatus { .. } => "setStatus",
+            Self::SetWidget { .. } => "setWidget",
+            Self::SetTitle { .. } => "setTitle",
+            Self::SetEditorText { .. } => "setEditorText",
+        }
+    }
+
     /// Whether somebody waits for an answer.
     pub fn is_question(&self) -> bool {
         matches!(
@@ -321,6 +358,68 @@ impl Serialize for MessageUpdate {
     }
 }
 
+/// As it may stand on the wire.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct WrittenUpdate {
+    /// The answer so far; not there where a client asked for `deltaUpdates`.
+    #[cfg_attr(
+        test,
+        schemars(with = "Option<WithRole>", skip_serializing_if = "Option::is_none")
+    )]
+    message: Option<AssistantMessage>,
+    /// The tokens so far; only there without `message`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<crate::ai::message::Usage>"))]
+    #[expect(dead_code, reason = "the message has it, too")]
+    usage: Option<serde::de::IgnoredAny>,
+    #[cfg_attr(test, schemars(with = "WrittenStep"))]
+    assistant_message_event: AssistantEvent,
+}
+
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its shape is of interest")]
+struct WrittenStep {
+    #[serde(flatten)]
+    event: AssistantEvent,
+    /// The answer so far; not there where a client asked for `deltaUpdates`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial: Option<WithRole>,
+    /// Of the call of a `toolcall_start`; only there without `partial`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    /// Of the call of a `toolcall_start`; only there without `partial`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<String>,
+}
+
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[schemars(rename = "AnswerSoFar")]
+#[expect(dead_code, reason = "only its shape is of interest")]
+struct WithRole {
+    #[schemars(extend("const" = "assistant"))]
+    role: String,
+    #[serde(flatten)]
+    message: AssistantMessage,
+}
+
+impl<'de> Deserialize<'de> for MessageUpdate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = WrittenUpdate::deserialize(deserializer)?;
+        let message = written
+            .message
+            .ok_or_else(|| serde::de::Error::missing_field("message"))?;
+        Ok(Self {
+            message: Arc::new(message),
+            event: written.assistant_message_event,
+        })
+    }
+}
+
 impl Event {
     /// The `type` on the wire, which is also the name that `pi.on` takes.
     pub fn name(&self) -> &'static str {
@@ -336,6 +435,8 @@ impl Event {
             Self::ToolExecutionUpdate { .. } => "tool_execution_update",
             Self::ToolExecutionEnd { .. } => "tool_execution_end",
             Self::QueueUpdate { .. } => "queue_update",
+            Self::BashExecutionUpdate { .. } => "bash_execution_update",
+            Self::AgentSettled { .. } => "agent_settled",
             Self::AutoRetryStart { .. } => "auto_retry_start",
             Self::AutoRetryEnd { .. } => "auto_retry_end",
             Self::CompactionStart { .. } => "compaction_start",

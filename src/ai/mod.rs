@@ -30,6 +30,7 @@ pub(crate) mod retold;
 pub mod secret_value;
 pub mod select;
 mod sse;
+pub use sse::fuzz_sse;
 pub mod stream;
 #[cfg(test)]
 mod testing;

@@ -94,6 +94,25 @@ impl SseDecoder {
     }
 }
 
+/// What must hold of any bytes: where they are cut does not matter, and what is handed
+/// out is what the specification calls an event.
+pub fn fuzz_sse(bytes: &[u8]) {
+    let decode = |chunks: &mut dyn Iterator<Item = &[u8]>| {
+        let mut decoder = SseDecoder::default();
+        let mut events: Vec<_> = chunks.flat_map(|chunk| decoder.push(chunk)).collect();
+        events.extend(decoder.finish());
+        events
+    };
+    let whole = decode(&mut std::iter::once(bytes));
+    for size in [1, 2, 3, 7] {
+        assert_eq!(decode(&mut bytes.chunks(size)), whole);
+    }
+    for event in &whole {
+        assert!(!event.name.contains(['\n', '\r']));
+        assert!(!event.data.contains('\r'));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

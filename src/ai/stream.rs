@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use indexmap::IndexMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -68,7 +68,8 @@ pub trait StreamHooks: Send + Sync {
 
 /// One step of an answer. Serialised as `assistantMessageEvent` of
 /// `message_update`, there with `partial` added.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(
     tag = "type",
     rename_all = "snake_case",
@@ -111,6 +112,7 @@ pub enum AssistantEvent {
     ToolCallEnd {
         content_index: usize,
         #[serde(serialize_with = "as_block")]
+        #[cfg_attr(test, schemars(with = "AssistantBlock"))]
         tool_call: ToolCall,
     },
 }

@@ -12,6 +12,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::AgentSession;
 use super::forks::ForkPosition;
 use super::prompt::{Behavior, PromptError, PromptRequest, Source, custom};
+use super::refusal::Refusal;
 use super::run::NewRun;
 use super::ui_prompt::UiPrompt;
 use crate::agent::AgentMessage;
@@ -37,6 +38,13 @@ impl Actions for AgentSession {
 
     fn has_ui(&self) -> bool {
         self.config.has_ui
+    }
+
+    fn ui_supports(&self, method: &str) -> bool {
+        let supported = self.ui_methods.lock();
+        supported
+            .as_ref()
+            .is_none_or(|supported| supported.contains(method))
     }
 
     fn mode(&self) -> &'static str {
@@ -183,7 +191,7 @@ impl Actions for AgentSession {
     }
 
     fn commands(&self) -> Value {
-        AgentSession::commands(self)
+        json!(AgentSession::commands(self))
     }
 
     fn tools_changed(&self) {
@@ -356,13 +364,13 @@ impl AgentSession {
         }
     }
 
-    async fn apart<T: Send + 'static>(
+    async fn apart<T: Send + 'static, E: From<String> + Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T, String>> + Send + 'static,
-    ) -> Result<T, String> {
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
         self.spawn(work)
             .await
-            .unwrap_or_else(|error| Err(error.to_string()))
+            .unwrap_or_else(|error| Err(error.to_string().into()))
     }
 }
 
@@ -372,7 +380,7 @@ fn stored<T>(result: Result<T, crate::session::SessionError>) -> ActionResult<()
         .map_err(|error| ActionError::new(error.to_string()))
 }
 
-fn cancelled(done: Result<bool, String>) -> ActionResult<Cancelled> {
+fn cancelled(done: Result<bool, Refusal>) -> ActionResult<Cancelled> {
     done.map(|done| Cancelled { cancelled: !done })
         .map_err(ActionError::new)
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::AgentSession;
@@ -12,6 +14,9 @@ use crate::extensions::UserBash;
 use crate::session::message::BashExecutionMessage;
 use crate::tools::operations::Commands;
 use crate::tools::shell_command::{UserCommandResult, run_user_command};
+
+/// Pieces of output that may wait for the mode.
+const OUTPUT_WAITS: usize = 16;
 
 pub type BashOutcome = UserCommandResult;
 
@@ -39,7 +44,7 @@ impl AgentSession {
                 return Ok(result);
             }
         };
-        self.run_bash(command, exclude_from_context, elsewhere, cancel)
+        self.run_bash(command, exclude_from_context, elsewhere, cancel, None)
             .await
     }
 
@@ -52,8 +57,30 @@ impl AgentSession {
     ) -> Result<BashOutcome, String> {
         let cancel = self.commands.child_token();
         self.state.lock().bash = Some(cancel.clone());
-        self.run_bash(command, exclude_from_context, None, cancel)
+        self.run_bash(command, exclude_from_context, None, cancel, None)
             .await
+    }
+
+    /// [`Self::bash`]; what it prints becomes events with this id. The command waits
+    /// for a mode that is slow.
+    pub async fn bash_told(
+        &self,
+        command: &str,
+        exclude_from_context: bool,
+        id: Option<Value>,
+    ) -> Result<BashOutcome, String> {
+        let cancel = self.commands.child_token();
+        self.state.lock().bash = Some(cancel.clone());
+        let (told, mut heard) = mpsc::channel(OUTPUT_WAITS);
+        let runs = self.run_bash(command, exclude_from_context, None, cancel, Some(told));
+        let tells = async {
+            while let Some(delta) = heard.recv().await {
+                let id = id.clone();
+                self.tell(Event::BashExecutionUpdate { id, delta }).await;
+            }
+        };
+        let (result, ()) = futures::future::join(runs, tells).await;
+        result
     }
 
     async fn run_bash(
@@ -62,10 +89,11 @@ impl AgentSession {
         exclude_from_context: bool,
         elsewhere: Option<Arc<dyn Commands>>,
         cancel: CancellationToken,
+        told: Option<mpsc::Sender<String>>,
     ) -> Result<BashOutcome, String> {
         let shell = self.tool_options().shell();
         let cwd = self.cwd();
-        let result = run_user_command(command, &cwd, &shell, elsewhere, cancel, &|_| {})
+        let result = run_user_command(command, &cwd, &shell, elsewhere, cancel, told)
             .await
             .map_err(|error| error.0)?;
         self.record_bash(command, &result, exclude_from_context)

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::AgentSession;
+use super::refusal::{ErrorCode, Refusal};
 use super::run::object;
 use super::state::{Run, State};
 use super::summary::{NoSummarizer, Summarising};
@@ -57,6 +58,21 @@ enum CompactError {
     Failed(String),
 }
 
+impl From<CompactError> for Refusal {
+    fn from(error: CompactError) -> Self {
+        let code = match &error {
+            CompactError::Cancelled => ErrorCode::Aborted,
+            CompactError::Nothing(_) => ErrorCode::NothingToDo,
+            CompactError::NoSummarizer(NoSummarizer::Model) => ErrorCode::NoModel,
+            CompactError::NoSummarizer(NoSummarizer::Auth(_)) => ErrorCode::Auth,
+            CompactError::NoSummarizer(NoSummarizer::Api { .. }) => ErrorCode::UnsupportedApi,
+            CompactError::NoSummarizer(NoSummarizer::Cancelled) => ErrorCode::Aborted,
+            CompactError::Failed(_) => ErrorCode::SummaryFailed,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
 impl From<SummaryError> for CompactError {
     fn from(error: SummaryError) -> Self {
         match error {
@@ -87,11 +103,11 @@ struct Given {
 
 impl AgentSession {
     /// Stops the run and compacts the conversation, with `focus` in mind.
-    pub async fn compact(&self, focus: Option<&str>) -> Result<Compacted, String> {
+    pub async fn compact(&self, focus: Option<&str>) -> Result<Compacted, Refusal> {
         let cancel = self.waiting.lock().clone();
         let summarising = tokio::select! {
             summarising = self.stop_for_summary() => summarising,
-            () = cancel.cancelled() => return Err(CANCELLED.into()),
+            () = cancel.cancelled() => return Err(CompactError::Cancelled.into()),
         };
         let reason = CompactionReason::Manual;
         self.tell(Event::CompactionStart { reason }).await;
@@ -112,7 +128,7 @@ impl AgentSession {
             error_message: failure.map(|error| format!("Compaction failed: {error}")),
         })
         .await;
-        compacted.map_err(|error| error.to_string())
+        Ok(compacted?)
     }
 
     /// For this session, and kept in the settings.

@@ -7,10 +7,11 @@ use chrono::{SecondsFormat, Utc};
 use serde_json::json;
 
 use super::AgentSession;
+use super::refusal::{ErrorCode, Refusal};
 use super::run::object;
 use crate::agent::AgentMessage;
 use crate::resources::paths::expand_tilde;
-use crate::session::{LooseSession, NewSession, Session, SessionError, SessionInfo};
+use crate::session::{LooseSession, NewSession, Session, SessionInfo};
 
 /// How much of the conversation a fork takes along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +52,9 @@ impl AgentSession {
         &self,
         entry: &str,
         position: ForkPosition,
-    ) -> Result<Option<Forked>, String> {
+    ) -> Result<Option<Forked>, Refusal> {
         let _one = self.replacing.lock().await;
-        let invalid = || "Invalid entry ID for forking".to_string();
+        let invalid = || Refusal::new(ErrorCode::InvalidEntry, "Invalid entry ID for forking");
         let (text, leaf) = {
             let state = self.state.lock();
             let entry = state.session.entry(entry).ok_or_else(invalid)?;
@@ -74,16 +75,17 @@ impl AgentSession {
         }
         let dir = self.session_dir(&self.cwd()).unwrap_or_default();
         let forked = self.state.lock().session.fork_to(leaf.as_deref(), &dir);
-        let session = forked.map_err(|error| error.to_string())?;
+        let session = forked?;
         self.replace(session, "fork").await;
         Ok(Some(Forked { text }))
     }
 
     /// A fork of everything that was said on this branch; `false` if an extension
     /// vetoed.
-    pub async fn clone_session(&self) -> Result<bool, String> {
+    pub async fn clone_session(&self) -> Result<bool, Refusal> {
         let leaf = self.state.lock().session.leaf_id().map(str::to_owned);
-        let leaf = leaf.ok_or("Cannot clone session: no current entry selected")?;
+        let nothing = "Cannot clone session: no current entry selected";
+        let leaf = leaf.ok_or_else(|| Refusal::new(ErrorCode::NothingToDo, nothing))?;
         let forked = self.fork(&leaf, ForkPosition::At).await?;
         Ok(forked.is_some())
     }
@@ -99,6 +101,23 @@ impl AgentSession {
             }
         });
         users.collect()
+    }
+
+    /// The same with the place of each among the entries.
+    pub fn branch_messages(&self) -> Vec<(usize, String, String)> {
+        let messages = self.fork_messages();
+        let state = self.state.lock();
+        let place = |id: &str| {
+            state
+                .session
+                .entries()
+                .iter()
+                .position(|entry| entry.id == id)
+        };
+        messages
+            .into_iter()
+            .filter_map(|(id, text)| Some((place(&id)?, id, text)))
+            .collect()
     }
 
     /// A new session that an extension may write to before it is entered; `None`
@@ -179,8 +198,8 @@ impl AgentSession {
     }
 
     /// Entries after `since`, or all, and where the session stands: JSON.
-    pub fn entries_json(&self, since: Option<&str>) -> Result<String, String> {
-        self.state.lock().session.entries_json(since).map_err(text)
+    pub fn entries_json(&self, since: Option<&str>) -> Result<String, Refusal> {
+        Ok(self.state.lock().session.entries_json(since)?)
     }
 
     /// All entries, each inside its parent, and where the session stands: JSON.
@@ -203,18 +222,18 @@ impl AgentSession {
         listed.await.map_err(text)?.map_err(text)
     }
 
-    pub(super) async fn go_on_with(&self, path: &Path, cwd: Option<&Path>) -> Result<(), String> {
-        let opened = Session::open(path, &self.cwd());
-        let (mut session, warnings) = opened.map_err(|error: SessionError| error.to_string())?;
+    pub(super) async fn go_on_with(&self, path: &Path, cwd: Option<&Path>) -> Result<(), Refusal> {
+        let (mut session, warnings) = Session::open(path, &self.cwd())?;
         if let Some(cwd) = cwd {
             session.override_cwd(cwd);
         }
         if !session.cwd().is_dir() {
-            return Err(format!(
+            let text = format!(
                 "Stored session working directory does not exist: {}. Create the folder, or start \
                  a new session",
                 session.cwd().display()
-            ));
+            );
+            return Err(Refusal::new(ErrorCode::SessionUnavailable, text));
         }
         self.note_warnings(warnings);
         self.replace(session, "resume").await;

@@ -8,12 +8,14 @@ use serde_json::json;
 
 use super::AgentSession;
 use super::prompt::PromptError;
+use super::refusal::{ErrorCode, Refusal};
 use super::run::object;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::select::{self, CliModel, SelectError, SessionChoice, StartOptions};
 
 /// What `cycle_model` answers.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CycledModel {
     pub model: Arc<Model>,
@@ -144,18 +146,21 @@ impl AgentSession {
     }
 
     /// For the next run on, and as the default of new sessions.
-    pub async fn set_model(&self, provider: &str, id: &str) -> Result<Arc<Model>, String> {
+    pub async fn set_model(&self, provider: &str, id: &str) -> Result<Arc<Model>, Refusal> {
         let model = self
             .models
             .find(provider, id)
             .filter(|model| self.models.has_auth(&model.provider))
-            .ok_or_else(|| format!("Model not found: {provider}/{id}"))?;
+            .ok_or_else(|| {
+                let text = format!("Model not found: {provider}/{id}");
+                Refusal::new(ErrorCode::ModelNotFound, text)
+            })?;
         self.use_model(model.clone(), "set").await?;
         Ok(model)
     }
 
     /// The next one of those that can be used; `None` if there is no other.
-    pub async fn cycle_model(&self) -> Result<Option<CycledModel>, String> {
+    pub async fn cycle_model(&self) -> Result<Option<CycledModel>, Refusal> {
         let scope = self.state.lock().scope.clone();
         let is_scoped = !scope.is_empty();
         let models = match is_scoped {
@@ -180,13 +185,12 @@ impl AgentSession {
         }))
     }
 
-    async fn use_model(&self, model: Arc<Model>, source: &str) -> Result<(), String> {
+    async fn use_model(&self, model: Arc<Model>, source: &str) -> Result<(), Refusal> {
         let previous = {
             let mut state = self.state.lock();
             state
                 .session
-                .append_model_change(&model.provider, &model.id)
-                .map_err(|error| error.to_string())?;
+                .append_model_change(&model.provider, &model.id)?;
             state.model.replace(model.clone())
         };
         self.saved(self.settings.set_default_model(&model.provider, &model.id));
@@ -246,6 +250,14 @@ impl AgentSession {
         let name = "thinking_level_select";
         let event = || json!({ "type": name, "level": level, "previousLevel": previous });
         self.extensions.notify_soon(name, event);
+    }
+
+    /// Those that the model offers.
+    pub fn available_thinking_levels(&self) -> Vec<ThinkingLevel> {
+        self.model().map_or_else(
+            || vec![ThinkingLevel::Off],
+            |model| model.thinking_levels().to_vec(),
+        )
     }
 
     /// The next level that the model offers; `None` if it offers only one.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -55,18 +56,46 @@ pub struct PromptRequest {
 /// answer to whoever asked can come before the first event.
 #[must_use]
 pub struct Accepted {
+    pub disposition: Disposition,
     _gate: Option<oneshot::Sender<()>>,
 }
 
+/// What became of a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub enum Disposition {
+    /// A run begins with it.
+    Started,
+    /// It waits for the run that is going on, or for the next.
+    Queued,
+    /// A command or an `input` handler of an extension dealt with it.
+    Handled,
+}
+
 impl Accepted {
-    /// Queued, or dealt with: there is nothing to hold back.
-    fn done() -> Self {
-        Self { _gate: None }
+    /// There is nothing to hold back.
+    fn queued() -> Self {
+        Self {
+            disposition: Disposition::Queued,
+            _gate: None,
+        }
+    }
+
+    fn handled() -> Self {
+        Self {
+            disposition: Disposition::Handled,
+            _gate: None,
+        }
     }
 
     pub(super) fn gate() -> (Self, oneshot::Receiver<()>) {
         let (gate, go) = oneshot::channel();
-        (Self { _gate: Some(gate) }, go)
+        let started = Self {
+            disposition: Disposition::Started,
+            _gate: Some(gate),
+        };
+        (started, go)
     }
 }
 
@@ -99,9 +128,13 @@ impl AgentSession {
     /// Returns when the prompt was accepted, queued or dealt with by an
     /// extension; what comes after are events.
     pub async fn prompt(&self, request: PromptRequest) -> Result<Accepted, PromptError> {
-        // One that comes while the session is being replaced is for the new one.
-        drop(self.replacing.lock().await);
         let cancel = self.waiting.lock().clone();
+        // One that comes while the session is being replaced is for the new one.
+        tokio::select! {
+            biased;
+            _ = self.replacing.lock() => {}
+            () = cancel.cancelled() => return Err(PromptError::Aborted),
+        }
         if request.commands {
             let command = self.run_command(&request.text);
             let ran = tokio::select! {
@@ -109,11 +142,11 @@ impl AgentSession {
                 () = cancel.cancelled() => return Err(PromptError::Aborted),
             };
             if ran {
-                return Ok(Accepted::done());
+                return Ok(Accepted::handled());
             }
         }
         let Some((text, images)) = self.ask_input_handlers(&request, &cancel).await? else {
-            return Ok(Accepted::done());
+            return Ok(Accepted::handled());
         };
         let text = match request.commands {
             true => self.expand(text).await,
@@ -131,7 +164,7 @@ impl AgentSession {
             match self.queue_if_busy(delivery, message) {
                 Ok(()) => {
                     self.queue_changed().await;
-                    return Ok(Accepted::done());
+                    return Ok(Accepted::queued());
                 }
                 // It has ended just now.
                 Err(unqueued) => message = unqueued,
@@ -176,7 +209,7 @@ impl AgentSession {
             (Err(PromptError::Busy), Behavior::Queue(delivery)) => {
                 self.state.lock().queues.push(delivery, message);
                 self.queue_changed().await;
-                Ok(Accepted::done())
+                Ok(Accepted::queued())
             }
             (begun, _) => begun,
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::AgentSession;
+use super::refusal::{ErrorCode, Refusal};
 use super::run::object;
 use super::start::find_extensions;
 use super::texts::Added;
@@ -13,9 +14,11 @@ use crate::extensions::{Emission, LoadReport};
 use crate::resources::resource_paths::NamedPath;
 use crate::session::{NewSession, Session};
 
+const RELOAD_LATER: &str = "Wait for the current response to finish before reloading";
+
 impl AgentSession {
     /// A new, empty session. `false` if an extension vetoed.
-    pub async fn new_session(&self, parent: Option<PathBuf>) -> Result<bool, String> {
+    pub async fn new_session(&self, parent: Option<PathBuf>) -> Result<bool, Refusal> {
         let _one = self.replacing.lock().await;
         if !self.may_begin().await {
             return Ok(false);
@@ -41,7 +44,7 @@ impl AgentSession {
 
     /// Another session's file; a path without a file becomes a new session there.
     /// `cwd` is where it goes on, if not where the file says.
-    pub async fn switch_session(&self, path: &Path, cwd: Option<&Path>) -> Result<bool, String> {
+    pub async fn switch_session(&self, path: &Path, cwd: Option<&Path>) -> Result<bool, Refusal> {
         let _one = self.replacing.lock().await;
         let target = path.display().to_string();
         let event = object(json!({ "reason": "resume", "targetSessionFile": target }));
@@ -65,18 +68,19 @@ impl AgentSession {
 
     /// Settings, models and extensions as they are on the disk now. What runs
     /// stays if one of its extensions does not load any more.
-    pub async fn reload(&self) -> Result<LoadReport, String> {
+    pub async fn reload(&self) -> Result<LoadReport, Refusal> {
         self.reload_with(None).await
     }
 
     /// [`Self::reload`], and an extension that was set aside is let in again.
-    pub async fn reload_with(&self, again: Option<&str>) -> Result<LoadReport, String> {
+    pub async fn reload_with(&self, again: Option<&str>) -> Result<LoadReport, Refusal> {
         let _one = self.replacing.lock().await;
         let _idle = self
             .keep_idle()
-            .ok_or("Wait for the current response to finish before reloading")?;
+            .ok_or_else(|| Refusal::new(ErrorCode::Busy, RELOAD_LATER))?;
         if let Some(name) = again {
-            self.extensions.release(name)?;
+            let released = self.extensions.release(name);
+            released.map_err(|error| Refusal::new(ErrorCode::InvalidName, error))?;
         }
         self.settings.reload();
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;

@@ -61,18 +61,24 @@ impl AgentSession {
             let _ = go.await;
             let session = ends.session.clone();
             session.drive(prompts, &config, &active).await;
+            session.tell_of_rest(&active).await;
             drop(ends);
-            session.tell_of_rest(&active);
         });
         Ok(accepted)
     }
 
     /// Nothing is left to do: no retry, no compaction, nothing that waits.
-    fn tell_of_rest(&self, run: &Run) {
-        if !self.is_working() {
+    async fn tell_of_rest(&self, run: &Run) {
+        let rests = {
+            let state = self.state.lock();
+            let other = state.run.as_ref().is_some_and(|other| other.id != run.id);
+            !other && state.summary.is_none()
+        };
+        if rests {
             let aborted = run.cancel.is_cancelled();
             let event = || json!({ "type": "agent_settled", "aborted": aborted });
             self.extensions.notify_soon("agent_settled", event);
+            self.tell(Event::AgentSettled { aborted }).await;
         }
     }
 

@@ -54,7 +54,7 @@ impl EventSink for ToExtension {
     async fn send(&self, event: Arc<Event>) {
         if !matches!(
             *event,
-            Event::ExtensionError(_) | Event::ExtensionUiRequest(_)
+            Event::ExtensionError(_) | Event::ExtensionUiRequest(_) | Event::AgentSettled { .. }
         ) {
             // It may have been disposed.
             let _ = self.0.send(SecondNews::Event(event)).await;

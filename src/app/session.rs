@@ -1,5 +1,6 @@
 //! The session's handle: what modes hold, and what it is made of.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::actions::Said;
 use super::config::AppConfig;
+use super::refusal::{ErrorCode, Refusal};
 use super::second::Beside;
 use super::state::{Run, State};
 use super::texts::Texts;
@@ -70,6 +72,8 @@ pub struct AgentSession {
     pub(super) texts: Mutex<Texts>,
     /// Found while starting; the mode shows it.
     pub(super) notes: Mutex<Vec<String>>,
+    /// Of `ctx.ui`, what the mode's other side can do; `None` if it did not say.
+    pub(super) ui_methods: Mutex<Option<HashSet<String>>>,
     pub(super) loaded: Mutex<LoadReport>,
 }
 
@@ -168,6 +172,8 @@ impl AgentSession {
     /// and nothing came of that.
     pub async fn wait_settled(&self) {
         loop {
+            // A session that is being replaced is not idle.
+            drop(self.replacing.lock().await);
             self.wait_idle().await;
             let runs = self.state.lock().runs;
             self.extensions.wait_heard().await;
@@ -307,11 +313,17 @@ impl AgentSession {
         }
     }
 
-    pub fn set_session_name(&self, name: &str) -> Result<(), String> {
+    pub fn set_session_name(&self, name: &str) -> Result<(), Refusal> {
         if name.trim().is_empty() {
-            return Err("Session name cannot be empty".into());
+            let text = "Session name cannot be empty";
+            return Err(Refusal::new(ErrorCode::InvalidName, text));
         }
-        self.rename(name)
+        Ok(self.rename(name)?)
+    }
+
+    /// What of `ctx.ui` can be done from now on.
+    pub fn set_ui_methods(&self, methods: Option<HashSet<String>>) {
+        *self.ui_methods.lock() = methods;
     }
 
     /// An empty name is none.

@@ -178,6 +178,7 @@ impl AgentSession {
             asides: Mutex::default(),
             texts: Mutex::default(),
             notes: Mutex::new(notes),
+            ui_methods: Mutex::default(),
             loaded: Mutex::default(),
         });
         tokio::spawn(say_in_turn(Arc::downgrade(&session), saying));

@@ -14,6 +14,7 @@ use crate::compaction::estimate_context;
 use crate::extensions::actions::ContextUsage;
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionState {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,9 +32,14 @@ pub struct SessionState {
     pub auto_compaction_enabled: bool,
     pub message_count: usize,
     pub pending_message_count: usize,
+    /// What `steeringMode` was called before 0.20.
+    pub queue_mode: QueueMode,
+    /// What `pendingMessageCount` was called before 0.20.
+    pub queued_message_count: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionStats {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,6 +59,7 @@ pub struct SessionStats {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenTotals {
     pub input: u64,
@@ -79,6 +86,8 @@ impl AgentSession {
             auto_compaction_enabled: state.auto_compaction,
             message_count: state.context.len(),
             pending_message_count: steering.len() + follow_up.len(),
+            queue_mode: state.queues.steering_mode,
+            queued_message_count: steering.len() + follow_up.len(),
         }
     }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::AgentSession;
 use super::config::{AppConfig, KindFlags};
+use super::tools::{CommandSource, SlashCommand};
 use crate::resources::prompt_templates::{
     PromptTemplate, expand_prompt_template, load_prompt_templates,
 };
@@ -73,22 +74,18 @@ impl Texts {
     }
 
     /// After the commands of extensions in `get_commands`.
-    pub fn commands(&self) -> impl Iterator<Item = Value> {
-        let templates = self.templates.iter().map(|template| {
-            json!({
-                "name": template.name,
-                "description": template.description,
-                "source": "prompt",
-                "sourceInfo": template.source_info,
-            })
+    pub fn commands(&self) -> impl Iterator<Item = SlashCommand> {
+        let templates = self.templates.iter().map(|template| SlashCommand {
+            name: template.name.clone(),
+            description: Some(template.description.clone()),
+            source: CommandSource::Prompt,
+            source_info: template.source_info.clone(),
         });
-        let skills = self.skills.iter().map(|skill| {
-            json!({
-                "name": format!("skill:{}", skill.name),
-                "description": skill.description,
-                "source": "skill",
-                "sourceInfo": skill.source_info,
-            })
+        let skills = self.skills.iter().map(|skill| SlashCommand {
+            name: format!("skill:{}", skill.name),
+            description: Some(skill.description.clone()),
+            source: CommandSource::Skill,
+            source_info: skill.source_info.clone(),
         });
         templates.chain(skills)
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::AgentSession;
@@ -216,25 +217,35 @@ impl AgentSession {
     }
 
     /// As `get_commands` and `pi.getCommands` return them.
-    pub fn commands(&self) -> Value {
-        let commands = self.extensions.commands();
-        let describe = |(command, info): &(
-            crate::extensions::registry::InvokableCommand,
-            crate::extensions::registry::ExtensionInfo,
-        )| {
-            let mut described = json!({ "name": command.name });
-            if let Some(description) = &command.command.description {
-                described["description"] = json!(description);
-            }
-            described["source"] = json!("extension");
-            described["sourceInfo"] = json!(info.source);
-            described
-        };
-        let texts = self.texts.lock();
-        commands
-            .iter()
-            .map(describe)
-            .chain(texts.commands())
-            .collect()
+    pub fn commands(&self) -> Vec<SlashCommand> {
+        let commands = self.extensions.commands().into_iter();
+        let commands = commands.map(|(command, info)| SlashCommand {
+            name: command.name,
+            description: command.command.description,
+            source: CommandSource::Extension,
+            source_info: info.source,
+        });
+        commands.chain(self.texts.lock().commands()).collect()
     }
+}
+
+/// What may follow a `/` in a prompt.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SlashCommand {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub source: CommandSource,
+    pub source_info: SourceInfo,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum CommandSource {
+    Extension,
+    Prompt,
+    Skill,
 }

@@ -152,6 +152,10 @@ fn command(words: &[OsString]) -> Result<Option<u8>, CliError> {
             ext::run(&words).map(Some)
         }
         Some("test") => test::run(&words).map(Some),
+        Some("rpc") if words[1..] == ["schema"] => {
+            output(modes::rpc::schema::SCHEMA)?;
+            Ok(Some(0))
+        }
         _ => Ok(None),
     }
 }

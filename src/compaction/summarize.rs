@@ -26,6 +26,7 @@ pub struct Summarizer {
 /// What a compaction came to: also the answer to `compact`, and what an extension
 /// may give instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Compacted {
     pub summary: String,

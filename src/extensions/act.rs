@@ -23,6 +23,7 @@ struct Args {
     entry_id: Option<String>,
     label: Option<String>,
     level: Option<String>,
+    method: Option<String>,
     provider: Option<String>,
     id: Option<String>,
     path: Option<String>,
@@ -45,6 +46,7 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
     };
     let answer = match method {
         "ctx.hasUI" => json!(actions.has_ui()),
+        "ui.supports" => json!(actions.ui_supports(&need(given.method, "method")?)),
         "ctx.mode" => json!(actions.mode()),
         "ctx.cwd" => json!(actions.cwd()),
         "ctx.model" => to_value(actions.model())?,

@@ -71,6 +71,7 @@ pub struct SendOptions {
 
 /// How full the model's context is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ContextUsage {
     /// `None` right after a compaction, until the model answered again.
@@ -138,6 +139,11 @@ pub trait Actions: Send + Sync {
 
     /// Whether there is a user to ask.
     fn has_ui(&self) -> bool;
+    /// Whether who is there can be shown or asked this, by its name in `ctx.ui`.
+    fn ui_supports(&self, method: &str) -> bool {
+        let _ = method;
+        true
+    }
     /// `interactive`, `rpc`, `json` or `print`.
     fn mode(&self) -> &'static str;
     fn cwd(&self) -> String;

@@ -518,7 +518,7 @@ impl BridgeHost {
             }
             "ui.tell" => {
                 let method = ui_method(args)?;
-                if actions.has_ui() {
+                if actions.has_ui() && actions.ui_supports(method.name()) {
                     let request = crate::agent::event::UiRequest {
                         id: uuid::Uuid::new_v4().to_string(),
                         method,

@@ -28,6 +28,7 @@ pub struct Tally {
 
 /// As a client gets it; times are milliseconds.
 #[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionStats {
     pub path: String,
@@ -48,12 +49,14 @@ pub struct ExtensionStats {
 }
 
 #[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Slowest {
     pub event: String,
     pub ms: f64,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EventStats {
     pub calls: u64,

@@ -8,6 +8,7 @@ mod reader;
 pub mod rpc;
 pub mod session_list;
 pub mod signals;
+mod wire;
 
 use std::io::Write;
 

@@ -21,6 +21,7 @@ use super::tool::ToolError;
 
 /// What RPC's `bash` answers, and what is stored of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UserCommandResult {
     pub output: String,
@@ -36,19 +37,29 @@ pub struct UserCommandResult {
     pub full_output_path: Option<String>,
 }
 
-/// Runs a command of the user's, here or where `elsewhere` says. `on_output` gets
-/// the cleaned text as it comes.
+/// Runs a command of the user's, here or where `elsewhere` says. `told` gets the
+/// cleaned text as it comes; the command waits for a reader that is slow.
 pub async fn run_user_command(
     command: &str,
     cwd: &Path,
     options: &ShellOptions,
     elsewhere: Option<Arc<dyn Commands>>,
     cancel: CancellationToken,
-    on_output: &(dyn Fn(&str) + Send + Sync),
+    told: Option<mpsc::Sender<String>>,
 ) -> Result<UserCommandResult, ToolError> {
+    let ends = cancel.clone();
     let mut output = CommandOutput::default();
     let mut cleaner = Cleaner::default();
     let mut ended = Ended::Aborted;
+    let tell = async |text: &str| {
+        if let Some(told) = &told {
+            tokio::select! {
+                // Nobody listens any more; the command may go on all the same.
+                _ = told.send(text.to_owned()) => {}
+                () = ends.cancelled() => {}
+            }
+        }
+    };
     if !cancel.is_cancelled() {
         let mut process = match elsewhere {
             Some(commands) => Running::elsewhere(
@@ -68,7 +79,7 @@ pub async fn run_user_command(
                 ProcessEvent::Output(bytes) => {
                     let text = cleaner.push(bytes);
                     if !text.is_empty() {
-                        on_output(&text);
+                        tell(&text).await;
                         output.push(text.as_bytes()).await;
                     }
                 }
@@ -81,7 +92,7 @@ pub async fn run_user_command(
     }
     let rest = cleaner.finish();
     if !rest.is_empty() {
-        on_output(&rest);
+        tell(&rest).await;
         output.push(rest.as_bytes()).await;
     }
     let shown = output.finish().await;
@@ -254,12 +265,11 @@ fn clean(text: &str) -> String {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use parking_lot::Mutex;
 
     async fn run(command: &str) -> UserCommandResult {
         let options = ShellOptions::default();
         let cancel = CancellationToken::new();
-        run_user_command(command, Path::new("/"), &options, None, cancel, &|_| {})
+        run_user_command(command, Path::new("/"), &options, None, cancel, None)
             .await
             .unwrap()
     }
@@ -293,26 +303,28 @@ mod tests {
     #[tokio::test]
     async fn a_cancelled_command_keeps_what_it_said() {
         let cancel = CancellationToken::new();
-        let seen = Mutex::new(String::new());
-        let on_output = |text: &str| {
-            seen.lock().push_str(text);
-            cancel.cancel();
-        };
-        let result = run_user_command(
+        let options = ShellOptions::default();
+        let (told, mut heard) = mpsc::channel(1);
+        let run = run_user_command(
             "echo hello; sleep 60",
             Path::new("/"),
-            &ShellOptions::default(),
+            &options,
             None,
             cancel.clone(),
-            &on_output,
-        )
-        .await
-        .unwrap();
+            Some(told),
+        );
+        let hear = async {
+            let seen = heard.recv().await;
+            cancel.cancel();
+            seen
+        };
+        let (result, seen) = futures::future::join(run, hear).await;
+        let result = result.unwrap();
         assert_eq!(
             serde_json::to_value(result).unwrap(),
             serde_json::json!({"output": "hello\n", "cancelled": true, "truncated": false})
         );
-        assert_eq!(*seen.lock(), "hello\n");
+        assert_eq!(seen.as_deref(), Some("hello\n"));
     }
 
     #[test]
@@ -335,7 +347,7 @@ mod tests {
             &ShellOptions::default(),
             None,
             CancellationToken::new(),
-            &|_| {},
+            None,
         )
         .await;
         assert_eq!(

@@ -12,6 +12,7 @@ use crate::ai::stream::ToolSpec;
 
 /// What a tool call brought: content for the model, details for people.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToolOutput {
     pub content: Vec<ContentBlock>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

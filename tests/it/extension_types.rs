@@ -47,6 +47,11 @@ fn modules_examples_and_types_fit_together() {
 }
 
 #[test]
+fn the_types_of_the_protocol_are_those_of_its_schema() {
+    assert_eq!(run(script("rpc.mjs")), "rpc.d.ts: ok\n");
+}
+
+#[test]
 fn everything_that_has_a_type_is_documented_and_nothing_else() {
     assert_eq!(run(script("docs.mjs")), "documentation: ok\n");
 }

@@ -31,6 +31,7 @@ async fn the_state_of_a_new_session() {
             "thinkingLevel": "medium", "isStreaming": false, "isCompacting": false,
             "steeringMode": "one-at-a-time", "followUpMode": "one-at-a-time",
             "autoCompactionEnabled": true, "messageCount": 0, "pendingMessageCount": 0,
+            "queueMode": "one-at-a-time", "queuedMessageCount": 0,
         })
     );
 }

@@ -91,7 +91,8 @@ async fn a_bad_line_is_answered_as_parse() {
         let answer = rpc.event("response").await;
         let error = answer["error"].as_str().unwrap();
         assert!(error.starts_with("Failed to parse command: "), "{error}");
-        let expected = json!({"type": "response", "command": "parse", "success": false});
+        let expected = json!({"type": "response", "command": "parse", "success": false,
+            "errorCode": "parse_error"});
         assert_eq!(without(&answer, &["error"]), expected);
     }
 }
@@ -104,7 +105,7 @@ async fn an_unknown_command_is_named() {
     assert_eq!(
         answer,
         json!({"type": "response", "command": "fly_away", "success": false,
-            "error": "Unknown command: fly_away"})
+            "error": "Unknown command: fly_away", "errorCode": "unknown_command"})
     );
 }
 

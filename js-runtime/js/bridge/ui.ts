@@ -16,6 +16,23 @@ interface Answer {
   cancelled?: boolean;
 }
 
+/** Thrown where the other side has said that it cannot do something. */
+class UiUnsupportedError extends Error {
+  override name = "UiUnsupportedError";
+  readonly code = "UI_UNSUPPORTED";
+  readonly method: string;
+
+  constructor(method: string) {
+    super(`ctx.ui.${method}() is not supported by the client that drives pi: it did not name it in its hello`);
+    this.method = method;
+  }
+}
+
+/** A client that did not say what it can is taken to do what the protocol knows. */
+function need(extension: number, method: string): void {
+  if (!hostSync<boolean>("ui.supports", { extension, method })) throw new UiUnsupportedError(method);
+}
+
 let tokens = 0;
 
 /** Whole milliseconds, as the program and the protocol take them; 0 is none. */
@@ -37,6 +54,7 @@ async function ask(
   const { signal } = options ?? {};
   const timeout = milliseconds(options?.timeout);
   if (signal?.aborted) return { cancelled: true };
+  need(extension, method);
   const token = (tokens += 1);
   const cancel = () => hostSync("ui.cancel", { token });
   signal?.addEventListener("abort", cancel, { once: true });
@@ -93,7 +111,7 @@ export function createUi(extension: number, by: Host = host) {
     // What follows needs a terminal that draws. The protocol fixes what it does
     // without one.
     getEditorText: () => "",
-    custom: async () => undefined,
+    custom: async () => need(extension, "custom"),
     onTerminalInput: () => () => {},
     setWorkingMessage: () => {},
     setWorkingVisible: () => {},

@@ -6,6 +6,7 @@ use super::Extensions;
 use crate::extensions::ledger::ExtensionStats;
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Statistics {
     pub extensions: Vec<ExtensionStats>,
@@ -17,6 +18,7 @@ pub struct Statistics {
 
 /// Bytes.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HeapStats {
     pub used: usize,

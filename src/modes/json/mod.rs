@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use super::output::Output;
 use super::print::{say, tell_user};
 use super::signals::{self, Interrupt};
+use super::wire::Agreed;
 use super::{complain, reader};
 use crate::agent::event::Event;
 use crate::app::{AgentSession, AppConfig, EventSink};
@@ -18,7 +19,7 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
     tokio::pin!(ended);
     let started = js_runtime::take_standard_streams().and_then(|streams| {
         let gone = reader::gone(&streams.output);
-        Ok((Output::start(streams.output)?, gone))
+        Ok((Output::start(streams.output, Agreed::default())?, gone))
     });
     let ((output, closed), gone) = match started {
         Ok(started) => started,
@@ -53,13 +54,15 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
     code
 }
 
-/// What the session does, as in RPC mode; what extensions do wrong goes to stderr.
+/// The events of the original's JSON mode, whose last line says how the run ended. What
+/// extensions do wrong goes to stderr.
 struct Events(Output);
 
 #[async_trait]
 impl EventSink for Events {
     async fn send(&self, event: Arc<Event>) {
-        if !tell_user(&event) {
+        let settled = matches!(*event, Event::AgentSettled { .. });
+        if !settled && !tell_user(&event) {
             self.0.send(event).await;
         }
     }

@@ -125,7 +125,7 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
         Command::Reload(again) => {
             let again = Some(again.as_str()).filter(|name| !name.is_empty());
             let reloaded_with = session.reload_with(again).await;
-            reloaded_with.map(|report| reloaded(&report))
+            Ok(reloaded(&reloaded_with?))
         }
         Command::New => Ok(match session.new_session(None).await? {
             true => header(session),

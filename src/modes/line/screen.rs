@@ -194,6 +194,8 @@ impl Screen {
             | Event::TurnEnd { .. }
             | Event::ToolExecutionUpdate { .. }
             | Event::AutoRetryEnd { .. }
+            | Event::BashExecutionUpdate { .. }
+            | Event::AgentSettled { .. }
             | Event::ExtensionWaitEnd(_) => String::new(),
         }
     }

@@ -1,14 +1,14 @@
-//! The commands of the protocol (behaviour.md §2.2).
+//! The commands of the protocol, of all its ages (behaviour.md §2.2, §2.6, §11.3).
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use serde_json::Value;
 
+use super::pictures::{Attachment, Picture};
 use crate::agent::queue::{Delivery, QueueMode};
-use crate::ai::message::ImageContent;
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(
     tag = "type",
     rename_all = "snake_case",
@@ -18,21 +18,32 @@ pub enum Command {
     Prompt {
         message: String,
         #[serde(default)]
-        images: Option<Vec<ImageContent>>,
+        images: Option<Vec<Picture>>,
+        /// As before 0.20.
+        #[serde(default)]
+        attachments: Option<Vec<Attachment>>,
+        /// Needed while the agent works.
         #[serde(default)]
         streaming_behavior: Option<StreamingBehavior>,
     },
+    #[serde(alias = "queue_message")]
     Steer {
         message: String,
         #[serde(default)]
-        images: Option<Vec<ImageContent>>,
+        images: Option<Vec<Picture>>,
+        #[serde(default)]
+        attachments: Option<Vec<Attachment>>,
     },
     FollowUp {
         message: String,
         #[serde(default)]
-        images: Option<Vec<ImageContent>>,
+        images: Option<Vec<Picture>>,
+        #[serde(default)]
+        attachments: Option<Vec<Attachment>>,
     },
     Abort,
+    ClearQueue,
+    #[serde(alias = "reset")]
     NewSession {
         #[serde(default)]
         parent_session: Option<String>,
@@ -49,6 +60,8 @@ pub enum Command {
         level: String,
     },
     CycleThinkingLevel,
+    GetAvailableThinkingLevels,
+    #[serde(alias = "set_queue_mode")]
     SetSteeringMode {
         mode: QueueMode,
     },
@@ -69,7 +82,7 @@ pub enum Command {
     Bash {
         command: String,
         #[serde(default)]
-        exclude_from_context: bool,
+        exclude_from_context: Option<bool>,
     },
     AbortBash,
     GetSessionStats,
@@ -83,9 +96,18 @@ pub enum Command {
     Fork {
         entry_id: String,
     },
+    /// `fork` as it was: by what `get_branch_messages` answers.
+    Branch {
+        #[serde(default)]
+        entry_index: Option<usize>,
+        #[serde(default)]
+        entry_id: Option<String>,
+    },
     Clone,
     GetForkMessages,
+    GetBranchMessages,
     GetEntries {
+        /// An entry's id: those after it.
         #[serde(default)]
         since: Option<String>,
     },
@@ -95,6 +117,15 @@ pub enum Command {
         name: String,
     },
     GetCommands,
+    /// Ours: what the client is and can, and what it would like to have.
+    Hello(Hello),
+    /// Ours: answered at once, whatever goes on.
+    Ping,
+    /// Ours: what a client has missed.
+    GetEvents {
+        /// The `seq` of the last event that it has seen.
+        since: u64,
+    },
     /// Ours: what extensions cost.
     GetExtensionStats,
     /// Ours: answered when nothing is at work any more.
@@ -112,11 +143,29 @@ pub enum Command {
         #[serde(default)]
         confirmed: Option<bool>,
         #[serde(default)]
-        cancelled: bool,
+        cancelled: Option<bool>,
     },
 }
 
+/// All may be left out: then the session is as it would be without the greeting.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct Hello {
+    /// The newest that the client speaks.
+    pub protocol_version: Option<u32>,
+    /// What it calls itself, for the log.
+    pub client: Option<String>,
+    /// What it would like to have of what the answer's `capabilities` lists. Names that
+    /// are not known are left out of the answer's `enabled`.
+    pub capabilities: Vec<String>,
+    /// The methods of `ctx.ui` that it can show or ask. Without this extensions are
+    /// told nothing of what it cannot.
+    pub ui: Option<Vec<String>>,
+}
+
 #[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum StreamingBehavior {
     Steer,
@@ -132,73 +181,48 @@ impl From<StreamingBehavior> for Delivery {
     }
 }
 
-/// Why a line is no command.
-#[derive(Debug, PartialEq, Eq)]
-pub struct BadCommand {
-    pub id: Option<Value>,
-    /// The type it claims, `parse` if it has none.
-    pub command: String,
-    pub error: String,
-}
-
-/// The command, its type and its id.
-pub fn parse(line: &[u8]) -> Result<(Command, String, Option<Value>), BadCommand> {
-    let bad = |id, command: &str, error| BadCommand {
-        id,
-        command: command.to_string(),
-        error,
-    };
-    let text = String::from_utf8_lossy(line);
-    let value: Value = serde_json::from_str(&text)
-        .map_err(|error| bad(None, "parse", format!("Failed to parse command: {error}")))?;
-    let Value::Object(members) = &value else {
-        let error = "Failed to parse command: a command is a JSON object".to_string();
-        return Err(bad(None, "parse", error));
-    };
-    let id = members.get("id").filter(|id| !id.is_null()).cloned();
-    let Some(name) = members.get("type").and_then(Value::as_str) else {
-        let error = "Failed to parse command: the member \"type\" is missing".to_string();
-        return Err(bad(id, "parse", error));
-    };
-    let name = name.to_string();
-    // Unit variants take no other members.
-    match serde_json::from_value(value) {
-        Ok(command) => Ok((command, name, id)),
-        Err(error) => {
-            let error = error.to_string();
-            let error = match error.starts_with("unknown variant") {
-                true if error.contains(&format!("`{name}`")) => format!("Unknown command: {name}"),
-                _ => format!("{name}: {error}"),
-            };
-            Err(bad(id, &name, error))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn error(line: &str) -> BadCommand {
-        parse(line.as_bytes()).unwrap_err()
-    }
-
-    #[test]
-    fn bad_lines_are_told_what_is_wrong() {
-        assert_eq!(error("").command, "parse");
-        assert!(error("null").error.contains("JSON object"));
-        assert_eq!(error(r#"{"type":"dance"}"#).error, "Unknown command: dance");
-        let missing = error(r#"{"id":"7","type":"prompt"}"#);
-        assert_eq!(missing.id, Some(json!("7")));
-        assert!(missing.error.contains("message"), "{missing:?}");
-    }
-
-    #[test]
-    fn commands_ignore_members_they_do_not_know() {
-        let (command, name, id) = parse(br#"{"type":"get_state","id":1,"extra":true}"#).unwrap();
-        assert!(matches!(command, Command::GetState));
-        assert_eq!((name.as_str(), id), ("get_state", Some(json!(1))));
-    }
-}
+/// All there are, for clients that want to know before they send one. Older names of
+/// the same are not among them.
+pub const COMMANDS: [&str; 41] = [
+    "prompt",
+    "steer",
+    "follow_up",
+    "abort",
+    "clear_queue",
+    "new_session",
+    "get_state",
+    "get_messages",
+    "set_model",
+    "cycle_model",
+    "get_available_models",
+    "set_thinking_level",
+    "cycle_thinking_level",
+    "get_available_thinking_levels",
+    "set_steering_mode",
+    "set_follow_up_mode",
+    "compact",
+    "set_auto_compaction",
+    "set_auto_retry",
+    "abort_retry",
+    "bash",
+    "abort_bash",
+    "get_session_stats",
+    "export_html",
+    "switch_session",
+    "fork",
+    "branch",
+    "clone",
+    "get_fork_messages",
+    "get_branch_messages",
+    "get_entries",
+    "get_tree",
+    "get_last_assistant_text",
+    "set_session_name",
+    "get_commands",
+    "hello",
+    "ping",
+    "get_events",
+    "get_extension_stats",
+    "wait_for_idle",
+    "reload",
+];

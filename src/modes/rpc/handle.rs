@@ -3,25 +3,40 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 
-use super::Response;
-use super::command::{BadCommand, Command, parse};
+use super::answers::{
+    self, Answer, BranchMessage, BranchMessages, Cancelled, Commands, Disposed, ForkMessage,
+    ForkMessages, ForkedText, Level, Levels, Messages, Models, Queues, Response, Text,
+};
+use super::command::Command;
+use super::greeting;
+use super::parse::{BadCommand, Parsed, parse};
+use super::pictures::{Attachment, Picture, join};
 use crate::agent::event::UiAnswer;
 use crate::agent::queue::Delivery;
 use crate::ai::model::ThinkingLevel;
-use crate::app::{AgentSession, Behavior, ForkPosition, PromptRequest, Source};
+use crate::app::{
+    AgentSession, Behavior, Disposition, ErrorCode, ForkPosition, PromptRequest, Refusal, Source,
+};
 use crate::modes::output::Output;
+use crate::resources::source_info::SourceScope;
 
 /// The data of a response; `None` where there is none.
-type Answer = Result<Option<Box<RawValue>>, String>;
+type Answered = Result<Option<Answer>, Refusal>;
 
 pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
     let (command, name, id) = match parse(line) {
-        Ok(parsed) => parsed,
-        Err(BadCommand { id, command, error }) => {
-            return respond(output, id, command, Err(error)).await;
+        Ok(Parsed { command, name, id }) => (command, name, id),
+        Err(bad) => {
+            let BadCommand {
+                id,
+                command,
+                code,
+                error,
+            } = *bad;
+            return respond(output, id, command, Err(Refusal::new(code, error))).await;
         }
     };
     match command {
@@ -31,22 +46,30 @@ pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
             confirmed,
             cancelled,
         } => {
-            let answer = match (cancelled, value, confirmed) {
+            let answer = match (cancelled.unwrap_or(false), value, confirmed) {
                 (false, Some(value), _) => UiAnswer::Value(value),
                 (false, None, Some(confirmed)) => UiAnswer::Confirmed(confirmed),
                 _ => UiAnswer::Cancelled,
             };
             session.answer_ui(&id, answer);
         }
+        Command::Hello(hello) => greeting::hello(session, output, id, name, hello).await,
+        Command::Ping => greeting::ping(output, id, name).await,
+        Command::GetEvents { since } => greeting::events(output, id, name, since).await,
         // The agent's events come after the answer.
         Command::Prompt {
             message,
             images,
+            attachments,
             streaming_behavior,
         } => {
+            let (text, images) = match said(&name, message, images, attachments) {
+                Ok(said) => said,
+                Err(refusal) => return respond(output, id, name, Err(refusal)).await,
+            };
             let request = PromptRequest {
-                text: message,
-                images: images.unwrap_or_default(),
+                text,
+                images,
                 source: Source::Rpc,
                 while_busy: streaming_behavior
                     .map_or(Behavior::Refuse, |one| Behavior::Queue(one.into())),
@@ -54,191 +77,298 @@ pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
             };
             let accepted = session.prompt(request).await;
             let answer = match &accepted {
-                Ok(_) => Ok(None),
-                Err(error) => Err(error.to_string()),
+                Ok(accepted) => Ok(Some(Answer::Prompt(Disposed {
+                    disposition: accepted.disposition,
+                }))),
+                Err(_) => Ok(None),
             };
-            respond(output, id, name, answer).await;
+            match accepted {
+                Err(error) => respond(output, id, name, Err(error.into())).await,
+                // Lets go of what holds the agent back after the answer.
+                Ok(_accepted) => respond(output, id, name, answer).await,
+            }
+        }
+        Command::Bash {
+            command,
+            exclude_from_context,
+        } => {
+            let excluded = exclude_from_context.unwrap_or(false);
+            let ran = session.bash_told(&command, excluded, id.clone()).await;
+            let answer = ran.map(|result| Some(Answer::Bash(result)));
+            respond(output, id, name, answer.map_err(Refusal::from)).await;
         }
         command => {
-            let answer = execute(session, command).await;
+            let answer = execute(session, &name, command).await;
             respond(output, id, name, answer).await;
         }
     }
 }
 
 /// Answers to questions may come while the session is still opening, and so may an
-/// abort of what keeps it.
+/// abort of what keeps it, and what a client says first.
 pub fn comes_early(line: &[u8]) -> bool {
     matches!(
         parse(line),
-        Ok((Command::ExtensionUiResponse { .. } | Command::Abort, ..))
+        Ok(Parsed {
+            command: Command::ExtensionUiResponse { .. }
+                | Command::Abort
+                | Command::Hello(_)
+                | Command::Ping
+                | Command::GetEvents { .. },
+            ..
+        })
     )
 }
 
-async fn respond(output: &Output, id: Option<Value>, command: String, answer: Answer) {
-    let (success, data, error) = match answer {
-        Ok(data) => (true, data, None),
-        Err(error) => (false, None, Some(error)),
-    };
-    output
-        .line(&Response {
-            id,
-            r#type: "response",
-            command,
-            success,
-            data,
-            error,
-        })
-        .await;
+pub async fn too_long(output: &Output, bytes: u64) {
+    let text = format!(
+        "Failed to parse command: the line has {bytes} bytes, and {} are the most that is taken",
+        super::lines::LONGEST
+    );
+    let refusal = Refusal::new(ErrorCode::LineTooLong, text);
+    respond(output, None, "parse".into(), Err(refusal)).await;
 }
 
-async fn execute(session: &Arc<AgentSession>, command: Command) -> Answer {
-    let done = Ok(None);
-    match command {
-        Command::Prompt { .. } | Command::ExtensionUiResponse { .. } => done,
-        Command::Steer { message, images } => {
-            queue(session, Delivery::Steer, message, images).await
+pub async fn respond(output: &Output, id: Option<Value>, command: String, answer: Answered) {
+    output.line(&response(id, command, answer)).await;
+}
+
+pub fn response(id: Option<Value>, command: String, answer: Answered) -> Response {
+    let data = answer.and_then(|answer| match answer {
+        None => Ok(None),
+        Some(answer) => to_raw_value(&answer)
+            .map(Some)
+            .map_err(|error| Refusal::from(error.to_string())),
+    });
+    let (data, refusal) = match data {
+        Ok(data) => (data, None),
+        Err(refusal) => (None, Some(refusal)),
+    };
+    Response {
+        id,
+        r#type: "response",
+        command,
+        success: refusal.is_none(),
+        data,
+        error_code: refusal.as_ref().map(|refusal| refusal.code),
+        error: refusal.map(|refusal| refusal.text),
+    }
+}
+
+async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> Answered {
+    let answer = match command {
+        // Dealt with before.
+        Command::Prompt { .. }
+        | Command::Bash { .. }
+        | Command::Hello(_)
+        | Command::Ping
+        | Command::GetEvents { .. }
+        | Command::ExtensionUiResponse { .. } => return Ok(None),
+        Command::Steer {
+            message,
+            images,
+            attachments,
+        } => {
+            let (text, images) = said(name, message, images, attachments)?;
+            session.queue(Delivery::Steer, text, images).await?;
+            Answer::Steer(QUEUED)
         }
-        Command::FollowUp { message, images } => {
-            queue(session, Delivery::FollowUp, message, images).await
+        Command::FollowUp {
+            message,
+            images,
+            attachments,
+        } => {
+            let (text, images) = said(name, message, images, attachments)?;
+            session.queue(Delivery::FollowUp, text, images).await?;
+            Answer::FollowUp(QUEUED)
         }
         Command::Abort => {
             session.abort();
             session.wait_idle().await;
-            done
+            return Ok(None);
         }
         Command::AbortRetry => {
             session.abort_retry();
-            done
+            return Ok(None);
+        }
+        Command::ClearQueue => {
+            let (steering, follow_up) = session.clear_queue().await;
+            Answer::ClearQueue(Queues {
+                steering,
+                follow_up,
+            })
         }
         Command::NewSession { parent_session } => {
             let parent = parent_session.map(PathBuf::from);
-            cancelled(session.new_session(parent).await)
+            Answer::NewSession(cancelled(session.new_session(parent).await?))
         }
-        Command::GetState => data(&session.state()),
-        Command::GetMessages => data(&json!({ "messages": session.messages() })),
+        Command::GetState => Answer::GetState(Box::new(session.state())),
+        Command::GetMessages => Answer::GetMessages(Messages {
+            messages: session.messages(),
+        }),
         Command::SetModel { provider, model_id } => {
-            data(&session.set_model(&provider, &model_id).await?)
+            Answer::SetModel(session.set_model(&provider, &model_id).await?)
         }
-        Command::CycleModel => data(&session.cycle_model().await?),
-        Command::GetAvailableModels => data(&json!({ "models": session.models().available() })),
+        Command::CycleModel => Answer::CycleModel(session.cycle_model().await?),
+        Command::GetAvailableModels => Answer::GetAvailableModels(Models {
+            models: session.models().available(),
+        }),
         Command::SetThinkingLevel { level } => {
             // As the protocol has it, what is no level is the lowest.
             let level = ThinkingLevel::parse(&level).unwrap_or(ThinkingLevel::Off);
             session.set_thinking_level(level);
-            done
+            return Ok(None);
         }
         Command::CycleThinkingLevel => {
             let level = session.cycle_thinking_level();
-            data(&level.map(|level| json!({ "level": level })))
+            Answer::CycleThinkingLevel(level.map(|level| Level { level }))
         }
+        Command::GetAvailableThinkingLevels => Answer::GetAvailableThinkingLevels(Levels {
+            levels: session.available_thinking_levels(),
+        }),
         Command::SetSteeringMode { mode } => {
             session.set_queue_mode(Delivery::Steer, mode);
-            done
+            return Ok(None);
         }
         Command::SetFollowUpMode { mode } => {
             session.set_queue_mode(Delivery::FollowUp, mode);
-            done
+            return Ok(None);
         }
         Command::Compact {
             custom_instructions,
-        } => data(&session.compact(custom_instructions.as_deref()).await?),
+        } => Answer::Compact(session.compact(custom_instructions.as_deref()).await?),
         Command::SetAutoCompaction { enabled } => {
             session.set_auto_compaction(enabled);
-            done
+            return Ok(None);
         }
         Command::SetAutoRetry { enabled } => {
             session.set_auto_retry(enabled);
-            done
+            return Ok(None);
         }
-        Command::Bash {
-            command,
-            exclude_from_context,
-        } => data(&session.bash(&command, exclude_from_context).await?),
         Command::AbortBash => {
             session.abort_bash();
-            done
+            return Ok(None);
         }
-        Command::GetSessionStats => data(&session.stats()),
-        Command::ExportHtml { output_path } => {
-            match session.export_html(output_path.as_deref()).await {
-                Ok(path) => data(&json!({ "path": path })),
-                Err(error) => Err(error.to_string()),
-            }
-        }
+        Command::GetSessionStats => Answer::GetSessionStats(session.stats()),
+        Command::ExportHtml { output_path } => Answer::ExportHtml(answers::Path {
+            path: session.export_html(output_path.as_deref()).await?,
+        }),
         Command::SwitchSession { session_path } => {
-            cancelled(session.switch_session(session_path.as_ref(), None).await)
+            let switched = session.switch_session(session_path.as_ref(), None).await?;
+            Answer::SwitchSession(cancelled(switched))
         }
-        Command::Fork { entry_id } => {
-            let forked = session.fork(&entry_id, ForkPosition::Before).await?;
-            data(&match forked {
-                Some(forked) => json!({ "text": forked.text, "cancelled": false }),
-                None => json!({ "cancelled": true }),
-            })
+        Command::Fork { entry_id } => Answer::Fork(fork(session, &entry_id).await?),
+        Command::Branch {
+            entry_index,
+            entry_id,
+        } => {
+            let entry = match (entry_id, entry_index) {
+                (Some(id), _) => id,
+                (None, Some(index)) => entry_at(session, index)?,
+                (None, None) => {
+                    let text = "branch: missing field `entryIndex`";
+                    return Err(Refusal::new(ErrorCode::InvalidCommand, text));
+                }
+            };
+            Answer::Branch(fork(session, &entry).await?)
         }
-        Command::Clone => cancelled(session.clone_session().await),
-        Command::GetEntries { since } => json_text(session.entries_json(since.as_deref())?),
-        Command::GetTree => json_text(session.tree_json()),
+        Command::Clone => Answer::Clone(cancelled(session.clone_session().await?)),
+        Command::GetEntries { since } => {
+            Answer::GetEntries(json_text(session.entries_json(since.as_deref())?)?)
+        }
+        Command::GetTree => Answer::GetTree(json_text(session.tree_json())?),
         Command::GetForkMessages => {
             let messages = session.fork_messages().into_iter();
-            let messages: Vec<Value> = messages
-                .map(|(id, text)| json!({ "entryId": id, "text": text }))
-                .collect();
-            data(&json!({ "messages": messages }))
+            let messages = messages.map(|(entry_id, text)| ForkMessage { entry_id, text });
+            Answer::GetForkMessages(ForkMessages {
+                messages: messages.collect(),
+            })
         }
-        Command::GetLastAssistantText => data(&match session.last_assistant_text() {
-            Some(text) => json!({ "text": text }),
-            None => json!({}),
+        Command::GetBranchMessages => {
+            let messages = session.branch_messages().into_iter();
+            let messages = messages.map(|(entry_index, entry_id, text)| BranchMessage {
+                entry_index,
+                entry_id,
+                text,
+            });
+            Answer::GetBranchMessages(BranchMessages {
+                messages: messages.collect(),
+            })
+        }
+        Command::GetLastAssistantText => Answer::GetLastAssistantText(Text {
+            text: session.last_assistant_text(),
         }),
-        Command::SetSessionName { name } => session.set_session_name(&name).map(|()| None),
-        Command::GetExtensionStats => data(&session.extensions().statistics().await),
-        Command::GetCommands => data(&json!({ "commands": session.commands() })),
+        Command::SetSessionName { name } => {
+            session.set_session_name(&name)?;
+            return Ok(None);
+        }
+        Command::GetExtensionStats => {
+            Answer::GetExtensionStats(session.extensions().statistics().await)
+        }
+        Command::GetCommands => commands(session),
         Command::WaitForIdle => {
             session.wait_settled().await;
-            done
+            return Ok(None);
         }
         Command::Reload { extension } => {
-            let report = session.reload_with(extension.as_deref()).await?;
-            let failed: Vec<Value> = report
-                .failed
-                .iter()
-                .map(|(path, error)| json!({ "path": path, "error": error }))
-                .collect();
-            data(&json!({
-                "loaded": report.loaded,
-                "failed": failed,
-                "keptOld": report.kept_old,
-            }))
+            Answer::Reload(session.reload_with(extension.as_deref()).await?.into())
         }
-    }
+    };
+    Ok(Some(answer))
 }
 
-async fn queue(
-    session: &AgentSession,
-    delivery: Delivery,
+fn said(
+    name: &str,
     message: String,
-    images: Option<Vec<crate::ai::message::ImageContent>>,
-) -> Answer {
-    session
-        .queue(delivery, message, images.unwrap_or_default())
-        .await
-        .map(|()| None)
-        .map_err(|error| error.to_string())
+    images: Option<Vec<Picture>>,
+    attachments: Option<Vec<Attachment>>,
+) -> Result<(String, Vec<crate::ai::message::ImageContent>), Refusal> {
+    join(message, images, attachments)
+        .map_err(|error| Refusal::new(ErrorCode::InvalidCommand, format!("{name}: {error}")))
 }
 
-fn cancelled(done: Result<bool, String>) -> Answer {
-    data(&json!({ "cancelled": !done? }))
+const QUEUED: Disposed = Disposed {
+    disposition: Disposition::Queued,
+};
+
+fn cancelled(done: bool) -> Cancelled {
+    Cancelled { cancelled: !done }
 }
 
-fn data(value: &impl serde::Serialize) -> Answer {
-    to_raw_value(value)
-        .map(Some)
-        .map_err(|error| error.to_string())
+async fn fork(session: &AgentSession, entry: &str) -> Result<ForkedText, Refusal> {
+    let forked = session.fork(entry, ForkPosition::Before).await?;
+    Ok(ForkedText {
+        cancelled: forked.is_none(),
+        text: forked.and_then(|forked| forked.text),
+    })
+}
+
+/// By what `get_branch_messages` answers.
+fn entry_at(session: &AgentSession, index: usize) -> Result<String, Refusal> {
+    let messages = session.branch_messages().into_iter();
+    let mut found = messages.filter_map(|(place, id, _)| (place == index).then_some(id));
+    found
+        .next()
+        .ok_or_else(|| Refusal::new(ErrorCode::InvalidEntry, "Invalid entry index for branching"))
+}
+
+fn commands(session: &AgentSession) -> Answer {
+    let commands = session.commands().into_iter();
+    let commands = commands.map(|command| answers::Command {
+        path: command.source_info.path.clone(),
+        location: match command.source_info.scope {
+            SourceScope::User => "user",
+            SourceScope::Project => "project",
+            SourceScope::Temporary => "path",
+        },
+        command,
+    });
+    Answer::GetCommands(Commands {
+        commands: commands.collect(),
+    })
 }
 
 /// What is JSON already, and may be deeper than a value can be.
-fn json_text(text: String) -> Answer {
-    RawValue::from_string(text)
-        .map(Some)
-        .map_err(|error| error.to_string())
+fn json_text(text: String) -> Result<Box<RawValue>, Refusal> {
+    RawValue::from_string(text).map_err(|error| Refusal::from(error.to_string()))
 }

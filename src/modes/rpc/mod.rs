@@ -2,19 +2,29 @@
 //! (docs/rpc.md). Nothing that a client sends ends the process, except closing
 //! stdin.
 
+mod answers;
 mod command;
+mod fuzz;
+mod greeting;
 mod handle;
 mod lines;
+mod parse;
+mod pictures;
+mod salvage;
+pub mod schema;
+
+pub use fuzz::{fuzz_command, fuzz_lines};
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
+use self::lines::Line;
 use super::output::Output;
 use super::signals::{self, Interrupt};
+use super::wire::Agreed;
 use super::{complain, reader};
 use crate::app::{AgentSession, AppConfig};
 
@@ -23,28 +33,22 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 /// Lines that may wait to be looked at.
 const WAITING_LINES: usize = 64;
 
-/// The members that are `None` are left out, as clients expect.
-#[derive(Debug, Serialize)]
-struct Response {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<serde_json::Value>,
-    r#type: &'static str,
-    command: String,
-    success: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<Box<serde_json::value::RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
+/// Bytes of commands that may wait until the session is open.
+const EARLY: usize = 64 * 1024 * 1024;
+/// What a client would ask for in its `hello`, for those that are too old to say one: a
+/// list with commas.
+const CAPABILITIES: &str = "PI_RPC_CAPABILITIES";
 
 /// Returns the exit code.
 pub async fn run(config: AppConfig) -> u8 {
     let ended = signals::ended(Interrupt::Ends);
     tokio::pin!(ended);
     // Nothing that runs inside this process can get at the protocol from here on.
+    let wanted = std::env::var(CAPABILITIES).unwrap_or_default();
+    let agreed = Agreed::of(wanted.split(',').map(str::trim));
     let started = js_runtime::take_standard_streams().and_then(|streams| {
         let gone = reader::gone(&streams.output);
-        Ok((Output::start(streams.output)?, streams.input, gone))
+        Ok((Output::start(streams.output, agreed)?, streams.input, gone))
     });
     let ((output, closed), input, gone) = match started {
         Ok(started) => started,
@@ -105,7 +109,7 @@ pub async fn run(config: AppConfig) -> u8 {
 async fn serve(
     session: &Arc<AgentSession>,
     output: &Output,
-    mut lines: mpsc::Receiver<Vec<u8>>,
+    mut lines: mpsc::Receiver<Line>,
     tasks: &TaskTracker,
 ) {
     let opening = session.open();
@@ -114,15 +118,19 @@ async fn serve(
     // Commands that come before the session is open wait for it; answers to its
     // questions do not.
     let mut early = Vec::new();
+    let mut early_bytes = 0;
     loop {
+        // A client that does not read its answers is not asked for more commands.
+        output.room().await;
         tokio::select! {
             () = &mut opening, if !open => {
                 open = true;
+                early_bytes = 0;
                 for line in early.drain(..) {
                     start(session, output, tasks, line).await;
                 }
             }
-            line = lines.recv() => match line {
+            line = lines.recv(), if early_bytes < EARLY => match line {
                 None => {
                     if !open {
                         // Nobody is there who could answer.
@@ -134,10 +142,14 @@ async fn serve(
                     }
                     return;
                 }
-                Some(line) if open || handle::comes_early(&line) => {
+                Some(Line::TooLong(bytes)) => handle::too_long(output, bytes).await,
+                Some(Line::Text(line)) if open || handle::comes_early(&line) => {
                     start(session, output, tasks, line).await;
                 }
-                Some(line) => early.push(line),
+                Some(Line::Text(line)) => {
+                    early_bytes += line.len();
+                    early.push(line);
+                }
             }
         }
     }

@@ -227,6 +227,7 @@ pub enum Transport {
 
 /// How many queued messages are delivered at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueMode {
     All,

@@ -1,0 +1,1380 @@
+// The protocol of `pi --mode rpc`. Made of docs/rpc.schema.json by rpc.mjs; do not edit.
+
+/**
+ * A line of `pi --mode rpc`: docs/rpc.md.
+ */
+export type RpcLine = RpcCommand | RpcResponse | RpcEvent;
+/**
+ * A line that a client writes. Older names that are accepted as well: `queue_message`
+ * is `steer`, `reset` is `new_session`, `set_queue_mode` is `set_steering_mode`.
+ */
+export type RpcCommand = {
+  /**
+   * Comes back with the response. Usually a text.
+   */
+  id?: unknown;
+} & RpcCommand1;
+export type RpcCommand1 =
+  | {
+      type: "prompt";
+      message: string;
+      images?: Picture[] | null;
+      /**
+       * As before 0.20.
+       */
+      attachments?: Attachment[] | null;
+      /**
+       * Needed while the agent works.
+       */
+      streamingBehavior?: StreamingBehavior | null;
+    }
+  | {
+      type: "steer";
+      message: string;
+      images?: Picture[] | null;
+      attachments?: Attachment[] | null;
+    }
+  | {
+      type: "follow_up";
+      message: string;
+      images?: Picture[] | null;
+      attachments?: Attachment[] | null;
+    }
+  | {
+      type: "abort";
+    }
+  | {
+      type: "clear_queue";
+    }
+  | {
+      type: "new_session";
+      parentSession?: string | null;
+    }
+  | {
+      type: "get_state";
+    }
+  | {
+      type: "get_messages";
+    }
+  | {
+      type: "set_model";
+      provider: string;
+      modelId: string;
+    }
+  | {
+      type: "cycle_model";
+    }
+  | {
+      type: "get_available_models";
+    }
+  | {
+      type: "set_thinking_level";
+      level: string;
+    }
+  | {
+      type: "cycle_thinking_level";
+    }
+  | {
+      type: "get_available_thinking_levels";
+    }
+  | {
+      type: "set_steering_mode";
+      mode: QueueMode;
+    }
+  | {
+      type: "set_follow_up_mode";
+      mode: QueueMode;
+    }
+  | {
+      type: "compact";
+      customInstructions?: string | null;
+    }
+  | {
+      type: "set_auto_compaction";
+      enabled: boolean;
+    }
+  | {
+      type: "set_auto_retry";
+      enabled: boolean;
+    }
+  | {
+      type: "abort_retry";
+    }
+  | {
+      type: "bash";
+      command: string;
+      excludeFromContext?: boolean | null;
+    }
+  | {
+      type: "abort_bash";
+    }
+  | {
+      type: "get_session_stats";
+    }
+  | {
+      type: "export_html";
+      outputPath?: string | null;
+    }
+  | {
+      type: "switch_session";
+      sessionPath: string;
+    }
+  | {
+      type: "fork";
+      entryId: string;
+    }
+  | {
+      type: "branch";
+      entryIndex?: number | null;
+      entryId?: string | null;
+    }
+  | {
+      type: "clone";
+    }
+  | {
+      type: "get_fork_messages";
+    }
+  | {
+      type: "get_branch_messages";
+    }
+  | {
+      type: "get_entries";
+      /**
+       * An entry's id: those after it.
+       */
+      since?: string | null;
+    }
+  | {
+      type: "get_tree";
+    }
+  | {
+      type: "get_last_assistant_text";
+    }
+  | {
+      type: "set_session_name";
+      name: string;
+    }
+  | {
+      type: "get_commands";
+    }
+  | ({
+      type: "hello";
+    } & Hello)
+  | {
+      type: "ping";
+    }
+  | {
+      type: "get_events";
+      /**
+       * The `seq` of the last event that it has seen.
+       */
+      since: number;
+    }
+  | {
+      type: "get_extension_stats";
+    }
+  | {
+      type: "wait_for_idle";
+    }
+  | {
+      type: "reload";
+      /**
+       * One that was set aside is let in again.
+       */
+      extension?: string | null;
+    }
+  | {
+      type: "extension_ui_response";
+      id: string;
+      value?: string | null;
+      confirmed?: boolean | null;
+      cancelled?: boolean | null;
+    };
+/**
+ * `{"type":"image","data","mimeType"}`, or as models of Anthropic take it, with a
+ * `source` of type `base64`.
+ */
+export type Picture = Plain | Sourced;
+export type StreamingBehavior = "steer" | "followUp";
+/**
+ * How many queued messages are delivered at a time.
+ */
+export type QueueMode = "all" | "one-at-a-time";
+/**
+ * The answer to a command.
+ */
+export type RpcResponse = RpcDataResponse | RpcDoneResponse | RpcErrorResponse;
+/**
+ * By command. Those that are not here have no `data`.
+ */
+export type RpcDataResponse = {
+  id?: unknown;
+  type: "response";
+  success: true;
+} & RpcDataResponse1;
+export type RpcDataResponse1 =
+  | {
+      command: "prompt";
+      data: Disposed;
+    }
+  | {
+      command: "steer";
+      data: Disposed;
+    }
+  | {
+      command: "follow_up";
+      data: Disposed;
+    }
+  | {
+      command: "clear_queue";
+      data: Queues;
+    }
+  | {
+      command: "new_session";
+      data: Cancelled;
+    }
+  | {
+      command: "switch_session";
+      data: Cancelled;
+    }
+  | {
+      command: "clone";
+      data: Cancelled;
+    }
+  | {
+      command: "fork";
+      data: ForkedText;
+    }
+  | {
+      command: "branch";
+      data: ForkedText;
+    }
+  | {
+      command: "get_state";
+      data: SessionState;
+    }
+  | {
+      command: "get_messages";
+      data: Messages;
+    }
+  | {
+      command: "set_model";
+      data: Model;
+    }
+  | {
+      command: "cycle_model";
+      data: CycledModel | null;
+    }
+  | {
+      command: "get_available_models";
+      data: Models;
+    }
+  | {
+      command: "cycle_thinking_level";
+      data: Level | null;
+    }
+  | {
+      command: "get_available_thinking_levels";
+      data: Levels;
+    }
+  | {
+      command: "compact";
+      data: Compacted;
+    }
+  | {
+      command: "bash";
+      data: UserCommandResult;
+    }
+  | {
+      command: "get_session_stats";
+      data: SessionStats;
+    }
+  | {
+      command: "export_html";
+      data: Path;
+    }
+  | {
+      command: "get_fork_messages";
+      data: ForkMessages;
+    }
+  | {
+      command: "get_branch_messages";
+      data: BranchMessages;
+    }
+  | {
+      command: "get_entries";
+      data: Entries;
+    }
+  | {
+      command: "get_tree";
+      data: Tree;
+    }
+  | {
+      command: "get_last_assistant_text";
+      data: Text;
+    }
+  | {
+      command: "get_commands";
+      data: Commands;
+    }
+  | {
+      command: "hello";
+      data: Greeting;
+    }
+  | {
+      command: "ping";
+      data: Pong;
+    }
+  | {
+      command: "get_events";
+      data: Events;
+    }
+  | {
+      command: "get_extension_stats";
+      data: Statistics;
+    }
+  | {
+      command: "reload";
+      data: Reloaded;
+    };
+/**
+ * What became of a prompt.
+ */
+export type Disposition = "started" | "queued" | "handled";
+export type Modality = "text" | "image";
+/**
+ * How hard a model should think.
+ */
+export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
+export type AgentMessage =
+  | ({
+      role: "user";
+    } & UserMessage)
+  | ({
+      role: "assistant";
+    } & AssistantMessage)
+  | ({
+      role: "toolResult";
+    } & ToolResultMessage)
+  | ({
+      role: "bashExecution";
+    } & BashExecutionMessage)
+  | ({
+      role: "custom";
+    } & CustomMessage)
+  | ({
+      role: "branchSummary";
+    } & BranchSummaryMessage)
+  | ({
+      role: "compactionSummary";
+    } & CompactionSummaryMessage);
+export type UserContent = string | ContentBlock[];
+/**
+ * What users and tools say: text and pictures.
+ */
+export type ContentBlock =
+  | ({
+      type: "text";
+    } & TextContent)
+  | ({
+      type: "image";
+    } & ImageContent);
+export type AssistantBlock =
+  | ({
+      type: "text";
+    } & TextContent)
+  | ({
+      type: "thinking";
+    } & ThinkingContent)
+  | ({
+      type: "toolCall";
+    } & ToolCall);
+export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
+export type CommandSource = "extension" | "prompt" | "skill";
+export type SourceScope = ("user" | "project") | "temporary";
+export type Origin = "package" | "top-level";
+/**
+ * A line that is written without being asked for.
+ */
+export type RpcEvent = RpcEvent1 & {
+  /**
+   * Counts from 1. Only for clients that asked for the capability `seq`.
+   */
+  seq?: number;
+};
+export type RpcEvent1 = Event | OlderEvent;
+export type Event =
+  | {
+      type: "agent_start";
+    }
+  | {
+      type: "agent_end";
+      messages: AgentMessage[];
+    }
+  | {
+      type: "turn_start";
+    }
+  | {
+      type: "turn_end";
+      message: AgentMessage;
+      toolResults: AgentMessage[];
+    }
+  | {
+      type: "message_start";
+      message: AgentMessage;
+    }
+  | ({
+      type: "message_update";
+    } & WrittenUpdate)
+  | {
+      type: "message_end";
+      message: AgentMessage;
+    }
+  | {
+      type: "tool_execution_start";
+      toolCallId: string;
+      toolName: string;
+      args: unknown;
+    }
+  | {
+      type: "tool_execution_update";
+      toolCallId: string;
+      toolName: string;
+      args: unknown;
+      partialResult: ToolOutput;
+    }
+  | {
+      type: "tool_execution_end";
+      toolCallId: string;
+      toolName: string;
+      result: ToolOutput;
+      isError: boolean;
+    }
+  | {
+      type: "queue_update";
+      steering: string[];
+      followUp: string[];
+    }
+  | {
+      type: "bash_execution_update";
+      /**
+       * Of the command.
+       */
+      id?: unknown;
+      delta: string;
+    }
+  | {
+      type: "agent_settled";
+      aborted: boolean;
+    }
+  | {
+      type: "auto_retry_start";
+      attempt: number;
+      maxAttempts: number;
+      delayMs: number;
+      errorMessage: string;
+    }
+  | {
+      type: "auto_retry_end";
+      success: boolean;
+      attempt: number;
+      finalError?: string;
+    }
+  | {
+      type: "compaction_start";
+      reason: CompactionReason;
+    }
+  | {
+      type: "compaction_end";
+      reason: CompactionReason;
+      result?: Compacted;
+      aborted: boolean;
+      /**
+       * The request that did not fit is made again.
+       */
+      willRetry: boolean;
+      errorMessage?: string;
+    }
+  | ({
+      type: "extension_error";
+    } & ExtensionError)
+  | ({
+      type: "extension_wait_start";
+    } & ExtensionWait)
+  | ({
+      type: "extension_wait_end";
+    } & WaitEnd)
+  | ({
+      type: "extension_ui_request";
+    } & UiRequest);
+/**
+ * One step of an answer. Serialised as `assistantMessageEvent` of
+ * `message_update`, there with `partial` added.
+ */
+export type WrittenStep = {
+  /**
+   * The answer so far; not there where a client asked for `deltaUpdates`.
+   */
+  partial?: AnswerSoFar;
+  /**
+   * Of the call of a `toolcall_start`; only there without `partial`.
+   */
+  id?: string;
+  /**
+   * Of the call of a `toolcall_start`; only there without `partial`.
+   */
+  toolName?: string;
+} & WrittenStep1;
+export type WrittenStep1 =
+  | {
+      type: "start";
+    }
+  | {
+      type: "text_start";
+      contentIndex: number;
+    }
+  | {
+      type: "text_delta";
+      contentIndex: number;
+      delta: string;
+    }
+  | {
+      type: "text_end";
+      contentIndex: number;
+      content: string;
+    }
+  | {
+      type: "thinking_start";
+      contentIndex: number;
+    }
+  | {
+      type: "thinking_delta";
+      contentIndex: number;
+      delta: string;
+    }
+  | {
+      type: "thinking_end";
+      contentIndex: number;
+      content: string;
+    }
+  | {
+      type: "toolcall_start";
+      contentIndex: number;
+    }
+  | {
+      type: "toolcall_delta";
+      contentIndex: number;
+      delta: string;
+    }
+  | {
+      type: "toolcall_end";
+      contentIndex: number;
+      toolCall: AssistantBlock;
+    };
+/**
+ * Why a conversation is compacted.
+ */
+export type CompactionReason = "manual" | "threshold" | "overflow";
+export type WaitOutcome = "settled" | "abandoned" | "cancelled" | "stopped";
+/**
+ * A question or a message of an extension to the user.
+ */
+export type UiRequest = {
+  id: string;
+} & UiRequest1;
+export type UiRequest1 =
+  | {
+      method: "select";
+      title: string;
+      options: string[];
+      /**
+       * Milliseconds.
+       */
+      timeout?: number;
+    }
+  | {
+      method: "confirm";
+      title: string;
+      message: string;
+      timeout?: number;
+    }
+  | {
+      method: "input";
+      title: string;
+      placeholder?: string;
+      timeout?: number;
+    }
+  | {
+      method: "editor";
+      title: string;
+      prefill?: string;
+    }
+  | {
+      method: "notify";
+      message: string;
+      notifyType?: string;
+    }
+  | {
+      method: "setStatus";
+      statusKey: string;
+      statusText?: string;
+    }
+  | {
+      method: "setWidget";
+      widgetKey: string;
+      widgetLines?: string[];
+      widgetPlacement?: string;
+    }
+  | {
+      method: "setTitle";
+      title: string;
+    }
+  | {
+      method: "set_editor_text";
+      text: string;
+    };
+/**
+ * Events as they were called before 0.60, for a compaction that nobody asked for.
+ */
+export type OlderEvent =
+  | {
+      type: "auto_compaction_start";
+      reason: CompactionReason;
+    }
+  | {
+      type: "auto_compaction_end";
+      /**
+       * `null` where there is none, as it was.
+       */
+      result: Compacted | null;
+      aborted: boolean;
+      willRetry: boolean;
+      errorMessage?: string;
+    };
+/**
+ * The `errorCode` of a response. Codes are added, never renamed.
+ */
+export type ErrorCode =
+  | "parse_error"
+  | "line_too_long"
+  | "unknown_command"
+  | "invalid_command"
+  | "busy"
+  | "aborted"
+  | "not_queueable"
+  | "no_model"
+  | "model_not_found"
+  | "auth"
+  | "unsupported_api"
+  | "nothing_to_do"
+  | "summary_failed"
+  | "invalid_entry"
+  | "invalid_name"
+  | "session_unavailable"
+  | "session_locked"
+  | "events_gone"
+  | "failed";
+
+export interface Plain {
+  type?: "image" | null;
+  /**
+   * Base64.
+   */
+  data: string;
+  mimeType: string;
+}
+export interface Sourced {
+  type?: "image" | null;
+  source: ImageSource;
+}
+export interface ImageSource {
+  /**
+   * Only `base64`.
+   */
+  type?: string | null;
+  mediaType?: string | null;
+  data?: string | null;
+}
+/**
+ * As clients of 0.16 to 0.19 sent what belongs to a prompt.
+ */
+export interface Attachment {
+  /**
+   * `image` or `document`.
+   */
+  type: string;
+  fileName?: string | null;
+  mimeType?: string | null;
+  /**
+   * Base64.
+   */
+  content?: string | null;
+  /**
+   * Of a document.
+   */
+  extractedText?: string | null;
+}
+/**
+ * All may be left out: then the session is as it would be without the greeting.
+ */
+export interface Hello {
+  /**
+   * The newest that the client speaks.
+   */
+  protocolVersion?: number | null;
+  /**
+   * What it calls itself, for the log.
+   */
+  client?: string | null;
+  /**
+   * What it would like to have of what the answer's `capabilities` lists. Names that
+   * are not known are left out of the answer's `enabled`.
+   */
+  capabilities?: string[];
+  /**
+   * The methods of `ctx.ui` that it can show or ask. Without this extensions are
+   * told nothing of what it cannot.
+   */
+  ui?: string[] | null;
+}
+export interface Disposed {
+  disposition: Disposition;
+}
+export interface Queues {
+  steering: string[];
+  followUp: string[];
+}
+export interface Cancelled {
+  /**
+   * An extension objected.
+   */
+  cancelled: boolean;
+}
+export interface ForkedText {
+  text?: string;
+  cancelled: boolean;
+}
+export interface SessionState {
+  model?: Model;
+  thinkingLevel: ThinkingLevel;
+  isStreaming: boolean;
+  isCompacting: boolean;
+  steeringMode: QueueMode;
+  followUpMode: QueueMode;
+  sessionFile?: string;
+  sessionId: string;
+  sessionName?: string;
+  autoCompactionEnabled: boolean;
+  messageCount: number;
+  pendingMessageCount: number;
+  /**
+   * What `steeringMode` was called before 0.20.
+   */
+  queueMode: QueueMode;
+  /**
+   * What `pendingMessageCount` was called before 0.20.
+   */
+  queuedMessageCount: number;
+}
+export interface Model {
+  id: string;
+  name: string;
+  /**
+   * The wire API it speaks; see [`super::api`].
+   */
+  api: string;
+  provider: string;
+  baseUrl: string;
+  /**
+   * Can think before it answers.
+   */
+  reasoning: boolean;
+  input: Modality[];
+  cost: ModelCost;
+  /**
+   * Tokens.
+   */
+  contextWindow: number;
+  /**
+   * Tokens of one answer.
+   */
+  maxTokens: number;
+  headers?: {
+    [k: string]: string;
+  };
+  /**
+   * Deviations of an OpenAI-compatible server; read by `openai_completions`.
+   */
+  compat?: unknown;
+}
+/**
+ * US dollars per million tokens.
+ */
+export interface ModelCost {
+  input: number;
+  output: number;
+  cacheRead: number;
+  cacheWrite: number;
+}
+export interface Messages {
+  messages: AgentMessage[];
+}
+export interface UserMessage {
+  content: UserContent;
+  /**
+   * Milliseconds since the Unix epoch, as everywhere in these types.
+   */
+  timestamp: number;
+}
+export interface TextContent {
+  text: string;
+  /**
+   * Opaque to us; the provider that sent it wants it back.
+   */
+  textSignature?: string;
+}
+export interface ImageContent {
+  /**
+   * Base64.
+   */
+  data: string;
+  /**
+   * `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+   */
+  mimeType: string;
+}
+export interface AssistantMessage {
+  content: AssistantBlock[];
+  /**
+   * The wire API that produced it (`anthropic-messages`, …).
+   */
+  api: string;
+  provider: string;
+  /**
+   * The model's id.
+   */
+  model: string;
+  responseId?: string;
+  usage: Usage;
+  stopReason: StopReason;
+  errorMessage?: string;
+  timestamp: number;
+}
+export interface ThinkingContent {
+  thinking: string;
+  thinkingSignature?: string;
+  /**
+   * The provider hid the text; the signature holds it encrypted.
+   */
+  redacted?: boolean;
+}
+export interface ToolCall {
+  id: string;
+  name: string;
+  /**
+   * An object, as far as it has arrived while the call is being streamed.
+   */
+  arguments: unknown;
+  thoughtSignature?: string;
+  /**
+   * The argument text received so far; only while the call is being streamed.
+   */
+  partialJson?: string;
+}
+/**
+ * Token counts as the provider reports them, and their price.
+ */
+export interface Usage {
+  input: number;
+  output: number;
+  cacheRead: number;
+  cacheWrite: number;
+  totalTokens: number;
+  cost: Cost;
+}
+/**
+ * US dollars.
+ */
+export interface Cost {
+  input: number;
+  output: number;
+  cacheRead: number;
+  cacheWrite: number;
+  total: number;
+}
+export interface ToolResultMessage {
+  toolCallId: string;
+  toolName: string;
+  content: ContentBlock[];
+  /**
+   * For the user interface and for extensions; the model does not see it.
+   */
+  details?: unknown;
+  isError: boolean;
+  timestamp: number;
+}
+/**
+ * A shell command that the user, not the model, ran.
+ */
+export interface BashExecutionMessage {
+  command: string;
+  output: string;
+  exitCode?: number;
+  cancelled: boolean;
+  truncated: boolean;
+  fullOutputPath?: string;
+  timestamp: number;
+  excludeFromContext?: boolean;
+}
+/**
+ * A message that an extension put into the conversation.
+ */
+export interface CustomMessage {
+  customType: string;
+  content: UserContent;
+  /**
+   * Whether the user sees it.
+   */
+  display: boolean;
+  details?: unknown;
+  timestamp: number;
+}
+export interface BranchSummaryMessage {
+  summary: string;
+  fromId: string;
+  timestamp: number;
+}
+export interface CompactionSummaryMessage {
+  summary: string;
+  tokensBefore: number;
+  timestamp: number;
+}
+/**
+ * What `cycle_model` answers.
+ */
+export interface CycledModel {
+  model: Model;
+  thinkingLevel: ThinkingLevel;
+  /**
+   * Whether the models of `--models` were gone through, not all.
+   */
+  isScoped: boolean;
+}
+export interface Models {
+  models: Model[];
+}
+export interface Level {
+  level: ThinkingLevel;
+}
+export interface Levels {
+  levels: ThinkingLevel[];
+}
+/**
+ * What a compaction came to: also the answer to `compact`, and what an extension
+ * may give instead.
+ */
+export interface Compacted {
+  summary: string;
+  firstKeptEntryId: string;
+  tokensBefore: number;
+  details?: unknown;
+}
+/**
+ * What RPC's `bash` answers, and what is stored of it.
+ */
+export interface UserCommandResult {
+  output: string;
+  /**
+   * Not there when the command was cancelled.
+   */
+  exitCode?: number;
+  cancelled: boolean;
+  truncated: boolean;
+  /**
+   * The whole output, when it was long.
+   */
+  fullOutputPath?: string;
+}
+export interface SessionStats {
+  sessionFile?: string;
+  sessionId: string;
+  userMessages: number;
+  assistantMessages: number;
+  toolCalls: number;
+  toolResults: number;
+  totalMessages: number;
+  tokens: TokenTotals;
+  /**
+   * US dollars.
+   */
+  cost: number;
+  contextUsage?: ContextUsage;
+}
+export interface TokenTotals {
+  input: number;
+  output: number;
+  cacheRead: number;
+  cacheWrite: number;
+  total: number;
+}
+/**
+ * How full the model's context is.
+ */
+export interface ContextUsage {
+  /**
+   * `None` right after a compaction, until the model answered again.
+   */
+  tokens: number | null;
+  contextWindow: number;
+  percent: number | null;
+}
+export interface Path {
+  path: string;
+}
+export interface ForkMessages {
+  messages: ForkMessage[];
+}
+export interface ForkMessage {
+  entryId: string;
+  text: string;
+}
+export interface BranchMessages {
+  messages: BranchMessage[];
+}
+export interface BranchMessage {
+  entryIndex: number;
+  entryId: string;
+  text: string;
+}
+/**
+ * Written as they are in the file.
+ */
+export interface Entries {
+  entries: Entry[];
+  /**
+   * `null` where there is none.
+   */
+  leafId: string | null;
+}
+/**
+ * A line of the session file (docs/sessions.md); the other members depend on `type`.
+ */
+export interface Entry {
+  type: string;
+  id: string;
+  /**
+   * `null` where there is none.
+   */
+  parentId: string | null;
+  timestamp: string;
+  [k: string]: unknown;
+}
+export interface Tree {
+  tree: TreeNode[];
+  /**
+   * `null` where there is none.
+   */
+  leafId: string | null;
+}
+export interface TreeNode {
+  entry: Entry;
+  children: TreeNode[];
+  label?: string;
+  labelTimestamp?: string;
+}
+export interface Text {
+  text?: string;
+}
+export interface Commands {
+  commands: Command[];
+}
+/**
+ * What may follow a `/` in a prompt.
+ */
+export interface Command {
+  name: string;
+  description?: string;
+  source: CommandSource;
+  sourceInfo: SourceInfo;
+  /**
+   * `sourceInfo.path`, as before 0.60.
+   */
+  path: string;
+  /**
+   * `user`, `project` or `path`, as before 0.60.
+   */
+  location: string;
+}
+export interface SourceInfo {
+  path: string;
+  /**
+   * `auto`, `local`, `cli`, `builtin`, `sdk`, `inline`, `extension:<name>`
+   * or the source of a package as the settings write it.
+   */
+  source: string;
+  scope: SourceScope;
+  origin: Origin;
+  baseDir?: string;
+}
+/**
+ * What this program is and can.
+ */
+export interface Greeting {
+  protocolVersion: number;
+  server: Server;
+  /**
+   * What may be asked for.
+   *
+   * @minItems 3
+   * @maxItems 3
+   */
+  capabilities: [string, string, string];
+  /**
+   * What was asked for, as far as it is known.
+   */
+  enabled: string[];
+  /**
+   * The methods of `ctx.ui` that a client can be sent.
+   *
+   * @minItems 9
+   * @maxItems 9
+   */
+  ui: [string, string, string, string, string, string, string, string, string];
+  commands: string[];
+  /**
+   * Of the last event before this.
+   */
+  seq: number;
+}
+export interface Server {
+  name: string;
+  version: string;
+  /**
+   * The version of the original whose clients work unchanged.
+   */
+  compatibleWith: string;
+}
+export interface Pong {
+  /**
+   * Of the last event before this.
+   */
+  seq: number;
+}
+/**
+ * Events as they were written, but `message_update` without the message so far.
+ */
+export interface Events {
+  events: RpcEvent[];
+  /**
+   * The number of the last of all.
+   */
+  latest: number;
+}
+/**
+ * As it may stand on the wire.
+ */
+export interface WrittenUpdate {
+  /**
+   * The answer so far; not there where a client asked for `deltaUpdates`.
+   */
+  message?: AnswerSoFar;
+  /**
+   * The tokens so far; only there without `message`.
+   */
+  usage?: Usage;
+  assistantMessageEvent: WrittenStep;
+}
+export interface AnswerSoFar {
+  role: "assistant";
+  content: AssistantBlock[];
+  /**
+   * The wire API that produced it (`anthropic-messages`, …).
+   */
+  api: string;
+  provider: string;
+  /**
+   * The model's id.
+   */
+  model: string;
+  responseId?: string;
+  usage: Usage;
+  stopReason: StopReason;
+  errorMessage?: string;
+  timestamp: number;
+}
+/**
+ * What a tool call brought: content for the model, details for people.
+ */
+export interface ToolOutput {
+  content: ContentBlock[];
+  details?: unknown;
+}
+/**
+ * Something an extension did wrong; the agent goes on.
+ */
+export interface ExtensionError {
+  /**
+   * The extension's file, `command:<name>` or `<runtime>`.
+   */
+  extensionPath: string;
+  /**
+   * The event that was being handled, or `command`, `load`, `send_message`, …
+   */
+  event: string;
+  /**
+   * What was thrown, with its stack where there is one.
+   */
+  error: string;
+  extension?: ExtensionName;
+  /**
+   * In the author's source, as far as source maps go.
+   */
+  location?: Location;
+  /**
+   * The lines there, the one in question marked.
+   */
+  codeFrame?: string;
+}
+export interface ExtensionName {
+  /**
+   * Of its package, or its file's name without the extension.
+   */
+  name: string;
+  version?: string;
+}
+/**
+ * Lines and columns count from 1, columns in UTF-16 code units.
+ */
+export interface Location {
+  file: string;
+  line: number;
+  column: number;
+}
+/**
+ * Who is waited for.
+ */
+export interface ExtensionWait {
+  extensionPath: string;
+  /**
+   * The event that is being handled, or `load`, `command`, `tool:<name>`.
+   */
+  event: string;
+  elapsedMs: number;
+  /**
+   * After so long the extension is left behind; the time in which it waits for the
+   * user is not counted.
+   */
+  limitMs: number;
+}
+/**
+ * Who is waited for.
+ */
+export interface WaitEnd {
+  extensionPath: string;
+  /**
+   * The event that is being handled, or `load`, `command`, `tool:<name>`.
+   */
+  event: string;
+  elapsedMs: number;
+  /**
+   * After so long the extension is left behind; the time in which it waits for the
+   * user is not counted.
+   */
+  limitMs: number;
+  outcome: WaitOutcome;
+}
+export interface Statistics {
+  extensions: ExtensionStats[];
+  /**
+   * What all of them have together. Absent without an isolate, and while it does not
+   * give its thread back.
+   */
+  heap?: HeapStats;
+}
+/**
+ * As a client gets it; times are milliseconds.
+ */
+export interface ExtensionStats {
+  path: string;
+  loaded: boolean;
+  /**
+   * Why it is not there.
+   */
+  error?: string;
+  /**
+   * How often it was loaded, and how long that took the last time.
+   */
+  loads: number;
+  loadMs: number;
+  calls: number;
+  failures: number;
+  totalMs: number;
+  slowest?: Slowest;
+  /**
+   * By event, `command` or `tool:<name>`.
+   */
+  events: {
+    [k: string]: EventStats;
+  };
+}
+export interface Slowest {
+  event: string;
+  ms: number;
+}
+export interface EventStats {
+  calls: number;
+  failures: number;
+  totalMs: number;
+  slowestMs: number;
+}
+/**
+ * Bytes.
+ */
+export interface HeapStats {
+  used: number;
+  total: number;
+  limit: number;
+  /**
+   * Outside the heap: array buffers above all.
+   */
+  external: number;
+}
+export interface Reloaded {
+  loaded: string[];
+  failed: Failed[];
+  /**
+   * Nothing was swapped: an extension that runs does not load any more.
+   */
+  keptOld: boolean;
+}
+export interface Failed {
+  path: string;
+  error: string;
+}
+export interface RpcDoneResponse {
+  id?: unknown;
+  type: "response";
+  command:
+    | "abort"
+    | "set_thinking_level"
+    | "set_steering_mode"
+    | "set_follow_up_mode"
+    | "set_auto_compaction"
+    | "set_auto_retry"
+    | "abort_retry"
+    | "abort_bash"
+    | "set_session_name"
+    | "wait_for_idle";
+  success: true;
+}
+export interface RpcErrorResponse {
+  id?: unknown;
+  type: "response";
+  /**
+   * `parse` for what is no command.
+   */
+  command: string;
+  success: false;
+  error: string;
+  errorCode: ErrorCode;
+}

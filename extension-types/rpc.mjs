@@ -1,0 +1,46 @@
+// Makes rpc.d.ts of docs/rpc.schema.json, or says whether it is what comes out:
+//   node rpc.mjs [--write]
+import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const packages = process.env.PI_TYPES_PACKAGES ?? join(here, "node_modules");
+const { compile } = createRequire(join(packages, "rpc.js"))("json-schema-to-typescript");
+
+const schema = JSON.parse(readFileSync(join(here, "../docs/rpc.schema.json"), "utf8"));
+// Of how it was made only the schema itself speaks.
+schema.description = "A line of `pi --mode rpc`: docs/rpc.md.";
+/** Says for the compiler what it would miss: where anything may be, it would have an object. */
+function prepare(schema) {
+  if (Array.isArray(schema)) return schema.forEach(prepare);
+  if (typeof schema !== "object" || schema === null) return;
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const says = Object.keys(Object(property)).filter((key) => key !== "description" && key !== "default");
+    if (says.length === 0) schema.properties[name] = { ...Object(property), tsType: "unknown" };
+  }
+  // What stands beside allOf would be left out.
+  if (schema.allOf && schema.properties) {
+    const { properties, required, type } = schema;
+    schema.allOf.unshift({ type, properties, required, additionalProperties: false });
+    for (const key of ["properties", "required", "type"]) delete schema[key];
+  }
+  Object.values(schema).forEach(prepare);
+}
+prepare(schema);
+const made = await compile(schema, "RpcLine", {
+  additionalProperties: false,
+  bannerComment: "// The protocol of `pi --mode rpc`. Made of docs/rpc.schema.json by rpc.mjs; do not edit.",
+  unknownAny: true,
+  unreachableDefinitions: true,
+});
+const file = join(here, "rpc.d.ts");
+if (process.argv.includes("--write")) {
+  writeFileSync(file, made);
+} else if (readFileSync(file, "utf8") === made) {
+  console.log("rpc.d.ts: ok");
+} else {
+  console.log("rpc.d.ts is stale: node extension-types/rpc.mjs --write");
+  process.exitCode = 1;
+}

@@ -1,0 +1,315 @@
+//! What responses carry: the `data` of every command that has any.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::agent::AgentMessage;
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::app::{
+    BashOutcome, CycledModel, Disposition, ErrorCode, SessionState, SessionStats, SlashCommand,
+};
+use crate::compaction::Compacted;
+use crate::extensions::{LoadReport, Statistics};
+
+/// Members that are `None` are left out, as clients expect. An event, on the other
+/// hand, has no `success`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Response {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<serde_json::Value>,
+    pub r#type: &'static str,
+    pub command: String,
+    pub success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<ErrorCode>,
+}
+
+/// By command. Those that are not here have no `data`.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+#[cfg_attr(
+    test,
+    schemars(!untagged, tag = "command", content = "data", rename_all = "snake_case")
+)]
+pub enum Answer {
+    Prompt(Disposed),
+    Steer(Disposed),
+    FollowUp(Disposed),
+    ClearQueue(Queues),
+    NewSession(Cancelled),
+    SwitchSession(Cancelled),
+    Clone(Cancelled),
+    Fork(ForkedText),
+    Branch(ForkedText),
+    GetState(Box<SessionState>),
+    GetMessages(Messages),
+    SetModel(Arc<Model>),
+    CycleModel(Option<CycledModel>),
+    GetAvailableModels(Models),
+    CycleThinkingLevel(Option<Level>),
+    GetAvailableThinkingLevels(Levels),
+    Compact(Compacted),
+    Bash(BashOutcome),
+    GetSessionStats(SessionStats),
+    ExportHtml(Path),
+    GetForkMessages(ForkMessages),
+    GetBranchMessages(BranchMessages),
+    GetEntries(#[cfg_attr(test, schemars(with = "Entries"))] Box<RawValue>),
+    GetTree(#[cfg_attr(test, schemars(with = "Tree"))] Box<RawValue>),
+    GetLastAssistantText(Text),
+    GetCommands(Commands),
+    Hello(Greeting),
+    Ping(Pong),
+    GetEvents(#[cfg_attr(test, schemars(with = "Events"))] Box<RawValue>),
+    GetExtensionStats(Statistics),
+    Reload(Reloaded),
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Disposed {
+    pub disposition: Disposition,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Queues {
+    pub steering: Vec<String>,
+    pub follow_up: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Cancelled {
+    /// An extension objected.
+    pub cancelled: bool,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ForkedText {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    pub cancelled: bool,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Messages {
+    pub messages: Vec<Arc<AgentMessage>>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Models {
+    pub models: Vec<Arc<Model>>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Level {
+    pub level: ThinkingLevel,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Levels {
+    pub levels: Vec<ThinkingLevel>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Path {
+    pub path: std::path::PathBuf,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ForkMessages {
+    pub messages: Vec<ForkMessage>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ForkMessage {
+    pub entry_id: String,
+    pub text: String,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BranchMessages {
+    pub messages: Vec<BranchMessage>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BranchMessage {
+    pub entry_index: usize,
+    pub entry_id: String,
+    pub text: String,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Text {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Commands {
+    pub commands: Vec<Command>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Command {
+    #[serde(flatten)]
+    pub command: SlashCommand,
+    /// `sourceInfo.path`, as before 0.60.
+    pub path: String,
+    /// `user`, `project` or `path`, as before 0.60.
+    pub location: &'static str,
+}
+
+/// What this program is and can.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Greeting {
+    pub protocol_version: u32,
+    pub server: Server,
+    /// What may be asked for.
+    pub capabilities: [&'static str; 3],
+    /// What was asked for, as far as it is known.
+    pub enabled: Vec<&'static str>,
+    /// The methods of `ctx.ui` that a client can be sent.
+    pub ui: [&'static str; 9],
+    pub commands: Vec<&'static str>,
+    /// Of the last event before this.
+    pub seq: u64,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Server {
+    pub name: &'static str,
+    pub version: &'static str,
+    /// The version of the original whose clients work unchanged.
+    pub compatible_with: &'static str,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Pong {
+    /// Of the last event before this.
+    pub seq: u64,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Reloaded {
+    pub loaded: Vec<String>,
+    pub failed: Vec<Failed>,
+    /// Nothing was swapped: an extension that runs does not load any more.
+    pub kept_old: bool,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Failed {
+    pub path: String,
+    pub error: String,
+}
+
+impl From<LoadReport> for Reloaded {
+    fn from(report: LoadReport) -> Self {
+        let failed = report.failed.into_iter();
+        Self {
+            loaded: report.loaded,
+            failed: failed.map(|(path, error)| Failed { path, error }).collect(),
+            kept_old: report.kept_old,
+        }
+    }
+}
+
+/// Written as they are in the file.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its shape is of interest")]
+struct Entries {
+    entries: Vec<Entry>,
+    leaf_id: Nullable,
+}
+
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its shape is of interest")]
+struct Tree {
+    tree: Vec<TreeNode>,
+    leaf_id: Nullable,
+}
+
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its shape is of interest")]
+struct TreeNode {
+    entry: Entry,
+    children: Vec<TreeNode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label_timestamp: Option<String>,
+}
+
+/// A line of the session file (docs/sessions.md); the other members depend on `type`.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = true))]
+#[expect(dead_code, reason = "only its shape is of interest")]
+struct Entry {
+    r#type: String,
+    id: String,
+    parent_id: Nullable,
+    timestamp: String,
+}
+
+/// `null` where there is none.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+#[expect(dead_code, reason = "only its shape is of interest")]
+enum Nullable {
+    Some(String),
+    None,
+}
+
+/// Events as they were written, but `message_update` without the message so far.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "only its shape is of interest")]
+struct Events {
+    events: Vec<crate::modes::rpc::schema::Numbered>,
+    /// The number of the last of all.
+    latest: u64,
+}

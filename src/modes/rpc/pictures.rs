@@ -1,0 +1,197 @@
+//! What a prompt brings along, in the three ways in which clients have written it.
+
+use serde::Deserialize;
+
+use crate::ai::message::ImageContent;
+
+/// `{"type":"image","data","mimeType"}`, or as models of Anthropic take it, with a
+/// `source` of type `base64`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(try_from = "Written")]
+#[cfg_attr(test, schemars(!try_from, with = "Shape"))]
+pub struct Picture(pub ImageContent);
+
+/// What is accepted, for the schema.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its shape is of interest")]
+enum Shape {
+    Plain(Plain),
+    Sourced(Sourced),
+}
+
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its shape is of interest")]
+struct Plain {
+    #[schemars(extend("const" = "image"))]
+    r#type: Option<String>,
+    /// Base64.
+    data: String,
+    mime_type: String,
+}
+
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "only its shape is of interest")]
+struct Sourced {
+    #[schemars(extend("const" = "image"))]
+    r#type: Option<String>,
+    source: ImageSource,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    r#type: Option<String>,
+    data: Option<String>,
+    mime_type: Option<String>,
+    source: Option<ImageSource>,
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct ImageSource {
+    /// Only `base64`.
+    r#type: Option<String>,
+    #[serde(alias = "media_type")]
+    media_type: Option<String>,
+    data: Option<String>,
+}
+
+impl TryFrom<Written> for Picture {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        if let Some(kind) = written.r#type.filter(|kind| kind != "image") {
+            return Err(format!("a picture is of type \"image\", not \"{kind}\""));
+        }
+        let (data, mime_type) = match written.source {
+            None => (written.data, written.mime_type),
+            Some(source) => match source.r#type.as_deref() {
+                None | Some("base64") => (source.data, source.media_type),
+                Some(other) => {
+                    return Err(format!(
+                        "a picture's source can only be \"base64\", not \"{other}\": pi fetches \
+                         nothing from elsewhere"
+                    ));
+                }
+            },
+        };
+        Ok(Self(ImageContent {
+            data: data.ok_or("a picture needs `data`, in base64")?,
+            mime_type: mime_type.ok_or("a picture needs a `mimeType`")?,
+        }))
+    }
+}
+
+/// As clients of 0.16 to 0.19 sent what belongs to a prompt.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Attachment {
+    /// `image` or `document`.
+    r#type: String,
+    #[serde(default)]
+    file_name: Option<String>,
+    #[serde(default)]
+    mime_type: Option<String>,
+    /// Base64.
+    #[serde(default)]
+    content: Option<String>,
+    /// Of a document.
+    #[serde(default)]
+    extracted_text: Option<String>,
+}
+
+/// The text and the pictures of a prompt. A document becomes part of the text, as it
+/// did in those days.
+pub fn join(
+    message: String,
+    pictures: Option<Vec<Picture>>,
+    attachments: Option<Vec<Attachment>>,
+) -> Result<(String, Vec<ImageContent>), String> {
+    let mut text = message;
+    let mut images: Vec<ImageContent> = pictures
+        .unwrap_or_default()
+        .into_iter()
+        .map(|picture| picture.0)
+        .collect();
+    for attachment in attachments.unwrap_or_default() {
+        let name = attachment.file_name.unwrap_or_default();
+        match (attachment.r#type.as_str(), attachment.extracted_text) {
+            ("image", _) => images.push(ImageContent {
+                data: attachment
+                    .content
+                    .ok_or("attachments: a picture needs `content`, in base64")?,
+                mime_type: attachment
+                    .mime_type
+                    .ok_or("attachments: a picture needs a `mimeType`")?,
+            }),
+            (_, Some(extracted)) => {
+                text.push_str(&format!("\n\n[Document: {name}]\n{extracted}"));
+            }
+            (kind, None) => {
+                return Err(format!(
+                    "attachments: {name} is of type \"{kind}\" and has no `extractedText`, so \
+                     there is nothing to tell the model of it"
+                ));
+            }
+        }
+    }
+    Ok((text, images))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn picture(value: serde_json::Value) -> Result<Picture, String> {
+        serde_json::from_value(value).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_picture_may_be_written_in_two_ways() {
+        let plain = picture(json!({"type": "image", "data": "eA==", "mimeType": "image/png"}));
+        let plain = plain.unwrap();
+        for media_type in ["mediaType", "media_type"] {
+            let source = json!({"type": "base64", media_type: "image/png", "data": "eA=="});
+            let sourced = picture(json!({"type": "image", "source": source})).unwrap();
+            assert_eq!(sourced, plain);
+        }
+        let url = json!({"type": "image", "source": {"type": "url", "url": "http://x/"}});
+        assert!(picture(url).unwrap_err().contains("\"url\""));
+        assert!(
+            picture(json!({"type": "image"}))
+                .unwrap_err()
+                .contains("data")
+        );
+        let video = json!({"type": "video", "data": "", "mimeType": ""});
+        assert!(picture(video).unwrap_err().contains("\"video\""));
+    }
+
+    #[test]
+    fn attachments_become_pictures_and_text() {
+        let attachments = json!([
+            {"id": "1", "type": "image", "fileName": "p.png", "mimeType": "image/png", "size": 1,
+             "content": "eA==", "extractedText": null, "preview": null},
+            {"id": "2", "type": "document", "fileName": "d.pdf", "mimeType": "application/pdf",
+             "size": 9, "content": "eHg=", "extractedText": "the text"},
+        ]);
+        let attachments = serde_json::from_value(attachments).unwrap();
+        let (text, images) = join("look".into(), None, Some(attachments)).unwrap();
+        assert_eq!(text, "look\n\n[Document: d.pdf]\nthe text");
+        assert_eq!(
+            (images.len(), images[0].mime_type.as_str()),
+            (1, "image/png")
+        );
+        let bare = serde_json::from_value(json!([{"type": "document", "fileName": "x"}])).unwrap();
+        assert!(join(String::new(), None, Some(bare)).is_err());
+    }
+}

@@ -1,0 +1,315 @@
+use std::path::Path;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::super::answers::Answer;
+use super::super::command::Command;
+use super::super::parse::parse;
+use super::SCHEMA;
+use crate::agent::event::Event;
+use crate::app::ErrorCode;
+use crate::modes::wire::OlderEvent;
+
+/// A line that a client writes. Older names that are accepted as well: `queue_message`
+/// is `steer`, `reset` is `new_session`, `set_queue_mode` is `set_steering_mode`.
+#[derive(JsonSchema)]
+#[schemars(rename = "RpcCommand")]
+#[expect(dead_code, reason = "only its shape is of interest")]
+struct Identified {
+    /// Comes back with the response. Usually a text.
+    id: Option<Value>,
+    #[serde(flatten)]
+    command: Command,
+}
+
+/// A line that is written without being asked for.
+#[derive(JsonSchema)]
+#[schemars(rename = "RpcEvent")]
+#[expect(dead_code, reason = "only its shape is of interest")]
+pub struct Numbered {
+    #[serde(flatten)]
+    event: AnyEvent,
+    /// Counts from 1. Only for clients that asked for the capability `seq`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+}
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+#[expect(dead_code, reason = "only its shape is of interest")]
+enum AnyEvent {
+    Event(Event),
+    /// Only for clients that asked for the capability `autoCompactionEvents`.
+    Older(OlderEvent),
+}
+
+/// The answer to a command.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "RpcResponse")]
+#[expect(dead_code, reason = "only its shape is of interest")]
+enum Response {
+    Data(Box<Data>),
+    Done(Done),
+    Refused(Refused),
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "RpcDataResponse")]
+#[expect(dead_code, reason = "only its shape is of interest")]
+struct Data {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<Value>,
+    #[schemars(extend("const" = "response"))]
+    r#type: String,
+    #[schemars(extend("const" = true))]
+    success: bool,
+    #[serde(flatten)]
+    answer: Answer,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "RpcDoneResponse", extend("not" = {"required": ["data"]}))]
+#[expect(dead_code, reason = "only its shape is of interest")]
+struct Done {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<Value>,
+    #[schemars(extend("const" = "response"))]
+    r#type: String,
+    command: WithoutData,
+    #[schemars(extend("const" = true))]
+    success: bool,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+#[expect(dead_code, reason = "only its shape is of interest")]
+enum WithoutData {
+    Abort,
+    SetThinkingLevel,
+    SetSteeringMode,
+    SetFollowUpMode,
+    SetAutoCompaction,
+    SetAutoRetry,
+    AbortRetry,
+    AbortBash,
+    SetSessionName,
+    WaitForIdle,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "RpcErrorResponse")]
+#[expect(dead_code, reason = "only its shape is of interest")]
+struct Refused {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<Value>,
+    #[schemars(extend("const" = "response"))]
+    r#type: String,
+    /// `parse` for what is no command.
+    command: String,
+    #[schemars(extend("const" = false))]
+    success: bool,
+    error: String,
+    error_code: ErrorCode,
+}
+
+/// The definitions of everything that can be on a line, and on what lines there are.
+fn schema() -> Value {
+    let generator = |settings: SchemaSettings| settings.into_generator();
+    let mut input = generator(SchemaSettings::draft07().for_deserialize());
+    let mut output = generator(SchemaSettings::draft07().for_serialize());
+    fn add<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<T>()
+    }
+    add::<Identified>(&mut input);
+    add::<Response>(&mut output);
+    add::<Numbered>(&mut output);
+    let mut definitions = output.take_definitions(true);
+    definitions.values_mut().for_each(absent_not_null);
+    let taken = input.take_definitions(true);
+    // What is written in another way than it is read has two names.
+    let differ = taken
+        .iter()
+        .filter(|(name, schema)| definitions.get(*name).is_some_and(|other| other != *schema));
+    let differ: Vec<String> = differ.map(|(name, _)| name.clone()).collect();
+    let mut text = Value::Object(taken).to_string();
+    for name in &differ {
+        let reference = |name: &str| format!("\"#/definitions/{name}\"");
+        text = text.replace(&reference(name), &reference(&format!("{name}Input")));
+    }
+    let taken: Map<String, Value> = serde_json::from_str(&text).unwrap();
+    for (name, schema) in taken {
+        let name = match differ.contains(&name) {
+            true => format!("{name}Input"),
+            false => name,
+        };
+        definitions.insert(name, schema);
+    }
+    let mut sorted: Vec<_> = definitions.into_iter().collect();
+    sorted.sort_by(|one, other| one.0.cmp(&other.0));
+    let definitions: Map<String, Value> = sorted.into_iter().collect();
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "RpcLine",
+        "description": "A line of pi --mode rpc (docs/rpc.md). Made of the program's types: \
+                        PI_RPC_SCHEMA=write cargo nextest run -p pi --lib rpc::schema",
+        "anyOf": [
+            {"$ref": "#/definitions/RpcCommand"},
+            {"$ref": "#/definitions/RpcResponse"},
+            {"$ref": "#/definitions/RpcEvent"},
+        ],
+        "definitions": definitions,
+    })
+}
+
+/// What may be left out of what is written is left out rather than `null`.
+fn absent_not_null(schema: &mut Value) {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        let optional = properties
+            .iter_mut()
+            .filter(|(name, _)| !required.iter().any(|one| one == name.as_str()));
+        for (_, property) in optional {
+            drop_null(property);
+        }
+    }
+    match schema {
+        Value::Object(members) => members.values_mut().for_each(absent_not_null),
+        Value::Array(items) => items.iter_mut().for_each(absent_not_null),
+        _ => {}
+    }
+}
+
+fn drop_null(property: &mut Value) {
+    if let Some(types) = property.get_mut("type").and_then(Value::as_array_mut) {
+        types.retain(|one| one != "null");
+        if let [one] = types.as_slice() {
+            property["type"] = one.clone();
+        }
+    }
+    if let Some(schemas) = property.get_mut("anyOf").and_then(Value::as_array_mut) {
+        schemas.retain(|one| *one != json!({"type": "null"}));
+        if let [one] = schemas.as_slice() {
+            let one = json!([one]);
+            let members = property.as_object_mut().expect("it has a member");
+            members.shift_remove("anyOf");
+            members.insert("allOf".into(), one);
+        }
+    }
+}
+
+fn docs() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")
+}
+
+#[test]
+fn the_schema_is_what_the_types_say() {
+    let schema = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+    if std::env::var("PI_RPC_SCHEMA").as_deref() == Ok("write") {
+        std::fs::write(docs().join("rpc.schema.json"), schema).unwrap();
+        return;
+    }
+    assert!(
+        schema == SCHEMA,
+        "docs/rpc.schema.json is stale: PI_RPC_SCHEMA=write cargo nextest run -p pi --lib \
+         rpc::schema, then node extension-types/rpc.mjs --write"
+    );
+}
+
+/// The validator of one definition; whatever is not in it is refused.
+fn validator(definition: &str) -> jsonschema::Validator {
+    let mut schema = schema();
+    schema["anyOf"] = json!([{ "$ref": format!("#/definitions/{definition}") }]);
+    jsonschema::validator_for(&schema).expect("it is a schema")
+}
+
+/// Every line of JSON in the fenced blocks of docs/rpc.md.
+fn examples() -> Vec<(usize, Value)> {
+    let text = std::fs::read_to_string(docs().join("rpc.md")).unwrap();
+    let mut fenced = false;
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        } else if fenced && line.starts_with('{') {
+            let value = serde_json::from_str(line)
+                .unwrap_or_else(|error| panic!("docs/rpc.md:{}: {error}", number + 1));
+            found.push((number + 1, value));
+        }
+    }
+    assert!(found.len() > 20, "{} examples", found.len());
+    found
+}
+
+#[test]
+fn every_example_of_the_reference_is_one_of_the_protocol() {
+    let (responses, events) = (validator("RpcResponse"), validator("RpcEvent"));
+    let commands = validator("RpcCommand");
+    for (line, example) in examples() {
+        let place = format!("docs/rpc.md:{line}: {example}");
+        let kind = example["type"].as_str().expect(&place);
+        if kind == "response" {
+            // The same as that of the newer name.
+            let mut example = example.clone();
+            if example["command"] == "queue_message" {
+                example["command"] = "steer".into();
+            }
+            let said: Vec<String> = responses
+                .iter_errors(&example)
+                .map(|e| e.to_string())
+                .collect();
+            assert!(said.is_empty(), "{place}: {said:?}");
+            continue;
+        }
+        let parsed = parse(example.to_string().as_bytes());
+        if let Ok(parsed) = parsed {
+            let older = ["queue_message", "reset", "set_queue_mode"].contains(&&*parsed.name);
+            assert!(older || commands.is_valid(&example), "{place}");
+            continue;
+        }
+        assert!(events.is_valid(&example), "{place}");
+        read_back(&example, &place);
+    }
+}
+
+/// What the types understand of an event is all there is in it.
+fn read_back(example: &Value, place: &str) {
+    let mut event = example.clone();
+    if let Some(members) = event.as_object_mut() {
+        members.shift_remove("seq");
+    }
+    // Written from the message, which is not there then.
+    if event["type"] == "message_update" && event.get("message").is_none() {
+        return;
+    }
+    let again = match serde_json::from_value::<Event>(event.clone()) {
+        Ok(event) => serde_json::to_value(event),
+        Err(_) => {
+            let older = serde_json::from_value::<OlderEvent>(event.clone());
+            serde_json::to_value(older.unwrap_or_else(|error| panic!("{place}: {error}")))
+        }
+    };
+    assert_eq!(again.unwrap(), event, "{place}");
+}
+
+#[test]
+fn every_error_code_is_explained() {
+    let text = std::fs::read_to_string(docs().join("rpc.md")).unwrap();
+    let schema = schema();
+    let codes = schema["definitions"]["ErrorCode"]["oneOf"]
+        .as_array()
+        .unwrap();
+    assert!(codes.len() > 10);
+    for code in codes {
+        let code = code["const"].as_str().unwrap();
+        assert!(
+            text.contains(&format!("| `{code}` |")),
+            "docs/rpc.md has no {code}"
+        );
+    }
+}

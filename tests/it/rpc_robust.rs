@@ -1,0 +1,383 @@
+//! What a client can rely on that wants to be sure: a greeting, numbers, a sign of
+//! life; and what it may do to pi without losing anything.
+
+use std::time::Duration;
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::time::timeout;
+
+use crate::support::{Home, PATIENCE, Rpc, pause, prompt};
+
+async fn idle() -> (ModelServer, Home, Rpc) {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let rpc = home.rpc(&[]);
+    (server, home, rpc)
+}
+
+fn hello(more: Value) -> Value {
+    let mut hello = json!({"type": "hello", "protocolVersion": 1, "client": "the tests"});
+    for (name, value) in more.as_object().unwrap() {
+        hello[name] = value.clone();
+    }
+    hello
+}
+
+#[tokio::test]
+async fn a_greeting_says_what_both_sides_can() {
+    let (server, _home, mut rpc) = idle().await;
+    let greeting = rpc
+        .ok(hello(
+            json!({"capabilities": ["seq", "deltaUpdates", "telepathy"]}),
+        ))
+        .await;
+    assert_eq!(greeting["protocolVersion"], 1);
+    assert_eq!(greeting["server"]["compatibleWith"], "0.67.68");
+    assert_eq!(greeting["enabled"], json!(["seq", "deltaUpdates"]));
+    let commands = greeting["commands"].as_array().unwrap();
+    assert!(commands.contains(&json!("get_events")), "{greeting}");
+    let from = greeting["seq"].as_u64().unwrap();
+    server.push(Answer::text("Hello there."));
+    rpc.run("hi").await;
+    rpc.event("agent_settled").await;
+    let events: Vec<Value> = rpc
+        .lines()
+        .into_iter()
+        .filter(|line| line.get("seq").is_some())
+        .collect();
+    let numbers: Vec<u64> = events.iter().map(|e| e["seq"].as_u64().unwrap()).collect();
+    let last = *numbers.last().unwrap();
+    assert_eq!(numbers, (from + 1..=last).collect::<Vec<_>>());
+    assert_eq!(rpc.ok(json!({"type": "ping"})).await, json!({"seq": last}));
+    // The updates had no message: what is kept is what came.
+    let missed = rpc.ok(json!({"type": "get_events", "since": from})).await;
+    assert_eq!(missed, json!({"events": events, "latest": last}));
+    let some = rpc
+        .ok(json!({"type": "get_events", "since": last - 1}))
+        .await;
+    assert_eq!(some["events"], json!([events.last()]));
+    let future = rpc
+        .ask(json!({"type": "get_events", "since": last + 1}))
+        .await;
+    assert_eq!(future["errorCode"], "events_gone");
+    // A new greeting takes the place of the old one.
+    rpc.ok(hello(json!({}))).await;
+    server.push(Answer::text("Again."));
+    let events = rpc.run("again").await;
+    assert!(events.iter().all(|event| event.get("seq").is_none()));
+    let mut updates = events
+        .iter()
+        .filter(|event| event["type"] == "message_update");
+    assert!(updates.all(|update| update["message"].is_object()));
+    let gone = rpc.ask(json!({"type": "get_events", "since": from})).await;
+    assert_eq!(gone["errorCode"], "events_gone");
+}
+
+const ASKS: &str = r#"export default (pi) => {
+    const failure = async (work) => {
+        try { return String(await work()); }
+        catch (error) { return `${error instanceof Error} ${error.name} ${error.code} ${error.method}`; }
+    };
+    pi.registerCommand("ask", { description: "", handler: async (_, { ui, hasUI }) => {
+        ui.notify("lost");
+        ui.setStatus("key", [
+            hasUI,
+            await failure(() => ui.custom(() => ({ render: () => [] }))),
+            await failure(() => ui.editor("?")),
+            await failure(() => ui.select("which?", ["red"])),
+        ].join("; "));
+    } });
+};"#;
+
+#[tokio::test]
+async fn what_a_client_cannot_show_is_an_error_where_it_says_so() {
+    let (_server, _home, mut rpc) = crate::support::with_extension(ASKS).await;
+    let ui = json!({"ui": ["select", "setStatus", "holograms"]});
+    rpc.ok(hello(ui)).await;
+    rpc.send(&prompt("/ask").to_string()).await;
+    let question = rpc.ui("select").await;
+    rpc.reply(&question, json!({"value": "red"})).await;
+    let status = rpc.ui("setStatus").await;
+    assert_eq!(
+        status["statusText"],
+        "true; true UiUnsupportedError UI_UNSUPPORTED custom; \
+         true UiUnsupportedError UI_UNSUPPORTED editor; red"
+    );
+    let notified = |line: &Value| line["method"] == "notify";
+    assert!(!rpc.lines().iter().any(notified));
+    // Who does not say it is taken for a client of the original.
+    rpc.ok(hello(json!({}))).await;
+    rpc.send(&prompt("/ask").to_string()).await;
+    rpc.notified("lost").await;
+    let question = rpc.ui("editor").await;
+    rpc.reply(&question, json!({"cancelled": true})).await;
+    let question = rpc.ui("select").await;
+    rpc.reply(&question, json!({"cancelled": true})).await;
+    let status = rpc.ui("setStatus").await;
+    assert_eq!(
+        status["statusText"],
+        "true; undefined; undefined; undefined"
+    );
+}
+
+#[tokio::test]
+async fn errors_have_codes() {
+    let (server, _home, mut rpc) = idle().await;
+    let session = |path: &str| json!({"type": "switch_session", "sessionPath": path});
+    let cases = [
+        (json!({"type": "dance"}), "unknown_command"),
+        (json!({"type": "prompt"}), "invalid_command"),
+        (
+            json!({"type": "set_model", "provider": "x", "modelId": "y"}),
+            "model_not_found",
+        ),
+        (json!({"type": "fork", "entryId": "x"}), "invalid_entry"),
+        (
+            json!({"type": "get_entries", "since": "x"}),
+            "invalid_entry",
+        ),
+        (
+            json!({"type": "set_session_name", "name": " "}),
+            "invalid_name",
+        ),
+        (json!({"type": "compact"}), "nothing_to_do"),
+        (session(env!("CARGO_MANIFEST_PATH")), "session_unavailable"),
+    ];
+    for (command, code) in cases {
+        let refused = rpc.ask(command.clone()).await;
+        assert_eq!(refused["errorCode"], code, "{command} got {refused}");
+        assert_eq!(refused["success"], false);
+    }
+    server.push(Answer::stall());
+    rpc.ok(prompt("go")).await;
+    server.received(1).await;
+    assert_eq!(rpc.ask(prompt("and now?")).await["errorCode"], "busy");
+    assert_eq!(
+        rpc.ask(json!({"type": "reload"})).await["errorCode"],
+        "busy"
+    );
+}
+
+#[tokio::test]
+async fn lines_may_be_long_deep_and_broken() {
+    let (_server, _home, mut rpc) = idle().await;
+    let long = "x".repeat(64 * 1024 * 1024);
+    rpc.write(b"{\"type\":\"set_session_name\",\"id\":\"long\",\"name\":\"")
+        .await;
+    rpc.write(long.as_bytes()).await;
+    rpc.write(b"\"}\r\n").await;
+    let named = rpc.event("response").await;
+    assert_eq!(
+        (&named["id"], &named["success"]),
+        (&json!("long"), &json!(true))
+    );
+    let deep = format!(
+        r#"{{"type":"get_state","x":{}{},"id":"deep"}}"#,
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
+    rpc.send(&deep).await;
+    let refused = rpc.event("response").await;
+    assert_eq!(
+        (&refused["id"], &refused["errorCode"]),
+        (&json!("deep"), &json!("parse_error"))
+    );
+    rpc.write(b"{\"type\":\"set_session_name\",\"name\":\"\xff\xfeok\"}\n")
+        .await;
+    assert_eq!(rpc.event("response").await["success"], true);
+    let state = rpc.ok(json!({"type": "get_state"})).await;
+    assert_eq!(state["sessionName"], "\u{fffd}\u{fffd}ok");
+}
+
+#[tokio::test]
+async fn thousands_of_commands_and_aborts_at_once() {
+    let (server, _home, mut rpc) = idle().await;
+    server.push(Answer::stall());
+    rpc.ok(prompt("go")).await;
+    server.received(1).await;
+    let mut lines = String::new();
+    for n in 0..3000 {
+        let kind = match n % 3 {
+            0 => "abort",
+            1 => "get_state",
+            _ => "abort_bash",
+        };
+        lines += &format!("{{\"type\":\"{kind}\",\"id\":{n}}}\n");
+    }
+    rpc.write(lines.as_bytes()).await;
+    rpc.ok(json!({"type": "wait_for_idle"})).await;
+    let mut answered: Vec<u64> = rpc
+        .lines()
+        .iter()
+        .filter_map(|line| line["id"].as_u64())
+        .collect();
+    answered.sort_unstable();
+    assert_eq!(answered, (0..3000).collect::<Vec<_>>());
+    server.push(Answer::text("Still here."));
+    assert_eq!(rpc.answer_to("well?").await, "Still here.");
+}
+
+/// A client that reads when it wants to.
+struct Lazy {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Lazy {
+    fn start(home: &Home) -> Self {
+        let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
+        let mut child = command.args(["--mode", "rpc"]).spawn().unwrap();
+        Self {
+            stdin: child.stdin.take().unwrap(),
+            lines: BufReader::new(child.stdout.take().unwrap()).lines(),
+            child,
+        }
+    }
+
+    async fn send(&mut self, command: &Value) {
+        let line = format!("{command}\n");
+        self.stdin.write_all(line.as_bytes()).await.unwrap();
+    }
+
+    async fn next(&mut self) -> String {
+        let line = timeout(PATIENCE, self.lines.next_line()).await;
+        line.expect("a line in time").unwrap().expect("a line")
+    }
+
+    async fn response(&mut self, id: &str) -> (Value, Vec<String>) {
+        let mut before = Vec::new();
+        let mark = format!("{{\"id\":\"{id}\"");
+        loop {
+            let line = self.next().await;
+            if line.starts_with(&mark) {
+                return (serde_json::from_str(&line).unwrap(), before);
+            }
+            before.push(line);
+        }
+    }
+
+    /// MiB.
+    fn memory(&self) -> usize {
+        let pid = self.child.id().unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let kib = line.unwrap().split_whitespace().nth(1).unwrap();
+        kib.parse::<usize>().unwrap() / 1024
+    }
+
+    /// Waits until nothing seems to happen in it any more.
+    async fn stuck(&self) {
+        let time = || {
+            let pid = self.child.id().unwrap();
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+            let fields = stat.rsplit_once(") ").unwrap().1.to_owned();
+            let fields: Vec<&str> = fields.split(' ').collect();
+            [11, 12].map(|at| fields[at].parse::<u64>().unwrap())
+        };
+        let mut before = time();
+        let mut quiet = 0;
+        while quiet < 5 {
+            pause(100).await;
+            let now = time();
+            quiet = match now == before {
+                true => quiet + 1,
+                false => 0,
+            };
+            before = now;
+        }
+    }
+}
+
+/// What it is sent would be 60 MB of updates and 100 MB of responses.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_client_that_does_not_read_is_waited_for() {
+    const DELTAS: usize = 600;
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let mut client = Lazy::start(&home);
+    server.push(Answer::deltas(DELTAS, &"0123456789".repeat(16)));
+    client
+        .send(&json!({"type": "prompt", "message": "go", "id": "go"}))
+        .await;
+    client.response("go").await;
+    let before = client.memory();
+    client.stuck().await;
+    let grown = client.memory().saturating_sub(before);
+    assert!(grown < 80, "{grown} MiB more");
+    // All of it comes when it is wanted, and nothing twice.
+    client
+        .send(&json!({"type": "wait_for_idle", "id": "idle"}))
+        .await;
+    let (_, seen) = client.response("idle").await;
+    let count = |kind: &str| {
+        let mark = format!("{{\"type\":\"{kind}\"");
+        seen.iter().filter(|line| line.starts_with(&mark)).count()
+    };
+    // With the start and the end of the text.
+    assert_eq!(count("message_update"), DELTAS + 2);
+    assert_eq!(count("agent_settled"), 1);
+
+    // An abort that comes while nobody reads is heard.
+    server.push(Answer::deltas(100_000, &"0123456789".repeat(16)));
+    client
+        .send(&json!({"type": "prompt", "message": "on", "id": "on"}))
+        .await;
+    client.response("on").await;
+    client.stuck().await;
+    client.send(&json!({"type": "abort", "id": "abort"})).await;
+    let (_, seen) = client.response("abort").await;
+    assert!(seen.len() < 5000, "{} lines", seen.len());
+
+    // Answers that nobody reads: no more commands are taken at some point.
+    let before = client.memory();
+    let mut sent = 0;
+    let many = "{\"type\":\"get_messages\",\"id\":\"m\"}\n".repeat(100);
+    for _ in 0..10 {
+        // Of a megabyte each.
+        let written = client.stdin.write_all(many.as_bytes());
+        match timeout(Duration::from_secs(2), written).await {
+            Ok(written) => written.unwrap(),
+            Err(_) => break,
+        }
+        sent += 100;
+    }
+    client.stuck().await;
+    let grown = client.memory().saturating_sub(before);
+    assert!(grown < 200, "{grown} MiB more after {sent}");
+    for _ in 0..sent {
+        client.response("m").await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_closes_its_end_ends_pi() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let Lazy {
+        mut child,
+        mut stdin,
+        lines,
+    } = Lazy::start(&home);
+    drop(lines);
+    // Nothing is written before somebody asks.
+    while stdin.write_all(b"{\"type\":\"get_state\"}\n").await.is_ok() {
+        if let Ok(status) = timeout(Duration::from_millis(50), child.wait()).await {
+            assert_eq!(status.unwrap().code(), Some(1));
+            return;
+        }
+    }
+    let status = timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+#[tokio::test]
+async fn the_schema_is_printed() {
+    let printed = Home::bare().run(&["rpc", "schema"], "").await.ok();
+    let schema: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(schema["title"], "RpcLine");
+}
