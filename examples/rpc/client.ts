@@ -9,15 +9,11 @@
 // a second one ends. Should pi die, it is started again with the same session.
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import type { AgentMessage, AgentSessionEvent } from "@mariozechner/pi-coding-agent";
+import type { AgentMessage, RpcEvent, UiRequest } from "pi-extension-types/rpc";
 
 const RESTARTS = 3;
 
 type Response = { type: "response"; id?: string; command: string; success: boolean; data?: unknown; error?: string };
-type Asked = { id: string; method: string; title?: string; message?: string; options?: string[] };
-type Question = { type: "extension_ui_request" } & Asked;
-type ExtensionError = { type: "extension_error"; extensionPath: string; error: string };
-type PiEvent = AgentSessionEvent | Question | ExtensionError;
 type Answer = { value: string } | { confirmed: boolean } | { cancelled: true };
 
 /** A command was answered with an error. */
@@ -32,7 +28,7 @@ class Pi {
   readonly #waiting = new Map<string, { resolve(data: any): void; reject(error: Error): void }>();
   #ids = 0;
 
-  constructor(program: string, options: string[], onEvent: (event: PiEvent) => void) {
+  constructor(program: string, options: string[], onEvent: (event: RpcEvent) => void) {
     // In a group of its own: Ctrl-C in this terminal is for us, not for pi.
     this.#process = spawn(program, ["--mode", "rpc", ...options], {
       stdio: ["pipe", "pipe", "inherit"],
@@ -52,7 +48,7 @@ class Pi {
       const lines = rest.split("\n");
       rest = lines.pop()!;
       for (const line of lines) {
-        const message: PiEvent | Response = JSON.parse(line);
+        const message: RpcEvent | Response = JSON.parse(line);
         if (message.type === "response") this.#settle(message);
         else onEvent(message);
       }
@@ -125,7 +121,7 @@ class Client {
     }
   }
 
-  #show(event: PiEvent) {
+  #show(event: RpcEvent) {
     if (event.type === "message_update") {
       const step = event.assistantMessageEvent;
       if (step.type === "text_delta") process.stdout.write(step.delta);
@@ -146,11 +142,13 @@ class Client {
   }
 
   /** What the user says to a dialog; nothing for what is no question. */
-  async #answer({ method, title, message, options = [] }: Question): Promise<Answer | undefined> {
-    if (method === "notify") console.error(`[${message}]`);
-    if (!["select", "confirm", "input", "editor"].includes(method)) return;
+  async #answer(request: UiRequest): Promise<Answer | undefined> {
+    const { method } = request;
+    if (method === "notify") console.error(`[${request.message}]`);
+    if (method !== "select" && method !== "confirm" && method !== "input" && method !== "editor") return;
+    const options = method === "select" ? request.options : [];
     const choices = options.map((option, index) => `  ${index + 1}. ${option}`);
-    console.error([`? ${title}`, ...(message ? [message] : []), ...choices].join("\n"));
+    console.error([`? ${request.title}`, ...(method === "confirm" ? [request.message] : []), ...choices].join("\n"));
     this.question = new AbortController();
     const line = await readAnswer(method === "confirm" ? "y/n> " : "> ", this.question.signal);
     this.question = undefined;

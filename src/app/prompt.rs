@@ -129,9 +129,13 @@ impl AgentSession {
     /// extension; what comes after are events.
     pub async fn prompt(&self, request: PromptRequest) -> Result<Accepted, PromptError> {
         let _prompting = self.prompting();
-        // One that comes while the session is being replaced is for the new one.
-        drop(self.replacing.lock().await);
         let cancel = self.waiting.lock().clone();
+        // One that comes while the session is being replaced is for the new one.
+        tokio::select! {
+            biased;
+            _ = self.replacing.lock() => {}
+            () = cancel.cancelled() => return Err(PromptError::Aborted),
+        }
         if request.commands {
             let command = self.run_command(&request.text);
             let ran = tokio::select! {

@@ -181,6 +181,8 @@ impl AgentSession {
         loop {
             // An error means that the session is gone.
             let _ = prompts.wait_for(|under_way| *under_way == 0).await;
+            // A session that is being replaced is not idle.
+            drop(self.replacing.lock().await);
             self.wait_idle().await;
             let runs = self.state.lock().runs;
             self.extensions.wait_heard().await;

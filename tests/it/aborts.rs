@@ -50,6 +50,27 @@ async fn an_abort_while_an_extension_asks_leaves_the_session_as_it_is() {
 }
 
 #[tokio::test]
+async fn an_abort_during_new_session_is_also_for_the_prompt_that_waits() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => pi.on("session_before_switch", async (event, ctx) => {
+            if (!(await ctx.ui.confirm("destroy?", "really"))) return { cancel: true };
+        });"#,
+    )
+    .await;
+    rpc.send(&json!({"type": "new_session"}).to_string()).await;
+    rpc.wait("the question", |line| line["method"] == "confirm")
+        .await;
+    rpc.send(&json!({"id": "p", "type": "prompt", "message": "go"}).to_string())
+        .await;
+    rpc.ok(json!({"type": "abort"})).await;
+    let answer = rpc
+        .wait("the answer to the prompt", |line| line["id"] == "p")
+        .await;
+    assert_eq!(answer["error"], "Operation aborted");
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
 async fn a_prompt_during_new_session_goes_to_the_new_one() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.on("session_shutdown", () =>

@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::support::{Home, PATIENCE, Reference, finish};
+use crate::support::{Home, PATIENCE, Reference, finish, newest_client};
 
 /// A picture of one pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -114,6 +114,11 @@ fn program() -> PathBuf {
 async fn the_originals_client_can_call_every_method() {
     let package = Reference::install();
     drive(&package.package().join("dist/modes/rpc/rpc-client.js")).await;
+}
+
+#[tokio::test]
+async fn the_newest_client_can_call_every_method() {
+    drive(&newest_client().join("rpc-client.js")).await;
 }
 
 /// The first example of a language in the original's description of the protocol.

@@ -54,14 +54,15 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
     code
 }
 
-/// What the session does, as in RPC mode, and as in the original without the moment at
-/// which it rests; what extensions do wrong goes to stderr.
+/// The events of the original's JSON mode, whose last line says how the run ended. What
+/// extensions do wrong goes to stderr.
 struct Events(Output);
 
 #[async_trait]
 impl EventSink for Events {
     async fn send(&self, event: Arc<Event>) {
-        if !tell_user(&event) && !matches!(*event, Event::AgentSettled { .. }) {
+        let settled = matches!(*event, Event::AgentSettled { .. });
+        if !settled && !tell_user(&event) {
             self.0.send(event).await;
         }
     }

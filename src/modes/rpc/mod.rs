@@ -30,6 +30,9 @@ use crate::app::{AgentSession, AppConfig};
 
 /// How long commands that are being answered when stdin closes may take.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
+/// The same after a signal, when they are aborted: whoever sends those may not wait for
+/// long before the next.
+const ABORTED_ANSWERS: Duration = Duration::from_millis(500);
 /// Lines that may wait to be looked at.
 const WAITING_LINES: usize = 64;
 
@@ -93,12 +96,14 @@ pub async fn run(config: AppConfig) -> u8 {
     tasks.close();
     // Nobody is there who could answer.
     session.extensions().close_dialogs();
-    if code != 0 {
-        // Who sends signals may not wait for long before the next.
+    let limit = if code == 0 {
+        LAST_ANSWERS
+    } else {
         session.abort();
-    }
+        ABORTED_ANSWERS
+    };
     // What cannot be answered by then is cut off.
-    let _ = tokio::time::timeout(LAST_ANSWERS, tasks.wait()).await;
+    let _ = tokio::time::timeout(limit, tasks.wait()).await;
     session.shutdown().await;
     output.flush().await;
     code

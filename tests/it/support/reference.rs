@@ -7,6 +7,8 @@ use std::process::Command;
 
 const PACKAGE: &str = "@mariozechner/pi-coding-agent";
 const VERSION: &str = "0.67.68";
+const NEWEST_PACKAGE: &str = "@earendil-works/pi-coding-agent";
+const NEWEST: &str = "1.5.2";
 
 pub struct Reference {
     package: PathBuf,
@@ -62,6 +64,38 @@ impl Reference {
     pub fn program(&self) -> PathBuf {
         self.package.join("dist/cli.js")
     }
+}
+
+/// The folder with the client of the newest original: its package needs a newer Node
+/// and other packages, but these files need none.
+pub fn newest_client() -> PathBuf {
+    let folder = cache_dir().join("pi-tests").join(NEWEST);
+    fs::create_dir_all(&folder).unwrap();
+    let _lock = locked(&folder.join("lock"));
+    let client = folder.join("package/dist/modes/rpc");
+    let complete = folder.join("complete");
+    if !complete.exists() {
+        npm(&folder, &["pack", &format!("{NEWEST_PACKAGE}@{NEWEST}")]);
+        let archive = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let archive = { archive }.find(|path| path.extension().is_some_and(|it| it == "tgz"));
+        let archive = archive.expect("npm has packed it");
+        let unpacked = Command::new("tar")
+            .arg("xzf")
+            .arg(&archive)
+            .args([
+                "package/package.json",
+                "package/docs",
+                "package/dist/modes/rpc",
+            ])
+            .current_dir(&folder)
+            .status();
+        assert!(unpacked.expect("tar is installed").success());
+        fs::remove_file(archive).unwrap();
+        fs::write(complete, "").unwrap();
+    }
+    client
 }
 
 /// Holds a lock between processes until it is dropped.
