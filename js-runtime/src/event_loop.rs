@@ -252,7 +252,7 @@ impl EventLoop {
         let state = self.isolate.worker.js_runtime.op_state();
         let uncaught = Uncaught::take(&mut state.borrow_mut());
         for error in uncaught {
-            self.report(&Thrown::from(&*error));
+            self.report(&Thrown::from(&error));
         }
     }
 

@@ -116,13 +116,13 @@ fn op_exit(scope: &mut v8::PinScope<'_, '_>, state: &mut OpState) -> Result<(), 
 
 /// Exceptions that nobody caught, until the event loop tells of them.
 #[derive(Default)]
-pub struct Uncaught(Vec<Box<JsError>>);
+pub struct Uncaught(Vec<JsError>);
 
 impl Uncaught {
     /// Those that may wait: code that throws and throws is not to fill the memory.
     const MOST: usize = 256;
 
-    pub fn take(state: &mut OpState) -> Vec<Box<JsError>> {
+    pub fn take(state: &mut OpState) -> Vec<JsError> {
         let uncaught = state.try_borrow_mut::<Self>();
         uncaught
             .map(|uncaught| std::mem::take(&mut uncaught.0))
@@ -144,7 +144,7 @@ pub(crate) fn op_uncaught<'s, 'i>(
     }
     let Uncaught(waiting) = state.borrow_mut();
     if waiting.len() < Uncaught::MOST {
-        waiting.push(error);
+        waiting.push(*error);
     }
 }
 
