@@ -209,6 +209,7 @@ export async function notify(json: string): Promise<string> {
   // By number: iterating is the extensions' to patch.
   for (let index = 0; index < events.length; index += 1) {
     const { event, targets } = events[index];
+    if (event.type === "agent_end") restSoon(run);
     for (let target = 0; target < targets.length; target += 1) {
       const extension = targets[target][0];
       const handler = targets[target][1];
@@ -216,7 +217,6 @@ export async function notify(json: string): Promise<string> {
       enter(extension, event.type, true);
       const since = now();
       let failed = false;
-      if (event.type === "agent_end" && target === 0) restSoon(run);
       try {
         const result = find(handlers, handler, "handler")(
           event as unknown as Record<string, unknown>,
