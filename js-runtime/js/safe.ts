@@ -5,10 +5,47 @@
 // @ts-ignore: provided by the runtime
 import { core, primordials } from "ext:core/mod.js";
 
-export const JSON: Pick<typeof globalThis.JSON, "parse" | "stringify"> = {
+/**
+ * Text of JavaScript may end in half a character (`slice` cuts an emoji). Only here is
+ * that text, so what leaves has the sign for something unreadable in its place.
+ */
+function whole(json: string | undefined): string | undefined {
+  const { StringPrototypeIncludes: includes, StringPrototypeIndexOf: indexOf, StringPrototypeSlice: slice } =
+    primordials;
+  if (json === undefined || !includes(json, "\\ud")) return json;
+  let done = "";
+  let from = 0;
+  for (let at = indexOf(json, "\\"); at >= 0; at = indexOf(json, "\\", at + 2)) {
+    // All else that is escaped so comes before U+D800.
+    if (json[at + 1] !== "u" || json[at + 2] !== "d") continue;
+    done += slice(json, from, at) + "\ufffd";
+    from = at + 6;
+  }
+  return done + slice(json, from);
+}
+
+export const JSON: { parse(json: string): any; stringify(value: unknown): string } = {
   parse: primordials.JSONParse,
-  stringify: primordials.JSONStringify,
+  stringify: (value) => whole(primordials.JSONStringify(value)) as string,
 };
+
+/** As text is taken everywhere in JavaScript. */
+export const text = (value: unknown): string => `${value}`;
+
+export function textOrNone(value: unknown): string | undefined {
+  return value === undefined || value === null ? undefined : text(value);
+}
+
+export function texts(values: readonly unknown[]): string[] {
+  const all: string[] = [];
+  for (let index = 0; index < values.length; index += 1) all[index] = text(values[index]);
+  return all;
+}
+
+/** What `throw` should have been given. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof primordials.Error ? (thrown as Error) : new primordials.Error(text(thrown));
+}
 
 /** Have their methods on themselves. Not for what extensions are given. */
 export const SafeMap: MapConstructor = primordials.SafeMap;

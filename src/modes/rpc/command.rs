@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::agent::queue::{Delivery, QueueMode};
+use crate::ai::half_characters;
 use crate::ai::message::ImageContent;
 
 #[derive(Debug, Deserialize)]
@@ -149,7 +150,7 @@ pub fn parse(line: &[u8]) -> Result<(Command, String, Option<Value>), BadCommand
         error,
     };
     let text = String::from_utf8_lossy(line);
-    let value: Value = serde_json::from_str(&text)
+    let value: Value = half_characters::from_str(&text)
         .map_err(|error| bad(None, "parse", format!("Failed to parse command: {error}")))?;
     let Value::Object(members) = &value else {
         let error = "Failed to parse command: a command is a JSON object".to_string();
@@ -193,6 +194,13 @@ mod tests {
         let missing = error(r#"{"id":"7","type":"prompt"}"#);
         assert_eq!(missing.id, Some(json!("7")));
         assert!(missing.error.contains("message"), "{missing:?}");
+    }
+
+    #[test]
+    fn half_a_character_is_replaced() {
+        let line = br#"{"type":"prompt","id":1,"message":"cut \ud83d"}"#;
+        let (command, _, _) = parse(line).unwrap();
+        assert!(matches!(command, Command::Prompt { message, .. } if message == "cut \u{fffd}"));
     }
 
     #[test]
