@@ -131,7 +131,12 @@ impl Extensions {
     ) -> Result<Arc<Runtime>, String> {
         let wanted = (0..).zip(paths);
         let wanted = wanted.filter(|(_, path)| self.quarantine.reason(&path.path).is_none());
+        let words = std::env::args_os().skip(1);
         let options = RuntimeOptions {
+            // Extensions look there for what they are run with.
+            args: words
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
             cache_dir: self.config.cache_dir.clone(),
             max_heap: self.config.max_heap,
             spin_limit: self.config.limits.spin,
