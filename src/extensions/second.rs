@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use js_runtime::HostError;
 use parking_lot::Mutex;
+use serde::ser::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{RwLock, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::actions::{ActionResult, Actions};
@@ -92,6 +93,8 @@ pub enum SecondNews {
     Abort {
         call: u64,
     },
+    /// Told when all before it was heard, and what was queued thereupon is queued.
+    Heard(oneshot::Sender<()>),
 }
 
 impl Serialize for SecondNews {
@@ -126,6 +129,7 @@ impl Serialize for SecondNews {
                 args,
             },
             Self::Abort { call } => Shown::Abort { call: *call },
+            Self::Heard(_) => return Err(S::Error::custom("it is not for JavaScript")),
         }
         .serialize(serializer)
     }
@@ -141,6 +145,10 @@ pub struct SecondSessions {
 struct Second {
     session: Arc<dyn SecondSession>,
     news: tokio::sync::Mutex<mpsc::Receiver<SecondNews>>,
+    /// Those who wait until JavaScript has heard what it fetched last.
+    hearing: Mutex<Vec<oneshot::Sender<()>>>,
+    /// Read while something is being queued.
+    queueing: Arc<RwLock<()>>,
     calls: Arc<Calls>,
     /// Nobody is told any more.
     closed: CancellationToken,
@@ -289,6 +297,8 @@ impl SecondSessions {
         let second = Second {
             session,
             news: tokio::sync::Mutex::new(received),
+            hearing: Mutex::default(),
+            queueing: Arc::default(),
             calls,
             closed: CancellationToken::new(),
         };
@@ -299,7 +309,12 @@ impl SecondSessions {
     pub async fn act(&self, method: &str, args: &str) -> Answer {
         let of: Of = parse(method, args)?;
         let second = self.get(of.token)?;
+        let queueing = match of.action.as_str() {
+            "queue" => Some(second.queueing.clone().read_owned().await),
+            _ => None,
+        };
         let acting = self.handle.spawn(async move {
+            let _queueing = queueing;
             let session = second.session.clone();
             session.act(&of.action, &of.args).await
         });
@@ -315,14 +330,43 @@ impl SecondSessions {
         let Ok(second) = self.get(of.token) else {
             return Ok(json!([]));
         };
-        let mut batch = Vec::new();
         let mut news = second.news.lock().await;
-        tokio::select! {
-            _ = news.recv_many(&mut batch, NEWS) => {}
-            () = second.closed.cancelled() => {}
+        loop {
+            // Whoever asks for more has heard what there was.
+            self.heard(&second);
+            let mut batch = Vec::new();
+            tokio::select! {
+                _ = news.recv_many(&mut batch, NEWS) => {}
+                () = second.closed.cancelled() => {}
+            }
+            let ended = batch.is_empty();
+            let mut told = Vec::with_capacity(batch.len());
+            for one in batch {
+                match one {
+                    SecondNews::Heard(heard) => second.hearing.lock().push(heard),
+                    one => told.push(one),
+                }
+            }
+            if ended || !told.is_empty() {
+                return to_value(told);
+            }
         }
-        drop(news);
-        to_value(batch)
+    }
+
+    fn heard(&self, second: &Second) {
+        let waiting = std::mem::take(&mut *second.hearing.lock());
+        if waiting.is_empty() {
+            return;
+        }
+        let queueing = second.queueing.clone();
+        // Beside this: what is queued makes news, which have to be fetched.
+        self.handle.spawn(async move {
+            drop(queueing.write().await);
+            for heard in waiting {
+                // It may have waited long enough.
+                let _ = heard.send(());
+            }
+        });
     }
 }
 
