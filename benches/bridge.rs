@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pi::ai::registry::ModelRegistry;
-use pi::extensions::{Extensions, ExtensionsConfig, Limits};
+use pi::extensions::{Allowance, Extensions, ExtensionsConfig, Limits};
 use pi::resources::extension_paths::ExtensionPath;
+use pi::resources::settings::ExtensionHost;
 use pi::resources::source_info::SourceInfo;
 use pi::tools::tool::ToolInvocation;
 use serde_json::{Map, json};
@@ -29,20 +30,33 @@ export default function (pi) {
 }
 "#;
 
+/// On a thread of this process, and in one of its own.
 pub async fn round_trips() {
+    for (place, name) in [
+        (ExtensionHost::Thread, ""),
+        (ExtensionHost::Process, ", own process"),
+    ] {
+        round_trips_in(place, name).await;
+    }
+}
+
+async fn round_trips_in(place: ExtensionHost, name: &str) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("noop.ts");
     std::fs::write(&path, SOURCE).expect("a file");
     let limit = Duration::from_secs(10);
     let extensions = Extensions::new(ExtensionsConfig {
-        limits: Limits {
-            handler: limit,
-            load: limit,
-            spin: limit,
-            shutdown: limit,
-            ..Limits::default()
+        allowance: Allowance {
+            limits: Limits {
+                handler: limit,
+                load: limit,
+                spin: limit,
+                shutdown: limit,
+                ..Limits::default()
+            },
+            max_heap: 256 << 20,
         },
-        max_heap: 256 << 20,
+        place,
         cache_dir: None,
         models: Arc::new(ModelRegistry::load(folder.path())),
         console: Arc::new(|_, _| {}),
@@ -70,7 +84,7 @@ pub async fn round_trips() {
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
     print(
-        "tool_call handler, awaited round trip",
+        &format!("tool_call handler, awaited round trip{name}"),
         "us",
         &mut times,
         None,
@@ -87,7 +101,12 @@ pub async fn round_trips() {
         extensions.emit("tool_call", event, &cancel).await;
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
-    print("the same after a pause of 10 ms", "us", &mut times, None);
+    print(
+        &format!("the same after a pause of 10 ms{name}"),
+        "us",
+        &mut times,
+        None,
+    );
 
     let (tool, _) = extensions.tools().remove(0);
     times.clear();
@@ -103,7 +122,7 @@ pub async fn round_trips() {
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
     print(
-        "tool call through JavaScript, round trip",
+        &format!("tool call through JavaScript, round trip{name}"),
         "us",
         &mut times,
         None,

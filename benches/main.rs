@@ -2,6 +2,7 @@
 //! them where it is installed. Asserts nothing. `./x bench`, on an idle machine.
 
 mod bridge;
+mod fleet;
 mod original;
 mod process;
 mod session;
@@ -9,6 +10,10 @@ mod sessions;
 mod tools;
 
 fn main() {
+    // Extensions in a process of their own are in this program, too.
+    if let Some(code) = js_runtime::serve_if_asked() {
+        std::process::exit(code.into());
+    }
     // `cargo test --benches` and the like only want to know that it starts.
     if std::env::args().any(|arg| arg == "--test") {
         return;
@@ -38,10 +43,15 @@ fn main() {
             process::new_session(&pi, original.as_ref()).await;
             process::stream(&pi, original.as_ref()).await;
             process::idle(&pi, original.as_ref()).await;
+        }
+        if wanted("bridge") {
             bridge::round_trips().await;
         }
         if wanted("sessions") {
             session::long_ones(&pi, original.as_ref()).await;
+        }
+        if wanted("fleet") {
+            fleet::many(&pi, original.as_ref()).await;
         }
         if wanted("tools") {
             tools::tools().await;

@@ -75,6 +75,15 @@ pub fn home(extensions: usize, source: impl Fn(usize) -> String, server: &ModelS
     home
 }
 
+/// One more setting.
+fn set(home: &Path, key: &str, value: &str) {
+    let path = home.join("agent/settings.json");
+    let text = fs::read_to_string(&path).expect("a file");
+    let mut settings: Value = serde_json::from_str(&text).expect("settings");
+    settings[key] = json!(value);
+    fs::write(path, settings.to_string()).expect("a file");
+}
+
 pub fn small(n: usize) -> String {
     format!(
         r#"
@@ -140,14 +149,28 @@ impl Rpc {
         }
     }
 
-    /// MiB that this process alone is charged with.
+    pub fn process_id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// MiB that this process alone is charged with, and that of its extensions.
     fn pss(&self) -> Option<f64> {
-        self.mebibytes("smaps_rollup", "Pss:")
+        let pid = self.child.id()?;
+        let mut sum = mebibytes(pid, "smaps_rollup", "Pss:")?;
+        for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+            let children = fs::read_to_string(thread.path().join("children")).ok()?;
+            let children = children.split_whitespace();
+            let children = children.filter_map(|child| child.parse().ok());
+            sum += children
+                .filter_map(|child| mebibytes(child, "smaps_rollup", "Pss:"))
+                .sum::<f64>();
+        }
+        Some(sum)
     }
 
     /// MiB that it had at most.
     pub fn peak(&self) -> Option<f64> {
-        self.mebibytes("status", "VmHWM:")
+        mebibytes(self.child.id()?, "status", "VmHWM:")
     }
 
     /// Seconds of processor time so far: user and system, in hundredths.
@@ -159,14 +182,13 @@ impl Rpc {
             fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
         Some(ticks / 100.0)
     }
+}
 
-    fn mebibytes(&self, file: &str, name: &str) -> Option<f64> {
-        let pid = self.child.id()?;
-        let text = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
-        let line = text.lines().find(|line| line.starts_with(name))?;
-        let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
-        Some(kib / 1024.0)
-    }
+fn mebibytes(pid: u32, file: &str, name: &str) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib / 1024.0)
 }
 
 pub async fn start_up(ours: &Program, original: Option<&Program>) {
@@ -201,27 +223,38 @@ pub async fn start_up(ours: &Program, original: Option<&Program>) {
             theirs.as_deref_mut(),
         );
     }
-    for extensions in [0, 10, 30] {
+    for (extensions, place) in [
+        (0, "thread"),
+        (10, "thread"),
+        (30, "thread"),
+        (10, "process"),
+    ] {
         let home = home(extensions, small, &server);
+        set(home.path(), "extensionHost", place);
+        let name = match place {
+            "process" => format!("{extensions} extensions, own process"),
+            _ => format!("{extensions} extensions"),
+        };
         // Once for the caches.
         get_state(ours, home.path(), 1).await;
         let (mut times, mut weights) = get_state(ours, home.path(), RUNS).await;
         let theirs = match original {
-            Some(program) => {
+            // It has no other place for them.
+            Some(program) if place == "thread" => {
                 get_state(program, home.path(), 1).await;
                 Some(get_state(program, home.path(), ORIGINAL_RUNS).await)
             }
-            None => None,
+            _ => None,
         };
         let (mut other_times, mut other_weights) = theirs.unzip();
         print(
-            &format!("rpc: spawn to get_state, {extensions} extensions"),
+            &format!("rpc: spawn to get_state, {name}"),
             "ms",
             &mut times,
             other_times.as_deref_mut(),
         );
         print(
-            &format!("memory then (PSS), {extensions} extensions"),
+            &format!("memory then (PSS), {name}"),
             "MiB",
             &mut weights,
             other_weights.as_deref_mut(),

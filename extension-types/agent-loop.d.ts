@@ -35,11 +35,13 @@ export interface CustomAgentMessages {}
 export interface BeforeToolCallResult {
   block?: boolean;
   reason?: string;
+  terminate?: boolean;
 }
 export interface AfterToolCallResult {
   content?: (TextContent | ImageContent)[];
   details?: unknown;
   isError?: boolean;
+  terminate?: boolean;
 }
 export interface BeforeToolCallContext {
   assistantMessage: AssistantMessage;

@@ -287,6 +287,8 @@ export interface ToolCallEventResult {
   block?: boolean;
   /** What the model is told. */
   reason?: string;
+  /** With `block`: the agent need not go on; see `AgentToolResult`. */
+  terminate?: boolean;
 }
 // deno-lint-ignore no-explicit-any
 export interface ToolResultEvent<TDetails = any> extends ToolExecution {

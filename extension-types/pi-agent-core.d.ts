@@ -13,6 +13,8 @@ export interface AgentToolResult<TDetails> {
   content: (TextContent | ImageContent)[];
   /** For the user interface and for extensions; stored in the session. */
   details: TDetails;
+  /** `true`: the agent need not go on. It stops if all results of an answer's calls say so. */
+  terminate?: boolean;
 }
 
 export type AgentToolUpdateCallback<TDetails = unknown> = (partialResult: AgentToolResult<TDetails>) => void;

@@ -146,5 +146,44 @@ export function createReadOnlyTools(cwd: string, options?: ToolsOptions): BuiltI
 export function createLocalBashOperations(): BashOperations;
 export function getShellConfig(): { shell: string; args: string[] };
 
+/** The numbered lines that people see of an edit. */
+export function generateDiffString(
+  oldContent: string,
+  newContent: string,
+  contextLines?: number,
+): { diff: string; firstChangedLine: number | undefined };
+export function generateUnifiedPatch(
+  path: string,
+  oldContent: string,
+  newContent: string,
+  contextLines?: number,
+): string;
+
+export interface ImageResizeOptions {
+  maxWidth?: number;
+  maxHeight?: number;
+  /** Of the encoded text. */
+  maxBytes?: number;
+  jpegQuality?: number;
+}
+export interface ResizedImage {
+  data: string;
+  mimeType: string;
+  originalWidth: number;
+  originalHeight: number;
+  width: number;
+  height: number;
+  wasResized: boolean;
+}
+/** `null` for what cannot be read, or made small enough. */
+export function resizeImage(
+  image: { data: string; mimeType: string },
+  options?: ImageResizeOptions,
+): Promise<ResizedImage | null>;
+export function formatDimensionNote(image: ResizedImage): string | undefined;
+
+/** Rejects where there is no clipboard. */
+export function copyToClipboard(text: string): Promise<void>;
+
 // Only what says so is exported.
 export {};

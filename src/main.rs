@@ -1,5 +1,10 @@
 //! The binary: everything is in the library.
 
-fn main() -> std::process::ExitCode {
-    pi::cli::main()
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match js_runtime::serve_if_asked() {
+        Some(code) => code.into(),
+        None => pi::cli::main(),
+    }
 }

@@ -11,6 +11,7 @@ import {
   login,
   streamProvider,
 } from "ext:js_runtime/bridge/providers.ts";
+import { becomeGuest } from "ext:js_runtime/uncaught.ts";
 
 Object.defineProperty(globalThis, "__pi", {
   configurable: true,
@@ -21,6 +22,7 @@ Object.defineProperty(globalThis, "__pi", {
     abortLogin,
     abortStream,
     answerLogin,
+    becomeGuest,
     callSignIn,
     login,
     streamProvider,

@@ -1,6 +1,8 @@
 //! Makes the startup snapshot, and tables of what is not in it: the text of modules
 //! that nobody imported while it was made, and what our own modules export.
 
+mod corrections;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -40,6 +42,7 @@ fn main() {
             continue;
         }
         let source = transpile(&file.specifier, &file.path);
+        let source = corrections::corrected(&file.specifier, source);
         if is_own {
             own.insert(
                 file.specifier.clone(),
@@ -63,6 +66,14 @@ fn main() {
             .collect();
         std::fs::write(out_dir.join(format!("{name}.js")), source).expect("OUT_DIR is writable");
         list.push((file.specifier.as_str(), name));
+    }
+
+    for specifier in corrections::specifiers() {
+        let is_text = js.iter().chain(&esm).any(|(text, _)| *text == specifier);
+        assert!(
+            is_text,
+            "{specifier} is in the snapshot, where it is not corrected"
+        );
     }
 
     shrink(&out_dir, js.iter().chain(&esm).map(|(_, name)| name));

@@ -19,6 +19,7 @@ use js_runtime_ext::{Author, Fault, Host, Stop};
 use tokio::sync::watch;
 
 use crate::inspector::is_inspected;
+use crate::memory::{LOOK, interrupted};
 use crate::witness::testify;
 
 /// Nothing to wait for.
@@ -137,7 +138,7 @@ impl Control {
         });
         match reason {
             // Nobody is to blame.
-            Stop::Asked => self.terminate(),
+            Stop::Asked | Stop::Died(_) | Stop::Unresponsive => self.terminate(),
             // Ends it, too, once it has said whose code runs.
             Stop::Deadline | Stop::OutOfMemory | Stop::Damaged(_) => {
                 let data = std::ptr::null_mut();
@@ -233,7 +234,7 @@ impl Control {
             }
             if let Some(stop) = self.stopped() {
                 let author = match stop {
-                    Stop::Asked => None,
+                    Stop::Asked | Stop::Died(_) | Stop::Unresponsive => None,
                     Stop::Deadline | Stop::OutOfMemory | Stop::Damaged(_) => {
                         self.wait_for_confession()
                     }
@@ -258,7 +259,13 @@ impl Control {
                 continue;
             }
             match deadline.checked_sub(self.now()) {
-                Some(left) if left > 0 => std::thread::park_timeout(Duration::from_nanos(left)),
+                Some(left) if left > 0 => {
+                    std::thread::park_timeout(Duration::from_nanos(left).min(LOOK));
+                    if self.busy_for().is_some_and(|busy| busy >= LOOK) {
+                        let data = std::ptr::null_mut();
+                        self.0.isolate.request_interrupt(interrupted, data);
+                    }
+                }
                 _ if self.0.deadline.load(Ordering::SeqCst) == deadline => {
                     self.stop(Stop::Deadline);
                 }

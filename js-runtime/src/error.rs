@@ -1,6 +1,7 @@
 //! The ways in which starting, loading and calling fail, and how an exception of
 //! JavaScript is told to people.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use deno_core::error::{CoreError, CoreErrorKind, JsError};
@@ -14,6 +15,8 @@ pub enum StartError {
     Stdio(#[source] std::io::Error),
     #[error("the JavaScript runtime does not start: {0}")]
     Bootstrap(String),
+    #[error("cannot start a process for JavaScript: {0}")]
+    Process(#[source] std::io::Error),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,12 +44,14 @@ pub enum CallError {
     Gone,
 }
 
-fn reason(stop: Stop) -> &'static str {
+fn reason(stop: Stop) -> Cow<'static, str> {
     match stop {
-        Stop::Deadline => "it ran for too long without a pause",
-        Stop::OutOfMemory => "it used too much memory",
-        Stop::Damaged(damage) => damage.sentence(),
-        Stop::Asked => "the program asked for it",
+        Stop::Deadline => "it ran for too long without a pause".into(),
+        Stop::OutOfMemory => "it used too much memory".into(),
+        Stop::Damaged(damage) => damage.sentence().into(),
+        Stop::Asked => "the program asked for it".into(),
+        Stop::Died(death) => format!("its process {death}").into(),
+        Stop::Unresponsive => "its process did not answer any more".into(),
     }
 }
 

@@ -2,7 +2,6 @@
 //! hands out answers.
 
 use std::future::poll_fn;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,36 +10,18 @@ use std::time::{Duration, Instant};
 use deno_core::error::CoreError;
 use deno_core::{ModuleId, PollEventLoopOptions, v8};
 use futures::FutureExt;
-use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop};
-use tokio::sync::{mpsc, oneshot};
+use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop, Uncaught};
 
 use crate::calls::{self, Outcome, Pending};
+use crate::commands::{Command, Commands};
 use crate::control::Control;
 use crate::error::Thrown;
 use crate::essentials;
 use crate::inspector;
 use crate::memory::{self, Memory};
+use crate::reply::Reply;
 use crate::witness;
 use crate::worker::Isolate;
-
-pub(crate) enum Command {
-    Load {
-        id: u32,
-        path: PathBuf,
-        limit: Duration,
-        reply: Reply,
-    },
-    Call {
-        function: String,
-        args: String,
-        reply: Reply,
-    },
-    HeapUsed(oneshot::Sender<usize>),
-    Memory(oneshot::Sender<Memory>),
-}
-
-/// Dropped without an answer when the isolate ends.
-pub(crate) type Reply = oneshot::Sender<Result<Option<String>, Thrown>>;
 
 /// Something that JavaScript has not answered yet.
 struct Waiting {
@@ -83,7 +64,7 @@ const SETTLING: Duration = Duration::from_millis(500);
 /// Commands in a row before the rest of the loop is looked at.
 const ROUNDS: usize = 64;
 
-fn more_comes(commands: &mpsc::Receiver<Command>) -> bool {
+fn more_comes(commands: &mut impl Commands) -> bool {
     let start = Instant::now();
     while commands.is_empty() && start.elapsed() < LINGER {
         std::hint::spin_loop();
@@ -110,17 +91,19 @@ impl EventLoop {
     }
 
     /// Until nobody can send commands any more, or the isolate is stopped.
-    pub async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+    pub async fn run(mut self, mut commands: impl Commands) {
         // Also when something panics.
         let _retires = Retires(self.control.clone());
-        witness::swear_in(&mut self.isolate.worker.js_runtime, &self.control);
+        let imports = &self.isolate.loader.imports;
+        witness::swear_in(&mut self.isolate.worker.js_runtime, &self.control, imports);
         let steps = poll_fn(|cx| {
             for _ in 0..ROUNDS {
                 self.control.wakes(cx.waker());
                 self.control.enter(self.limit());
                 let result = self.poll(cx, &mut commands);
                 self.control.leave();
-                if result.is_ready() || !more_comes(&commands) {
+                memory::look_now_and_then(self.isolate.worker.js_runtime.v8_isolate());
+                if result.is_ready() || !more_comes(&mut commands) {
                     return result;
                 }
             }
@@ -158,13 +141,13 @@ impl EventLoop {
         limits.fold(self.spin_limit, Duration::max)
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, commands: &mut mpsc::Receiver<Command>) -> Poll<()> {
+    fn poll(&mut self, cx: &mut Context<'_>, commands: &mut impl Commands) -> Poll<()> {
         loop {
             // Stopped while it slept.
             if self.has_ended() {
                 return Poll::Ready(());
             }
-            while let Poll::Ready(command) = commands.poll_recv(cx) {
+            while let Poll::Ready(command) = commands.poll_next(cx) {
                 match command {
                     Some(command) => self.handle(command),
                     None => return Poll::Ready(()),
@@ -207,6 +190,7 @@ impl EventLoop {
                 Some(thrown) => self.report(&thrown),
                 None => {}
             }
+            self.tell_uncaught();
             self.failed.clear();
             if !progress {
                 return Poll::Pending;
@@ -259,7 +243,16 @@ impl EventLoop {
         let evaluating = |waiting: &Waiting| matches!(waiting.state, State::Evaluating { .. });
         while let Some(index) = self.waiting.iter().position(evaluating) {
             let waiting = self.waiting.swap_remove(index);
-            answer(waiting.reply, Err(thrown.clone()));
+            waiting.reply.send(Err(thrown.clone()));
+        }
+    }
+
+    /// What was thrown in callbacks.
+    fn tell_uncaught(&mut self) {
+        let state = self.isolate.worker.js_runtime.op_state();
+        let uncaught = Uncaught::take(&mut state.borrow_mut());
+        for error in uncaught {
+            self.report(&Thrown::from(&*error));
         }
     }
 
@@ -287,13 +280,13 @@ impl EventLoop {
                         reply,
                         limit: Some(limit),
                     }),
-                    Err(thrown) => answer(reply, Err(thrown)),
+                    Err(thrown) => reply.send(Err(thrown)),
                 }
             }
             Command::Call {
                 function,
                 args,
-                reply,
+                mut reply,
             } => {
                 // Its caller may have given up while it was in the queue.
                 if reply.is_closed() {
@@ -302,7 +295,7 @@ impl EventLoop {
                 self.control.enter(self.limit());
                 let Some(function) = self.isolate.functions.get(&function) else {
                     let message = format!("the bridge has no function \"{function}\"");
-                    return answer(reply, Err(Thrown::new(message)));
+                    return reply.send(Err(Thrown::new(message)));
                 };
                 let outcome = calls::call(&mut self.isolate.worker.js_runtime, function, |scope| {
                     calls::json_argument(scope, &args)
@@ -310,7 +303,7 @@ impl EventLoop {
                 match outcome {
                     Outcome::Done(result) => {
                         if self.is_whole() {
-                            answer(reply, result);
+                            reply.send(result);
                         }
                     }
                     Outcome::Pending(value) => self.waiting.push(Waiting {
@@ -319,20 +312,20 @@ impl EventLoop {
                         limit: None,
                     }),
                     Outcome::Terminated => {
-                        self.has_ended();
+                        if !self.has_ended() {
+                            reply.send(Err(Thrown::new(CUT_OFF)));
+                        }
                     }
                 }
             }
             Command::Memory(reply) => {
                 let isolate = self.isolate.worker.js_runtime.v8_isolate();
-                // Nobody to answer to is fine.
-                _ = reply.send(Memory::of(&isolate.get_heap_statistics()));
+                reply(Memory::of(&isolate.get_heap_statistics()));
             }
             Command::HeapUsed(reply) => {
                 let isolate = self.isolate.worker.js_runtime.v8_isolate();
                 isolate.low_memory_notification();
-                // Nobody to answer to is fine.
-                _ = reply.send(isolate.get_heap_statistics().used_heap_size());
+                reply(isolate.get_heap_statistics().used_heap_size());
             }
         }
     }
@@ -409,19 +402,29 @@ impl EventLoop {
                     if let (Some(_), Err(thrown)) = (done.limit, &result) {
                         self.failed.push(thrown.message.clone());
                     }
-                    answer(done.reply, result);
+                    done.reply.send(result);
                     // Loads are the only ones with a limit of their own.
                     if done.limit.is_some() && !self.swept {
                         self.swept = true;
                         self.isolate.loader.sweep_cache_soon();
                     }
                 }
-                Some(Outcome::Terminated) => return true,
+                Some(Outcome::Terminated) => {
+                    if self.has_ended() {
+                        return true;
+                    }
+                    progress = true;
+                    let waiting = self.waiting.swap_remove(index);
+                    waiting.reply.send(Err(Thrown::new(CUT_OFF)));
+                }
             }
         }
         progress
     }
 }
+
+/// Something ended what ran, but not the isolate.
+const CUT_OFF: &str = "what ran was cut off by an exception that nobody caught";
 
 /// How deno_core begins to say that a module awaits what never comes.
 const STALLED: &str = "Top-level await promise never resolved";
@@ -456,9 +459,4 @@ fn activate(isolate: &mut Isolate, id: u32, module: ModuleId) -> Outcome {
             v8::Global::new(scope, namespace),
         ])
     })
-}
-
-fn answer(reply: Reply, result: Result<Option<String>, Thrown>) {
-    // A caller that has gone away abandoned the call.
-    _ = reply.send(result);
 }

@@ -9,11 +9,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Debug, Default)]
 pub struct Imports(Arc<Mutex<Inner>>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Inner {
     files: HashMap<u32, BTreeSet<PathBuf>>,
     /// Who is being loaded: what is required is theirs.
     loading: Option<u32>,
+    /// Is told of every file.
+    witness: Option<Box<Witness>>,
+}
+
+type Witness = dyn Fn(u32, &Path) + Send;
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.files.fmt(f)
+    }
+}
+
+impl Inner {
+    fn note(&mut self, extension: u32, file: &Path) {
+        let files = self.files.entry(extension).or_default();
+        if files.insert(file.to_path_buf())
+            && let Some(witness) = &self.witness
+        {
+            witness(extension, file);
+        }
+    }
 }
 
 impl Imports {
@@ -48,11 +69,12 @@ impl Imports {
     }
 
     pub(crate) fn note(&self, extension: u32, file: PathBuf) {
-        self.inner()
-            .files
-            .entry(extension)
-            .or_default()
-            .insert(file);
+        self.inner().note(extension, &file);
+    }
+
+    /// `witness` is told of every file from now on.
+    pub(crate) fn tell(&self, witness: Box<Witness>) {
+        self.inner().witness = Some(witness);
     }
 
     /// `require`d by whoever is being loaded.
@@ -62,11 +84,7 @@ impl Imports {
             .components()
             .any(|part| part.as_os_str() == "node_modules");
         if let Some(extension) = inner.loading.filter(|_| !in_package) {
-            inner
-                .files
-                .entry(extension)
-                .or_default()
-                .insert(file.to_path_buf());
+            inner.note(extension, file);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Lets Chrome's DevTools, or an editor, look into every isolate of the process:
 //! the protocol is V8's, the server deno_runtime's, which is one per process.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,28 +14,71 @@ use deno_runtime::deno_inspector_server::{
 use js_runtime_ext::{Console, Host};
 use serde_json::{Value, json};
 
+use crate::process::Inspect;
+
 static INSPECTED: OnceLock<Inspected> = OnceLock::new();
 
 struct Inspected {
     /// The first module waits for a debugger, and stops at its first statement.
     waits: AtomicBool,
+    /// Where processes of isolates listen. `None` where the isolates are here.
+    elsewhere: Option<SocketAddr>,
 }
 
 /// Isolates that start from now on can be looked into; where goes to their console.
 /// Nothing in them has a time limit then. With `wait` the first module that is
 /// loaded waits for a debugger.
 pub fn start_inspector(address: SocketAddr, wait: bool) -> Result<(), String> {
+    serve(address)?;
+    INSPECTED.get_or_init(|| Inspected {
+        waits: AtomicBool::new(wait),
+        elsewhere: None,
+    });
+    Ok(())
+}
+
+fn serve(address: SocketAddr) -> Result<(), String> {
     let publish = InspectPublishUid {
         console: true,
         http: true,
     };
     // The server lives as long as the process: the global keeps it.
     create_inspector_server(address, "pi", publish)
-        .map_err(|error| format!("the debugger cannot listen on {address}: {error}"))?;
+        .map(drop)
+        .map_err(|error| cannot_listen(address, &error))
+}
+
+fn cannot_listen(address: SocketAddr, error: &dyn std::error::Error) -> String {
+    format!("the debugger cannot listen on {address}: {error}")
+}
+
+/// [`start_inspector`] for isolates that have a process of their own: each listens
+/// itself.
+pub fn inspect_processes(address: SocketAddr, wait: bool) -> Result<(), String> {
+    // Heard of now, and not when the first extension loads.
+    TcpListener::bind(address).map_err(|error| cannot_listen(address, &error))?;
     INSPECTED.get_or_init(|| Inspected {
         waits: AtomicBool::new(wait),
+        elsewhere: Some(address),
     });
     Ok(())
+}
+
+/// How a debugger gets into the next process.
+pub(crate) fn elsewhere() -> Option<Inspect> {
+    let inspected = INSPECTED.get()?;
+    Some(Inspect {
+        address: inspected.elsewhere?,
+        wait: inspected.waits.swap(false, Ordering::Relaxed),
+    })
+}
+
+/// In the process of an isolate. The one before may still have the port; then it is
+/// another one, which is announced like the first.
+pub(crate) fn start_here(inspect: Inspect) -> Result<(), String> {
+    let Inspect { address, wait } = inspect;
+    start_inspector(address, wait)
+        .or_else(|_| start_inspector(SocketAddr::new(address.ip(), 0), wait))
 }
 
 pub fn is_inspected() -> bool {

@@ -3,11 +3,12 @@
 //!
 //! Knows nothing of pi. The program gives it a [`Host`]; the JavaScript half of
 //! the bridge (`js/bridge.ts`, in the snapshot) turns what the host offers into
-//! the API that extensions see. Everything that crosses is JSON text, so that
-//! the runtime could as well live in a child process.
+//! the API that extensions see. Everything that crosses is JSON text, so that the
+//! thread can as well be one of another process (`process`).
 
 mod cache;
 mod calls;
+mod commands;
 mod control;
 mod error;
 mod essentials;
@@ -16,8 +17,11 @@ mod guest;
 mod imports;
 mod inspector;
 mod loader;
+mod local;
 mod memory;
 mod options;
+mod process;
+mod reply;
 mod runtime;
 mod script;
 mod standard_streams;
@@ -29,12 +33,13 @@ mod worker;
 
 pub use error::{CallError, LoadError, StartError, readable_stack};
 pub use imports::Imports;
-pub use inspector::{is_inspected, start_inspector};
+pub use inspector::{inspect_processes, is_inspected, start_inspector};
 pub use js_runtime_ext::{
-    Author, Console, Damage, Fault, Host, HostError, Stop, text, virtual_modules,
+    Author, Console, Damage, Death, Fault, Host, HostError, Stop, text, virtual_modules,
 };
 pub use memory::Memory;
-pub use options::RuntimeOptions;
+pub use options::{HostProcess, RuntimeOptions};
+pub use process::serve_if_asked;
 pub use runtime::Runtime;
 pub use script::{Channel, Script, is_script, run_script};
 pub use standard_streams::{StandardStreams, take_standard_streams};
@@ -50,6 +55,8 @@ pub fn init() {
         // loop (`for (;;) all.push(new Array(1000).fill(0))`) never sees a request
         // to terminate.
         deno_core::v8::V8::set_flags_from_string("--no-turboshaft-loop-unrolling");
+        let wasm = format!("--wasm-max-mem-pages={}", memory::WASM_PAGES);
+        deno_core::v8::V8::set_flags_from_string(&wasm);
         // An error needs to know where it was made, and most are thrown away (a file
         // that is not there): without this V8 parses the whole module again for it.
         deno_core::v8::V8::set_flags_from_string("--no-enable-lazy-source-positions");

@@ -1,7 +1,9 @@
 //! How much memory JavaScript may have. V8's heap limit does not see what is outside the
 //! heap. Array buffers come from
 //! an allocator that refuses, so that the allocation throws a `RangeError`; for what
-//! native code makes (file contents, WebAssembly) the isolate is stopped.
+//! native code makes (file contents) the isolate is stopped. V8 counts neither the
+//! memories of WebAssembly, of which one has at most [`WASM_PAGES`], nor what workers
+//! hold: for these there is what the whole process has come to hold.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::cell::{Cell, RefCell};
@@ -9,9 +11,11 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use deno_core::v8;
 use js_runtime_ext::Stop;
+use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
 
@@ -20,11 +24,15 @@ use crate::control::Control;
 const SMALL: usize = 1 << 20;
 const RESERVE: usize = 64 << 20;
 
+/// Of 64 KB: a flag of V8, so it holds for the whole process, and before the settings
+/// are known. A `RangeError`, or -1 from `memory.grow`, is what comes of more.
+pub(crate) const WASM_PAGES: usize = 16_384;
+
 /// As `malloc`: V8 expects no more.
 const ALIGNMENT: usize = 16;
 
 /// What an isolate holds, garbage included, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// Of the heap.
     pub used: usize,
@@ -119,9 +127,21 @@ pub(crate) fn limited(bytes: usize) -> v8::CreateParams {
         .array_buffer_allocator(allocator)
 }
 
+/// What an isolate may hold outside the heap.
+struct External {
+    control: Control,
+    limit: usize,
+    /// Bytes of the whole process.
+    limit_of_all: usize,
+    looked: Instant,
+}
+
+/// How often that is looked at. WebAssembly's memory grows without a garbage collection.
+pub(crate) const LOOK: Duration = Duration::from_millis(200);
+
 thread_local! {
     /// Of the isolate of this thread.
-    static EXTERNAL: RefCell<Option<(Control, usize)>> = const { RefCell::new(None) };
+    static EXTERNAL: RefCell<Option<External>> = const { RefCell::new(None) };
     /// A buffer was refused, and V8 has not said yet that it is short of memory.
     static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
@@ -150,10 +170,17 @@ pub(crate) fn near_limit(mut stop: impl FnMut(usize)) -> impl FnMut(usize, usize
     }
 }
 
-/// Stops the isolate of this thread when it holds more than this outside the heap after
-/// a garbage collection, for which V8 counts what is outside, too.
-pub(crate) fn watch_external(isolate: &mut v8::Isolate, control: Control, limit: usize) {
-    EXTERNAL.with_borrow_mut(|external| *external = Some((control, limit)));
+/// Stops the isolate of this thread, which may have so many bytes of heap, when it holds
+/// twice as much outside of it, or the process three times as much more than now.
+pub(crate) fn watch_external(isolate: &mut v8::Isolate, control: Control, heap: usize) {
+    let now = held_by_process().unwrap_or_default();
+    let watched = External {
+        control,
+        limit: heap.saturating_mul(2),
+        limit_of_all: now.saturating_add(heap.saturating_mul(3)),
+        looked: Instant::now(),
+    };
+    EXTERNAL.with_borrow_mut(|external| *external = Some(watched));
     isolate.add_gc_epilogue_callback(collected, null_mut(), v8::GCType::kGCTypeMarkSweepCompact);
 }
 
@@ -168,14 +195,61 @@ unsafe extern "C" fn collected(
     _flags: v8::GCCallbackFlags,
     _data: *mut c_void,
 ) {
-    EXTERNAL.with_borrow(|external| {
-        let Some((control, limit)) = external else {
+    // SAFETY: V8 calls this with the isolate that it collects, which outlives the call.
+    look(&mut unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) });
+}
+
+/// For `request_interrupt`, while JavaScript runs and runs.
+pub(crate) unsafe extern "C" fn interrupted(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_void) {
+    // SAFETY: V8 calls this with the isolate that it runs, which outlives the call.
+    look(&mut unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) });
+}
+
+/// Cheap enough for every stretch of JavaScript.
+pub(crate) fn look_now_and_then(isolate: &mut v8::Isolate) {
+    let due = EXTERNAL.with_borrow(|external| {
+        let looked = external.as_ref().map(|external| external.looked);
+        looked.is_some_and(|looked| looked.elapsed() >= LOOK)
+    });
+    if due {
+        look(isolate);
+    }
+}
+
+fn look(isolate: &mut v8::Isolate) {
+    let held = isolate.get_heap_statistics().external_memory();
+    EXTERNAL.with_borrow_mut(|external| {
+        let Some(external) = external else {
             return;
         };
-        // SAFETY: V8 calls this with the isolate that it collects, which outlives the call.
-        let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
-        if isolate.get_heap_statistics().external_memory() > *limit && control.stopped().is_none() {
-            control.stop(Stop::OutOfMemory);
+        external.looked = Instant::now();
+        let is_too_much = held > external.limit
+            || held_by_process().is_some_and(|held| held > external.limit_of_all);
+        if is_too_much && external.control.stopped().is_none() {
+            external.control.stop(Stop::OutOfMemory);
         }
     });
+}
+
+/// Bytes of memory that are the process's own. Only Linux says.
+fn held_by_process() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"))?;
+    let kilobytes: usize = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kilobytes << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_knows_what_it_holds() {
+        let before = held_by_process().unwrap();
+        let page = vec![1_u8; 64 << 20];
+        let after = held_by_process().unwrap();
+        assert!(after >= before + (page.len() >> 1), "{before} {after}");
+    }
 }

@@ -1,5 +1,6 @@
 //! What a runtime is started with.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,6 +23,33 @@ pub struct RuntimeOptions {
     pub entries: Vec<(u32, PathBuf)>,
     /// `name/version`, for the `User-Agent` of requests and the cache.
     pub version: String,
+    /// Gives the isolate a process of its own.
+    pub process: Option<HostProcess>,
+    /// Methods of the host that always answer with nothing: a process of its own does
+    /// not wait for them.
+    pub one_way: Vec<String>,
+}
+
+/// How the process of an isolate is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostProcess {
+    /// Calls [`crate::serve_if_asked`] before anything else.
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+}
+
+impl HostProcess {
+    /// This program, as it was when it started: it may have been replaced since.
+    pub fn this_program() -> std::io::Result<Self> {
+        let program = match cfg!(target_os = "linux") {
+            true => PathBuf::from("/proc/self/exe"),
+            false => std::env::current_exe()?,
+        };
+        Ok(Self {
+            program,
+            args: Vec::new(),
+        })
+    }
 }
 
 impl Default for RuntimeOptions {
@@ -34,6 +62,8 @@ impl Default for RuntimeOptions {
             args: Vec::new(),
             entries: Vec::new(),
             version: concat!("pi/", env!("CARGO_PKG_VERSION")).to_string(),
+            process: None,
+            one_way: Vec::new(),
         }
     }
 }

@@ -1,29 +1,21 @@
 //! The handle through which the rest of the program, from any thread, talks to one
-//! JavaScript thread.
+//! isolate, wherever that lives.
 
-use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use js_runtime_ext::{Fault, Host, Stop};
+use js_runtime_ext::{Host, Stop};
+use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
-use tokio::sync::{mpsc, oneshot};
 
-use crate::control::Control;
-use crate::error::{CallError, LoadError, StartError, Thrown};
-use crate::event_loop::{Command, EventLoop, Reply};
+use crate::error::{CallError, LoadError, StartError};
 use crate::imports::Imports;
+use crate::local::Local;
 use crate::memory::Memory;
 use crate::options::RuntimeOptions;
-use crate::worker;
-
-/// Requests that may wait for the JavaScript thread before their senders do.
-const QUEUE: usize = 256;
-
-/// swc and V8 need a lot in debug builds.
-pub(crate) const STACK: usize = if cfg!(debug_assertions) { 16 } else { 8 } << 20;
+use crate::process::Parent;
+use crate::reply::Answer;
 
 /// How long a stopped thread may take to answer its calls itself. It is longer only
 /// when native code (`execSync`) holds the thread, which nothing can end.
@@ -33,64 +25,43 @@ const GRACE: Duration = Duration::from_millis(50);
 /// take a few microseconds; being woken takes 25 and more, on either side.
 const LINGER: Duration = Duration::from_micros(40);
 
-/// How long [`Runtime::ended`] waits for the thread.
+/// How long [`Runtime::ended`] waits for the thread or process.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// One isolate on one thread. Dropping it ends both, without waiting for them.
-pub struct Runtime {
-    /// `None` once it is shut down.
-    commands: Option<mpsc::Sender<Command>>,
-    control: Control,
-    imports: Imports,
-    thread: JoinHandle<()>,
+/// One isolate on one thread, of this process or of one of its own. Dropping it ends
+/// both, without waiting for them.
+pub struct Runtime(Place);
+
+enum Place {
+    Thread(Local),
+    Process(Parent),
 }
 
+/// Why the isolate was stopped, if it was, or else it is gone.
+pub(crate) type Unanswered = Option<Stop>;
+
 impl Runtime {
-    /// Takes about 15 ms; nothing of V8 exists before (call [`crate::init`] first).
+    /// Takes about 15 ms, with a process of its own about 40; nothing of V8 exists
+    /// before (call [`crate::init`] first).
     pub fn start(options: RuntimeOptions, host: Arc<dyn Host>) -> Result<Self, StartError> {
-        let (commands, receiver) = mpsc::channel(QUEUE);
-        let (ready, started) = std::sync::mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name("js".into())
-            .stack_size(STACK)
-            .spawn(move || {
-                let witness = host.clone();
-                let thread = AssertUnwindSafe(|| run(options, host, ready, receiver));
-                // A panic of deno_runtime costs the extensions, not the program. What
-                // it left half done is dropped; calls answer `Gone`.
-                if std::panic::catch_unwind(thread).is_err() {
-                    witness.fault(Fault::Uncaught {
-                        message: "The JavaScript runtime has crashed (the reason is on standard \
-                                  error); its extensions are gone until they are reloaded"
-                            .into(),
-                    });
-                }
-            })
-            .map_err(StartError::Thread)?;
-        let (control, imports) = started
-            .recv()
-            .map_err(|_| StartError::Bootstrap("its thread panicked".into()))??;
-        Ok(Self {
-            commands: Some(commands),
-            control,
-            imports,
-            thread,
-        })
+        Ok(Self(match options.process.clone() {
+            None => Place::Thread(Local::start(options, host)?),
+            Some(process) => Place::Process(Parent::start(&process, &options, host)?),
+        }))
     }
 
     /// Evaluates the module at `path` and hands its namespace to the function
     /// `activate` of the bridge, whose promise is awaited. `limit` holds for the
     /// whole and, instead of the spin limit, for each stretch of JavaScript.
     pub async fn load(&self, id: u32, path: &Path, limit: Duration) -> Result<(), LoadError> {
-        let path = path.to_path_buf();
-        let answered = self.ask(|reply| Command::Load {
-            id,
-            path,
-            limit,
-            reply,
-        });
+        let answered = async {
+            match &self.0 {
+                Place::Thread(local) => local.load(id, path.to_path_buf(), limit).await,
+                Place::Process(parent) => parent.load(id, path, limit).await,
+            }
+        };
         let answered = tokio::time::timeout(limit, answered).await;
-        self.imports.end(id);
+        self.imports().end(id);
         match answered {
             Ok(Ok(Ok(_))) => Ok(()),
             Ok(Ok(Err(thrown))) => Err(LoadError::Failed {
@@ -98,12 +69,11 @@ impl Runtime {
                 stack: thrown.stack,
             }),
             Ok(Err(None)) => Err(LoadError::Gone),
-            Ok(Err(Some(_))) => Err(LoadError::Stopped(self.control.wait_until_told().await)),
+            Ok(Err(Some(_))) => Err(LoadError::Stopped(self.wait_until_told().await)),
             // It spins. The next one would have to wait for it, and would be taken
             // for the one that does.
-            Err(_) if self.busy_for().is_some_and(|busy| busy >= limit / 2) => {
-                self.stop(Stop::Deadline);
-                Err(LoadError::Stopped(self.control.wait_until_told().await))
+            Err(_) if self.stop_if_busy(limit / 2).await => {
+                Err(LoadError::Stopped(self.wait_until_told().await))
             }
             Err(_) => Err(LoadError::TimedOut(limit)),
         }
@@ -113,13 +83,11 @@ impl Runtime {
     /// or nothing for `undefined`. Several calls may be under way at once. Dropping
     /// the future abandons the call: JavaScript may go on, nobody learns of it.
     pub async fn call(&self, function: &str, args: String) -> Result<Option<String>, CallError> {
-        let function = function.to_string();
-        let answered = self.ask(|reply| Command::Call {
-            function,
-            args,
-            reply,
-        });
-        match answered.await {
+        let answered = match &self.0 {
+            Place::Thread(local) => local.call(function.to_string(), args).await,
+            Place::Process(parent) => parent.call(function, args).await,
+        };
+        match answered {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(thrown)) => Err(CallError::Thrown {
                 message: thrown.message,
@@ -130,103 +98,138 @@ impl Runtime {
         }
     }
 
-    /// The error is why the isolate was stopped, if it was, or else that it is gone.
-    async fn ask(
-        &self,
-        command: impl FnOnce(Reply) -> Command,
-    ) -> Result<Result<Option<String>, Thrown>, Option<Stop>> {
-        let (reply, mut answer) = oneshot::channel();
-        let answered = async {
-            let commands = self.commands.as_ref()?;
-            commands.send(command(reply)).await.ok()?;
-            match linger(&mut answer) {
-                Some(answer) => answer,
-                None => answer.await.ok(),
-            }
-        };
-        let stopped = async {
-            let stop = self.control.wait_until_told().await;
-            tokio::time::sleep(GRACE).await;
-            stop
-        };
-        tokio::select! {
-            biased;
-            answer = answered => answer.ok_or_else(|| self.control.stopped()),
-            stop = stopped => Err(Some(stop)),
+    /// Why it was ended, if it was.
+    pub fn stopped(&self) -> Option<Stop> {
+        match &self.0 {
+            Place::Thread(local) => local.stopped(),
+            Place::Process(parent) => parent.stopped(),
         }
     }
 
-    /// Why it was ended, if it was.
-    pub fn stopped(&self) -> Option<Stop> {
-        self.control.stopped()
+    async fn wait_until_told(&self) -> Stop {
+        match &self.0 {
+            Place::Thread(local) => local.wait_until_told().await,
+            Place::Process(parent) => parent.wait_until_told().await,
+        }
     }
 
     /// Where the code came from; also when the isolate is gone.
     pub fn imports(&self) -> &Imports {
-        &self.imports
+        match &self.0 {
+            Place::Thread(local) => local.imports(),
+            Place::Process(parent) => parent.imports(),
+        }
     }
 
     /// How long JavaScript has now been running without giving the thread back.
-    pub fn busy_for(&self) -> Option<Duration> {
-        self.control.busy_for()
+    pub async fn busy_for(&self) -> Option<Duration> {
+        match &self.0 {
+            Place::Thread(local) => local.busy_for(),
+            Place::Process(parent) => parent.busy_for().await,
+        }
+    }
+
+    /// Stops the isolate if JavaScript has not given the thread back for so long, or if
+    /// its process does not even say whether it has. Tells whether it was stopped.
+    pub async fn stop_if_busy(&self, at_least: Duration) -> bool {
+        match &self.0 {
+            Place::Thread(local) => {
+                let busy = local.busy_for().is_some_and(|busy| busy >= at_least);
+                if busy {
+                    local.stop(Stop::Deadline);
+                }
+                busy
+            }
+            Place::Process(parent) => parent.stop_if_busy(at_least).await,
+        }
     }
 
     /// Ends the isolate for good, whatever it does. [`js_runtime_ext::Fault::Stopped`]
     /// follows.
     pub fn stop(&self, reason: Stop) {
-        self.control.stop(reason);
+        match &self.0 {
+            Place::Thread(local) => local.stop(reason),
+            Place::Process(parent) => parent.stop(reason),
+        }
     }
 
     /// `None` if the isolate is gone, or does not give its thread back within `limit`.
     pub async fn memory(&self, limit: Duration) -> Option<Memory> {
-        let (reply, answer) = oneshot::channel();
         let asked = async {
-            let commands = self.commands.as_ref()?;
-            commands.send(Command::Memory(reply)).await.ok()?;
-            answer.await.ok()
+            match &self.0 {
+                Place::Thread(local) => local.memory().await,
+                Place::Process(parent) => parent.memory().await,
+            }
         };
         tokio::time::timeout(limit, asked).await.ok()?
     }
 
     /// Bytes of V8 heap in use after a garbage collection. Expensive.
     pub async fn heap_used(&self) -> Result<usize, CallError> {
-        let gone = || match self.control.stopped() {
+        let used = match &self.0 {
+            Place::Thread(local) => local.heap_used().await,
+            Place::Process(parent) => parent.heap_used().await,
+        };
+        used.ok_or_else(|| match self.stopped() {
             Some(stop) => CallError::Stopped(stop),
             None => CallError::Gone,
-        };
-        let (reply, answer) = oneshot::channel();
-        let commands = self.commands.as_ref().ok_or_else(gone)?;
-        let sent = commands.send(Command::HeapUsed(reply)).await;
-        sent.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())
+        })
     }
 
-    /// Ends the thread and waits for it as [`Self::ended`] does. What JavaScript still
-    /// had to do is dropped, timers, sockets and all.
+    /// The process of the isolate, if it has one of its own.
+    pub fn process_id(&self) -> Option<u32> {
+        match &self.0 {
+            Place::Thread(_) => None,
+            Place::Process(parent) => Some(parent.process_id()),
+        }
+    }
+
+    /// Ends the isolate and waits as [`Self::ended`] does. What JavaScript still had to
+    /// do is dropped, timers, sockets and all.
     pub async fn shutdown(mut self) {
-        self.end();
+        match &mut self.0 {
+            Place::Thread(local) => local.end(),
+            Place::Process(parent) => parent.end(),
+        }
         self.ended().await;
     }
 
-    /// Waits until the thread of a stopped isolate has ended and what it printed has
-    /// arrived; at most a second: native code cannot be interrupted.
+    /// Waits until the thread or process of a stopped isolate has ended and what it
+    /// printed has arrived; at most a second: native code cannot be interrupted.
     pub async fn ended(&self) {
+        let has_ended = || match &self.0 {
+            Place::Thread(local) => local.has_ended(),
+            Place::Process(parent) => parent.has_ended(),
+        };
         let deadline = Instant::now() + FAREWELL;
-        while !self.thread.is_finished() && Instant::now() < deadline {
+        while !has_ended() && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
+}
 
-    fn end(&mut self) {
-        if self.commands.take().is_some() {
-            self.control.release();
-        }
+/// The answer, unless the isolate is stopped before. `None` means that nobody is there
+/// any more who could answer.
+pub(crate) async fn unless_stopped(
+    answered: impl Future<Output = Option<Answer>>,
+    told: impl Future<Output = Stop>,
+    stopped: impl Fn() -> Option<Stop>,
+) -> Result<Answer, Unanswered> {
+    let grace = async {
+        let stop = told.await;
+        tokio::time::sleep(GRACE).await;
+        stop
+    };
+    tokio::select! {
+        biased;
+        answer = answered => answer.ok_or_else(stopped),
+        stop = grace => Err(Some(stop)),
     }
 }
 
 /// The answer, if it comes at once; nothing in it says that none will come. Who has
 /// been told so once must not ask again.
-fn linger<T>(answer: &mut oneshot::Receiver<T>) -> Option<Option<T>> {
+pub(crate) fn linger<T>(answer: &mut oneshot::Receiver<T>) -> Option<Option<T>> {
     let start = Instant::now();
     while start.elapsed() < LINGER {
         match answer.try_recv() {
@@ -236,36 +239,4 @@ fn linger<T>(answer: &mut oneshot::Receiver<T>) -> Option<Option<T>> {
         }
     }
     None
-}
-
-/// What the thread does from its beginning to its end.
-fn run(
-    options: RuntimeOptions,
-    host: Arc<dyn Host>,
-    ready: std::sync::mpsc::Sender<Result<(Control, Imports), StartError>>,
-    commands: mpsc::Receiver<Command>,
-) {
-    // MainWorker must be made inside of a current-thread runtime.
-    let tokio = deno_runtime::tokio_util::create_basic_runtime();
-    tokio.block_on(async move {
-        match worker::create(&options, &host) {
-            Ok((isolate, control)) => {
-                // If the starter is gone, so is the sender of commands, and the loop
-                // ends at once.
-                _ = ready.send(Ok((control.clone(), isolate.loader.imports.clone())));
-                EventLoop::new(isolate, control, host, options.spin_limit)
-                    .run(commands)
-                    .await;
-            }
-            Err(error) => _ = ready.send(Err(error)),
-        }
-    });
-    // Native work that is still under way (a DNS lookup) must not hold the thread.
-    tokio.shutdown_background();
-}
-
-impl Drop for Runtime {
-    fn drop(&mut self) {
-        self.end();
-    }
 }

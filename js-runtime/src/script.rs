@@ -16,8 +16,8 @@ use crate::cache::DiskCache;
 use crate::error::{StartError, Thrown};
 use crate::guest::{ProcessHost, Shared};
 use crate::loader::Loader;
+use crate::local::STACK;
 use crate::options::RuntimeOptions;
-use crate::runtime::STACK;
 use crate::web_worker::{Family, Workers};
 use crate::worker::{Parts, main_worker, remove_bridge};
 

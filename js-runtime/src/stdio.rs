@@ -4,7 +4,7 @@
 //! reachable. Reading finds the end of the input.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, PipeReader, Read};
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -49,6 +49,21 @@ impl Readers {
 }
 
 fn pipe(console: Console, host: &Arc<dyn Host>, end: mpsc::Sender<()>) -> io::Result<StdioPipe> {
+    let writer = forwarded(console, host, end)?;
+    Ok(StdioPipe::file(File::from(OwnedFd::from(writer))))
+}
+
+/// A pipe whose lines go to the host.
+pub(crate) fn reader(console: Console, host: &Arc<dyn Host>) -> io::Result<(PipeWriter, Readers)> {
+    let (end, ended) = mpsc::channel();
+    Ok((forwarded(console, host, end)?, Readers { ended }))
+}
+
+fn forwarded(
+    console: Console,
+    host: &Arc<dyn Host>,
+    end: mpsc::Sender<()>,
+) -> io::Result<PipeWriter> {
     let (reader, writer) = io::pipe()?;
     let host = host.clone();
     std::thread::Builder::new()
@@ -58,7 +73,7 @@ fn pipe(console: Console, host: &Arc<dyn Host>, end: mpsc::Sender<()>) -> io::Re
             // Nobody listens when the runtime ended long ago.
             _ = end.send(());
         })?;
-    Ok(StdioPipe::file(File::from(OwnedFd::from(writer))))
+    Ok(writer)
 }
 
 fn forward(reader: PipeReader, mut line_written: impl FnMut(&str)) {

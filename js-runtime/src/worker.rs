@@ -18,6 +18,7 @@ use js_runtime_ext::{Host, Stop, js_runtime};
 use sys_traits::impls::RealSys;
 
 use crate::cache::DiskCache;
+use crate::calls;
 use crate::control::Control;
 use crate::error::StartError;
 use crate::guest::{Shared, WorkerHost};
@@ -79,7 +80,7 @@ pub(crate) fn create(
     memory::watch_external(
         worker.js_runtime.v8_isolate(),
         control.clone(),
-        options.max_heap.saturating_mul(2),
+        options.max_heap,
     );
     let limited = control.clone();
     worker
@@ -176,7 +177,10 @@ fn script_url(script: &Path) -> Result<ModuleSpecifier, StartError> {
 /// For isolates that the program does not call into.
 pub(crate) fn remove_bridge(runtime: &mut JsRuntime) {
     // It is there in every isolate of the snapshot.
-    _ = take_functions(runtime);
+    let functions = take_functions(runtime).unwrap_or_default();
+    if let Some(become_guest) = functions.get("becomeGuest") {
+        calls::call(runtime, become_guest, |_| Some(Vec::new()));
+    }
 }
 
 /// The functions that the bridge left on the global object, by name.

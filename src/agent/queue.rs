@@ -17,40 +17,57 @@ pub enum Delivery {
 
 #[derive(Default)]
 pub struct Queues {
-    steering: VecDeque<Arc<AgentMessage>>,
-    follow_up: VecDeque<Arc<AgentMessage>>,
+    steering: VecDeque<Queued>,
+    follow_up: VecDeque<Queued>,
     pub steering_mode: QueueMode,
     pub follow_up_mode: QueueMode,
 }
 
+struct Queued {
+    message: Arc<AgentMessage>,
+    /// Waits for a run, and is no reason to begin one.
+    quiet: bool,
+}
+
 impl Queues {
     pub fn push(&mut self, delivery: Delivery, message: Arc<AgentMessage>) {
+        let quiet = false;
+        self.of(delivery).push_back(Queued { message, quiet });
+    }
+
+    /// For whatever run comes next.
+    pub fn push_quiet(&mut self, delivery: Delivery, message: Arc<AgentMessage>) {
+        let quiet = true;
+        self.of(delivery).push_back(Queued { message, quiet });
+    }
+
+    fn of(&mut self, delivery: Delivery) -> &mut VecDeque<Queued> {
         match delivery {
-            Delivery::Steer => self.steering.push_back(message),
-            Delivery::FollowUp => self.follow_up.push_back(message),
+            Delivery::Steer => &mut self.steering,
+            Delivery::FollowUp => &mut self.follow_up,
         }
     }
 
     /// What is to be delivered now, by the queue's mode.
     pub fn take(&mut self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
-        let (queue, mode) = match delivery {
-            Delivery::Steer => (&mut self.steering, self.steering_mode),
-            Delivery::FollowUp => (&mut self.follow_up, self.follow_up_mode),
+        let mode = match delivery {
+            Delivery::Steer => self.steering_mode,
+            Delivery::FollowUp => self.follow_up_mode,
         };
-        match mode {
-            QueueMode::All => queue.drain(..).collect(),
-            QueueMode::OneAtATime => queue.pop_front().into_iter().collect(),
-        }
+        let queue = self.of(delivery);
+        let count = match mode {
+            QueueMode::All => queue.len(),
+            QueueMode::OneAtATime => queue.len().min(1),
+        };
+        queue.drain(..count).map(|queued| queued.message).collect()
     }
 
     /// What was taken and could not be delivered is the next again.
     pub fn put_back(&mut self, delivery: Delivery, messages: Vec<Arc<AgentMessage>>) {
-        let queue = match delivery {
-            Delivery::Steer => &mut self.steering,
-            Delivery::FollowUp => &mut self.follow_up,
-        };
+        let queue = self.of(delivery);
         for message in messages.into_iter().rev() {
-            queue.push_front(message);
+            let quiet = false;
+            queue.push_front(Queued { message, quiet });
         }
     }
 
@@ -63,13 +80,19 @@ impl Queues {
         self.steering.is_empty() && self.follow_up.is_empty()
     }
 
+    /// Whether anything waits that wants an answer.
+    pub fn want_a_run(&self) -> bool {
+        let mut queued = self.steering.iter().chain(&self.follow_up);
+        queued.any(|queued| !queued.quiet)
+    }
+
     /// The texts of the users' messages in both queues, as `queue_update` shows
     /// them; messages of extensions are not counted.
     pub fn texts(&self) -> (Vec<String>, Vec<String>) {
-        let texts = |queue: &VecDeque<Arc<AgentMessage>>| {
+        let texts = |queue: &VecDeque<Queued>| {
             queue
                 .iter()
-                .filter_map(|message| match &**message {
+                .filter_map(|queued| match &*queued.message {
                     AgentMessage::User(user) => Some(user.content.text()),
                     _ => None,
                 })
@@ -112,6 +135,16 @@ mod tests {
         queues.put_back(Delivery::FollowUp, taken);
         let (_, texts) = queues.texts();
         assert_eq!(texts, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn what_is_quiet_waits_for_what_is_not() {
+        let mut queues = Queues::default();
+        queues.push_quiet(Delivery::Steer, user("a"));
+        assert!(!queues.want_a_run() && !queues.is_empty());
+        queues.push(Delivery::FollowUp, user("b"));
+        assert!(queues.want_a_run());
+        assert_eq!(queues.take(Delivery::Steer).len(), 1);
     }
 
     #[test]

@@ -47,14 +47,13 @@ pub trait RunHooks: Send + Sync {
     /// tokens expire. The error becomes the answer's error message.
     async fn stream_options(&self) -> Result<StreamOptions, String>;
 
-    /// The `tool_call` event. May change the arguments; `Err` is the reason why
-    /// the tool must not run.
+    /// The `tool_call` event. May change the arguments.
     async fn before_tool_call(
         &self,
         call: &ToolCall,
         args: &mut Value,
         cancel: &CancellationToken,
-    ) -> Result<(), String>;
+    ) -> Result<(), Refusal>;
 
     /// The `tool_result` event.
     async fn after_tool_call(
@@ -75,11 +74,27 @@ pub trait RunHooks: Send + Sync {
     async fn queue_taken(&self);
 }
 
+/// Why a tool must not run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    pub reason: String,
+    /// [`ToolOutput::terminate`] of the result that says so.
+    pub terminate: bool,
+}
+
 /// How a tool call ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub output: ToolOutput,
     pub is_error: bool,
+}
+
+impl From<Refusal> for Outcome {
+    fn from(refusal: Refusal) -> Self {
+        let mut outcome = Self::error(refusal.reason);
+        outcome.output.terminate = refusal.terminate;
+        outcome
+    }
 }
 
 impl Outcome {
@@ -159,7 +174,11 @@ impl Transcript<'_> {
                 if !std::mem::take(&mut first) {
                     self.hooks.emit(Event::TurnStart).await;
                 }
-                if !waiting.is_empty() {
+                // What extensions queue is shown nowhere.
+                if waiting
+                    .iter()
+                    .any(|one| matches!(**one, AgentMessage::User(_)))
+                {
                     self.hooks.queue_taken().await;
                 }
                 for message in waiting.drain(..) {
@@ -173,12 +192,12 @@ impl Transcript<'_> {
                     assistant.stop_reason,
                     StopReason::Error | StopReason::Aborted
                 );
-                let tool_results = if failed {
-                    Vec::new()
+                let (tool_results, terminate) = if failed {
+                    Default::default()
                 } else {
                     tool_calls::execute(self, assistant, config, cancel).await
                 };
-                calls_tools = !tool_results.is_empty();
+                calls_tools = !tool_results.is_empty() && !terminate;
                 self.hooks
                     .emit(Event::TurnEnd {
                         message: message.clone(),

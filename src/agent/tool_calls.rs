@@ -1,10 +1,12 @@
 //! The tool calls of one answer: prepared one after the other, run beside each
 //! other, finished in the order in which the model made them.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::AgentMessage;
@@ -21,12 +23,13 @@ struct Prepared<'a> {
     args: Value,
 }
 
+/// The results, and whether all of them ask the agent to stop.
 pub(super) async fn execute(
     transcript: &mut Transcript<'_>,
     message: &AssistantMessage,
     config: &RunConfig,
     cancel: &CancellationToken,
-) -> Vec<Arc<AgentMessage>> {
+) -> (Vec<Arc<AgentMessage>>, bool) {
     let calls: Vec<&ToolCall> = message.tool_calls().collect();
     let one_by_one = calls.iter().any(|call| {
         config
@@ -34,6 +37,7 @@ pub(super) async fn execute(
             .is_some_and(|tool| tool.execution_mode() == ExecutionMode::Sequential)
     });
     let mut results = Vec::with_capacity(calls.len());
+    let mut terminate = !calls.is_empty();
     if one_by_one {
         for call in calls {
             let outcome = match prepare(transcript.hooks, call, config, cancel).await {
@@ -43,15 +47,19 @@ pub(super) async fn execute(
                 }
                 Err(outcome) => outcome,
             };
+            terminate &= outcome.output.terminate;
             results.push(finish(transcript, call, outcome).await);
         }
-        return results;
+        return (results, terminate);
     }
     let mut prepared = Vec::new();
     for call in calls {
         match prepare(transcript.hooks, call, config, cancel).await {
             Ok(call) => prepared.push(call),
-            Err(outcome) => results.push(finish(transcript, call, outcome).await),
+            Err(outcome) => {
+                terminate &= outcome.output.terminate;
+                results.push(finish(transcript, call, outcome).await);
+            }
         }
     }
     let hooks = transcript.hooks;
@@ -68,11 +76,12 @@ pub(super) async fn execute(
         for (prepared, outcome) in prepared.iter().zip(outcomes) {
             let Ok(outcome) = outcome.await else { continue };
             let outcome = review(hooks, prepared, outcome, cancel).await;
+            terminate &= outcome.output.terminate;
             results.push(finish(transcript, prepared.call, outcome).await);
         }
     };
     futures::future::join(futures::future::join_all(running), finishing).await;
-    results
+    (results, terminate)
 }
 
 /// Announces the call and finds out whether it may run; `Err` is the outcome of
@@ -103,47 +112,71 @@ async fn prepare<'a>(
     hooks
         .before_tool_call(call, &mut args, cancel)
         .await
-        .map_err(Outcome::error)?;
+        .map_err(Outcome::from)?;
     if cancel.is_cancelled() {
         return Err(Outcome::error("Operation aborted"));
     }
     Ok(Prepared { call, tool, args })
 }
 
-/// Runs the tool; partial results become events as fast as the reader takes
-/// them, the latest always being among them.
+/// Partial results that may wait for the reader; of more the latest is kept.
+const UPDATES: usize = 64;
+
+/// Partial results on their way from a tool, which never waits.
+#[derive(Default)]
+struct Updates {
+    waiting: Mutex<VecDeque<ToolOutput>>,
+    more: Notify,
+}
+
+impl Updates {
+    fn push(&self, output: ToolOutput) {
+        let mut waiting = self.waiting.lock();
+        if waiting.len() == UPDATES {
+            waiting.pop_back();
+        }
+        waiting.push_back(output);
+        drop(waiting);
+        self.more.notify_one();
+    }
+
+    fn pop(&self) -> Option<ToolOutput> {
+        self.waiting.lock().pop_front()
+    }
+}
+
+/// Runs the tool; its partial results become events, all of them if the reader is
+/// fast enough, and the latest in any case.
 async fn run(hooks: &dyn RunHooks, prepared: &Prepared<'_>, cancel: &CancellationToken) -> Outcome {
-    let (updates, mut latest) = watch::channel(ToolOutput::default());
+    let updates = Arc::<Updates>::default();
+    let sink = updates.clone();
     let execution = prepared.tool.execute(ToolInvocation {
         id: prepared.call.id.clone(),
         args: prepared.args.clone(),
         cancel: cancel.clone(),
-        updates: Arc::new(move |output| {
-            updates.send_replace(output);
-        }),
+        updates: Arc::new(move |output| sink.push(output)),
     });
     tokio::pin!(execution);
-    let update = |output: ToolOutput| Event::ToolExecutionUpdate {
-        tool_call_id: prepared.call.id.clone(),
-        tool_name: prepared.call.name.clone(),
-        args: prepared.call.arguments.clone(),
-        partial_result: output,
+    let tell = async || {
+        while let Some(output) = updates.pop() {
+            let update = Event::ToolExecutionUpdate {
+                tool_call_id: prepared.call.id.clone(),
+                tool_name: prepared.call.name.clone(),
+                args: prepared.call.arguments.clone(),
+                partial_result: output,
+            };
+            hooks.emit(update).await;
+        }
     };
-    let mut open = true;
     let result = loop {
         tokio::select! {
             biased;
-            changed = latest.changed(), if open => match changed {
-                Ok(()) => {
-                    let output = latest.borrow_and_update().clone();
-                    hooks.emit(update(output)).await;
-                }
-                // The tool let go of its sink; it goes on without updates.
-                Err(_) => open = false,
-            },
+            () = updates.more.notified() => tell().await,
             result = &mut execution => break result,
         }
     };
+    // What came together with the result.
+    tell().await;
     match result {
         Ok(output) => Outcome {
             output,

@@ -11,6 +11,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::AgentSession;
 use super::forks::ForkPosition;
+use super::models::Chosen;
 use super::prompt::{Behavior, PromptError, PromptRequest, Source, custom};
 use super::run::NewRun;
 use super::ui_prompt::UiPrompt;
@@ -56,15 +57,20 @@ impl Actions for AgentSession {
     }
 
     fn has_pending_messages(&self) -> bool {
-        !self.state.lock().queues.is_empty()
+        let (steering, follow_up) = self.state.lock().queues.texts();
+        !steering.is_empty() || !follow_up.is_empty()
     }
 
     fn run(&self) -> Option<u64> {
         self.state.lock().run.as_ref().map(|run| run.id)
     }
 
+    fn rest(&self, run: u64) {
+        self.rest_now(run);
+    }
+
     fn abort(&self) {
-        self.abort_run();
+        self.abort_work();
     }
 
     fn shutdown(&self) {
@@ -87,7 +93,15 @@ impl Actions for AgentSession {
             return Ok(());
         }
         let delivery = options.deliver_as.and_then(DeliverAs::delivery);
-        let message = match self.queue_if_busy(delivery.unwrap_or(Delivery::Steer), message) {
+        let delivery = delivery.unwrap_or(Delivery::Steer);
+        let message = match options.trigger_turn {
+            true => message,
+            false => match self.queue_if_ending(delivery, message) {
+                Ok(()) => return Ok(()),
+                Err(message) => message,
+            },
+        };
+        let message = match self.queue_if_busy(delivery, message) {
             Ok(()) => return Ok(()),
             Err(message) => message,
         };
@@ -215,12 +229,17 @@ impl Actions for AgentSession {
         self.refresh_model();
     }
 
-    async fn set_model(&self, provider: &str, id: &str) -> ActionResult<bool> {
+    async fn set_model(&self, provider: &str, id: &str, queued: bool) -> ActionResult<bool> {
         if !self.models.has_auth(provider) {
             return Ok(false);
         }
-        let set = AgentSession::set_model(self, provider, id).await;
-        set.map(|_| true).map_err(ActionError::new)
+        let model = self.usable_model(provider, id).map_err(ActionError::new)?;
+        let source = match queued {
+            true => Chosen::InHandler,
+            false => Chosen::Set,
+        };
+        let set = self.use_model(model, source).await;
+        set.map(|()| true).map_err(ActionError::new)
     }
 
     fn themes(&self) -> Value {
@@ -319,6 +338,8 @@ pub(super) async fn say_in_turn(
         let Some(session) = session.upgrade() else {
             return;
         };
+        // What handlers of `agent_end` say is for the next run.
+        session.wait_rested().await;
         if let Err(error) = session.prompt(request).await.map(drop) {
             session
                 .report("<runtime>", "send_user_message", error)

@@ -156,7 +156,7 @@ impl AgentSession {
             Settled::Failed => self.state.lock().ended_well(),
         };
         // What was queued meanwhile has nobody seen.
-        if goes_on && !self.state.lock().queues.is_empty() {
+        if goes_on && self.state.lock().queues.want_a_run() {
             self.start_queued().await;
         }
         false

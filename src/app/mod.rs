@@ -15,6 +15,7 @@ mod packages;
 mod prompt;
 mod prompt_options;
 mod replace;
+mod rest;
 mod run;
 mod second;
 mod session;

@@ -22,6 +22,15 @@ pub struct CycledModel {
     pub is_scoped: bool,
 }
 
+/// How a model came to be the session's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Chosen {
+    Set,
+    /// By a handler that is queued itself, and cannot wait for those after it.
+    InHandler,
+    Cycled,
+}
+
 impl AgentSession {
     /// The model that a session begins with: the command line's, the session's
     /// own, the settings', or the first that can be used. Also what the session
@@ -145,13 +154,16 @@ impl AgentSession {
 
     /// For the next run on, and as the default of new sessions.
     pub async fn set_model(&self, provider: &str, id: &str) -> Result<Arc<Model>, String> {
-        let model = self
-            .models
-            .find(provider, id)
-            .filter(|model| self.models.has_auth(&model.provider))
-            .ok_or_else(|| format!("Model not found: {provider}/{id}"))?;
-        self.use_model(model.clone(), "set").await?;
+        let model = self.usable_model(provider, id)?;
+        self.use_model(model.clone(), Chosen::Set).await?;
         Ok(model)
+    }
+
+    pub(super) fn usable_model(&self, provider: &str, id: &str) -> Result<Arc<Model>, String> {
+        let found = self.models.find(provider, id);
+        found
+            .filter(|model| self.models.has_auth(&model.provider))
+            .ok_or_else(|| format!("Model not found: {provider}/{id}"))
     }
 
     /// The next one of those that can be used; `None` if there is no other.
@@ -172,7 +184,7 @@ impl AgentSession {
         });
         let next = position.map_or(0, |position| (position + 1) % models.len());
         let model = models[next].clone();
-        self.use_model(model.clone(), "cycle").await?;
+        self.use_model(model.clone(), Chosen::Cycled).await?;
         Ok(Some(CycledModel {
             model,
             thinking_level: self.thinking_level(),
@@ -180,7 +192,7 @@ impl AgentSession {
         }))
     }
 
-    async fn use_model(&self, model: Arc<Model>, source: &str) -> Result<(), String> {
+    pub(super) async fn use_model(&self, model: Arc<Model>, chosen: Chosen) -> Result<(), String> {
         let previous = {
             let mut state = self.state.lock();
             state
@@ -208,11 +220,18 @@ impl AgentSession {
                     "type": "model_select",
                     "model": model,
                     "previousModel": previous,
-                    "source": source,
+                    "source": match chosen {
+                        Chosen::Cycled => "cycle",
+                        Chosen::Set | Chosen::InHandler => "set",
+                    },
                 }))
             };
-            let cancel = self.run_cancel();
-            self.extensions.notify("model_select", event, &cancel).await;
+            let cancel = self.waiting.lock().clone();
+            let name = "model_select";
+            match chosen {
+                Chosen::InHandler => self.extensions.notify_soon(name, event),
+                _ => self.extensions.notify(name, event, &cancel).await,
+            }
         }
         Ok(())
     }

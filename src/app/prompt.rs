@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::AgentSession;
@@ -99,6 +99,7 @@ impl AgentSession {
     /// Returns when the prompt was accepted, queued or dealt with by an
     /// extension; what comes after are events.
     pub async fn prompt(&self, request: PromptRequest) -> Result<Accepted, PromptError> {
+        let _prompting = self.prompting();
         // One that comes while the session is being replaced is for the new one.
         drop(self.replacing.lock().await);
         let cancel = self.waiting.lock().clone();
@@ -180,6 +181,18 @@ impl AgentSession {
             }
             (begun, _) => begun,
         }
+    }
+
+    /// Until this is dropped the session is not settled.
+    fn prompting(&self) -> impl Drop + use<> {
+        struct Prompting(watch::Sender<usize>);
+        impl Drop for Prompting {
+            fn drop(&mut self) {
+                self.0.send_modify(|under_way| *under_way -= 1);
+            }
+        }
+        self.prompts.send_modify(|under_way| *under_way += 1);
+        Prompting(self.prompts.clone())
     }
 
     /// What is said during a compaction, or the summary of a branch, is said after it.

@@ -79,6 +79,7 @@ impl AgentSession {
             self.extensions.release(name)?;
         }
         self.settings.reload();
+        self.extensions.allow(&self.settings);
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
         self.models.reload();
         self.install_missing(&self.cwd(), self.noted()).await;
@@ -90,7 +91,7 @@ impl AgentSession {
         *self.loaded.lock() = report.clone();
         self.refresh_model();
         if !report.kept_old {
-            self.refresh_tools();
+            self.refresh_all_tools();
             self.greet("reload", None).await;
         } else {
             self.rebuild_system_prompt();

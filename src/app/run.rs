@@ -16,7 +16,7 @@ use super::state::{Run, State};
 use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::agent::queue::Delivery;
-use crate::agent::run::{Outcome, RunConfig, RunHooks, run};
+use crate::agent::run::{Outcome, Refusal, RunConfig, RunHooks, run};
 use crate::ai::classify;
 use crate::ai::message::{StopReason, ToolCall, now};
 use crate::ai::model::Model;
@@ -63,20 +63,15 @@ impl AgentSession {
             // The sender is dropped, nothing is ever sent.
             let _ = go.await;
             let session = ends.session.clone();
+            // Whoever begins a run at the end of another may be faster than the news of
+            // that end.
+            let stage = session.stage.lock().await;
             session.drive(prompts, &config, &active).await;
+            drop(stage);
             drop(ends);
             session.tell_of_rest(&active);
         });
         Ok(accepted)
-    }
-
-    /// Nothing is left to do: no retry, no compaction, nothing that waits.
-    fn tell_of_rest(&self, run: &Run) {
-        if !self.is_working() {
-            let aborted = run.cancel.is_cancelled();
-            let event = || json!({ "type": "agent_settled", "aborted": aborted });
-            self.extensions.notify_soon("agent_settled", event);
-        }
     }
 
     /// What handlers of `before_provider_headers` make of the headers; one that is
@@ -172,32 +167,6 @@ impl AgentSession {
         false
     }
 
-    /// The run is over: a client that hears of it may go on at once, or wait for the
-    /// compaction that is due. `true` if messages are left that nobody has seen,
-    /// and nothing that will see them.
-    fn rest(&self, state: &mut State) -> bool {
-        state.run = None;
-        state.due = state.compaction_due(self.compaction_settings(), false);
-        if state.due.is_some() {
-            self.hold_summary(state);
-            return false;
-        }
-        state.ended_well() && !state.queues.is_empty()
-    }
-
-    /// Begins a run with what is queued, unless something else is at work meanwhile,
-    /// which will see it.
-    pub(super) async fn start_queued(&self) {
-        let prompts = self.state.lock().queues.take(Delivery::FollowUp);
-        let begun = self.start_run(NewRun::of(prompts.clone())).map(drop);
-        if begun.is_err() {
-            let queues = &mut self.state.lock().queues;
-            queues.put_back(Delivery::FollowUp, prompts);
-        } else if !prompts.is_empty() {
-            self.queue_changed().await;
-        }
-    }
-
     /// How long to wait before the failed answer is asked for again, and what ends
     /// the wait; `None` if it did not fail, or is not to be.
     async fn retry_after(
@@ -276,6 +245,7 @@ impl Drop for Ends {
         if state.run.as_ref().is_some_and(|run| run.id == self.run) {
             state.run = None;
         }
+        self.session.end_ending(&mut state, self.run);
         if state.due.take().is_some() {
             self.session.release_summary(&mut state);
         }
@@ -299,10 +269,9 @@ impl State {
     }
 
     pub fn ended_well(&self) -> bool {
-        let last = self
-            .context
-            .last()
-            .and_then(|message| message.as_assistant());
+        let mut answers = self.context.iter().rev();
+        // A tool may have had the last word.
+        let last = answers.find_map(|message| message.as_assistant());
         last.is_some_and(|answer| {
             !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
         })
@@ -320,6 +289,13 @@ impl RunHooks for Hooks<'_> {
     /// Extensions first, then the file, then the mode.
     async fn emit(&self, event: Event) {
         let session = self.session;
+        // Otherwise it is tried again, and the session stays busy.
+        let ends = matches!(event, Event::AgentEnd { .. })
+            && session.state.lock().passing_failure(self.config).is_none();
+        let cancel = session.run_cancel();
+        if ends {
+            session.begin_ending();
+        }
         let (turn, event_name) = {
             let mut state = session.state.lock();
             match &event {
@@ -332,11 +308,7 @@ impl RunHooks for Hooks<'_> {
         };
         session
             .extensions
-            .notify(
-                event_name,
-                || ForExtensions::new(&event, turn),
-                &session.run_cancel(),
-            )
+            .notify(event_name, || ForExtensions::new(&event, turn), &cancel)
             .await;
         if let Event::MessageEnd { message } = &event {
             let news = session.state.lock().say_anyway(message.clone());
@@ -358,14 +330,14 @@ impl RunHooks for Hooks<'_> {
             }),
             _ => None,
         };
-        let mut left = false;
-        if let Event::AgentEnd { .. } = &event {
+        let left = ends && session.rest_after_handlers();
+        session.tell(event).await;
+        if ends {
             let mut state = session.state.lock();
-            if state.passing_failure(self.config).is_none() {
-                left = session.rest(&mut state);
+            if let Some(run) = state.ending.as_ref().map(|ending| ending.run.id) {
+                session.end_ending(&mut state, run);
             }
         }
-        session.tell(event).await;
         if left {
             session.start_queued().await;
         }
@@ -432,7 +404,7 @@ impl RunHooks for Hooks<'_> {
         call: &ToolCall,
         args: &mut Value,
         cancel: &CancellationToken,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let extensions = &self.session.extensions;
         if !extensions.has_handlers("tool_call") {
             return Ok(());
@@ -444,7 +416,8 @@ impl RunHooks for Hooks<'_> {
         }));
         let mut emission = extensions.emit("tool_call", event, cancel).await;
         if let Some(reason) = emission.blocked {
-            return Err(reason);
+            let terminate = false;
+            return Err(Refusal { reason, terminate });
         }
         if emission.says("block") {
             let reason = emission
@@ -454,7 +427,12 @@ impl RunHooks for Hooks<'_> {
             let reason = reason
                 .and_then(Value::as_str)
                 .filter(|text| !text.is_empty());
-            return Err(reason.unwrap_or("Tool execution was blocked").to_string());
+            let answer = emission.answer.as_ref();
+            return Err(Refusal {
+                reason: reason.unwrap_or("Tool execution was blocked").to_string(),
+                terminate: answer
+                    .is_some_and(|answer| answer.get("terminate") == Some(&true.into())),
+            });
         }
         if let Some(input) = emission.event.remove("input") {
             *args = input;

@@ -54,6 +54,12 @@ pub struct AgentSession {
     pub(super) commands: CancellationToken,
     /// Whether the agent is at work.
     pub(super) busy: watch::Sender<bool>,
+    /// Prompts that are neither refused, dealt with nor begun yet.
+    pub(super) prompts: watch::Sender<usize>,
+    /// Whether a run has said its last word and is not at rest yet.
+    pub(super) ending: watch::Sender<bool>,
+    /// Held by the run that tells what happens.
+    pub(super) stage: tokio::sync::Mutex<()>,
     /// Whether a summary is being written.
     pub(super) summarising: watch::Sender<bool>,
     /// An extension asked for the end of the program.
@@ -167,14 +173,18 @@ impl AgentSession {
     /// Returns when nothing is at work, extensions have heard of all that happened,
     /// and nothing came of that.
     pub async fn wait_settled(&self) {
+        let mut prompts = self.prompts.subscribe();
         loop {
+            // An error means that the session is gone.
+            let _ = prompts.wait_for(|under_way| *under_way == 0).await;
             self.wait_idle().await;
             let runs = self.state.lock().runs;
             self.extensions.wait_heard().await;
             let asides = std::mem::take(&mut *self.asides.lock());
             asides.close();
             asides.wait().await;
-            if !self.is_working() && self.state.lock().runs == runs {
+            let is_prompted = *prompts.borrow() > 0;
+            if !self.is_working() && !is_prompted && self.state.lock().runs == runs {
                 return;
             }
         }
@@ -195,10 +205,18 @@ impl AgentSession {
         std::mem::take(&mut *self.waiting.lock()).cancel();
         self.abort_run();
         self.abort_summary();
+        self.extensions.abort_load();
     }
 
     /// The run alone: whoever asks for it may be what an abort would end.
     pub(super) fn abort_run(&self) {
+        let ending = self.state.lock().ending.as_ref().map(|one| one.run.clone());
+        self.cancel(ending);
+        self.abort_work();
+    }
+
+    /// The same without the wait for handlers that know of the end already.
+    pub(super) fn abort_work(&self) {
         let run = self.state.lock().run.clone();
         self.cancel(run);
     }

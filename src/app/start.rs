@@ -1,6 +1,7 @@
 //! Starting a session: files are read, extensions loaded, a model chosen. V8 is
 //! not touched if there are no extensions.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,11 +137,13 @@ impl AgentSession {
             scope: Vec::new(),
             queues,
             active_tools: Vec::new(),
+            known_tools: HashSet::new(),
             next_turn: Vec::new(),
             deferred_bash: Vec::new(),
             system_prompt: String::new(),
             prompt_options: Default::default(),
             run: None,
+            ending: None,
             replacing: false,
             retry_wait: None,
             summary: None,
@@ -171,6 +174,9 @@ impl AgentSession {
             waiting: Mutex::default(),
             commands: CancellationToken::new(),
             busy: watch::Sender::new(false),
+            prompts: watch::Sender::new(0),
+            ending: watch::Sender::new(false),
+            stage: tokio::sync::Mutex::default(),
             summarising: watch::Sender::new(false),
             handle: tokio::runtime::Handle::current(),
             replacing: tokio::sync::Mutex::default(),
@@ -187,8 +193,7 @@ impl AgentSession {
         session.load_extensions(&cwd).await?;
         session.choose_model()?;
         session.use_api_key()?;
-        session.state.lock().active_tools = session.default_tools();
-        session.rebuild_system_prompt();
+        session.offer_default_tools();
         let actions: Arc<dyn Actions> = session.clone();
         session.extensions.bind(Arc::downgrade(&actions));
         Ok(session)

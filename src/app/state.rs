@@ -1,6 +1,7 @@
 //! What a session is at the moment. Behind one lock that is never held while
 //! anything is awaited.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::compact::Due;
 use super::prompt_options::PromptOptions;
+use super::rest::Ending;
 use crate::agent::AgentMessage;
 use crate::agent::queue::Queues;
 use crate::agent::retry::RetryPolicy;
@@ -26,6 +28,8 @@ pub(super) struct State {
     pub scope: Vec<ScopedModel>,
     pub queues: Queues,
     pub active_tools: Vec<String>,
+    /// All that there were when this was last looked at.
+    pub known_tools: HashSet<String>,
     /// Wait for the next prompt (`deliverAs: "nextTurn"`).
     pub next_turn: Vec<Arc<AgentMessage>>,
     /// Shell commands run while the agent was busy; they join the conversation
@@ -35,6 +39,8 @@ pub(super) struct State {
     /// What it was made of.
     pub prompt_options: PromptOptions,
     pub run: Option<Run>,
+    /// The run that is telling of its end; at rest it is [`Self::run`] no more.
+    pub ending: Option<Ending>,
     /// Another session, or another set of extensions, is being put in place: no
     /// run may begin.
     pub replacing: bool,

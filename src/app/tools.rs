@@ -1,5 +1,6 @@
 //! Which tools the model has, and the system prompt that tells it of them.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::AgentSession;
 use super::prompt_options::{PromptFile, PromptOptions};
+use super::state::State;
 use crate::resources::context_files::{ContextFile, load_context_files};
 use crate::resources::prompt_files::load_prompt_texts;
 use crate::resources::source_info::SourceInfo;
@@ -114,22 +116,52 @@ impl AgentSession {
         names
     }
 
-    /// Tools came or went: new ones of extensions are offered, the prompt is
-    /// built anew.
-    pub(super) fn refresh_tools(&self) {
+    /// At the start.
+    pub(super) fn offer_default_tools(&self) {
+        let (active, known) = (self.default_tools(), self.tool_names());
+        let mut state = self.state.lock();
+        (state.active_tools, state.known_tools) = (active, known);
+        drop(state);
+        self.rebuild_system_prompt();
+    }
+
+    fn tool_names(&self) -> HashSet<String> {
         let known = self.known_tools();
-        {
-            let mut state = self.state.lock();
-            let new = known.iter().filter(|one| !one.builtin);
-            for one in new {
-                let name = &one.tool.spec().name;
-                if !state.active_tools.contains(name) {
-                    state.active_tools.push(name.clone());
-                }
+        known
+            .iter()
+            .map(|one| one.tool.spec().name.clone())
+            .collect()
+    }
+
+    /// Tools came or went: new ones are offered, and those that were switched off stay
+    /// so. The prompt is built anew.
+    pub(super) fn refresh_tools(&self) {
+        let known = self.state.lock().known_tools.clone();
+        self.offer_tools(|one| !known.contains(&one.tool.spec().name));
+    }
+
+    /// After a reload all that extensions bring is offered again.
+    pub(super) fn refresh_all_tools(&self) {
+        self.offer_tools(|one| !one.builtin);
+    }
+
+    fn offer_tools(&self, wanted: impl Fn(&KnownTool) -> bool) {
+        let known = self.known_tools();
+        let name = |one: &KnownTool| one.tool.spec().name.clone();
+        let mut state = self.state.lock();
+        for name in known.iter().filter(|one| wanted(one)).map(name) {
+            if !state.active_tools.contains(&name) {
+                state.active_tools.push(name);
             }
-            let there = |name: &String| known.iter().any(|one| one.tool.spec().name == *name);
-            state.active_tools.retain(there);
         }
+        state.known_tools = known.iter().map(name).collect();
+        let State {
+            active_tools,
+            known_tools,
+            ..
+        } = &mut *state;
+        active_tools.retain(|name| known_tools.contains(name));
+        drop(state);
         self.rebuild_system_prompt();
     }
 

@@ -33,10 +33,10 @@ use crate::ai::select::SelectError;
 use crate::app::{AppConfig, SessionTarget, StartError};
 use crate::export::{ExportError, export_file};
 use crate::extensions::ConsoleSink;
-use crate::modes;
+use crate::modes::{self, complain};
 use crate::resources::migrations;
 use crate::resources::paths::Paths;
-use crate::resources::settings::Settings;
+use crate::resources::settings::{ExtensionHost, Settings};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Threads besides the main one, V8's and those that wait for files.
@@ -232,6 +232,11 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
         output(&format!("{why}\n"))?;
         return Ok(0);
     }
+    // The settings are read for it when a debugger is asked for, and again by the session.
+    let place = match asked_for {
+        Some(_) => Settings::load(&config.paths).values().extension_host,
+        None => ExtensionHost::default(),
+    };
     let prompts = match mode {
         Mode::Rpc => Vec::new(),
         _ => prompts(arguments, &config.paths)?,
@@ -243,7 +248,7 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
     // On the main thread, before those that may start V8's: the first extension may
     // come late, with a reload.
     js_runtime::init();
-    inspect(asked_for)?;
+    inspect(asked_for, place)?;
     let runtime = runtime()?;
     let code = runtime.block_on(mode.run(config, prompts));
     tracing::info!(code, "pi ends");
@@ -272,13 +277,15 @@ fn debug_address(options: &Options) -> Result<Option<(SocketAddr, bool)>, CliErr
     }
 }
 
-fn inspect(asked_for: Option<(SocketAddr, bool)>) -> Result<(), CliError> {
-    match asked_for {
-        Some((address, wait)) => {
-            js_runtime::start_inspector(address, wait).map_err(CliError::Debugger)
-        }
-        None => Ok(()),
-    }
+fn inspect(asked_for: Option<(SocketAddr, bool)>, place: ExtensionHost) -> Result<(), CliError> {
+    let Some((address, wait)) = asked_for else {
+        return Ok(());
+    };
+    let started = match place {
+        ExtensionHost::Thread => js_runtime::start_inspector(address, wait),
+        ExtensionHost::Process => js_runtime::inspect_processes(address, wait),
+    };
+    started.map_err(CliError::Debugger)
 }
 
 impl Mode {
@@ -364,11 +371,6 @@ fn output(text: &str) -> Result<(), CliError> {
 
 fn warn(text: &str) {
     complain(&format!("Warning: {text}"));
-}
-
-/// To stderr; with nobody there to read it, there is nobody to tell.
-fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 #[cfg(test)]

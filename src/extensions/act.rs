@@ -31,6 +31,8 @@ struct Args {
     custom_instructions: Option<String>,
     target_id: Option<String>,
     navigation: Option<NavigateOptions>,
+    run: Option<u64>,
+    queued: bool,
 }
 
 /// What is there at once.
@@ -50,6 +52,12 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
         "ctx.model" => to_value(actions.model())?,
         "ctx.isIdle" => json!(actions.is_idle()),
         "ctx.hasPendingMessages" => json!(actions.has_pending_messages()),
+        "run.rest" => {
+            if let Some(run) = given.run {
+                actions.rest(run);
+            }
+            Value::Null
+        }
         "ctx.abort" => {
             actions.abort();
             Value::Null
@@ -149,7 +157,7 @@ pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> Answe
         "pi.setModel" => {
             let (provider, id) = (need(given.provider, "provider")?, need(given.id, "id")?);
             actions
-                .set_model(&provider, &id)
+                .set_model(&provider, &id, given.queued)
                 .await
                 .map(|set| json!(set))
         }

@@ -146,6 +146,8 @@ pub trait Actions: Send + Sync {
     fn has_pending_messages(&self) -> bool;
     /// The number of the run that is going on.
     fn run(&self) -> Option<u64>;
+    /// Handlers of `agent_end` have begun; the run that ends is at rest.
+    fn rest(&self, run: u64);
     fn abort(&self);
     /// Ends the program when the session is idle.
     fn shutdown(&self);
@@ -189,7 +191,9 @@ pub trait Actions: Send + Sync {
 
     /// Providers came or went: the session's own model may be another now.
     fn models_changed(&self);
-    async fn set_model(&self, provider: &str, id: &str) -> ActionResult<bool>;
+    /// Handlers of `model_select` are waited for, unless the one that asks is `queued`
+    /// before them.
+    async fn set_model(&self, provider: &str, id: &str, queued: bool) -> ActionResult<bool>;
 
     /// The themes that are loaded, and which one the settings choose.
     fn themes(&self) -> Value;

@@ -8,26 +8,29 @@ use super::Limits;
 use super::host::ConsoleSink;
 use crate::ai::registry::ModelRegistry;
 use crate::resources::paths::Paths;
-use crate::resources::settings::Settings;
+use crate::resources::settings::{ExtensionHost, Settings};
 
-#[derive(Clone)]
-pub struct ExtensionsConfig {
+/// What the settings give each set of extensions.
+#[derive(Clone, Debug)]
+pub struct Allowance {
     pub limits: Limits,
     /// Bytes.
     pub max_heap: usize,
+}
+
+#[derive(Clone)]
+pub struct ExtensionsConfig {
+    /// Of the first set; see [`super::Extensions::allow`].
+    pub allowance: Allowance,
+    pub place: ExtensionHost,
     pub cache_dir: Option<PathBuf>,
     /// Where providers are registered.
     pub models: Arc<ModelRegistry>,
     pub console: ConsoleSink,
 }
 
-impl ExtensionsConfig {
-    pub fn new(
-        settings: &Settings,
-        paths: &Paths,
-        models: Arc<ModelRegistry>,
-        console: ConsoleSink,
-    ) -> Self {
+impl Allowance {
+    pub fn new(settings: &Settings) -> Self {
         let values = settings.values();
         let timeouts = &values.extension_timeouts;
         // Whoever looks at a breakpoint takes longer than any handler.
@@ -51,6 +54,20 @@ impl ExtensionsConfig {
             max_heap: usize::try_from(values.extension_heap_mb.get())
                 .unwrap_or(usize::MAX >> 20)
                 .saturating_mul(1 << 20),
+        }
+    }
+}
+
+impl ExtensionsConfig {
+    pub fn new(
+        settings: &Settings,
+        paths: &Paths,
+        models: Arc<ModelRegistry>,
+        console: ConsoleSink,
+    ) -> Self {
+        Self {
+            allowance: Allowance::new(settings),
+            place: settings.values().extension_host,
             cache_dir: Some(paths.agent_dir.join("cache").join("js")),
             models,
             console,

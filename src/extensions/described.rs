@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::explain::name_of;
 use super::manager::Extensions;
-use super::registry::{FlagKind, Registry};
+use super::registry::{FlagKind, Registry, RendererKind};
 use crate::agent::event::ExtensionName;
 use crate::resources::source_info::SourceInfo;
 
@@ -23,6 +23,8 @@ pub struct Described {
     pub tools: Vec<DescribedTool>,
     pub commands: Vec<DescribedCommand>,
     pub flags: Vec<DescribedFlag>,
+    pub shortcuts: Vec<DescribedShortcut>,
+    pub renderers: Vec<DescribedRenderer>,
     /// Names of events that it has handlers for.
     pub events: Vec<&'static str>,
 }
@@ -52,6 +54,23 @@ pub struct DescribedFlag {
     pub kind: FlagKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DescribedShortcut {
+    pub key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DescribedRenderer {
+    /// What it draws: messages, entries, or the rows of tools.
+    pub kind: RendererKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_type: Option<String>,
 }
 
 impl Extensions {
@@ -90,6 +109,20 @@ fn describe(registry: &Registry) -> Vec<Described> {
                 name: flag.name.clone(),
                 kind: flag.kind,
                 description: flag.description.clone(),
+            })
+            .collect(),
+        shortcuts: (registry.shortcuts().iter())
+            .filter(|shortcut| shortcut.extension == id)
+            .map(|shortcut| DescribedShortcut {
+                key: shortcut.key.clone(),
+                description: shortcut.description.clone(),
+            })
+            .collect(),
+        renderers: (registry.renderers().iter())
+            .filter(|renderer| renderer.extension == id)
+            .map(|renderer| DescribedRenderer {
+                kind: renderer.kind,
+                custom_type: renderer.custom_type.clone(),
             })
             .collect(),
         events: registry.events_of(id),

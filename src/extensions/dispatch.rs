@@ -1,6 +1,7 @@
 //! Asking the handlers of an event, one after the other, and merging what they
 //! answer by the rule of the event's row in the table.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -162,6 +163,36 @@ impl Generation {
         emission
     }
 
+    /// Returns when what was queued has been handled, or a handler waits for the agent,
+    /// and so perhaps for the caller.
+    pub async fn heard(&self) {
+        tokio::select! {
+            () = self.notifications.drain() => {}
+            () = self.host.yields.any() => {}
+        }
+    }
+
+    /// [`Self::heard`], in the middle of `run`. When `cancel` fires, what does not wait
+    /// itself comes to its end; after that nothing of this run is waited for.
+    pub async fn settle(&self, run: Option<u64>, cancel: &CancellationToken) {
+        let hurried = run.is_some_and(|run| run == self.given_up.load(Ordering::Relaxed));
+        if hurried || self.notifications.is_empty() {
+            return;
+        }
+        let given_up = async {
+            cancel.cancelled().await;
+            tokio::time::sleep(MOMENT).await;
+            if let Some(run) = run {
+                self.given_up.store(run, Ordering::Relaxed);
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.heard() => {}
+            () = given_up => {}
+        }
+    }
+
     fn cut_short(&self, kind: &EventKind, emission: &mut Emission) {
         emission.aborted = true;
         if kind.on_error == OnError::Block {
@@ -172,7 +203,7 @@ impl Generation {
     /// What happened before is told before.
     async fn drained(&self, kind: &EventKind) {
         match kind.limit {
-            Limit::Handler | Limit::Summary => self.notifications.drain().await,
+            Limit::Handler | Limit::Summary => self.heard().await,
             // `Extensions::say_goodbye` has waited, but not for ever.
             Limit::Shutdown => {}
         }
@@ -220,7 +251,7 @@ fn merge(
         return false;
     };
     match &kind.merge {
-        Merge::Queue | Merge::Ignore | Merge::Replace(_) => false,
+        Merge::Queue | Merge::Settle | Merge::Ignore | Merge::Replace(_) => false,
         Merge::First => {
             emission.answer = Some(result);
             true

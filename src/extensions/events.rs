@@ -21,6 +21,8 @@ pub enum Merge {
     /// Nobody waits: the event goes into a queue that is drained before any
     /// event whose answer counts.
     Queue,
+    /// In the same queue, and whoever tells of it waits until the queue is empty.
+    Settle,
     /// All are awaited, answers are ignored.
     Ignore,
     /// The first answer wins, the handlers after it are not asked.
@@ -131,17 +133,17 @@ pub static EVENTS: [EventKind; 35] = [
             },
         )
     },
-    row("agent_start", Merge::Queue),
-    row("agent_end", Merge::Queue),
-    row("turn_start", Merge::Queue),
-    row("turn_end", Merge::Queue),
-    row("message_start", Merge::Queue),
+    row("agent_start", Merge::Settle),
+    row("agent_end", Merge::Settle),
+    row("turn_start", Merge::Settle),
+    row("turn_end", Merge::Settle),
+    row("message_start", Merge::Settle),
     row("message_update", Merge::Queue),
-    row("message_end", Merge::Queue),
-    row("tool_execution_start", Merge::Queue),
+    row("message_end", Merge::Settle),
+    row("tool_execution_start", Merge::Settle),
     row("tool_execution_update", Merge::Queue),
-    row("tool_execution_end", Merge::Queue),
-    row("model_select", Merge::Queue),
+    row("tool_execution_end", Merge::Settle),
+    row("model_select", Merge::Settle),
     row("thinking_level_select", Merge::Queue),
     row("session_info_changed", Merge::Queue),
     row("session_compact_failed", Merge::Queue),
@@ -167,8 +169,12 @@ pub static EVENTS: [EventKind; 35] = [
 ];
 
 /// Names that were events once, and what took their place.
-const FORMER: [(&str, &str); 2] = [
+const FORMER: [(&str, &str); 3] = [
     ("session_switch", "session_start (its `reason` says why)"),
+    (
+        "session_directory",
+        "the setting `sessionDir`, or --session-dir",
+    ),
     ("session_fork", "session_start (its `reason` is \"fork\")"),
 ];
 

@@ -1,6 +1,7 @@
 //! One set of loaded extensions: an isolate, what was registered in it, and the
 //! queue of what it is told. A reload makes another one.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -31,6 +32,8 @@ pub struct Generation {
     pub notifications: Notifications,
     runtime: Option<Arc<Runtime>>,
     tokens: AtomicU64,
+    /// The run that was aborted while a handler hung; runs count from 1.
+    pub given_up: AtomicU64,
 }
 
 /// Why a call of an extension's function brought no answer.
@@ -44,7 +47,7 @@ pub enum CallFailure {
     #[error("Operation aborted")]
     Cancelled,
     #[error("The extension host was stopped ({0}); its extensions are being loaded again")]
-    Stopped(&'static str),
+    Stopped(Cow<'static, str>),
     #[error("No extensions are loaded")]
     Gone,
 }
@@ -80,6 +83,7 @@ impl Generation {
                 limits,
                 runtime,
                 tokens: AtomicU64::new(1),
+                given_up: AtomicU64::new(0),
             }
         })
     }
@@ -147,38 +151,16 @@ impl Generation {
                 biased;
                 answer = self.call(function, args) => answer,
                 () = self.host.waits.expire(extension, limit) => {
-                    self.stop_if_stuck(limit);
+                    self.stop_if_stuck(limit).await;
                     Err(CallFailure::Deadline { what: what(), limit })
                 }
             }
         };
-        let (begun, waited) = (Instant::now(), self.host.waits.total(extension));
+        let meter = Meter::start(&self.host, extension, event);
         let answer = wait.during(answered).await;
         wait.over(outcome(&answer));
-        let waited = self.host.waits.total(extension).saturating_sub(waited);
-        self.charge(
-            extension,
-            event,
-            begun.elapsed().saturating_sub(waited),
-            &answer,
-        );
+        meter.stop(&answer);
         answer
-    }
-
-    fn charge<T>(
-        &self,
-        extension: ExtensionId,
-        event: &str,
-        took: Duration,
-        answer: &Result<T, CallFailure>,
-    ) {
-        let tally = Tally {
-            calls: 1,
-            failures: u64::from(answer.is_err()),
-            time: took,
-            slowest: took,
-        };
-        self.host.charge(extension, event, tally);
     }
 
     /// What the isolate holds, if there is one and it answers.
@@ -202,11 +184,9 @@ impl Generation {
                     .await
             }
             None => {
-                let (begun, waited) = (Instant::now(), self.host.waits.total(extension));
+                let meter = Meter::start(&self.host, extension, event);
                 let answer = self.call(function, args).await;
-                let waited = self.host.waits.total(extension).saturating_sub(waited);
-                let took = begun.elapsed().saturating_sub(waited);
-                self.charge(extension, event, took, &answer);
+                meter.stop(&answer);
                 answer
             }
         }
@@ -214,12 +194,9 @@ impl Generation {
 
     /// A handler that merely awaits is left behind; one that does not give the
     /// thread back takes the isolate with it.
-    pub fn stop_if_stuck(&self, limit: Duration) {
-        let stuck = (limit / 2).max(STUCK);
-        if let Some(runtime) = &self.runtime
-            && runtime.busy_for().is_some_and(|busy| busy >= stuck)
-        {
-            runtime.stop(Stop::Deadline);
+    pub async fn stop_if_stuck(&self, limit: Duration) {
+        if let Some(runtime) = &self.runtime {
+            runtime.stop_if_busy((limit / 2).max(STUCK)).await;
         }
     }
 
@@ -238,6 +215,49 @@ impl Generation {
     }
 }
 
+/// Charges an extension for a call, also for one that nobody waits for any more.
+struct Meter<'a> {
+    host: &'a BridgeHost,
+    extension: ExtensionId,
+    event: &'a str,
+    begun: Instant,
+    /// For the user, before.
+    waited: Duration,
+    failed: bool,
+}
+
+impl<'a> Meter<'a> {
+    fn start(host: &'a BridgeHost, extension: ExtensionId, event: &'a str) -> Self {
+        Self {
+            host,
+            extension,
+            event,
+            begun: Instant::now(),
+            waited: host.waits.total(extension),
+            failed: true,
+        }
+    }
+
+    fn stop<T>(mut self, answer: &Result<T, CallFailure>) {
+        self.failed = answer.is_err();
+    }
+}
+
+impl Drop for Meter<'_> {
+    fn drop(&mut self) {
+        let waited = self.host.waits.total(self.extension);
+        let waited = waited.saturating_sub(self.waited);
+        let took = self.begun.elapsed().saturating_sub(waited);
+        let tally = Tally {
+            calls: 1,
+            failures: u64::from(self.failed),
+            time: took,
+            slowest: took,
+        };
+        self.host.charge(self.extension, self.event, tally);
+    }
+}
+
 /// How the wait for this answer ended.
 pub fn outcome<T>(answer: &Result<T, CallFailure>) -> Outcome {
     match answer {
@@ -248,11 +268,15 @@ pub fn outcome<T>(answer: &Result<T, CallFailure>) -> Outcome {
     }
 }
 
-pub fn stop_text(reason: Stop) -> &'static str {
+pub fn stop_text(reason: Stop) -> Cow<'static, str> {
     match reason {
-        Stop::Deadline => "it did not give the thread back in time",
-        Stop::OutOfMemory => "it used up its memory",
-        Stop::Damaged(damage) => damage.sentence(),
-        Stop::Asked => "on request",
+        Stop::Deadline => "it did not give the thread back in time".into(),
+        Stop::OutOfMemory => "it used up its memory".into(),
+        Stop::Damaged(damage) => damage.sentence().into(),
+        Stop::Asked => "on request".into(),
+        Stop::Died(death) => format!("the process of the extensions {death} while it ran").into(),
+        Stop::Unresponsive => {
+            "the process of the extensions did not answer any more while it ran".into()
+        }
     }
 }

@@ -22,6 +22,7 @@ pub(super) use arguments::{parse, to_value};
 
 use super::act::{act, act_async};
 use super::actions::Actions;
+use super::clipboard;
 use super::deadline::Waits;
 use super::exec::{Execs, milliseconds};
 use super::generation::stop_text;
@@ -42,6 +43,7 @@ use super::tool_runs::ToolRuns;
 use super::ui::UiBroker;
 use super::user_bash::Outputs;
 use super::visits::Visits;
+use super::yields::Yields;
 use crate::agent::event::{Event, ExtensionError, UiAnswer};
 use crate::ai::registry::ModelRegistry;
 use crate::tools::ToolOptions;
@@ -62,6 +64,7 @@ pub struct BridgeHost {
     sessions: Sessions,
     /// Calls that are let through although this generation is stale.
     pub visits: Visits,
+    pub yields: Yields,
     streams: ModelStreams,
     summaries: Summaries,
     tool_runs: ToolRuns,
@@ -113,6 +116,7 @@ impl BridgeHost {
             mutations: FileMutations::default(),
             sessions: Sessions::default(),
             visits: Visits::default(),
+            yields: Yields::default(),
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
             summaries: Summaries::new(tokio::runtime::Handle::current()),
             tool_runs: ToolRuns::new(tokio::runtime::Handle::current()),
@@ -245,6 +249,7 @@ impl BridgeHost {
 
     fn stopped(&self, reason: Stop, author: Option<Author>) {
         let culprit = self.culprit(author);
+        *self.current.lock() = culprit.clone();
         if self.leaving.load(Ordering::Relaxed) {
             let error = format!("The extension was stopped ({})", stop_text(reason));
             self.report(culprit.extension, &culprit.what, error);
@@ -474,6 +479,8 @@ impl BridgeHost {
                 return self.streams.open(method, args, id);
             }
             "ai.stream.answer" => return self.streams.answer(method, args),
+            "clipboard.copy" => return clipboard::copy(method, args).await,
+            "image.resize" => return services::resize_image(method, args).await,
             "tools.previewEdit" => return services::preview_edit(method, args).await,
             "ai.stream.next" => return self.streams.next(method, args).await,
             "second.next" => return self.second_sessions.next(method, args).await,
@@ -529,11 +536,13 @@ impl BridgeHost {
                 Ok(Value::Null)
             }
             _ => {
-                let extension = parse::<Owner>(method, args).map(|owner| owner.extension);
+                let owner = parse::<Owner>(method, args).ok();
                 // Waiting for the agent or the user is not the extension's time.
                 // For a compaction nobody waits; its handlers have their own time.
-                let waits = extension.ok().filter(|_| method != "ctx.compact");
-                let _waiting = waits.map(|id| self.waits.begin(id));
+                let waits = owner.as_ref().filter(|_| method != "ctx.compact");
+                let _waiting = waits.map(|owner| self.waits.begin(owner.extension));
+                let yields = owner.is_some_and(|owner| owner.queued && method != "pi.setModel");
+                let _yielding = yields.then(|| self.yields.begin());
                 self.replace_or(&*actions, method, args).await
             }
         }

@@ -21,17 +21,19 @@ use tokio_util::sync::CancellationToken;
 use self::quarantine::Quarantine;
 pub use self::statistics::Statistics;
 use super::actions::Actions;
-use super::config::ExtensionsConfig;
+use super::config::{Allowance, ExtensionsConfig};
 use super::dispatch::Emission;
+use super::events::{self, Merge};
 use super::explain::explain;
 use super::generation::Generation;
 use super::host::BridgeHost;
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
-use super::reports::{Reports, Stops};
+use super::reports::{Bursts, Reports, Stops};
 use super::tool::ExtensionTool;
 use super::ui::UiBroker;
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod};
 use crate::resources::extension_paths::ExtensionPath;
+use crate::resources::settings::Settings;
 use crate::tools::tool::Tool;
 
 /// Reports that may wait to be shown.
@@ -49,6 +51,10 @@ pub struct LoadReport {
 
 pub struct Extensions {
     config: ExtensionsConfig,
+    /// Of the sets that are loaded from now on.
+    allowance: Mutex<Allowance>,
+    /// Fires when the user has waited long enough for what is being loaded.
+    patience: Mutex<CancellationToken>,
     current: RwLock<Arc<Generation>>,
     actions: Mutex<Option<Weak<dyn Actions>>>,
     ui: Arc<UiBroker>,
@@ -96,7 +102,9 @@ impl Extensions {
             config.console.clone(),
         );
         let this = Arc::new(Self {
-            current: RwLock::new(Generation::new(host, config.limits.clone(), None)),
+            current: RwLock::new(Generation::new(host, config.allowance.limits.clone(), None)),
+            allowance: Mutex::new(config.allowance.clone()),
+            patience: Mutex::default(),
             config,
             actions: Mutex::default(),
             ui,
@@ -197,6 +205,16 @@ impl Extensions {
         report
     }
 
+    /// The settings have changed: they hold for what is loaded from now on.
+    pub fn allow(&self, settings: &Settings) {
+        *self.allowance.lock() = Allowance::new(settings);
+    }
+
+    /// What is being loaded is given up; what comes after it is loaded all the same.
+    pub fn abort_load(&self) {
+        std::mem::take(&mut *self.patience.lock()).cancel();
+    }
+
     /// Lets an extension back in that brought an isolate down; the next load has it.
     pub fn release(&self, name: &str) -> Result<(), String> {
         self.quarantine.release(name)
@@ -276,9 +294,10 @@ impl Extensions {
         emission
     }
 
-    /// Queues an event whose answers do not count; `event` is made only if
-    /// somebody listens, and has its `type`. Whoever waits for room in the queue
-    /// waits no more when `cancel` fires, and the event is not told.
+    /// Queues an event whose answers do not count, and waits for its handlers if it is
+    /// one of [`Merge::Settle`]; `event` is made only if somebody listens, and has its
+    /// `type`. Whoever waits for room in the queue waits no more when `cancel` fires,
+    /// and the event is not told.
     pub async fn notify<T: serde::Serialize>(
         &self,
         name: &str,
@@ -286,22 +305,26 @@ impl Extensions {
         cancel: &CancellationToken,
     ) {
         let generation = self.current();
-        if !generation.has_handlers(name) {
+        let is_heard = generation.has_handlers(name);
+        if !is_heard && generation.notifications.is_empty() {
             return;
         }
-        let event = match serde_json::value::to_raw_value(&event()) {
-            Ok(event) => event,
-            Err(error) => {
-                tracing::error!("{name} cannot be told to extensions: {error}");
-                return;
-            }
-        };
-        let targets = generation.host.registry.lock().handlers(name);
         let run = self.actions().and_then(|actions| actions.run());
-        generation
-            .notifications
-            .push(event, targets, run, cancel)
-            .await;
+        if is_heard {
+            let event = match serde_json::value::to_raw_value(&event()) {
+                Ok(event) => event,
+                Err(error) => {
+                    tracing::error!("{name} cannot be told to extensions: {error}");
+                    return;
+                }
+            };
+            let targets = generation.host.registry.lock().handlers(name);
+            let queue = &generation.notifications;
+            queue.push(event, targets, run, cancel).await;
+        }
+        if events::find(name).is_some_and(|(_, kind)| matches!(kind.merge, Merge::Settle)) {
+            generation.settle(run, cancel).await;
+        }
     }
 
     /// [`Self::notify`] from where nothing can be awaited. Where there is no room the
@@ -487,6 +510,7 @@ impl Extensions {
 }
 
 async fn watch(extensions: Weak<Extensions>, mut news: mpsc::Receiver<Event>, stops: Arc<Stops>) {
+    let mut bursts = Bursts::default();
     loop {
         tokio::select! {
             biased;
@@ -501,7 +525,11 @@ async fn watch(extensions: Weak<Extensions>, mut news: mpsc::Receiver<Event>, st
                     return;
                 };
                 match event {
-                    Event::ExtensionError(error) => extensions.show(error).await,
+                    Event::ExtensionError(error) => {
+                        if let Some(error) = bursts.pass(error) {
+                            extensions.show(error).await;
+                        }
+                    }
                     event => {
                         if let Some(actions) = extensions.actions() {
                             actions.emit(event).await;

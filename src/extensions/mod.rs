@@ -4,6 +4,7 @@
 
 mod act;
 pub mod actions;
+mod clipboard;
 mod config;
 mod conflicts;
 mod deadline;
@@ -32,9 +33,10 @@ mod tool_runs;
 pub mod ui;
 mod user_bash;
 mod visits;
+mod yields;
 
 pub use crate::resources::settings::ExtensionTimeouts as Limits;
-pub use config::ExtensionsConfig;
+pub use config::{Allowance, ExtensionsConfig};
 pub use conflicts::Shortcuts;
 pub use dispatch::Emission;
 pub use events::complaint as unknown_event;

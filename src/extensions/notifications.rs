@@ -1,7 +1,9 @@
-//! Events whose answers do not count: an ordered, bounded queue. Nobody waits
-//! for a handler; whoever is faster than the handlers waits for room.
+//! Events whose answers do not count: an ordered, bounded queue. Whoever is faster
+//! than the handlers waits for room, and for the end of the queue where the event is
+//! one that the agent waits for.
 
-use std::sync::Weak;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +24,8 @@ const BATCH: usize = 64;
 
 pub struct Notifications {
     queue: mpsc::Sender<Item>,
+    /// Events that were pushed and whose handlers are not done.
+    open: Arc<AtomicUsize>,
 }
 
 enum Item {
@@ -59,8 +63,14 @@ struct Current {
 impl Notifications {
     pub fn start(generation: Weak<Generation>) -> Self {
         let (queue, items) = mpsc::channel(CAPACITY);
-        tokio::spawn(pump(generation, items));
-        Self { queue }
+        let open = Arc::<AtomicUsize>::default();
+        tokio::spawn(pump(generation, items, open.clone()));
+        Self { queue, open }
+    }
+
+    /// Everything that was pushed has been handled.
+    pub fn is_empty(&self) -> bool {
+        self.open.load(Ordering::Acquire) == 0
     }
 
     /// Where there is no room, the event is dropped when `cancel` fires.
@@ -79,7 +89,10 @@ impl Notifications {
         tokio::select! {
             biased;
             // An error means that the generation is gone, and its handlers with it.
-            _ = self.queue.send(item) => {}
+            room = self.queue.reserve() => if let Ok(room) = room {
+                self.open.fetch_add(1, Ordering::AcqRel);
+                room.send(item);
+            },
             () = cancel.cancelled() => tracing::debug!("extensions do not hear of an event"),
         }
     }
@@ -91,15 +104,19 @@ impl Notifications {
         targets: Vec<(ExtensionId, FunctionId)>,
         run: Option<u64>,
     ) -> Result<(), Box<RawValue>> {
-        let item = Item::Event {
-            event,
-            targets,
-            run,
-        };
-        match self.queue.try_send(item) {
-            Err(mpsc::error::TrySendError::Full(Item::Event { event, .. })) => Err(event),
-            // Closed: the generation is gone, and its handlers with it.
-            _ => Ok(()),
+        match self.queue.try_reserve() {
+            Ok(room) => {
+                self.open.fetch_add(1, Ordering::AcqRel);
+                room.send(Item::Event {
+                    event,
+                    targets,
+                    run,
+                });
+                Ok(())
+            }
+            Err(mpsc::error::TrySendError::Full(())) => Err(event),
+            // The generation is gone, and its handlers with it.
+            Err(mpsc::error::TrySendError::Closed(())) => Ok(()),
         }
     }
 
@@ -112,7 +129,11 @@ impl Notifications {
     }
 }
 
-async fn pump(generation: Weak<Generation>, mut items: mpsc::Receiver<Item>) {
+async fn pump(
+    generation: Weak<Generation>,
+    mut items: mpsc::Receiver<Item>,
+    open: Arc<AtomicUsize>,
+) {
     let mut waiting = Vec::with_capacity(BATCH);
     while items.recv_many(&mut waiting, BATCH).await > 0 {
         let Some(generation) = generation.upgrade() else {
@@ -131,27 +152,31 @@ async fn pump(generation: Weak<Generation>, mut items: mpsc::Receiver<Item>) {
                 } => {
                     if batch.run != run {
                         let events = std::mem::take(&mut batch.events);
-                        deliver(&generation, &Batch { events, ..batch }).await;
+                        deliver(&generation, &open, &Batch { events, ..batch }).await;
                         batch.run = run;
                     }
                     batch.events.push(Notification { event, targets });
                 }
                 Item::Drained(done) => {
                     let events = std::mem::take(&mut batch.events);
-                    deliver(&generation, &Batch { events, ..batch }).await;
+                    deliver(&generation, &open, &Batch { events, ..batch }).await;
                     // Nobody may be waiting any more.
                     let _ = done.send(());
                 }
             }
         }
-        deliver(&generation, &batch).await;
+        deliver(&generation, &open, &batch).await;
     }
 }
 
-async fn deliver(generation: &Generation, batch: &Batch) {
-    if batch.events.is_empty() {
-        return;
+async fn deliver(generation: &Generation, open: &AtomicUsize, batch: &Batch) {
+    if !batch.events.is_empty() {
+        hand_over(generation, batch).await;
+        open.fetch_sub(batch.events.len(), Ordering::AcqRel);
     }
+}
+
+async fn hand_over(generation: &Generation, batch: &Batch) {
     let call = generation.call("notify", batch);
     tokio::pin!(call);
     let mut shown: Option<Shown<'_>> = None;
@@ -231,7 +256,7 @@ async fn overdue<'a>(
         Ok(Ok(None)) => None,
         Ok(Err(_)) => return None,
         Err(_) => {
-            generation.stop_if_stuck(limit * 2);
+            generation.stop_if_stuck(limit * 2).await;
             return (!generation.is_broken()).then_some(limit);
         }
     };

@@ -92,7 +92,7 @@ pub struct RendererRegistration {
     pub kind: RendererKind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RendererKind {
     Message,

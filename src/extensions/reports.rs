@@ -1,7 +1,9 @@
 //! What a generation of extensions tells its manager: news for the user, that its
 //! isolate was stopped, and what its extensions cost.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use js_runtime::Stop;
 use parking_lot::Mutex;
@@ -10,7 +12,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::ledger::Ledger;
 use super::registry::ExtensionId;
-use crate::agent::event::Event;
+use crate::agent::event::{Event, ExtensionError};
 
 /// What generations tell their manager.
 #[derive(Clone)]
@@ -54,4 +56,58 @@ pub struct Culprit {
     pub extension: ExtensionId,
     /// The event, tool or command that it was called for.
     pub what: String,
+}
+
+/// So many reports of one extension about one thing are shown in [`WINDOW`].
+const BURST: u32 = 10;
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// Keeps an extension that fails a thousand times in a second from burying everything
+/// else that the user is told.
+#[derive(Default)]
+pub struct Bursts(HashMap<(String, String), Burst>);
+
+struct Burst {
+    since: Instant,
+    reports: u32,
+}
+
+impl Bursts {
+    /// What is to be shown of it, if anything.
+    pub fn pass(&mut self, mut error: ExtensionError) -> Option<ExtensionError> {
+        let now = Instant::now();
+        let is_over = |burst: &Burst| now.duration_since(burst.since) >= WINDOW;
+        self.0.retain(|_, burst| !is_over(burst));
+        let about = (error.extension_path.clone(), error.event.clone());
+        let burst = self.0.entry(about).or_insert(Burst {
+            since: now,
+            reports: 0,
+        });
+        burst.reports = burst.reports.saturating_add(1);
+        if burst.reports == BURST {
+            error
+                .error
+                .push_str("\n(More reports like this are not shown for 10 s)");
+        }
+        (burst.reports <= BURST).then_some(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_cut_short_and_others_are_heard() {
+        let mut bursts = Bursts::default();
+        let mut pass = |path: &str| bursts.pass(ExtensionError::new(path, "uncaught", "no"));
+        let shown: Vec<String> = (0..100)
+            .filter_map(|_| pass("/a.ts"))
+            .map(|error| error.error)
+            .collect();
+        assert_eq!(shown.len(), 10);
+        assert_eq!(shown[8], "no");
+        assert!(shown[9].contains("not shown for 10 s"), "{}", shown[9]);
+        assert!(pass("/b.ts").is_some());
+    }
 }

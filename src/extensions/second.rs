@@ -14,7 +14,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
-use tokio::sync::{RwLock, mpsc, oneshot};
+use tokio::sync::{RwLock, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::actions::{ActionResult, Actions};
@@ -150,8 +150,29 @@ struct Second {
     /// Read while something is being queued.
     queueing: Arc<RwLock<()>>,
     calls: Arc<Calls>,
+    /// JavaScript has taken in what it was told, and asks for more.
+    listening: watch::Sender<bool>,
     /// Nobody is told any more.
     closed: CancellationToken,
+}
+
+impl Second {
+    /// Until JavaScript has heard of everything so far: what an action brought about is
+    /// told before it is over.
+    async fn heard(&self) {
+        let mut listening = self.listening.subscribe();
+        let heard = async {
+            while !*listening.borrow_and_update() || self.calls.news.capacity() < NEWS {
+                if listening.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = heard => {}
+            () = self.closed.cancelled() => {}
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -300,6 +321,7 @@ impl SecondSessions {
             hearing: Mutex::default(),
             queueing: Arc::default(),
             calls,
+            listening: watch::Sender::new(false),
             closed: CancellationToken::new(),
         };
         self.open.lock().insert(token, Arc::new(second));
@@ -318,7 +340,9 @@ impl SecondSessions {
             let session = second.session.clone();
             session.act(&of.action, &of.args).await
         });
-        match acting.await {
+        let acted = acting.await;
+        second.heard().await;
+        match acted {
             Ok(answer) => answer.map_err(|error| HostError::new(error.0)),
             Err(error) => Err(HostError::new(error.to_string())),
         }
@@ -333,12 +357,14 @@ impl SecondSessions {
         let mut news = second.news.lock().await;
         loop {
             // Whoever asks for more has heard what there was.
-            self.heard(&second);
+            self.let_go_on(&second);
             let mut batch = Vec::new();
+            second.listening.send_replace(true);
             tokio::select! {
                 _ = news.recv_many(&mut batch, NEWS) => {}
                 () = second.closed.cancelled() => {}
             }
+            second.listening.send_replace(false);
             let ended = batch.is_empty();
             let mut told = Vec::with_capacity(batch.len());
             for one in batch {
@@ -353,7 +379,7 @@ impl SecondSessions {
         }
     }
 
-    fn heard(&self, second: &Second) {
+    fn let_go_on(&self, second: &Second) {
         let waiting = std::mem::take(&mut *second.hearing.lock());
         if waiting.is_empty() {
             return;

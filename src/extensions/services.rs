@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use js_runtime::HostError;
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -15,8 +17,11 @@ use crate::ai::message::AssistantMessage;
 use crate::ai::stream::ToolSpec;
 use crate::ai::{api, catalogue, classify, partial_json, secret_value::Env};
 use crate::resources::settings::{self, Change, SettingsError};
+use crate::tools::diff::display_diff_with;
 use crate::tools::edit;
+use crate::tools::image::{self, ImageType, Limits};
 use crate::tools::mutation_queue::{FileMutationGuard, lock_file};
+use crate::tools::patch::unified;
 use crate::tools::replace::Replacement;
 use crate::tools::validate::validate;
 
@@ -61,6 +66,16 @@ struct Validation {
 #[derive(Deserialize)]
 struct Text {
     text: String,
+}
+
+/// To be compared.
+#[derive(Deserialize)]
+struct Texts {
+    #[serde(default)]
+    path: String,
+    old: String,
+    new: String,
+    context: usize,
 }
 
 #[derive(Deserialize)]
@@ -139,6 +154,12 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
             };
             validate(&spec, given.arguments).map_err(|error| HostError::new(error.0))
         }),
+        "diff.display" => parse::<Texts>(method, args).map(|given| {
+            let diff = display_diff_with(&given.old, &given.new, given.context);
+            json!({ "diff": diff.text, "firstChangedLine": diff.first_changed_line })
+        }),
+        "diff.unified" => parse::<Texts>(method, args)
+            .map(|given| json!(unified(&given.path, &given.old, &given.new, given.context))),
         "ai.parse_partial_json" => {
             parse::<Text>(method, args).map(|given| partial_json::parse(&given.text))
         }
@@ -175,6 +196,48 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
         }),
         _ => return None,
     })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Picture {
+    data: String,
+    mime_type: String,
+    max_width: Option<u32>,
+    max_height: Option<u32>,
+    max_bytes: Option<usize>,
+    jpeg_quality: Option<u8>,
+}
+
+/// `null` for what is no picture, or cannot be made small enough.
+pub async fn resize_image(method: &str, args: &str) -> Answer {
+    let given: Picture = parse(method, args)?;
+    let usual = Limits::default();
+    let limits = Limits {
+        width: given.max_width.unwrap_or(usual.width),
+        height: given.max_height.unwrap_or(usual.height),
+        base64: given.max_bytes.unwrap_or(usual.base64),
+        quality: given.jpeg_quality.unwrap_or(usual.quality).clamp(1, 100),
+    };
+    let resized = tokio::task::spawn_blocking(move || {
+        let bytes = STANDARD.decode(&given.data).ok()?;
+        let kind = ImageType::of_mime(&given.mime_type)?;
+        image::resize(&bytes, kind, &limits)
+    });
+    let resized = resized
+        .await
+        .map_err(|error| HostError::new(error.to_string()))?;
+    Ok(resized.map_or(Value::Null, |resized| {
+        json!({
+            "data": resized.image.data,
+            "mimeType": resized.image.mime_type,
+            "originalWidth": resized.original.0,
+            "originalHeight": resized.original.1,
+            "width": resized.size.0,
+            "height": resized.size.1,
+            "wasResized": resized.was_resized,
+        })
+    }))
 }
 
 #[derive(Deserialize)]

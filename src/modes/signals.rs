@@ -5,40 +5,58 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::tools::process;
 
+/// Whether SIGINT is one of them: where a terminal is typed at, it is a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupt {
+    Ends,
+    IsAKey,
+}
+
 /// Listens from the call on, not from the first poll: of what a `select!` waits for,
 /// another may be polled before, and what that begins may ask for the end.
 #[cfg(unix)]
-pub fn ended() -> impl Future<Output = u8> {
-    let term = signal(SignalKind::terminate());
-    let hup = signal(SignalKind::hangup());
-    async move {
-        match (term, hup) {
-            (Ok(term), Ok(hup)) => first(term, hup).await,
-            _ => std::future::pending().await,
-        }
+pub fn ended(interrupt: Interrupt) -> impl Future<Output = u8> {
+    let listen = |kind, code| signal(kind).ok().map(|signal| (signal, code));
+    let mut signals = vec![
+        listen(SignalKind::terminate(), 143),
+        listen(SignalKind::hangup(), 129),
+    ];
+    if interrupt == Interrupt::Ends {
+        signals.push(listen(SignalKind::interrupt(), 130));
     }
+    first(signals.into_iter().flatten().collect())
 }
 
 /// Returns when the process is asked to end; the value is its exit code.
 #[cfg(unix)]
-async fn first(mut term: Signal, mut hup: Signal) -> u8 {
-    let code = tokio::select! {
-        _ = term.recv() => 143,
-        _ = hup.recv() => 129,
-    };
+async fn first(mut signals: Vec<(Signal, u8)>) -> u8 {
+    let code = any(&mut signals).await;
     process::kill_all();
     // Who asks twice does not want to wait.
     tokio::spawn(async move {
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = hup.recv() => {}
-        }
+        any(&mut signals).await;
         std::process::exit(i32::from(code));
     });
     code
 }
 
+#[cfg(unix)]
+async fn any(signals: &mut [(Signal, u8)]) -> u8 {
+    std::future::poll_fn(|context| {
+        let mut came = signals.iter_mut().filter_map(|(signal, code)| {
+            // A signal that cannot be heard of any more does not come.
+            match signal.poll_recv(context) {
+                std::task::Poll::Ready(Some(())) => Some(*code),
+                _ => None,
+            }
+        });
+        came.next()
+            .map_or(std::task::Poll::Pending, std::task::Poll::Ready)
+    })
+    .await
+}
+
 #[cfg(not(unix))]
-pub async fn ended() -> u8 {
+pub async fn ended(_interrupt: Interrupt) -> u8 {
     std::future::pending().await
 }

@@ -175,6 +175,7 @@ impl Tool for BashTool {
                 Ok(ToolOutput {
                     content: vec![ContentBlock::text(text)],
                     details: shown.truncated.then(|| details(&shown, &output)),
+                    ..ToolOutput::default()
                 })
             }
         }
@@ -186,6 +187,7 @@ fn partial(output: &CommandOutput) -> ToolOutput {
     ToolOutput {
         details: Some(details(&shown, output)),
         content: vec![ContentBlock::text(shown.content)],
+        ..ToolOutput::default()
     }
 }
 

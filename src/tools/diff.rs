@@ -18,7 +18,7 @@ pub struct DisplayDiff {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Same,
     Removed,
     Added,
@@ -26,23 +26,25 @@ enum Kind {
 
 /// So many lines in a row that share a fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
-    kind: Kind,
-    lines: usize,
+pub(super) struct Run {
+    pub kind: Kind,
+    pub lines: usize,
 }
 
 /// Compares line by line. Of several equally short scripts it shows the one
 /// that people know from jsdiff's `diffLines`, which sessions and extensions
 /// have stored and compare with.
 pub fn display_diff(old: &str, new: &str) -> DisplayDiff {
-    let old_lines: Vec<&str> = old.split_inclusive('\n').collect();
-    let new_lines: Vec<&str> = new.split_inclusive('\n').collect();
-    let (old_ids, new_ids) = intern(&old_lines, &new_lines);
-    let runs = shortest_script(&old_ids, &new_ids, MAX_EXACT_CHANGES)
-        .unwrap_or_else(|| heuristic_script(&old_ids, &new_ids));
+    display_diff_with(old, new, CONTEXT)
+}
+
+/// [`display_diff`] with so many unchanged lines around a change.
+pub fn display_diff_with(old: &str, new: &str, context: usize) -> DisplayDiff {
+    let (old_lines, new_lines, runs) = compare(old, new);
     Printer {
         old: &old_lines,
         new: &new_lines,
+        context,
         width: line_count(old).max(line_count(new)).to_string().len(),
         old_at: 0,
         new_at: 0,
@@ -50,6 +52,16 @@ pub fn display_diff(old: &str, new: &str) -> DisplayDiff {
         rows: Vec::new(),
     }
     .print(&runs)
+}
+
+/// The lines of both, and what became of them.
+pub(super) fn compare<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>, Vec<Run>) {
+    let old_lines: Vec<&str> = old.split_inclusive('\n').collect();
+    let new_lines: Vec<&str> = new.split_inclusive('\n').collect();
+    let (old_ids, new_ids) = intern(&old_lines, &new_lines);
+    let runs = shortest_script(&old_ids, &new_ids, MAX_EXACT_CHANGES)
+        .unwrap_or_else(|| heuristic_script(&old_ids, &new_ids));
+    (old_lines, new_lines, runs)
 }
 
 fn line_count(text: &str) -> usize {
@@ -230,6 +242,7 @@ impl Script {
 struct Printer<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
+    context: usize,
     width: usize,
     old_at: usize,
     new_at: usize,
@@ -240,11 +253,15 @@ struct Printer<'a> {
 impl Printer<'_> {
     fn print(mut self, runs: &[Run]) -> DisplayDiff {
         for (index, run) in runs.iter().enumerate() {
-            if run.kind == Kind::Same {
-                let before = if index > 0 { CONTEXT } else { 0 };
-                let after = if index + 1 < runs.len() { CONTEXT } else { 0 };
+            if run.kind == Kind::Same && runs.len() > 1 {
+                let before = if index > 0 { self.context } else { 0 };
+                let after = if index + 1 < runs.len() {
+                    self.context
+                } else {
+                    0
+                };
                 self.unchanged(run.lines, before, after);
-            } else {
+            } else if run.kind != Kind::Same {
                 self.first_changed_line.get_or_insert(self.new_at + 1);
                 (0..run.lines).for_each(|_| self.line(run.kind));
             }
@@ -258,9 +275,6 @@ impl Printer<'_> {
     /// Shows `before` lines after the change above, and `after` lines ahead of
     /// the change below.
     fn unchanged(&mut self, lines: usize, before: usize, after: usize) {
-        if before == 0 && after == 0 {
-            return;
-        }
         if lines <= before + after {
             (0..lines).for_each(|_| self.line(Kind::Same));
             return;

@@ -215,6 +215,7 @@ fn edit(
             "diff": diff.text,
             "firstChangedLine": diff.first_changed_line,
         })),
+        ..ToolOutput::default()
     })
 }
 

@@ -20,7 +20,8 @@ pub const OMITTED: &str =
 const MAX_SIDE: u32 = 2000;
 /// Of base64, with room below the 5 MB that Anthropic takes.
 const MAX_BASE64: usize = 4_718_592;
-const JPEG_QUALITIES: [u8; 5] = [80, 85, 70, 55, 40];
+const JPEG_QUALITY: u8 = 80;
+const LESSER_QUALITIES: [u8; 4] = [85, 70, 55, 40];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageType {
@@ -79,6 +80,38 @@ pub struct FittedImage {
     pub note: Option<String>,
 }
 
+/// What a provider takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub width: u32,
+    pub height: u32,
+    /// Of the encoded text.
+    pub base64: usize,
+    /// Of JPEG, the first that is tried.
+    pub quality: u8,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            width: MAX_SIDE,
+            height: MAX_SIDE,
+            base64: MAX_BASE64,
+            quality: JPEG_QUALITY,
+        }
+    }
+}
+
+/// A picture within limits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resized {
+    pub image: ImageContent,
+    /// Width and height.
+    pub original: (u32, u32),
+    pub size: (u32, u32),
+    pub was_resized: bool,
+}
+
 /// As it is, without a look inside.
 pub fn encode(bytes: &[u8], kind: ImageType) -> ImageContent {
     ImageContent {
@@ -91,25 +124,42 @@ pub fn encode(bytes: &[u8], kind: ImageType) -> ImageContent {
 /// when that fails or when it cannot be decoded: a broken picture in the
 /// conversation would make the provider refuse every request from then on.
 pub fn fit(bytes: &[u8], kind: ImageType) -> Option<FittedImage> {
+    let resized = resize(bytes, kind, &Limits::default())?;
+    let ((width, height), (to_width, to_height)) = (resized.original, resized.size);
+    let scale = f64::from(width) / f64::from(to_width);
+    let note = format!(
+        "[Image: original {width}x{height}, displayed at {to_width}x{to_height}. \
+         Multiply coordinates by {scale:.2} to map to original image.]"
+    );
+    Some(FittedImage {
+        image: resized.image,
+        note: resized.was_resized.then_some(note),
+    })
+}
+
+/// [`fit`] for limits of the caller's own.
+pub fn resize(bytes: &[u8], kind: ImageType, limits: &Limits) -> Option<Resized> {
     let picture = decode(bytes, kind)?;
-    let (width, height) = (picture.width(), picture.height());
-    if width <= MAX_SIDE && height <= MAX_SIDE && base64_len(bytes.len()) < MAX_BASE64 {
-        return Some(FittedImage {
+    let original = (picture.width(), picture.height());
+    let (width, height) = original;
+    let fits = width <= limits.width && height <= limits.height;
+    if fits && base64_len(bytes.len()) < limits.base64 {
+        return Some(Resized {
             image: encode(bytes, kind),
-            note: None,
+            original,
+            size: original,
+            was_resized: false,
         });
     }
     let picture = picture.into_rgba8();
-    let (mut to_width, mut to_height) = within(width, height);
+    let (mut to_width, mut to_height) = within(original, limits);
     loop {
-        if let Some(image) = smallest_enough(&picture, to_width, to_height) {
-            let scale = f64::from(width) / f64::from(to_width);
-            return Some(FittedImage {
+        if let Some(image) = smallest_enough(&picture, to_width, to_height, limits) {
+            return Some(Resized {
                 image,
-                note: Some(format!(
-                    "[Image: original {width}x{height}, displayed at {to_width}x{to_height}. \
-                     Multiply coordinates by {scale:.2} to map to original image.]"
-                )),
+                original,
+                size: (to_width, to_height),
+                was_resized: true,
             });
         }
         if (to_width, to_height) == (1, 1) {
@@ -131,38 +181,43 @@ fn decode(bytes: &[u8], kind: ImageType) -> Option<DynamicImage> {
     Some(picture)
 }
 
-/// The size with the same proportions that keeps both sides within the limit.
-fn within(width: u32, height: u32) -> (u32, u32) {
-    let scaled = |side: u32, other: u32| {
-        let side = f64::from(side) * f64::from(MAX_SIDE) / f64::from(other);
+/// The size with the same proportions that keeps both sides within the limits.
+fn within((mut width, mut height): (u32, u32), limits: &Limits) -> (u32, u32) {
+    let scaled = |side: u32, limit: u32, other: u32| {
+        let side = f64::from(side) * f64::from(limit) / f64::from(other);
         (side.round() as u32).max(1)
     };
-    let (mut to_width, mut to_height) = (width, height);
-    if to_width > MAX_SIDE {
-        to_height = scaled(to_height, to_width);
-        to_width = MAX_SIDE;
+    if width > limits.width {
+        height = scaled(height, limits.width, width);
+        width = limits.width;
     }
-    if to_height > MAX_SIDE {
-        to_width = scaled(to_width, to_height);
-        to_height = MAX_SIDE;
+    if height > limits.height {
+        width = scaled(width, limits.height, height);
+        height = limits.height;
     }
-    (to_width, to_height)
+    (width.max(1), height.max(1))
 }
 
 /// The first encoding that is small enough: lossless, then ever more lossy.
-fn smallest_enough(picture: &RgbaImage, width: u32, height: u32) -> Option<ImageContent> {
+fn smallest_enough(
+    picture: &RgbaImage,
+    width: u32,
+    height: u32,
+    limits: &Limits,
+) -> Option<ImageContent> {
     let resized = image::imageops::resize(picture, width, height, FilterType::Lanczos3);
     let mut png = Vec::new();
     let encoded = resized.write_with_encoder(PngEncoder::new(&mut png));
-    if encoded.is_ok() && base64_len(png.len()) < MAX_BASE64 {
+    if encoded.is_ok() && base64_len(png.len()) < limits.base64 {
         return Some(encode(&png, ImageType::Png));
     }
     let opaque = DynamicImage::ImageRgba8(resized).into_rgb8();
-    JPEG_QUALITIES.into_iter().find_map(|quality| {
+    let mut qualities = std::iter::once(limits.quality).chain(LESSER_QUALITIES);
+    qualities.find_map(|quality| {
         let mut jpeg = Vec::new();
         let encoder = JpegEncoder::new_with_quality(&mut jpeg, quality);
         opaque.write_with_encoder(encoder).ok()?;
-        (base64_len(jpeg.len()) < MAX_BASE64).then(|| encode(&jpeg, ImageType::Jpeg))
+        (base64_len(jpeg.len()) < limits.base64).then(|| encode(&jpeg, ImageType::Jpeg))
     })
 }
 

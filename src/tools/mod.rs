@@ -9,6 +9,7 @@ pub mod image;
 pub mod ls;
 pub mod mutation_queue;
 pub mod operations;
+pub(crate) mod patch;
 pub mod paths;
 pub mod process;
 pub mod read;

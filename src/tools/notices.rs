@@ -120,6 +120,7 @@ impl Listing {
         ToolOutput {
             content: vec![ContentBlock::text(text)],
             details: (!self.details.is_empty()).then_some(Value::Object(self.details)),
+            ..ToolOutput::default()
         }
     }
 }

@@ -226,6 +226,7 @@ fn show_picture(bytes: Option<&[u8]>, kind: ImageType, resize: bool) -> ToolOutp
     ToolOutput {
         content,
         details: None,
+        ..ToolOutput::default()
     }
 }
 
@@ -300,6 +301,7 @@ fn text(
     Ok(ToolOutput {
         content: vec![ContentBlock::text(text)],
         details: record.truncated.then(|| json!({"truncation": record})),
+        ..ToolOutput::default()
     })
 }
 

@@ -13,6 +13,8 @@ const GATE: &str = "export default function (pi) {\n\
     \x20   async execute() { return { content: [], details: {} }; } });\n\
     \x20 pi.registerCommand(\"weigh\", { description: \"weighs\", handler: async () => {} });\n\
     \x20 pi.registerFlag(\"scale\", { type: \"string\" });\n\
+    \x20 pi.registerShortcut(\"Ctrl+Shift+W\", { description: \"weighs\", handler: () => {} });\n\
+    \x20 pi.registerMessageRenderer(\"weight\", () => undefined);\n\
     \x20 globalThis.process.stderr.write(\"it ran\\n\");\n\
     }\n";
 
@@ -31,7 +33,8 @@ async fn the_list_says_what_there_is_and_what_it_registers() {
     assert_eq!(listed.status.code(), Some(1), "torn.ts does not load");
     let gate = format!(
         "gate  (auto, user)\n  {}/extensions/gate.ts\n  tools     weigh\n  commands  /weigh\n  \
-         flags     --scale\n  events    tool_call\n",
+         flags     --scale\n  shortcuts ctrl+shift+w\n  draws     messages weight\n  \
+         events    tool_call\n",
         home.agent_dir().display()
     );
     assert!(listed.stdout.starts_with(&gate), "{}", listed.stdout);
@@ -46,6 +49,12 @@ async fn the_list_says_what_there_is_and_what_it_registers() {
     assert_eq!(still.status.code(), Some(1));
     assert!(!still.stderr.contains("it ran"), "{}", still.stderr);
     let list: Value = serde_json::from_str(&still.stdout).unwrap();
+    let told = home.run(&["ext", "list", "--json"], "").await;
+    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    let shortcut = json!([{"key": "ctrl+shift+w", "description": "weighs"}]);
+    assert_eq!(told["extensions"][0]["shortcuts"], shortcut);
+    let renderer = json!([{"kind": "message", "customType": "weight"}]);
+    assert_eq!(told["extensions"][0]["renderers"], renderer);
     let [gate, torn] = &list["extensions"].as_array().unwrap()[..] else {
         panic!("{list}");
     };
@@ -63,7 +72,7 @@ async fn a_check_finds_everything_that_is_wrong() {
     home.file("good.ts", GATE);
     let good = home.run(&["ext", "check", "good.ts"], "").await.ok();
     let expected = format!(
-        "ok      {}\n  registers 1 tool, 1 command, 1 flag, handlers of 1 event\n",
+        "ok      {}\n  registers 1 tool, 1 command, 1 flag, 1 shortcut, 1 renderer, handlers of 1 event\n",
         home.cwd().join("good.ts").display()
     );
     assert_eq!(good, expected);

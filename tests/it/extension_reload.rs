@@ -242,3 +242,65 @@ async fn memory_is_flat_after_a_thousand_reloads() {
     let (early, late) = (after[1], after[after.len() - 1]);
     assert!(late < early + early / 5, "{after:?}");
 }
+
+/// Twice: what waits for something, and what spins.
+#[tokio::test]
+async fn an_abort_ends_a_reload_that_hangs_and_the_old_extensions_stay() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionTimeouts": { "load": 600_000, "spin": 600_000 } }));
+    let calm = r#"export default (pi) => pi.registerCommand("go", {
+        handler: async (args, ctx) => ctx.ui.notify("goes " + args),
+    });"#;
+    for hang in [
+        "await new Promise(() => setInterval(() => {}, 10));",
+        "for (;;);",
+    ] {
+        home.extension("ext.ts", calm);
+        home.extension("zz.ts", "export default () => {};");
+        let mut rpc = home.rpc(&[]);
+        rpc.ok(json!({"type": "get_state"})).await;
+        let source = format!(
+            "import {{ writeFileSync }} from 'node:fs';\n{calm}\n\
+            writeFileSync('loading', '');\n{hang}"
+        );
+        home.extension("ext.ts", &source);
+        let loading = home.cwd().join("loading");
+        rpc.send(&json!({"type": "reload", "id": "hangs"}).to_string())
+            .await;
+        while !loading.exists() {
+            pause(10).await;
+        }
+        std::fs::remove_file(&loading).unwrap();
+        rpc.ok(json!({"type": "abort"})).await;
+        let response = rpc.wait("the reload", |line| line["id"] == "hangs").await;
+        let report = &response["data"];
+        assert_eq!(report["keptOld"], true, "{response}");
+        assert_eq!(report["failed"].as_array().unwrap().len(), 1, "{response}");
+        let failed = report["failed"][0]["path"].as_str().unwrap();
+        assert!(failed.ends_with("/ext.ts"), "{response}");
+        rpc.ok(prompt("/go on")).await;
+        rpc.notified("goes on").await;
+        assert_eq!(rpc.close().await.code(), Some(0));
+    }
+}
+
+#[tokio::test]
+async fn a_reload_takes_the_limits_of_the_settings() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionTimeouts": { "handler": 600_000 } }));
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => pi.on("before_agent_start", () => new Promise(() => {}));"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "get_state"})).await;
+    home.settings(json!({ "extensionTimeouts": { "handler": 1000 }, "extensionHeapMb": 200 }));
+    rpc.ok(json!({"type": "reload"})).await;
+    server.push(Answer::text("Anyway."));
+    assert_eq!(rpc.answer_to("go").await, "Anyway.");
+    let stats = rpc.ok(json!({"type": "get_extension_stats"})).await;
+    let limit = stats["heap"]["limit"].as_u64().unwrap();
+    assert!(limit < 300 << 20, "{stats}");
+}

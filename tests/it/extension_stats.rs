@@ -88,3 +88,22 @@ async fn calls_time_failures_and_memory() {
     assert_eq!(named("broken.ts")["loaded"], false);
     assert!(named("broken.ts")["error"].is_string());
 }
+
+/// They were not counted at all.
+#[tokio::test]
+async fn calls_that_are_aborted_are_counted() {
+    let source = r#"export default (pi) => {
+        pi.registerCommand("hang", { handler: () => new Promise(() => {}) });
+    };"#;
+    let (_server, _home, mut rpc) = with_extension(source).await;
+    rpc.send(&prompt("/hang").to_string()).await;
+    rpc.send(&json!({"type": "abort"}).to_string()).await;
+    rpc.ok(json!({"type": "wait_for_idle"})).await;
+    let stats = rpc.ok(json!({"type": "get_extension_stats"})).await;
+    let command = &stats["extensions"][0]["events"]["command"];
+    assert_eq!(
+        (&command["calls"], &command["failures"]),
+        (&json!(1), &json!(1)),
+        "{stats}"
+    );
+}

@@ -85,6 +85,25 @@ async fn is_set_aside(name: &'static str, source: &str) {
     attack.survived_by_all().await;
 }
 
+/// The same, when the call is long over.
+async fn is_set_aside_later(name: &'static str, source: &str) {
+    let mut attack = Attack::prepare(name, source, settings()).await;
+    attack.strike().await;
+    attack.is_named("set aside").await;
+    attack.survived_by_all().await;
+}
+
+async fn runs_out_of_memory(name: &'static str, source: &str) {
+    // It is not the time that ends it.
+    let settings = json!({ "extensionTimeouts": { "spin": 60_000 }, "extensionHeapMb": 128 });
+    let mut attack = Attack::prepare(name, source, settings).await;
+    attack.strike().await;
+    attack
+        .is_named("(it used up its memory) and set aside")
+        .await;
+    attack.survived_by_all().await;
+}
+
 /// The attack fails, and is reported.
 async fn is_reported(name: &'static str, source: &str, words: &str) {
     let mut attack = Attack::prepare(name, source, settings()).await;
@@ -139,6 +158,12 @@ attacks! {
     json_stringify("json-stringify") does_damage("JSON.stringify");
     reflect_apply("reflect-apply") does_damage("Reflect.apply");
     map_get("map-get") does_damage("Map.prototype.get");
+    wasm_memory("wasm-memory") runs_out_of_memory();
+    wasm_memory_too_large("wasm-memory-too-large") is_reported("RangeError");
+    wasm_grow("wasm-grow") runs_out_of_memory();
+    uncaught_listener("uncaught-listener") is_set_aside_later();
+    exec_sync("exec-sync") is_set_aside_later();
+    umask("umask") is_reported("process.umask(0o777)");
     process_exit("process-exit") is_reported("process.exit(1)");
     process_abort("process-abort") is_reported("process.abort()");
     process_kill("process-kill") is_reported("SIGKILL");
@@ -194,6 +219,37 @@ async fn never_settles_and_the_user_has_had_enough() {
     attack.survived_by_all().await;
 }
 
+/// Its maker hears of it, as in Node.
+#[tokio::test]
+async fn worker_out_of_memory() {
+    let source = include_str!("hostile/worker-out-of-memory.ts");
+    let mut attack = Attack::prepare("worker-out-of-memory", source, settings()).await;
+    let happened = attack.strike().await;
+    let notified = happened.iter().filter_map(|line| line["message"].as_str());
+    let notified = notified.filter(|message| !message.starts_with("started"));
+    let expected = ["error ERR_WORKER_OUT_OF_MEMORY", "exit 1"];
+    assert!(notified.eq(expected), "{happened:#?}");
+    attack.is_named("used more than").await;
+    attack.survived_by_all().await;
+}
+
+/// The user hears of it, and of everything else, too.
+#[tokio::test]
+async fn rejections() {
+    let source = include_str!("hostile/rejections.ts");
+    let mut attack = Attack::prepare("rejections", source, settings()).await;
+    attack.strike().await;
+    attack.is_named("More reports like this").await;
+    let again = |line: &Value| {
+        line["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("again"))
+    };
+    let shown = attack.rpc.lines().iter().filter(|line| again(line)).count();
+    assert!(shown <= 10, "{shown}");
+    attack.survived_by_all().await;
+}
+
 #[tokio::test]
 async fn damage_in_a_timer() {
     let source = include_str!("hostile/damage-in-a-timer.ts");
@@ -211,6 +267,59 @@ async fn damage_at_load() {
     let mut attack = Attack::prepare("damage-at-load", source, settings()).await;
     let error = attack.is_named("it changed Promise.prototype.then").await;
     assert_eq!(error["event"], "load", "{error}");
+    attack.survived_by_all().await;
+}
+
+/// An exception in a callback ended whatever ran, with the answers of others.
+#[tokio::test]
+async fn throws_in_callbacks() {
+    let source = include_str!("hostile/throws-in-callbacks.ts");
+    let mut attack = Attack::prepare("throws-in-callbacks", source, settings()).await;
+    attack.is_named("while loading").await;
+    let happened = attack.strike().await;
+    let went_on = happened.iter().find(|line| line["message"] == "went on");
+    assert!(went_on.is_some(), "{happened:?}");
+    for way in [
+        "a microtask",
+        "a listener",
+        "reportError",
+        "a timer",
+        "a tick",
+        "an observer",
+        "nowhere",
+    ] {
+        attack.is_named(&format!("from {way}")).await;
+    }
+    attack.server.push(Answer::tool("thrower", json!({})));
+    attack.strike().await;
+    let request = attack.server.last_request().body.to_string();
+    assert!(request.contains("changed all the same"), "{request}");
+    attack.rpc.ok(prompt("/handled")).await;
+    attack.rpc.notified("handled mine").await;
+    let mine =
+        |line: &Value| line["type"] == "extension_error" && line.to_string().contains("mine");
+    assert_eq!(attack.rpc.lines().into_iter().find(mine), None);
+    attack.survived_by_all().await;
+}
+
+/// Not the one that is being loaded at the time.
+#[tokio::test]
+async fn timer_during_load() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionTimeouts": { "spin": 3000, "load": 3000 } }));
+    home.extension(
+        "timer-during-load.ts",
+        include_str!("hostile/timer-during-load.ts"),
+    );
+    let slow = "await new Promise((resolve) => setTimeout(resolve, 200));";
+    home.extension("zz-bystander.ts", &format!("{slow}\n{BYSTANDER}"));
+    let attack = Attack {
+        rpc: home.rpc(&[]),
+        server,
+        _home: home,
+        name: "timer-during-load",
+    };
     attack.survived_by_all().await;
 }
 
@@ -244,7 +353,7 @@ async fn reload_in_reload() {
     assert_eq!(attack.rpc.close().await.code(), Some(0));
 }
 
-/// Takes the process along, not the session.
+/// Takes the process along, not the session. (One of their own is in `host_process`.)
 #[tokio::test]
 async fn native_crash() {
     let source = r#"
@@ -256,6 +365,7 @@ async fn native_crash() {
                  *(volatile int *)0 = 1; return exports; }";
     let server = ModelServer::start().await;
     let home = Home::new(&server);
+    home.settings(json!({ "extensionHost": "thread" }));
     let addon = home
         .extension("native-crash.ts", source)
         .with_file_name("crash.node");

@@ -153,6 +153,10 @@ impl Terminal {
         settings.local_flags.bits() & ICANON_AND_ECHO != ICANON_AND_ECHO
     }
 
+    pub fn process_id(&self) -> u32 {
+        self.child.process_id().expect("it runs")
+    }
+
     /// Waits for the end, which leaves the terminal as it was; returns the exit
     /// code.
     pub fn end(mut self) -> u32 {

@@ -5,7 +5,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, pause, prompt, without};
+use crate::support::{Home, Rpc, pause, prompt, with_extension, without};
 
 async fn idle() -> (ModelServer, Home, Rpc) {
     let server = ModelServer::start().await;
@@ -224,4 +224,26 @@ async fn commands_overtake_each_other() {
     assert!(!answered, "it waits for the file");
     rpc.ok(json!({"type": "bash", "command": "touch go"})).await;
     rpc.wait("the slow one", |line| line["id"] == "slow").await;
+}
+
+/// It was answered while an `input` handler had the prompt.
+#[tokio::test]
+async fn wait_for_idle_waits_for_prompts_that_have_not_begun() {
+    let source = r#"export default (pi) => {
+        const pause = () => new Promise((resolve) => setTimeout(resolve, 300));
+        pi.on("input", async () => { await pause(); });
+        pi.registerCommand("later", { handler: async () => {
+            await pause();
+            pi.sendUserMessage("from the command");
+        }});
+    };"#;
+    let (server, _home, mut rpc) = with_extension(source).await;
+    for text in ["go", "/later"] {
+        server.push(Answer::text("Done."));
+        rpc.send(&prompt(text).to_string()).await;
+        rpc.ok(json!({"type": "wait_for_idle"})).await;
+        let state = rpc.ok(json!({"type": "get_last_assistant_text"})).await;
+        assert_eq!(state["text"], "Done.", "{text}");
+        rpc.ok(json!({"type": "new_session"})).await;
+    }
 }

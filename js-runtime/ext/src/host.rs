@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
+use nix::sys::signal::Signal;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One object per [`crate::Runtime`]. Called on the JavaScript thread: nothing
-/// here may wait for JavaScript.
+/// One object per runtime. Called on the JavaScript thread, or on the thread that
+/// serves the process of the isolate: nothing here may wait for JavaScript.
 pub trait Host: Send + Sync + 'static {
     /// Answers at once, while JavaScript stands still. `args` and the answer are
     /// JSON; an empty answer is `undefined`.
@@ -35,7 +37,7 @@ pub trait Host: Send + Sync + 'static {
 
 /// Whose code it is, and what it was called for, as `js/bridge/registry.ts` marked it.
 /// The mark follows the code through promises, timers and callbacks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
     pub id: u32,
     pub what: String,
@@ -59,14 +61,14 @@ impl HostError {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Console {
     Out,
     Err,
 }
 
 /// Trouble outside any call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
     /// A throw in a timer or another callback, or a rejection that nobody
     /// handled. The isolate goes on. `message` has the mapped stack.
@@ -87,7 +89,7 @@ pub enum Fault {
 
 /// Why an isolate ended. It is never resumed: promises that were pending would
 /// never settle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stop {
     /// JavaScript did not give the thread back within its deadline.
     Deadline,
@@ -97,6 +99,32 @@ pub enum Stop {
     Damaged(Damage),
     /// The program asked for it.
     Asked,
+    /// Its process, if it has one of its own, has ended.
+    Died(Death),
+    /// Its process did not answer any more, and was ended.
+    Unresponsive,
+}
+
+/// How a process ended by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Death {
+    Signal(i32),
+    Exit(i32),
+    /// It lives, but nothing can be said to it any more.
+    HungUp,
+}
+
+impl std::fmt::Display for Death {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Signal(number) => match Signal::try_from(*number) {
+                Ok(signal) => write!(f, "was killed by {signal}"),
+                Err(_) => write!(f, "was killed by signal {number}"),
+            },
+            Self::Exit(code) => write!(f, "ended with exit code {code}"),
+            Self::HungUp => f.write_str("closed its connection"),
+        }
+    }
 }
 
 /// A sentence about what is gone. There are few, and they are kept for good.
@@ -119,6 +147,18 @@ impl Damage {
 
     pub fn sentence(self) -> &'static str {
         self.0
+    }
+}
+
+impl Serialize for Damage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Damage {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|sentence| Self::new(&sentence))
     }
 }
 

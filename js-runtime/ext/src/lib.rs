@@ -14,9 +14,9 @@ pub mod text;
 use std::sync::Arc;
 
 pub use self::author::{author, author_context};
-pub use self::host::{Author, Console, Damage, Fault, Host, HostError, Stop};
+pub use self::host::{Author, Console, Damage, Death, Fault, Host, HostError, Stop};
 pub use self::modules::{SCOPES, virtual_module, virtual_modules};
-pub use self::ops::EXIT_MESSAGE;
+pub use self::ops::{EXIT_MESSAGE, Uncaught, caught, caught_later};
 
 /// Where this crate's build script installed its npm packages, esbuild among them;
 /// for the build script that makes the snapshot.
@@ -28,6 +28,7 @@ deno_core::extension!(
     ops = [
         ops::op_host_call,
         ops::op_host_call_sync,
+        ops::op_uncaught,
         ops::op_virtual_module,
         text::op_text_width,
         text::op_text_truncate,
@@ -61,6 +62,7 @@ deno_core::extension!(
         "process.ts",
         "require.ts",
         "safe.ts",
+        "uncaught.ts",
     ],
     options = { host: Option<Arc<dyn Host>> },
     middleware = ops::replace,

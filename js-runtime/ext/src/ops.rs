@@ -8,12 +8,14 @@ use std::rc::Rc;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use deno_core::error::JsError;
 use deno_core::{OpDecl, OpState, op2, v8};
 use deno_error::JsErrorBox;
 use deno_runtime::deno_os::ExitCode;
 use futures::FutureExt;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::{Mode, umask};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
@@ -40,13 +42,17 @@ pub(crate) fn op_host_call_sync(
     caught(method, || host.call_sync(method, args)).map_err(to_js)
 }
 
-/// V8 calls the ops, and a panic that unwinds into it ends the process.
-fn caught<T>(method: &str, work: impl FnOnce() -> Result<T, HostError>) -> Result<T, HostError> {
+/// Lets a host work that may panic: V8 calls the ops, and a panic that unwinds into it
+/// ends the process.
+pub fn caught<T>(
+    method: &str,
+    work: impl FnOnce() -> Result<T, HostError>,
+) -> Result<T, HostError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(internal_error(method)))
 }
 
 /// [`caught`] for what takes time.
-async fn caught_later<T>(
+pub async fn caught_later<T>(
     method: &str,
     work: impl Future<Output = Result<T, HostError>>,
 ) -> Result<T, HostError> {
@@ -79,6 +85,7 @@ pub(crate) fn replace(op: OpDecl) -> OpDecl {
         "op_exit" => op.with_implementation_from(&op_exit()),
         "op_node_process_kill" => op.with_implementation_from(&op_node_process_kill()),
         "op_kill" => op.with_implementation_from(&op_kill()),
+        "op_fs_umask" => op.with_implementation_from(&op_fs_umask()),
         "op_process_abort" => op.with_implementation_from(&op_process_abort()),
         "op_node_translate_cli_args" => op.with_implementation_from(&op_node_translate_cli_args()),
         _ => op,
@@ -107,9 +114,52 @@ fn op_exit(scope: &mut v8::PinScope<'_, '_>, state: &mut OpState) -> Result<(), 
     )))
 }
 
+/// Exceptions that nobody caught, until the event loop tells of them.
+#[derive(Default)]
+pub struct Uncaught(Vec<Box<JsError>>);
+
+impl Uncaught {
+    /// Those that may wait: code that throws and throws is not to fill the memory.
+    const MOST: usize = 256;
+
+    pub fn take(state: &mut OpState) -> Vec<Box<JsError>> {
+        let uncaught = state.try_borrow_mut::<Self>();
+        uncaught
+            .map(|uncaught| std::mem::take(&mut uncaught.0))
+            .unwrap_or_default()
+    }
+}
+
+/// See `js/uncaught.ts`. The stack is asked for, which may run JavaScript.
+#[op2(fast, reentrant)]
+pub(crate) fn op_uncaught<'s, 'i>(
+    scope: &mut v8::PinScope<'s, 'i>,
+    state: Rc<RefCell<OpState>>,
+    error: v8::Local<'s, v8::Value>,
+) {
+    let error = JsError::from_v8_exception(scope, error);
+    let mut state = state.borrow_mut();
+    if !state.has::<Uncaught>() {
+        state.put(Uncaught::default());
+    }
+    let Uncaught(waiting) = state.borrow_mut();
+    if waiting.len() < Uncaught::MOST {
+        waiting.push(error);
+    }
+}
+
 /// What else would end the process.
 fn refuse(scope: &mut v8::PinScope<'_, '_>, state: &OpState, call: &str) -> JsErrorBox {
-    let what = format!("{call} was called: code inside the program cannot end it");
+    refuse_because(scope, state, call, "code inside the program cannot end it")
+}
+
+fn refuse_because(
+    scope: &mut v8::PinScope<'_, '_>,
+    state: &OpState,
+    call: &str,
+    why: &str,
+) -> JsErrorBox {
+    let what = format!("{call} was called: {why}");
     if let Some(host) = state.try_borrow::<Arc<dyn Host>>() {
         let (what, author) = (what.clone(), author(scope));
         host.fault(Fault::Refused { what, author });
@@ -199,6 +249,31 @@ fn op_kill(
         return Err(refuse(scope, state, &format!("Deno.kill({pid}, {signal})")));
     }
     kill(Pid::from_raw(pid), signal).map_err(|error| JsErrorBox::from_err(io::Error::from(error)))
+}
+
+/// `process.umask()`. The answer is the mask before. It is the whole process's, and one
+/// that takes rights from the owner takes them from the session files.
+#[op2]
+fn op_fs_umask(
+    scope: &mut v8::PinScope<'_, '_>,
+    state: &mut OpState,
+    mask: Option<u32>,
+) -> Result<u32, JsErrorBox> {
+    let wanted = mask.map(Mode::from_bits_truncate);
+    if let Some(mask) = wanted
+        && mask.intersects(Mode::S_IRWXU)
+        && !owns_process(state)
+    {
+        let call = format!("process.umask(0o{:03o})", mask.bits());
+        let why = "the program could not read its own files any more";
+        return Err(refuse_because(scope, state, &call, why));
+    }
+    // It can be read only by setting it.
+    let before = umask(wanted.unwrap_or(Mode::empty()));
+    if wanted.is_none() {
+        umask(before);
+    }
+    Ok(before.bits())
 }
 
 /// deno_node takes a shell command that starts with this program for one of the

@@ -5,6 +5,7 @@ import { events } from "ext:js_runtime/bridge/events.ts";
 import {
   commands,
   handlers,
+  isQueued,
   keep,
   renderers,
   shortcuts,
@@ -174,7 +175,12 @@ export function createApi(extension: number) {
     getCommands: () => call("getCommands"),
 
     setModel: (model: { provider: string; id: string }) =>
-      host<boolean>("pi.setModel", { extension, provider: model?.provider, id: model?.id }),
+      host<boolean>("pi.setModel", {
+        extension,
+        provider: model?.provider,
+        id: model?.id,
+        queued: isQueued(),
+      }),
     getThinkingLevel: () => call<string>("getThinkingLevel"),
     setThinkingLevel: (level: string) => call<void>("setThinkingLevel", { level }),
 

@@ -28,6 +28,7 @@ import {
   enter,
   handlers,
   keep,
+  leaveQueued,
   operations,
   report,
   shortcuts,
@@ -216,6 +217,7 @@ export async function notify(json: string): Promise<string> {
       enter(extension, event.type, true);
       const since = now();
       let failed = false;
+      if (event.type === "agent_end" && target === 0) restSoon(run);
       try {
         const result = find(handlers, handler, "handler")(
           event as unknown as Record<string, unknown>,
@@ -231,11 +233,22 @@ export async function notify(json: string): Promise<string> {
         report(extension, event.type, error);
       } finally {
         skip = current = undefined;
+        leaveQueued();
       }
       tally(spent, extension, event.type, now() - since, failed);
     }
   }
   return JSON.stringify(spent);
+}
+
+/**
+ * As long as handlers of `agent_end` have not waited for anything they see a run that is
+ * busy. The original goes on for five steps of the microtask queue after it has told
+ * them, and extensions rely on what they found out by trying.
+ */
+async function restSoon(run?: number | null): Promise<void> {
+  for (let step = 0; step < 5; step += 1) await undefined;
+  hostSync("run.rest", { run });
 }
 
 /** The handler that `notify` is waiting for, and for how many milliseconds. */

@@ -4,7 +4,7 @@ import { host, hostSync } from "ext:js_runtime/host.ts";
 import { abort, AbortController, extend, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
 import { openSession } from "ext:js_runtime/bridge/session.ts";
 import { createUi } from "ext:js_runtime/bridge/ui.ts";
-import { report } from "ext:js_runtime/bridge/registry.ts";
+import { isQueued, report } from "ext:js_runtime/bridge/registry.ts";
 import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
 import { adopt } from "pi:pi-coding-agent/session-manager.ts";
 import type { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
@@ -59,6 +59,15 @@ interface Calls {
 
 const CALLS: Calls = { host, hostSync };
 
+/**
+ * Asks for what may have to wait for the agent. Where the agent waits for whoever asks,
+ * it goes on meanwhile.
+ */
+function patiently(calls: Calls): typeof host {
+  return <T>(method: string, args?: unknown) =>
+    calls.host<T>(method, isQueued() ? { ...(args as object), queued: true } : args);
+}
+
 /** The calls of a callback that outlives its generation: they name their visit. */
 function visiting(visit: number): Calls {
   return {
@@ -107,10 +116,10 @@ async function compact(
 }
 
 export function createContext(extension: number, run?: number | null, calls = CALLS) {
-  const { host, hostSync } = calls;
+  const { hostSync } = calls;
   const own = calls === CALLS;
   return {
-    ui: own ? uiOf(extension) : createUi(extension, host),
+    ui: own ? uiOf(extension) : createUi(extension, calls.host),
     get hasUI() {
       return hostSync<boolean>("ctx.hasUI");
     },
@@ -142,7 +151,7 @@ export function createContext(extension: number, run?: number | null, calls = CA
     getSystemPrompt: () => hostSync<string>("ctx.getSystemPrompt"),
     /** Returns at once; the callbacks tell how it went. */
     compact(options: CompactOptions = {}): void {
-      compact(extension, host, options);
+      compact(extension, patiently(calls), options);
     },
   };
 }
@@ -168,7 +177,7 @@ let visits = 0;
 
 /** What commands get in addition: they may replace the session. */
 export function createCommandContext(extension: number, run?: number | null, calls = CALLS) {
-  const { host } = calls;
+  const host = patiently(calls);
   /** What is replaced stays until the command that asked for it has gone on. */
   async function stay<T>(
     method: string,
@@ -193,7 +202,7 @@ export function createCommandContext(extension: number, run?: number | null, cal
   const context = createContext(extension, run, calls);
   return extend(context, {
     getSystemPromptOptions: () => calls.hostSync("ctx.getSystemPromptOptions"),
-    waitForIdle: () => host<void>("ctx.waitForIdle"),
+    waitForIdle: () => host<void>("ctx.waitForIdle", { extension }),
     async newSession(options: NewSessionOptions = {}): Promise<Cancelled> {
       const { parentSession, setup, withSession } = options;
       if (!setup) return replace("newSession", { parentSession }, withSession);

@@ -1,13 +1,13 @@
 // The functions that extensions registered, by number. The program knows the
 // numbers and decides what is called when; it never sees a function.
 // @ts-ignore: provided by the runtime
-import { core } from "ext:core/mod.js";
+import { core, internals } from "ext:core/mod.js";
 import { describe, hostSync } from "ext:js_runtime/host.ts";
 import { SafeMap } from "ext:js_runtime/safe.ts";
 
 import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
 
-const { setAsyncContext } = core;
+const { getAsyncContext, setAsyncContext } = core;
 
 export type Handler = (event: Record<string, unknown>, ctx: unknown) => unknown;
 
@@ -75,9 +75,35 @@ function mark(extension: number, what: string): object {
  * queued handler may take counts from here.
  */
 export function enter(extension: number, what: string, queued = false): void {
-  setAsyncContext(mark(extension, what));
+  const own = mark(extension, what);
+  if (queued) queuedMark = own;
+  setAsyncContext(own);
   hostSync("enter", { extension, what, queued });
 }
+
+/** Of the queued handler that runs. */
+let queuedMark: object | undefined;
+
+/** The queue goes on. */
+export function leaveQueued(): void {
+  queuedMark = undefined;
+}
+
+/** Whether the code that runs is the queued handler's, which the agent waits for. */
+export function isQueued(): boolean {
+  return queuedMark !== undefined && getAsyncContext() === queuedMark;
+}
+
+/**
+ * Before native code that takes its time and cannot be interrupted (`execSync`): if it
+ * takes too long, nobody can look whose code called it.
+ */
+internals.beforeNative = () => {
+  const context = getAsyncContext() as Record<string, unknown> | undefined;
+  const extension = context?.["pi.author"];
+  if (typeof extension !== "number") return;
+  hostSync("enter", { extension, what: context!["pi.what"], queued: false });
+};
 
 export function report(extension: number, event: string, error: unknown): void {
   hostSync("report", { extension, event, error: describe(error) });

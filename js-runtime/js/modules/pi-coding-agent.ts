@@ -147,4 +147,5 @@ export {
   truncateLine,
   truncateTail,
 } from "pi:pi-coding-agent/truncate.ts";
+export * from "pi:pi-coding-agent/program.ts";
 export * from "pi:pi-coding-agent/missing.ts";

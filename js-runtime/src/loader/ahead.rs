@@ -9,7 +9,7 @@ use deno_ast::MediaType;
 
 use super::Loader;
 use crate::cache::DiskCache;
-use crate::runtime::STACK;
+use crate::local::STACK;
 
 /// Extensions with their numbers, in the order in which they will be loaded.
 pub(crate) fn compile_ahead(cache: &DiskCache, entries: Vec<(u32, PathBuf)>) {

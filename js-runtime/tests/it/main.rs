@@ -7,5 +7,6 @@ mod hostile;
 mod loading;
 mod modules;
 mod packages;
+mod process;
 mod support;
 mod syntax;

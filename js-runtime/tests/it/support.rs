@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use js_runtime::{
-    CallError, Console, Fault, Host, HostError, LoadError, Runtime, RuntimeOptions, Stop,
+    CallError, Console, Fault, Host, HostError, HostProcess, LoadError, Runtime, RuntimeOptions,
+    Stop,
 };
 use serde_json::{Value, json};
 
@@ -121,10 +122,32 @@ pub(crate) struct Js {
     pub runtime: Runtime,
 }
 
+/// On a thread, or with `PI_TEST_EXTENSION_HOST=process` in a process of its own.
 pub(crate) fn options() -> RuntimeOptions {
+    let place = std::env::var("PI_TEST_EXTENSION_HOST");
     RuntimeOptions {
         max_heap: 256 << 20,
+        process: place.is_ok_and(|place| place == "process").then(process),
+        one_way: vec!["enter".into()],
         ..RuntimeOptions::default()
+    }
+}
+
+/// The process of an isolate is this test program, told to run one test: that one.
+pub(crate) fn process() -> HostProcess {
+    HostProcess {
+        args: ["--exact", "support::serves", "--nocapture", "--quiet"]
+            .map(Into::into)
+            .into(),
+        ..HostProcess::this_program().unwrap()
+    }
+}
+
+/// Does nothing when it is run as a test.
+#[test]
+fn serves() {
+    if let Some(code) = js_runtime::serve_if_asked() {
+        std::process::exit(code.into());
     }
 }
 
@@ -135,7 +158,9 @@ impl Js {
 
     pub fn with(options: RuntimeOptions) -> Self {
         let host = Arc::new(TestHost::default());
+        let own_process = options.process.is_some();
         let runtime = start(options, host.clone());
+        assert_eq!(runtime.process_id().is_some(), own_process);
         Self { host, runtime }
     }
 

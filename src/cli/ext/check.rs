@@ -162,10 +162,12 @@ fn examine(extension: &Described) -> Vec<Finding> {
     let does_nothing = extension.tools.is_empty()
         && extension.commands.is_empty()
         && extension.flags.is_empty()
+        && extension.shortcuts.is_empty()
+        && extension.renderers.is_empty()
         && extension.events.is_empty();
     if does_nothing {
         findings.push(warning(
-            "It registers nothing: no tools, commands, flags or handlers of events".to_owned(),
+            "It registers nothing: no tools, commands, flags, shortcuts, renderers or handlers of events".to_owned(),
         ));
     }
     findings
@@ -231,12 +233,18 @@ fn in_words(checked: &[Checked]) -> String {
                 1 => format!("1 {what}"),
                 count => format!("{count} {what}s"),
             };
+            let some = |counted: usize, what: &str| match counted {
+                0 => String::new(),
+                some => format!("{}, ", count(some, what)),
+            };
             let _ = writeln!(
                 text,
-                "  registers {}, {}, {}, handlers of {}",
+                "  registers {}, {}, {}, {}{}handlers of {}",
                 count(extension.tools.len(), "tool"),
                 count(extension.commands.len(), "command"),
                 count(extension.flags.len(), "flag"),
+                some(extension.shortcuts.len(), "shortcut"),
+                some(extension.renderers.len(), "renderer"),
                 count(extension.events.len(), "event"),
             );
         }

@@ -10,6 +10,7 @@ use crate::cli::doctor::{module_of, syntax_of};
 use crate::cli::{CliError, output, paths};
 use crate::extensions::described::Described;
 use crate::extensions::explain::name_of;
+use crate::extensions::registry::RendererKind;
 use crate::resources::extension_paths::{
     ExtensionPath, ExtensionPaths, ResourceSources, find_extensions,
 };
@@ -121,11 +122,25 @@ fn registered(one: &Described) -> String {
         .iter()
         .map(|command| format!("/{}", command.name));
     let flags = one.flags.iter().map(|flag| format!("--{}", flag.name));
+    let shortcuts = one.shortcuts.iter().map(|shortcut| shortcut.key.clone());
+    let draws = one.renderers.iter().map(|renderer| {
+        let kind = match renderer.kind {
+            RendererKind::Message => "messages",
+            RendererKind::Entry => "entries",
+            RendererKind::Tool => "tools",
+        };
+        match &renderer.custom_type {
+            Some(of) => format!("{kind} {of}"),
+            None => kind.to_owned(),
+        }
+    });
     let events = one.events.iter().map(|event| (*event).to_owned());
     let rows = [
         row("tools", tools),
         row("commands", commands.collect()),
         row("flags", flags.collect()),
+        row("shortcuts", shortcuts.collect()),
+        row("draws", draws.collect()),
         row("events", events.collect()),
     ];
     rows.concat()

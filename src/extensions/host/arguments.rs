@@ -47,6 +47,9 @@ pub(super) struct On {
 #[derive(Deserialize)]
 pub(super) struct Owner {
     pub extension: ExtensionId,
+    /// Asked by the handler that the queue stands still for.
+    #[serde(default)]
+    pub queued: bool,
 }
 
 #[derive(Deserialize)]

@@ -32,7 +32,7 @@ impl Extensions {
         generation.host.leave();
         let limit = generation.limits.shutdown * 2;
         // Handlers of earlier events finish even if nobody hears of the end.
-        let drained = generation.notifications.drain();
+        let drained = generation.heard();
         let _ = tokio::time::timeout(generation.limits.shutdown, drained).await;
         let cancel = CancellationToken::new();
         let event = events::shutdown(reason, target);

@@ -1,12 +1,13 @@
 //! Making a new set of extensions: an isolate, and what is loaded into it, one after
 //! the other.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use js_runtime::{LoadError, Runtime, RuntimeOptions};
+use js_runtime::{HostProcess, LoadError, Runtime, RuntimeOptions, Stop};
 
 use super::{Extensions, LoadReport};
 use crate::extensions::generation::{Generation, stop_text};
@@ -14,11 +15,12 @@ use crate::extensions::host::BridgeHost;
 use crate::extensions::patience::Outcome;
 use crate::extensions::registry::{ExtensionId, ExtensionInfo, Registry};
 use crate::resources::extension_paths::ExtensionPath;
+use crate::resources::settings::ExtensionHost;
 
 /// The isolate did not survive the load of this extension.
 struct Fatal {
     index: usize,
-    why: &'static str,
+    why: Cow<'static, str>,
 }
 
 impl Extensions {
@@ -60,7 +62,7 @@ impl Extensions {
                     Some(error) => report.failed.push((info.path.clone(), error.clone())),
                 }
             }
-            let limits = self.config.limits.clone();
+            let limits = self.allowance.lock().limits.clone();
             return (Generation::new(host, limits, runtime), report);
         }
     }
@@ -94,6 +96,12 @@ impl Extensions {
             match self.load_one(host, runtime, id, &path.path).await {
                 Ok(()) => {}
                 Err(error @ LoadError::Stopped(stop)) => {
+                    // It may have been a timer of one that was loaded before.
+                    let culprit = host.current().extension as usize;
+                    let index = match stop {
+                        Stop::Asked => index,
+                        _ => culprit.min(index),
+                    };
                     fail(index, error.to_string());
                     let why = stop_text(stop);
                     return Err(Fatal { index, why });
@@ -111,12 +119,18 @@ impl Extensions {
         id: ExtensionId,
         path: &Path,
     ) -> Result<(), LoadError> {
-        let limit = self.config.limits.load;
+        let limit = self.allowance.lock().limits.load;
+        let given_up = self.patience.lock().clone();
         let mut wait = host.patience(id, "load", limit);
         let begun = Instant::now();
-        let loaded = wait.during(runtime.load(id, path, limit)).await;
+        let loaded = tokio::select! {
+            biased;
+            loaded = wait.during(runtime.load(id, path, limit)) => loaded,
+            () = given_up.cancelled() => Err(abandon(runtime).await),
+        };
         host.charge_load(id, begun.elapsed());
         wait.over(match &loaded {
+            Err(_) if given_up.is_cancelled() => Outcome::Cancelled,
             Ok(()) | Err(LoadError::Failed { .. }) => Outcome::Settled,
             Err(LoadError::TimedOut(_)) => Outcome::Abandoned,
             Err(LoadError::Stopped(_) | LoadError::Gone) => Outcome::Stopped,
@@ -131,20 +145,44 @@ impl Extensions {
     ) -> Result<Arc<Runtime>, String> {
         let wanted = (0..).zip(paths);
         let wanted = wanted.filter(|(_, path)| self.quarantine.reason(&path.path).is_none());
+        let allowance = self.allowance.lock().clone();
+        let process = match self.config.place {
+            ExtensionHost::Thread => None,
+            ExtensionHost::Process => {
+                let program = HostProcess::this_program();
+                let program = program.map_err(|error| format!("cannot find pi itself: {error}"));
+                Some(program?)
+            }
+        };
         let words = std::env::args_os().skip(1);
         let options = RuntimeOptions {
+            process,
             // Extensions look there for what they are run with.
             args: words
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
+            one_way: vec!["enter".to_string()],
             cache_dir: self.config.cache_dir.clone(),
-            max_heap: self.config.max_heap,
-            spin_limit: self.config.limits.spin,
+            max_heap: allowance.max_heap,
+            spin_limit: allowance.limits.spin,
             entries: wanted.map(|(id, path)| (id, path.path.clone())).collect(),
             ..RuntimeOptions::default()
         };
         let runtime = Runtime::start(options, host.clone()).map_err(|error| error.to_string())?;
         host.know_imports(runtime.imports().clone());
         Ok(Arc::new(runtime))
+    }
+}
+
+/// The user waits no longer for a load. If it merely awaits something, the others can be
+/// loaded beside it.
+async fn abandon(runtime: &Runtime) -> LoadError {
+    if runtime.busy_for().await.is_some() {
+        runtime.stop(Stop::Asked);
+        return LoadError::Stopped(Stop::Asked);
+    }
+    LoadError::Failed {
+        message: "it was still loading when the user had waited long enough".into(),
+        stack: String::new(),
     }
 }

@@ -1,6 +1,7 @@
 //! Extensions that brought an isolate down. They stay out until one of their files
 //! changes, or the user asks for them by name.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ pub struct Quarantine(Mutex<HashMap<PathBuf, Offender>>);
 
 struct Offender {
     /// How it brought the isolate down.
-    why: &'static str,
+    why: Cow<'static, str>,
     /// What it was made of: a hash of each file, `None` for one that was not there.
     files: Vec<(PathBuf, Option<u64>)>,
 }
@@ -26,7 +27,7 @@ impl Offender {
 
 impl Quarantine {
     /// `files` are those that it was loaded from.
-    pub fn add(&self, path: &Path, files: Vec<PathBuf>, why: &'static str) {
+    pub fn add(&self, path: &Path, files: Vec<PathBuf>, why: impl Into<Cow<'static, str>>) {
         let mut files = files;
         files.push(path.to_path_buf());
         let files = files.into_iter().map(|file| {
@@ -34,7 +35,10 @@ impl Quarantine {
             (file, hash)
         });
         let files = files.collect();
-        let offender = Offender { why, files };
+        let offender = Offender {
+            why: why.into(),
+            files,
+        };
         self.0.lock().insert(path.to_path_buf(), offender);
     }
 

@@ -18,7 +18,7 @@ impl Extensions {
     /// what happens meanwhile, a question to a gate above all, must not go past the
     /// extensions.
     pub(super) async fn living(&self, cancel: &CancellationToken) -> Arc<Generation> {
-        let patience = tokio::time::sleep(self.config.limits.load);
+        let patience = tokio::time::sleep(self.current().limits.load);
         tokio::pin!(patience);
         loop {
             let installed = self.installed.notified();
@@ -47,7 +47,7 @@ impl Extensions {
         let path = old.host.registry.lock().path(culprit.extension);
         if let Some(found) = paths.get(culprit.extension as usize) {
             let files = old.host.files_of(culprit.extension);
-            self.quarantine.add(&found.path, files, why);
+            self.quarantine.add(&found.path, files, why.clone());
         }
         let error = format!(
             "The extension was stopped ({why}) and set aside: {}. The others are loaded again",

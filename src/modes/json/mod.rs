@@ -2,35 +2,49 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+
 use super::output::Output;
-use super::print::say;
-use super::signals;
-use crate::app::{AgentSession, AppConfig};
+use super::print::{say, tell_user};
+use super::signals::{self, Interrupt};
+use super::{complain, reader};
+use crate::agent::event::Event;
+use crate::app::{AgentSession, AppConfig, EventSink};
 use crate::cli::input::FirstPrompt;
 
 /// Returns the exit code. A model's error is an event, not a code.
 pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
-    let started =
-        js_runtime::take_standard_streams().and_then(|streams| Output::start(streams.output));
-    let (output, closed) = match started {
+    let ended = signals::ended(Interrupt::Ends);
+    tokio::pin!(ended);
+    let started = js_runtime::take_standard_streams().and_then(|streams| {
+        let gone = reader::gone(&streams.output);
+        Ok((Output::start(streams.output)?, gone))
+    });
+    let ((output, closed), gone) = match started {
         Ok(started) => started,
         Err(error) => {
-            eprintln!("Error: {error}");
+            complain(&format!("Error: {error}"));
             return 1;
         }
     };
-    let session = match AgentSession::start(config, Arc::new(output.clone())).await {
+    let starting = AgentSession::start(config, Arc::new(Events(output.clone())));
+    let started = tokio::select! {
+        started = starting => started,
+        code = &mut ended => return code,
+    };
+    let session = match started {
         Ok(session) => session,
         Err(error) => {
-            eprintln!("Error: {error}");
+            complain(&format!("Error: {error}"));
             return 1;
         }
     };
     let code = tokio::select! {
         code = converse(&session, &output, prompts) => code,
-        code = signals::ended() => code,
+        code = ended => code,
+        () = gone => 1,
         Ok(error) = closed => {
-            eprintln!("Error: stdout: {error}");
+            complain(&format!("Error: stdout: {error}"));
             1
         }
     };
@@ -39,15 +53,27 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
     code
 }
 
+/// What the session does, as in RPC mode; what extensions do wrong goes to stderr.
+struct Events(Output);
+
+#[async_trait]
+impl EventSink for Events {
+    async fn send(&self, event: Arc<Event>) {
+        if !tell_user(&event) {
+            self.0.send(event).await;
+        }
+    }
+}
+
 async fn converse(session: &AgentSession, output: &Output, prompts: Vec<FirstPrompt>) -> u8 {
     output.line(&session.header()).await;
     for note in session.take_notes() {
-        eprintln!("Warning: {note}");
+        complain(&format!("Warning: {note}"));
     }
     session.open().await;
     for prompt in prompts {
         if let Err(error) = say(session, prompt).await {
-            eprintln!("{error}");
+            complain(&error.to_string());
             return 1;
         }
     }

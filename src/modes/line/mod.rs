@@ -38,7 +38,8 @@ use self::completion::Completions;
 use self::screen::Screen;
 use self::style::Style;
 use self::terminal::Terminal;
-use super::signals;
+use super::complain;
+use super::signals::{self, Interrupt};
 use crate::agent::event::Event;
 use crate::app::{AgentSession, AppConfig, EventSink};
 use crate::cli::input::FirstPrompt;
@@ -71,6 +72,12 @@ impl EventSink for Sink {
 /// Returns the exit code.
 pub async fn run(mut config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
     let style = Style::of_terminal();
+    // A dumb terminal turns Ctrl-C into it.
+    let ended = signals::ended(match style.dumb {
+        true => Interrupt::IsAKey,
+        false => Interrupt::Ends,
+    });
+    tokio::pin!(ended);
     let (events, mut shown) = mpsc::channel(EVENTS);
     let (console, printed) = mpsc::channel(CONSOLE);
     config.console = also_to(console, config.console);
@@ -85,10 +92,11 @@ pub async fn run(mut config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
             started = &mut starting => match started {
                 Ok(session) => break session,
                 Err(error) => {
-                    eprintln!("Error: {error}");
+                    complain(&format!("Error: {error}"));
                     return 1;
                 }
             },
+            code = &mut ended => return code,
             Some(event) = shown.recv() => {
                 // A terminal that is gone is noticed below.
                 let _ = print(&screen.show(&event, std::time::Instant::now()));
@@ -99,7 +107,7 @@ pub async fn run(mut config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
     let (terminal, problem) = match open_terminal(&session, style, history) {
         Ok(opened) => opened,
         Err(error) => {
-            eprintln!("Error: cannot read from the terminal: {error}");
+            complain(&format!("Error: cannot read from the terminal: {error}"));
             session.shutdown().await;
             return 1;
         }
@@ -113,7 +121,7 @@ pub async fn run(mut config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
         Err(error) => Err(error),
         Ok(()) => tokio::select! {
             code = client.run() => code,
-            code = signals::ended() => Ok(code),
+            code = ended => Ok(code),
         },
     };
     client.close().await;

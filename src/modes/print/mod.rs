@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::signals;
+use super::signals::{self, Interrupt};
+use super::{complain, reader};
 use crate::agent::AgentMessage;
 use crate::agent::event::{Event, UiMethod};
 use crate::ai::message::StopReason;
@@ -15,58 +16,81 @@ use crate::app::{
 };
 use crate::cli::input::FirstPrompt;
 
-/// Shows what extensions say and do wrong on stderr; the rest is not printed.
+/// Shows what goes wrong on stderr; the rest is not printed.
 struct Quiet;
 
 #[async_trait]
 impl EventSink for Quiet {
     async fn send(&self, event: Arc<Event>) {
-        match &*event {
-            Event::ExtensionError(error) => {
-                eprintln!(
-                    "Extension error ({}): {}",
-                    error.extension_path, error.error
-                );
-                if let Some(frame) = &error.details.code_frame {
-                    eprintln!("{frame}");
-                }
-            }
-            Event::ExtensionUiRequest(request) => {
-                if let UiMethod::Notify { message, .. } = &request.method {
-                    eprintln!("{message}");
-                }
-            }
-            Event::AutoRetryStart {
-                attempt,
-                max_attempts,
-                error_message,
-                ..
-            } => eprintln!("Retrying ({attempt}/{max_attempts}): {error_message}"),
-            _ => {}
+        if tell_user(&event) {
+            return;
+        }
+        if let Event::AutoRetryStart {
+            attempt,
+            max_attempts,
+            error_message,
+            ..
+        } = &*event
+        {
+            complain(&format!(
+                "Retrying ({attempt}/{max_attempts}): {error_message}"
+            ));
         }
     }
 }
 
+/// Shows what extensions say and do wrong on stderr. `false` if the event is about the
+/// conversation.
+pub(super) fn tell_user(event: &Event) -> bool {
+    match event {
+        Event::ExtensionError(error) => {
+            complain(&format!(
+                "Extension error ({}): {}",
+                error.extension_path, error.error
+            ));
+            if let Some(frame) = &error.details.code_frame {
+                complain(frame);
+            }
+        }
+        Event::ExtensionUiRequest(request) => {
+            if let UiMethod::Notify { message, .. } = &request.method {
+                complain(message);
+            }
+        }
+        Event::ExtensionWaitStart(_) | Event::ExtensionWaitEnd(_) => {}
+        _ => return false,
+    }
+    true
+}
+
 /// Returns the exit code.
 pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
+    let ended = signals::ended(Interrupt::Ends);
+    tokio::pin!(ended);
     // The answer goes to stdout, and nothing else does.
     let out = match js_runtime::take_standard_streams() {
         Ok(streams) => streams.output,
         Err(error) => {
-            eprintln!("Error: {error}");
+            complain(&format!("Error: {error}"));
             return 1;
         }
     };
-    let session = match AgentSession::start(config, Arc::new(Quiet)).await {
+    let gone = reader::gone(&out);
+    let started = tokio::select! {
+        started = AgentSession::start(config, Arc::new(Quiet)) => started,
+        code = &mut ended => return code,
+    };
+    let session = match started {
         Ok(session) => session,
         Err(error) => {
-            eprintln!("Error: {error}");
+            complain(&format!("Error: {error}"));
             return 1;
         }
     };
     let code = tokio::select! {
         code = converse(&session, out, prompts) => code,
-        code = signals::ended() => code,
+        code = ended => code,
+        () = gone => 1,
     };
     session.shutdown().await;
     code
@@ -74,12 +98,12 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
 
 async fn converse(session: &AgentSession, out: File, prompts: Vec<FirstPrompt>) -> u8 {
     for note in session.take_notes() {
-        eprintln!("Warning: {note}");
+        complain(&format!("Warning: {note}"));
     }
     session.open().await;
     for prompt in prompts {
         if let Err(error) = say(session, prompt).await {
-            eprintln!("{error}");
+            complain(&error.to_string());
             return 1;
         }
     }
@@ -113,7 +137,7 @@ fn print_last(session: &AgentSession, mut out: File) -> u8 {
             _ => "error",
         };
         let text = answer.error_message.clone();
-        eprintln!("{}", text.unwrap_or_else(|| format!("Request {reason}")));
+        complain(&text.unwrap_or_else(|| format!("Request {reason}")));
         return 1;
     }
     for text in answer.texts() {

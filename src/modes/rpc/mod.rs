@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::output::Output;
-use super::signals;
+use super::signals::{self, Interrupt};
+use super::{complain, reader};
 use crate::app::{AgentSession, AppConfig};
 
 /// How long commands that are being answered when stdin closes may take.
@@ -38,28 +39,37 @@ struct Response {
 
 /// Returns the exit code.
 pub async fn run(config: AppConfig) -> u8 {
+    let ended = signals::ended(Interrupt::Ends);
+    tokio::pin!(ended);
     // Nothing that runs inside this process can get at the protocol from here on.
-    let started = js_runtime::take_standard_streams()
-        .and_then(|streams| Ok((Output::start(streams.output)?, streams.input)));
-    let ((output, closed), input) = match started {
+    let started = js_runtime::take_standard_streams().and_then(|streams| {
+        let gone = reader::gone(&streams.output);
+        Ok((Output::start(streams.output)?, streams.input, gone))
+    });
+    let ((output, closed), input, gone) = match started {
         Ok(started) => started,
         Err(error) => {
-            eprintln!("Error: {error}");
+            complain(&format!("Error: {error}"));
             return 1;
         }
     };
-    let session = match AgentSession::start(config, Arc::new(output.clone())).await {
+    let starting = AgentSession::start(config, Arc::new(output.clone()));
+    let started = tokio::select! {
+        started = starting => started,
+        code = &mut ended => return code,
+    };
+    let session = match started {
         Ok(session) => session,
         Err(error) => {
-            eprintln!("Error: {error}");
+            complain(&format!("Error: {error}"));
             return 1;
         }
     };
     for note in session.take_notes() {
-        eprintln!("Warning: {note}");
+        complain(&format!("Warning: {note}"));
     }
     if session.model().is_none() {
-        eprintln!("Warning: {}", session.models().no_model_text());
+        complain(&format!("Warning: {}", session.models().no_model_text()));
     }
     let (lines, waiting) = mpsc::channel(WAITING_LINES);
     // Extensions may ask questions while the session opens; their answers come in
@@ -69,13 +79,20 @@ pub async fn run(config: AppConfig) -> u8 {
     let code = tokio::select! {
         () = serve(&session, &output, waiting, &tasks) => 0,
         () = session.asked_to_leave() => 0,
-        code = signals::ended() => code,
+        code = ended => code,
+        () = gone => 1,
         Ok(error) = closed => {
             tracing::warn!("stdout: {error}");
             1
         }
     };
     tasks.close();
+    // Nobody is there who could answer.
+    session.extensions().close_dialogs();
+    if code != 0 {
+        // Who sends signals may not wait for long before the next.
+        session.abort();
+    }
     // What cannot be answered by then is cut off.
     let _ = tokio::time::timeout(LAST_ANSWERS, tasks.wait()).await;
     session.shutdown().await;

@@ -17,8 +17,9 @@ use serde_json::{Map, Value};
 pub(crate) use edit::parse as parse_settings;
 pub use file::SettingsError;
 pub use values::{
-    BranchSummarySettings, CompactionSettings, ExtensionTimeouts, HeapMb, ImageSettings, KEYS,
-    PackageEntry, PackageFilter, QueueMode, RetrySettings, SettingsValues, Transport,
+    BranchSummarySettings, CompactionSettings, ExtensionHost, ExtensionTimeouts, HeapMb,
+    ImageSettings, KEYS, PackageEntry, PackageFilter, QueueMode, RetrySettings, SettingsValues,
+    Transport,
 };
 
 use super::paths::Paths;

@@ -59,6 +59,7 @@ fn without_files_the_defaults_hold() {
     assert_eq!(values.steering_mode, QueueMode::OneAtATime);
     assert_eq!(values.extension_timeouts.handler, Duration::from_secs(30));
     assert_eq!(values.extension_heap_mb.get(), 512);
+    assert_eq!(values.extension_host, ExtensionHost::Thread);
     assert!(values.offers_skill_commands());
 }
 
@@ -95,6 +96,7 @@ fn a_null_of_the_project_means_the_default() {
 fn our_own_keys_and_package_filters_are_read() {
     let fixture = Fixture::new(
         r#"{"extensionTimeouts": {"handler": 100, "spin": 50}, "extensionHeapMb": 128,
+            "extensionHost": "process",
             "packages": ["npm:a", {"source": "./b", "extensions": [], "themes": ["x"]}]}"#,
         "",
     );
@@ -106,6 +108,7 @@ fn our_own_keys_and_package_filters_are_read() {
     };
     assert_eq!(values.extension_timeouts, expected);
     assert_eq!(values.extension_heap_mb.get(), 128);
+    assert_eq!(values.extension_host, ExtensionHost::Process);
     assert_eq!(values.packages[0].filter, None);
     let filter = values.packages[1].filter.as_ref().unwrap();
     use crate::resources::paths::ResourceKind;
@@ -117,7 +120,8 @@ fn our_own_keys_and_package_filters_are_read() {
 fn a_value_of_the_wrong_type_is_ignored_alone_and_reported() {
     let fixture = Fixture::new(
         r#"{"retry": {"maxRetries": 7}, "defaultModel": "m"}"#,
-        r#"{"retry": {"maxRetries": "many"}, "extensionHeapMb": 1, "extensionTimeouts": {"load": 0}}"#,
+        r#"{"retry": {"maxRetries": "many"}, "extensionHeapMb": 1,
+            "extensionHost": "moon", "extensionTimeouts": {"load": 0}}"#,
     );
     let settings = Settings::load(&fixture.paths);
     let path = fixture.paths.project_settings();
@@ -128,6 +132,7 @@ fn a_value_of_the_wrong_type_is_ignored_alone_and_reported() {
         [
             "\"retry.maxRetries\" is ignored: invalid type: string \"many\", expected u32",
             "\"extensionHeapMb\" is ignored: expected at least 64 (MiB)",
+            "\"extensionHost\" is ignored: unknown variant `moon`, expected `thread` or `process`",
             "\"extensionTimeouts.load\" is ignored: invalid value: integer `0`, expected a nonzero u64 of milliseconds",
         ]
         .map(|text| format!("(startup, project settings) {}: {text}", path.display()))

@@ -55,6 +55,8 @@ pub struct SettingsValues {
     pub markdown: MarkdownSettings,
     pub extension_timeouts: ExtensionTimeouts,
     pub extension_heap_mb: HeapMb,
+    /// Where extensions run. Ours.
+    pub extension_host: ExtensionHost,
     /// Extensions are reloaded when their files are saved. Ours.
     pub extension_watch: bool,
 }
@@ -87,7 +89,7 @@ impl SettingsValues {
 }
 
 /// What the original has at the top of its settings, and what we add.
-pub const KEYS: [&str; 38] = [
+pub const KEYS: [&str; 39] = [
     "lastChangelogVersion",
     "defaultProvider",
     "defaultModel",
@@ -125,6 +127,7 @@ pub const KEYS: [&str; 38] = [
     "sessionDir",
     "extensionTimeouts",
     "extensionHeapMb",
+    "extensionHost",
     "extensionWatch",
 ];
 
@@ -223,6 +226,17 @@ pub enum Transport {
     Sse,
     Websocket,
     Auto,
+}
+
+/// Where extensions run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExtensionHost {
+    /// On a thread of the program.
+    #[default]
+    Thread,
+    /// In a process of their own, which may crash.
+    Process,
 }
 
 /// How many queued messages are delivered at a time.

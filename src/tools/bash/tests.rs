@@ -88,6 +88,7 @@ async fn an_abort_stops_it_and_keeps_the_output() {
         ToolOutput {
             content: vec![ContentBlock::text("started\n")],
             details: Some(json!({})),
+            ..ToolOutput::default()
         },
     ];
     assert_eq!(*updates.lock(), expected);

@@ -38,6 +38,7 @@ async fn the_answer_has_a_diff() {
                 "diff": "-1 one\n 2 two\n-3 three\n+2 3\n+3 4",
                 "firstChangedLine": 1,
             })),
+            ..ToolOutput::default()
         })
     );
     assert_eq!(room.content(), b"two\n3\n4\n");

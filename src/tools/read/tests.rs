@@ -157,6 +157,7 @@ async fn pictures_are_known_by_their_content() {
                 ContentBlock::Image(image::encode(&png, ImageType::Png)),
             ],
             details: None,
+            ..ToolOutput::default()
         })
     );
     png.truncate(40);

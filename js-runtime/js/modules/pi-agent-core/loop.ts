@@ -35,6 +35,8 @@ class Loop {
   private signal: AbortSignal | undefined;
   private streamFn: StreamFn;
   readonly said: Message[] = [];
+  /** A result of the last answer's calls does not ask for the end. */
+  private calledOn = false;
 
   constructor(
     context: AgentContext,
@@ -78,10 +80,11 @@ class Loop {
         for (const message of waiting) await this.say(message);
         const message = await this.answer();
         const failed = message.stopReason === "error" || message.stopReason === "aborted";
+        this.calledOn = false;
         const toolResults = failed ? [] : await this.callTools(message);
         await this.emit({ type: "turn_end", message, toolResults });
         if (failed) return;
-        goesOn = toolResults.length > 0;
+        goesOn = this.calledOn;
         waiting = (await getSteeringMessages?.()) ?? [];
       }
       waiting = (await getFollowUpMessages?.()) ?? [];
@@ -183,7 +186,8 @@ class Loop {
       const about = { assistantMessage, toolCall: call, args, context };
       const said = await this.config.beforeToolCall?.(about, this.signal);
       if (!said?.block) return { call, tool, args };
-      return { call, result: refusal(said.reason || "Tool execution was blocked") };
+      const result = refusal(said.reason || "Tool execution was blocked");
+      return { call, result: said.terminate === true ? { ...result, terminate: true } : result };
     } catch (error) {
       return { call, result: refusal(textOf(error)) };
     }
@@ -224,7 +228,8 @@ class Loop {
       const after = await this.config.afterToolCall?.(about, this.signal);
       if (after) {
         const { content = result.content, details = result.details } = after;
-        result = { content, details };
+        const terminate = after.terminate ?? result.terminate;
+        result = { content, details, ...(terminate !== undefined && { terminate }) };
         isError = after.isError ?? isError;
       }
     } catch (error) {
@@ -235,6 +240,7 @@ class Loop {
   }
 
   private async tellResult(call: ToolCall, result: ToolResult, isError: boolean): Promise<Message> {
+    this.calledOn ||= result.terminate !== true;
     const toolCallId = call.id;
     const toolName = call.name;
     await this.emit({ type: "tool_execution_end", toolCallId, toolName, result, isError });

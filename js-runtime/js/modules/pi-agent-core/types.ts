@@ -21,6 +21,8 @@ export interface AssistantMessage extends Message {
 export interface ToolResult {
   content: unknown[];
   details?: unknown;
+  /** The agent may stop here, if all results of an answer's calls say so. */
+  terminate?: boolean;
 }
 
 export interface AgentTool {
@@ -73,7 +75,7 @@ export interface Hooks {
   convertToLlm(messages: Message[]): Message[] | Promise<Message[]>;
   transformContext?(messages: Message[], signal?: AbortSignal): Promise<Message[]>;
   getApiKey?(provider: string): Maybe<string>;
-  beforeToolCall?(about: AboutCall, signal?: AbortSignal): Maybe<{ block?: boolean; reason?: string }>;
+  beforeToolCall?(about: AboutCall, signal?: AbortSignal): Maybe<{ block?: boolean; reason?: string; terminate?: boolean }>;
   afterToolCall?(
     about: AboutCall & { result: ToolResult; isError: boolean },
     signal?: AbortSignal,

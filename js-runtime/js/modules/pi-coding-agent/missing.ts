@@ -20,7 +20,6 @@ export const InteractiveMode = missing(
   "the terminal belongs to the program; use ctx.ui, or RpcClient for another pi",
 );
 export const ModelRuntime = missing("ModelRuntime", MODULE);
-export const copyToClipboard = missing("copyToClipboard", MODULE);
 export const createPowershellTool = missing("createPowershellTool", MODULE);
 export const createPowershellToolDefinition = missing("createPowershellToolDefinition", MODULE);
 export const discoverAndLoadExtensions = missing(
@@ -28,14 +27,11 @@ export const discoverAndLoadExtensions = missing(
   MODULE,
   "extensions are loaded by the program; put them where it looks for them, or import them",
 );
-export const generateDiffString = missing("generateDiffString", MODULE);
-export const generateUnifiedPatch = missing("generateUnifiedPatch", MODULE);
 export const main = missing(
   "main",
   MODULE,
   "pi is running already; start another one as a child process (RpcClient, or process.execPath)",
 );
-export const resizeImage = missing("resizeImage", MODULE);
 export const runPrintMode = missing(
   "runPrintMode",
   MODULE,

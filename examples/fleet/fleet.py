@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""A queue of prompts over many agents: Redis has the queue, each worker runs one pi at a time.
+
+    fleet.py submit "review the last commit" ...    prints an id for each
+    fleet.py work NAME                              a worker; any number of them, on any machine
+    fleet.py status                                 what waits, what runs, what became of it, as JSON
+
+A job is claimed by one worker, which renews its claim while it works. If a worker dies, another one
+claims the job when the claim has run out, and goes on with the same session as far as the folder is
+shared. A result is stored once, together with the end of the job. What has failed ATTEMPTS times is
+put aside, with the reason. Settings are environment variables, see below.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+
+import redis
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "rpc"))
+from client import INTERRUPT, Ended, Pi, Refused  # noqa: E402
+
+REDIS = os.environ.get("PI_FLEET_REDIS", "redis://localhost:6379/0")
+FOLDER = Path(os.environ.get("PI_FLEET_FOLDER", "/var/lib/pi-fleet/jobs")).absolute()
+LEASE = float(os.environ.get("PI_FLEET_LEASE", "60"))  # Seconds until a dead worker's job is free.
+LIMIT = float(os.environ.get("PI_FLEET_LIMIT", "1800"))  # Seconds that a job may take.
+ATTEMPTS = int(os.environ.get("PI_FLEET_ATTEMPTS", "3"))
+PROGRAM = os.environ.get("PI_PROGRAM", "pi")
+OPTIONS = os.environ.get("PI_FLEET_OPTIONS", "").split()
+
+JOBS, WORKERS = "pi:jobs", "workers"  # A stream, and the group that reads it.
+RESULTS, DEAD, ERRORS = "pi:results", "pi:dead", "pi:errors"  # Hashes; the key is a job's id.
+GO_ON = "You were interrupted. Look at where you are, and go on."
+
+
+class Worker:
+    def __init__(self, name):
+        self.name = name
+        self.redis = redis.Redis.from_url(REDIS, decode_responses=True)
+        self.pi = None
+        self.stopping = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: self.stop())
+        try:
+            self.redis.xgroup_create(JOBS, WORKERS, id="0", mkstream=True)
+        except redis.ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+
+    def stop(self):
+        """What runs is aborted, and given back for another worker."""
+        self.stopping.set()
+        if self.pi:
+            self.pi.inbox.put(INTERRUPT)
+
+    def work(self):
+        while not self.stopping.is_set():
+            for message, fields in self.claim():
+                self.handle(message, fields)
+
+    def claim(self):
+        """A job whose worker has died, or else a new one; or nothing, after a second."""
+        idle = int(LEASE * 1000)
+        _, left, *_ = self.redis.xautoclaim(JOBS, WORKERS, self.name, idle, "0-0", count=1)
+        if left:
+            # An entry that is gone comes without its fields.
+            return [(message, fields) for message, fields in left if fields]
+        new = self.redis.xreadgroup(WORKERS, self.name, {JOBS: ">"}, count=1, block=1000)
+        return new[0][1] if new else []
+
+    def handle(self, message, fields):
+        job = fields["id"]
+        (pending,) = self.redis.xpending_range(JOBS, WORKERS, message, message, 1)
+        attempt = pending["times_delivered"]
+        if attempt > ATTEMPTS:
+            return self.put_aside(message, job)
+        over = threading.Event()
+        renewing = threading.Thread(target=self.renew, args=(message, over), daemon=True)
+        renewing.start()
+        try:
+            result = self.run(job, fields["prompt"])
+        except (Ended, Refused) as error:
+            result = None
+            self.redis.hset(ERRORS, job, f"attempt {attempt}: {type(error).__name__}: {error}")
+        finally:
+            over.set()
+            renewing.join()
+        if result is not None:
+            result |= {"worker": self.name, "attempt": attempt}
+            # Together, and once: another worker may have thought that this one was dead.
+            with self.redis.pipeline(transaction=True) as end:
+                end.hsetnx(RESULTS, job, json.dumps(result))
+                self.forget(end, message, job).execute()
+        elif attempt >= ATTEMPTS and not self.stopping.is_set():
+            self.put_aside(message, job)
+        else:
+            # Anybody may claim it at once.
+            self.redis.execute_command(
+                "XCLAIM", JOBS, WORKERS, self.name, 0, message, "IDLE", int(LEASE * 1000), "JUSTID"
+            )
+
+    def renew(self, message, over):
+        connection = redis.Redis.from_url(REDIS)
+        while not over.wait(LEASE / 4):
+            # JUSTID: not another attempt.
+            connection.xclaim(JOBS, WORKERS, self.name, 0, [message], justid=True)
+
+    def put_aside(self, message, job):
+        why = self.redis.hget(ERRORS, job) or "its workers died"
+        with self.redis.pipeline(transaction=True) as end:
+            end.hsetnx(DEAD, job, why)
+            self.forget(end, message, job).execute()
+
+    def forget(self, end, message, job):
+        return end.xack(JOBS, WORKERS, message).xdel(JOBS, message).hdel(ERRORS, job)
+
+    def run(self, job, prompt):
+        """The answer; `Refused` if the model, the time or the worker's end is against it."""
+        folder = FOLDER / job
+        folder.mkdir(parents=True, exist_ok=True)
+        session = folder / "session.jsonl"
+        options = [*OPTIONS, "--session", str(session)]
+        os.chdir(folder)  # Where pi, and what it runs, begins.
+        last = {}
+        self.pi = Pi(PROGRAM, options, lambda event: self.on_event(event, last))
+        timer = threading.Timer(LIMIT, self.pi.inbox.put, [INTERRUPT])
+        timer.start()
+        try:
+            if self.stopping.is_set():
+                raise Refused("the worker ends")
+            said = self.pi.ask("get_messages")["messages"]
+            known = any(m["role"] == "user" for m in said)
+            self.pi.ask("prompt", message=GO_ON if known else prompt)
+            self.pi.ask("wait_for_idle")
+            if last.get("stopReason") != "stop":
+                raise Refused(last.get("errorMessage") or f"ended with {last.get('stopReason')}")
+            answer = self.pi.ask("get_last_assistant_text").get("text", "")
+            return {"answer": answer, "cost": self.pi.ask("get_session_stats")["cost"]}
+        finally:
+            timer.cancel()
+            self.pi.close()
+            self.pi = None
+
+    def on_event(self, event, last):
+        if event["type"] == "message_end" and event["message"]["role"] == "assistant":
+            last.clear()
+            last.update(event["message"])
+        elif event["type"] == "extension_ui_request":
+            # Nobody is there; what is no question is not answered, and this is ignored then.
+            answer = {"type": "extension_ui_response", "id": event["id"], "cancelled": True}
+            self.pi.send(answer)
+
+
+def submit(prompts):
+    queue = redis.Redis.from_url(REDIS)
+    for prompt in prompts:
+        job = uuid.uuid4().hex
+        queue.xadd(JOBS, {"id": job, "prompt": prompt, "at": time.time()})
+        print(job)
+
+
+def status():
+    queue = redis.Redis.from_url(REDIS, decode_responses=True)
+    claimed = {}
+    if queue.exists(JOBS) and queue.xinfo_groups(JOBS):
+        entries = queue.xpending_range(JOBS, WORKERS, "-", "+", 10_000)
+        claimed = {entry["message_id"]: entry["consumer"] for entry in entries}
+    jobs = queue.xrange(JOBS)
+    print(
+        json.dumps(
+            {
+                "waiting": [f["id"] for message, f in jobs if message not in claimed],
+                "running": {f["id"]: claimed[m] for m, f in jobs if m in claimed},
+                "results": {job: json.loads(r) for job, r in queue.hgetall(RESULTS).items()},
+                "dead": queue.hgetall(DEAD),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["submit", *prompts]:
+            submit(prompts)
+        case ["work", name]:
+            Worker(name).work()
+        case ["status"]:
+            status()
+        case _:
+            sys.exit(__doc__)

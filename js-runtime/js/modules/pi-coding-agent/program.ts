@@ -1,0 +1,69 @@
+// Small services of the program: comparing texts, fitting pictures, the clipboard.
+import { host, hostSync } from "pi:host.ts";
+
+/** Unchanged lines around a change. */
+const CONTEXT = 4;
+
+interface EditDiffResult {
+  diff: string;
+  firstChangedLine: number | undefined;
+}
+
+/** The numbered lines that people see of an edit. */
+export function generateDiffString(
+  oldContent: string,
+  newContent: string,
+  contextLines = CONTEXT,
+): EditDiffResult {
+  const args = { old: oldContent, new: newContent, context: contextLines };
+  const { diff, firstChangedLine } = hostSync<EditDiffResult>("diff.display", args);
+  return { diff, firstChangedLine: firstChangedLine ?? undefined };
+}
+
+export function generateUnifiedPatch(
+  path: string,
+  oldContent: string,
+  newContent: string,
+  contextLines = CONTEXT,
+): string {
+  return hostSync("diff.unified", { path, old: oldContent, new: newContent, context: contextLines });
+}
+
+interface ImageResizeOptions {
+  maxWidth?: number;
+  maxHeight?: number;
+  /** Of the encoded text. */
+  maxBytes?: number;
+  jpegQuality?: number;
+}
+
+interface ResizedImage {
+  data: string;
+  mimeType: string;
+  originalWidth: number;
+  originalHeight: number;
+  width: number;
+  height: number;
+  wasResized: boolean;
+}
+
+/** `null` for what cannot be read, or made small enough. */
+export async function resizeImage(
+  { data, mimeType }: { data: string; mimeType: string },
+  options: ImageResizeOptions = {},
+): Promise<ResizedImage | null> {
+  return (await host<ResizedImage | undefined>("image.resize", { ...options, data, mimeType })) ?? null;
+}
+
+/** Tells a model how to map the coordinates of a picture that was made smaller. */
+export function formatDimensionNote(image: ResizedImage): string | undefined {
+  if (!image.wasResized) return undefined;
+  const { originalWidth, originalHeight, width, height } = image;
+  const scale = (originalWidth / width).toFixed(2);
+  return `[Image: original ${originalWidth}x${originalHeight}, displayed at ${width}x${height}. ` +
+    `Multiply coordinates by ${scale} to map to original image.]`;
+}
+
+export function copyToClipboard(text: string): Promise<void> {
+  return host("clipboard.copy", { text });
+}

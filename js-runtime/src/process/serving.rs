@@ -1,0 +1,343 @@
+//! The thread of the program that starts the process of an isolate, does what that asks
+//! of the host, hands out its answers, and sees it end.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Arc, mpsc};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use js_runtime_ext::{Death, Fault, Host, HostError, Stop, caught, caught_later};
+use tokio::io::Interest;
+
+use super::parent::Shared;
+use super::wire::{self, Frame, Incoming, Kind, Read};
+use super::{Exception, Refusal, child};
+use crate::error::{StartError, Thrown};
+use crate::stdio::Readers;
+
+/// How often it is asked whether the process is still there, while an answer of its is
+/// waited for.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// How long a process that has closed its connection may take to be gone.
+const LAST_BREATH: Duration = Duration::from_millis(500);
+
+/// Nobody has this id.
+const NOBODY: u64 = u64::MAX;
+
+pub(super) struct Serving {
+    pub shared: Arc<Shared>,
+    pub host: Arc<dyn Host>,
+    pub data: UnixStream,
+    pub readers: Readers,
+    /// Is told when the isolate is there.
+    pub ready: mpsc::Sender<Result<(), StartError>>,
+    /// How long the process may stay silent when it is asked for a sign of life.
+    pub patience: Option<Duration>,
+}
+
+/// From the start of the process to its end.
+pub(super) fn serve(serving: Serving, mut command: Command) {
+    let Serving {
+        shared,
+        host,
+        data,
+        readers,
+        ready,
+        patience,
+    } = serving;
+    let spawned = command.spawn();
+    // It has the process's ends of the connections.
+    drop(command);
+    let mut process = match spawned {
+        Ok(process) => process,
+        Err(error) => {
+            _ = ready.send(Err(StartError::Process(error)));
+            return shared.close();
+        }
+    };
+    shared.note_process(process.id());
+    let mut service = Service {
+        shared: shared.clone(),
+        host: host.clone(),
+        incoming: Incoming::default(),
+        calls: FuturesUnordered::new(),
+        heard: Instant::now(),
+        asked: None,
+        patience,
+        ready: Some(ready.clone()),
+        started: false,
+        said_bye: false,
+    };
+    let tokio = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    if let Ok(tokio) = &tokio {
+        // Whatever ends it, the process is done for.
+        _ = tokio.block_on(service.live(data));
+    }
+    let Service {
+        started, said_bye, ..
+    } = service;
+    let death = see_off(&shared, &mut process, said_bye);
+    if let Ok(tokio) = tokio {
+        tokio.shutdown_background();
+    }
+    if started {
+        mourn(&shared, &*host, said_bye, death);
+    }
+    // Nobody hears it but a starter who waits still.
+    _ = ready.send(Err(StartError::Bootstrap(format!("its process {death}"))));
+    shared.close();
+    readers.finish();
+}
+
+/// Waits for the process, and takes what it has left behind along.
+fn see_off(shared: &Shared, process: &mut Child, said_bye: bool) -> Death {
+    let deadline = Instant::now() + LAST_BREATH;
+    let mut hung_up = false;
+    loop {
+        match process.try_wait() {
+            Ok(Some(status)) => {
+                if !said_bye {
+                    shared.kill();
+                }
+                shared.bury();
+                return match hung_up {
+                    true => Death::HungUp,
+                    false => death(status),
+                };
+            }
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
+            Ok(None) => {
+                hung_up = true;
+                shared.kill();
+                // A killed process does not keep anybody waiting.
+                _ = process.wait();
+            }
+            Err(_) => return Death::HungUp,
+        }
+    }
+}
+
+fn death(status: ExitStatus) -> Death {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => Death::Signal(signal),
+        (None, code) => Death::Exit(code.unwrap_or_default()),
+    }
+}
+
+/// Tells the host, if it does not know yet.
+fn mourn(shared: &Shared, host: &dyn Host, said_bye: bool, death: Death) {
+    let surprising = !said_bye && !shared.is_released();
+    if shared.stopped().is_none() && surprising {
+        shared.note_stop(Stop::Died(death));
+    }
+    if let Some(stop) = shared.stopped()
+        && !shared.has_told()
+    {
+        if !shared.is_released() {
+            host.fault(Fault::Stopped { stop, author: None });
+        }
+        shared.note_told();
+    }
+}
+
+struct Service {
+    shared: Arc<Shared>,
+    host: Arc<dyn Host>,
+    incoming: Incoming,
+    /// What JavaScript waits for, with its ids.
+    calls: FuturesUnordered<BoxFuture<'static, (u64, HostAnswer)>>,
+    /// When the process was last heard of.
+    heard: Instant,
+    /// Since when it has been asked for a sign of life.
+    asked: Option<Instant>,
+    patience: Option<Duration>,
+    ready: Option<mpsc::Sender<Result<(), StartError>>>,
+    /// The isolate is there, or was.
+    started: bool,
+    said_bye: bool,
+}
+
+type HostAnswer = Result<String, HostError>;
+
+impl Service {
+    /// Until the connection ends.
+    async fn live(&mut self, data: UnixStream) -> io::Result<()> {
+        let stream = tokio::net::UnixStream::from_std(data)?;
+        let shared = self.shared.clone();
+        let mut look = tokio::time::interval(LOOK);
+        loop {
+            while let Some(frame) = self.incoming.take()? {
+                self.obey(frame).await?;
+            }
+            let end = shared.ends_at();
+            tokio::select! {
+                biased;
+                Some((id, answer)) = self.calls.next(), if !self.calls.is_empty() => {
+                    self.answer(id, answer);
+                }
+                ready = stream.readable() => {
+                    ready?;
+                    if self.incoming.fill(|buffer| stream.try_read(buffer))? == Read::End {
+                        return Ok(());
+                    }
+                    self.heard = Instant::now();
+                    self.asked = None;
+                }
+                ready = stream.writable(), if shared.outgoing.is_blocked() => {
+                    ready?;
+                    // What cannot be written is found out by reading.
+                    _ = stream.try_io(Interest::WRITABLE, || shared.outgoing.flush());
+                }
+                () = shared.outgoing.blocked() => {}
+                () = shared.ending.notified() => {}
+                () = until(end) => {
+                    shared.kill();
+                    return Ok(());
+                }
+                _ = look.tick() => self.look(),
+            }
+        }
+    }
+
+    async fn obey(&mut self, frame: Frame) -> io::Result<()> {
+        let id = frame.id;
+        match frame.kind {
+            Kind::Value | Kind::Nothing | Kind::Thrown if id == child::FIRST => {
+                let started = match frame.kind {
+                    Kind::Thrown => {
+                        let exception: Exception = frame.head()?;
+                        Err(StartError::Bootstrap(exception.message))
+                    }
+                    _ => Ok(()),
+                };
+                self.started = started.is_ok();
+                if let Some(ready) = self.ready.take() {
+                    // Nobody waits any more: it took too long.
+                    _ = ready.send(started);
+                }
+            }
+            Kind::Value => self.shared.answered(id, Ok(Some(frame.text()?))),
+            Kind::Nothing => self.shared.answered(id, Ok(None)),
+            Kind::Thrown => {
+                let exception: Exception = frame.head()?;
+                self.shared.answered(id, Err(Thrown::from(exception)));
+            }
+            Kind::HostCallSync | Kind::HostTell => {
+                let (kind, method) = (frame.kind, frame.head.clone());
+                let args = frame.text()?;
+                let answer = caught(&method, || self.host.call_sync(&method, &args));
+                if kind == Kind::HostCallSync {
+                    self.answer(id, answer);
+                }
+            }
+            Kind::HostCall => {
+                let (host, method) = (self.host.clone(), frame.head.clone());
+                let args = frame.text()?;
+                let name = method.clone();
+                self.calls.push(Box::pin(async move {
+                    let work = async move { host.call(method, args).await };
+                    (id, caught_later(&name, work).await)
+                }));
+                // It begins before anything else is heard, as on the JavaScript thread.
+                self.begin().await;
+            }
+            Kind::Console => {
+                let console = frame.head()?;
+                self.host.console(console, &frame.text()?);
+            }
+            Kind::Fault => self.fault(frame.head()?),
+            Kind::Imported => {
+                use std::os::unix::ffi::OsStringExt;
+                let path = PathBuf::from(std::ffi::OsString::from_vec(frame.body));
+                let extension = u32::try_from(id).map_err(|_| wire::broken())?;
+                self.shared.imports.note(extension, path);
+            }
+            Kind::Bye => self.said_bye = true,
+            _ => return Err(wire::broken()),
+        }
+        Ok(())
+    }
+
+    /// Lets what is new go as far as it comes, and hands out what is ready.
+    async fn begin(&mut self) {
+        let ready = futures::future::poll_fn(|cx| {
+            let mut ready = Vec::new();
+            while let Poll::Ready(Some(done)) = self.calls.poll_next_unpin(cx) {
+                ready.push(done);
+            }
+            Poll::Ready(ready)
+        });
+        for (id, answer) in ready.await {
+            self.answer(id, answer);
+        }
+    }
+
+    fn answer(&self, id: u64, answer: HostAnswer) {
+        let (head, body) = match answer {
+            Ok(text) => (String::new(), text),
+            Err(HostError { class, message }) => {
+                let class = class.to_owned();
+                (wire::json(&Refusal { class, message }), String::new())
+            }
+        };
+        let outgoing = &self.shared.outgoing;
+        let answered = outgoing.push(Kind::HostAnswer, id, &head, body.as_bytes());
+        if let Err(error) = answered {
+            // Whoever waits for it must not wait for ever.
+            let class = "RangeError".to_owned();
+            let message = error.to_string();
+            let head = wire::json(&Refusal { class, message });
+            // This one is short.
+            _ = outgoing.push(Kind::HostAnswer, id, &head, b"");
+        }
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        let Fault::Stopped { stop, author } = fault else {
+            return self.host.fault(fault);
+        };
+        self.shared.note_stop(stop);
+        // The reason that counts may be another, which was given here.
+        let stop = self.shared.stopped().unwrap_or(stop);
+        self.calls.clear();
+        self.host.fault(Fault::Stopped { stop, author });
+        self.shared.note_told();
+    }
+
+    /// While answers are waited for: is the process still there at all?
+    fn look(&mut self) {
+        let Some(patience) = self.patience else {
+            return;
+        };
+        if !self.shared.is_waited_for() {
+            self.asked = None;
+            return;
+        }
+        match self.asked {
+            Some(asked) if asked.elapsed() > patience => self.shared.give_up(),
+            Some(_) => {}
+            None if self.heard.elapsed() >= LOOK => {
+                self.asked = Some(Instant::now());
+                self.shared.command(Kind::Busy, NOBODY, "");
+            }
+            None => {}
+        }
+    }
+}
+
+async fn until(when: Option<Instant>) {
+    match when {
+        Some(when) => tokio::time::sleep_until(when.into()).await,
+        None => std::future::pending().await,
+    }
+}

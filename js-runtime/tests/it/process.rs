@@ -1,0 +1,179 @@
+//! An isolate in a process of its own: much at a time, large things, and what goes
+//! wrong between two processes. Everything else is tested in both arrangements
+//! (CONTRIBUTING.md).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use js_runtime::{CallError, Death, Fault, HostProcess, Runtime, RuntimeOptions, Stop};
+use serde_json::{Value, json};
+
+use crate::support::{Folder, Js, TestHost, handlers, options, process, soon};
+
+fn apart() -> RuntimeOptions {
+    RuntimeOptions {
+        process: Some(process()),
+        ..options()
+    }
+}
+
+async fn loaded(list: &[(&str, &str)], options: RuntimeOptions) -> (Folder, Js) {
+    let folder = Folder::new(&[("a.ts", &handlers(list))]);
+    let js = Js::with(options);
+    js.load(1, &folder.path("a.ts")).await.unwrap();
+    (folder, js)
+}
+
+#[tokio::test]
+async fn large_texts_go_both_ways_beside_small_ones() {
+    let echo = "(event: any) => event.value";
+    let (_folder, js) = loaded(&[("echo", echo)], apart()).await;
+    let large = json!("\u{e4}\u{1f600}".repeat(1 << 20));
+    let calls = (0..6).map(|number| {
+        let value = match number % 2 {
+            0 => large.clone(),
+            _ => json!(number),
+        };
+        let js = &js;
+        async move {
+            let answer = js.dispatch("echo", value.clone()).await;
+            assert!(answer == Ok(value), "{number}");
+        }
+    });
+    soon(join_all(calls)).await;
+}
+
+/// More than the sockets hold, on either side, while nobody listens.
+#[tokio::test]
+async fn thousands_of_calls_at_a_time() {
+    let list = [
+        (
+            "late",
+            "async (event: any) => { await new Promise((resolve) => setTimeout(resolve, event.value % 7)); return event.value; }",
+        ),
+        (
+            "model",
+            "async (event: any) => { await pi.setModel({}); return pi.getSessionName() + event.value; }",
+        ),
+        (
+            "block",
+            "() => { const end = Date.now() + 500; while (Date.now() < end); }",
+        ),
+    ];
+    let (_folder, js) = loaded(&list, apart()).await;
+    let padding = "x".repeat(500);
+    let js = &js;
+    let blocked = js.dispatch("block", Value::Null);
+    let late = join_all((0..3000).map(|number| js.dispatch("late", json!(number))));
+    let asking = join_all((0..1000).map(|number| {
+        let value = json!(format!("{padding}{number}"));
+        js.dispatch("model", value)
+    }));
+    let (_, late, asking) = soon(async { tokio::join!(blocked, late, asking) }).await;
+    for (number, answer) in late.into_iter().enumerate() {
+        assert_eq!(answer, Ok(json!(number)));
+    }
+    for (number, answer) in asking.into_iter().enumerate() {
+        assert_eq!(answer, Ok(json!(format!("a name{padding}{number}"))));
+    }
+}
+
+#[tokio::test]
+async fn calls_that_are_abandoned_under_way_leave_nothing_behind() {
+    let list = [
+        ("never", "(event: any) => new Promise(() => {})"),
+        ("get", "() => 1"),
+    ];
+    let (_folder, js) = loaded(&list, apart()).await;
+    for round in 0..200_u64 {
+        let large = json!("x".repeat(1 << (round % 20)));
+        let calls = join_all((0..3).map(|_| js.dispatch("never", large.clone())));
+        let patience = Duration::from_micros(round * 37 % 3000);
+        assert!(tokio::time::timeout(patience, calls).await.is_err());
+    }
+    assert_eq!(soon(js.dispatch("get", Value::Null)).await, Ok(json!(1)));
+    js.runtime.shutdown().await;
+    assert_eq!(js.host.faults(), []);
+}
+
+/// One after the other and side by side, with something under way in each.
+#[tokio::test]
+async fn a_storm_of_processes() {
+    let list = [("wait", "() => pi.exec('x')")];
+    for _ in 0..3 {
+        let started = join_all((0..3).map(|_| loaded(&list, apart()))).await;
+        for (_folder, js) in started {
+            let waiting = js.dispatch("wait", Value::Null);
+            let waited = tokio::time::timeout(Duration::from_millis(20), waiting).await;
+            assert!(waited.is_err());
+            soon(js.runtime.shutdown()).await;
+            assert_eq!(js.host.faults(), []);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_death_answers_everything_and_says_how() {
+    let list = [
+        ("wait", "() => new Promise(() => {})"),
+        (
+            "die",
+            "async () => { const { execSync } = await import('node:child_process'); \
+             execSync(`kill -ABRT ${process.pid}`); for (;;); }",
+        ),
+    ];
+    let (_folder, js) = loaded(&list, apart()).await;
+    let calls = async {
+        tokio::join!(
+            js.dispatch("wait", Value::Null),
+            js.dispatch("die", Value::Null)
+        )
+    };
+    let stop = Stop::Died(Death::Signal(6));
+    let died = || Err(CallError::Stopped(stop));
+    assert_eq!(soon(calls).await, (died(), died()));
+    soon(js.until_stopped(stop)).await;
+    let author = None;
+    assert_eq!(js.host.faults(), [Fault::Stopped { stop, author }]);
+    assert_eq!(soon(js.dispatch("wait", Value::Null)).await, died());
+    assert_eq!(js.runtime.stopped(), Some(stop));
+    let files = js.runtime.imports().of(1);
+    assert_eq!(files.len(), 1, "still known: {files:?}");
+}
+
+/// Such as a native addon that closes descriptors which are not its own.
+#[tokio::test]
+async fn a_process_that_closes_its_connection_is_ended() {
+    let close = "async () => { const fs = await import('node:fs'); \
+        for (let fd = 3; fd < 64; fd++) { try { fs.closeSync(fd); } catch {} } }";
+    let (_folder, js) = loaded(&[("close", close)], apart()).await;
+    let answer = soon(js.dispatch("close", Value::Null)).await;
+    match answer {
+        // It cannot reach ours.
+        Ok(Value::Null) => {}
+        Err(CallError::Stopped(Stop::Died(_))) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_is_none_of_ours_is_an_error() {
+    for (program, expected) in [
+        ("/nowhere/pi", "No such file or directory"),
+        ("/bin/true", "its process ended with exit code 0"),
+        ("/bin/false", "its process ended with exit code 1"),
+    ] {
+        let options = RuntimeOptions {
+            process: Some(HostProcess {
+                program: program.into(),
+                args: Vec::new(),
+            }),
+            ..options()
+        };
+        let host = Arc::new(TestHost::default());
+        let error = Runtime::start(options, host.clone()).err().unwrap();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(host.faults(), []);
+    }
+}

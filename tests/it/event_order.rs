@@ -1,0 +1,219 @@
+//! When the agent waits for handlers, what has happened when it goes on, and that it
+//! never waits for one that waits for it.
+
+use std::fs;
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, Rpc, prompt, with_extension};
+
+/// What happened, in words, without updates.
+fn story(lines: &[Value]) -> Vec<String> {
+    let told = lines.iter().filter_map(|line| {
+        let kind = line["type"].as_str()?;
+        Some(match kind {
+            "response" | "message_update" => return None,
+            "extension_ui_request" => format!("> {}", line["message"].as_str()?),
+            "message_start" | "message_end" => {
+                let message = &line["message"];
+                match message["role"].as_str()? {
+                    "custom" => format!("{kind} custom {}", message["content"].as_str()?),
+                    role => format!("{kind} {role}"),
+                }
+            }
+            _ => kind.to_owned(),
+        })
+    });
+    told.collect()
+}
+
+/// The line of what the handler has done, and that of what it was told.
+fn before(story: &[String], first: &str, then: &str) {
+    let place = |text: &str| {
+        let found = story.iter().position(|line| line == text);
+        found.unwrap_or_else(|| panic!("no {text}: {story:#?}"))
+    };
+    assert!(place(first) < place(then), "{first}, {then}: {story:#?}");
+}
+
+#[tokio::test]
+async fn handlers_are_done_when_the_agent_goes_on() {
+    let (server, home, mut rpc) = with_extension(include_str!("event_order/order.ts")).await;
+    server.push(Answer::tool("look", json!({})));
+    server.push(Answer::text("Looked."));
+    server.push(Answer::text("Gone on."));
+    rpc.ok(prompt("go")).await;
+    rpc.event("agent_end").await;
+    rpc.event("agent_end").await;
+    let story = story(&rpc.lines());
+    for (event, told) in [
+        ("agent_start", "agent_start"),
+        ("turn_start", "turn_start"),
+        ("message_start user", "message_start user"),
+        ("message_end user", "message_end user"),
+        ("tool_execution_start", "tool_execution_start"),
+        ("tool_execution_end", "tool_execution_end"),
+        ("message_end toolResult", "message_end toolResult"),
+        ("turn_end assistant", "turn_end"),
+    ] {
+        before(&story, &format!("> {event}, done"), told);
+    }
+    before(&story, "> message_end user, done", "> context");
+    before(&story, "> the last update, done", "> agent_end: false");
+    let ends = [
+        "> agent_end: false",
+        "> agent_end, later: true",
+        "message_start custom at once",
+        "message_end custom at once",
+        "> agent_end, done",
+        "agent_end",
+        "> agent_start",
+        "> agent_start, done",
+        "agent_start",
+    ];
+    let begin = story.iter().position(|line| line == ends[0]).unwrap();
+    assert_eq!(story[begin..begin + ends.len()], ends);
+    before(
+        &story,
+        "message_end custom go on",
+        "message_start custom for the next run",
+    );
+
+    let stored = home.entries();
+    let stored: Vec<String> = stored
+        .iter()
+        .filter_map(|entry| match entry["type"].as_str()? {
+            "message" => Some(entry["message"]["role"].as_str()?.to_owned()),
+            "custom_message" => Some(entry["content"].as_str()?.to_owned()),
+            "custom" => Some(format!(
+                "{} {}",
+                entry["customType"].as_str()?,
+                entry["data"]
+            )),
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        "before \"user\"",
+        "user",
+        "before \"assistant\"",
+        "assistant",
+        "before \"toolResult\"",
+        "toolResult",
+        "before \"assistant\"",
+        "assistant",
+        "at once",
+        "from agent_end null",
+        "before \"custom\"",
+        "go on",
+        "before \"custom\"",
+        "for the next run",
+        "before \"assistant\"",
+        "assistant",
+    ];
+    assert_eq!(stored, expected);
+    let asked = server.requests()[1].body.to_string();
+    assert!(asked.contains("made: true"), "{asked}");
+
+    rpc.ok(json!({"type": "cycle_model"})).await;
+    rpc.close().await;
+}
+
+#[tokio::test]
+async fn a_handler_that_waits_for_the_agent_is_not_waited_for() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"compaction": {"keepRecentTokens": 1}}));
+    let path = home.agent_dir().join("models.json");
+    let mut models: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let known = models["providers"]["scripted"]["models"]
+        .as_array_mut()
+        .unwrap();
+    let mut other = known[0].clone();
+    other["id"] = json!("other");
+    known.push(other);
+    fs::write(&path, models.to_string()).unwrap();
+    home.extension("ext.ts", include_str!("event_order/waiting.ts"));
+    let mut rpc = home.rpc(&[]);
+    server.repeat(Answer::text("Yes."));
+    for (name, said) in [
+        ("idle in message_start", "idle"),
+        ("idle in turn_end", "idle"),
+        ("idle in agent_end", "idle"),
+        ("compaction in turn_end", "compacted"),
+        ("compaction in agent_end", "compacted"),
+        ("model", "set: true"),
+        ("abort", "aborted"),
+        ("tree", "went: true"),
+        ("new session", "entered"),
+    ] {
+        waits(&mut rpc, name).await;
+        rpc.notified(said).await;
+        rpc.ok(prompt("/rest")).await;
+    }
+    waits(&mut rpc, "reload").await;
+    rpc.said("RELOADED").await;
+    rpc.run("still there?").await;
+    waits(&mut rpc, "itself").await;
+    rpc.notified("said").await;
+    let lines = rpc.lines();
+    let wrong = lines.iter().find(|line| line["type"] == "extension_error");
+    assert_eq!(wrong, None);
+    let waited = lines
+        .iter()
+        .find(|line| line["type"] == "extension_wait_start");
+    assert_eq!(waited, None);
+}
+
+async fn waits(rpc: &mut Rpc, name: &str) {
+    rpc.ok(prompt(&format!("/wait {name}"))).await;
+    rpc.ok(prompt(name)).await;
+}
+
+#[tokio::test]
+async fn a_handler_that_hangs_costs_its_time_and_an_abort_none() {
+    let source = r#"let hangs = 0;
+        export default (pi) => {
+            for (const name of ["turn_start", "agent_end"]) {
+                pi.on(name, (event, ctx) => {
+                    if (event.turnIndex > 0) return;
+                    hangs += 1;
+                    ctx.ui.notify(`${name} hangs`);
+                    return new Promise((resolve) => setTimeout(resolve, 3_600_000));
+                });
+            }
+        };"#;
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"handler": 600_000}}));
+    home.extension("ext.ts", source);
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("go")).await;
+    rpc.notified("turn_start hangs").await;
+    rpc.ok(json!({"type": "abort"})).await;
+    rpc.event("agent_end").await;
+    assert_eq!(server.requests().len(), 0);
+    rpc.close().await;
+
+    home.settings(json!({"extensionTimeouts": {"handler": 1000}}));
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::text("Yes."));
+    rpc.ok(prompt("go")).await;
+    for event in ["turn_start", "agent_end"] {
+        let start = rpc.event("extension_wait_start").await;
+        assert_eq!(start["event"], event);
+        let end = rpc.event("extension_wait_end").await;
+        assert_eq!(end["outcome"], "abandoned");
+    }
+    rpc.event("agent_end").await;
+    // Neither is called again before it has settled.
+    server.push(Answer::text("Again."));
+    assert_eq!(rpc.answer_to("again").await, "Again.");
+    let lines = rpc.lines();
+    let blamed = lines
+        .iter()
+        .filter(|line| line["type"] == "extension_error");
+    let blamed: Vec<&Value> = blamed.map(|error| &error["event"]).collect();
+    assert_eq!(blamed, ["turn_start", "agent_end"]);
+}

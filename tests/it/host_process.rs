@@ -1,0 +1,269 @@
+//! `extensionHost: "process"`: what no thread of the program would survive costs the
+//! extensions, never the session. That everything else is the same is shown by the
+//! other tests, which run in this arrangement, too (CONTRIBUTING.md).
+
+use std::process::Command;
+
+use model_server::{Answer, ModelServer};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::support::{Home, PATIENCE, Rpc, pause, prompt};
+
+/// Tells where it runs, and is there after every crash.
+const BYSTANDER: &str = r#"export default (pi) => {
+    pi.on("session_start", (event, ctx) => ctx.ui.notify(`process ${process.pid}`));
+    pi.registerCommand("ping", { handler: async (args, ctx) => ctx.ui.notify("pong " + args) });
+};"#;
+
+struct Session {
+    server: ModelServer,
+    home: Home,
+    rpc: Rpc,
+}
+
+impl Session {
+    fn home(server: &ModelServer, settings: Value) -> Home {
+        let home = Home::new(server);
+        let mut settings = settings;
+        settings["extensionHost"] = json!("process");
+        home.settings(settings);
+        home
+    }
+
+    async fn start(settings: Value, extensions: &[(&str, &str)]) -> Self {
+        let server = ModelServer::start().await;
+        let home = Self::home(&server, settings);
+        for (name, source) in extensions {
+            home.extension(name, source);
+        }
+        let rpc = home.rpc(&[]);
+        Self { server, home, rpc }
+    }
+
+    /// Where the extensions are, since they are not there any more.
+    async fn process_after(&mut self, before: i32) -> i32 {
+        let number = |line: &Value| {
+            let text = line["message"].as_str()?.strip_prefix("process ")?;
+            text.parse().ok().filter(|number| *number != before)
+        };
+        // It may have come before the run ended.
+        let told = self.rpc.lines().iter().rev().find_map(number);
+        match told {
+            Some(process) => process,
+            None => {
+                let told = |line: &Value| number(line).is_some();
+                let line = self.rpc.wait("the process of the extensions", told).await;
+                number(&line).unwrap()
+            }
+        }
+    }
+
+    async fn process(&mut self) -> i32 {
+        self.process_after(0).await
+    }
+
+    /// Waits until this extension is reported to have been set aside, and why.
+    async fn set_aside(&mut self, name: &str, why: &str) {
+        let reported = |line: &Value| {
+            let path = line["extensionPath"].as_str().unwrap_or_default();
+            let text = line["error"].as_str().unwrap_or_default();
+            line["type"] == "extension_error"
+                && path.ends_with(name)
+                && text.contains(why)
+                && text.contains("/reload")
+        };
+        // It may have come before the run ended.
+        if !self.rpc.lines().iter().any(reported) {
+            self.rpc.wait(&format!("{name}: {why}"), reported).await;
+        }
+    }
+
+    async fn goes_on(&mut self) {
+        self.rpc.ok(prompt("/ping 1")).await;
+        self.rpc.notified("pong 1").await;
+        self.server.push(Answer::text("Still here."));
+        assert_eq!(self.rpc.answer_to("are you there?").await, "Still here.");
+    }
+
+    /// What the model was told and said is in the file.
+    fn remembers(&self, words: &str) {
+        let entries = json!(self.home.entries()).to_string();
+        assert!(entries.contains(words), "{entries}");
+    }
+}
+
+fn send(signal: Signal, process: i32) {
+    kill(Pid::from_raw(process), signal).unwrap();
+}
+
+/// A native addon that does this when it is loaded.
+fn addon(home: &Home, name: &str, statement: &str) {
+    let source = format!(
+        "#include <stdlib.h>\n#include <unistd.h>\n\
+         void *napi_register_module_v1(void *env, void *exports) {{\n{statement}; return exports; }}"
+    );
+    let source = home.file(&format!("{name}.c"), &source);
+    let extension = format!(
+        r#"import {{ createRequire }} from "node:module";
+        export default (pi) => pi.on("before_agent_start", (event) => {{
+            if (event.prompt === "{name}") createRequire(import.meta.url)("./{name}.node");
+        }});"#
+    );
+    let addon = home
+        .extension(&format!("{name}.ts"), &extension)
+        .with_file_name(format!("{name}.node"));
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&addon, &source])
+        .status();
+    assert!(
+        built.unwrap().success(),
+        "scripts/setup asks for a C compiler"
+    );
+}
+
+#[tokio::test]
+async fn a_native_addon_may_crash_abort_or_exit() {
+    let server = ModelServer::start().await;
+    let home = Session::home(&server, json!({}));
+    home.extension("zz-bystander.ts", BYSTANDER);
+    let crashes = [
+        ("segfault", "*(volatile int *)0 = 1", "killed by SIGSEGV"),
+        ("abort", "abort()", "killed by SIGABRT"),
+        ("exit", "_exit(3)", "ended with exit code 3"),
+    ];
+    for (name, statement, _) in crashes {
+        addon(&home, name, statement);
+    }
+    let rpc = home.rpc(&[]);
+    let mut session = Session { server, home, rpc };
+    let mut process = session.process().await;
+    for (name, _, how) in crashes {
+        session.server.push(Answer::text(&format!("After {name}.")));
+        let answer = session.rpc.answer_to(name).await;
+        assert_eq!(answer, format!("After {name}."));
+        session.set_aside(&format!("/{name}.ts"), how).await;
+        session.goes_on().await;
+        session.remembers(&answer);
+        process = session.process_after(process).await;
+    }
+    assert_eq!(session.rpc.close().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn the_process_is_killed_from_outside() {
+    let asks = r#"export default (pi) => pi.registerCommand("wait", { handler: async (args, ctx) => {
+        ctx.ui.notify("waiting");
+        await new Promise(() => {});
+    }});"#;
+    let extensions = [("asks.ts", asks), ("zz-bystander.ts", BYSTANDER)];
+    let mut session = Session::start(json!({}), &extensions).await;
+    let process = session.process().await;
+    session.rpc.send(&prompt("/wait").to_string()).await;
+    session.rpc.notified("waiting").await;
+    send(Signal::SIGKILL, process);
+    session.set_aside("/asks.ts", "killed by SIGKILL").await;
+    session.process_after(process).await;
+    session.goes_on().await;
+    assert_eq!(session.rpc.close().await.code(), Some(0));
+}
+
+/// It answers nothing at all, not even whether it spins.
+#[tokio::test]
+async fn the_process_is_stopped() {
+    let asked = r#"export default (pi) => pi.on("before_agent_start", () => {});"#;
+    let extensions = [("asked.ts", asked), ("bystander.ts", BYSTANDER)];
+    let timeouts = json!({ "extensionTimeouts": { "handler": 1000 } });
+    let mut session = Session::start(timeouts, &extensions).await;
+    let process = session.process().await;
+    session.goes_on().await;
+    send(Signal::SIGSTOP, process);
+    session.server.push(Answer::text("Anyway."));
+    assert_eq!(session.rpc.answer_to("go on").await, "Anyway.");
+    session
+        .set_aside("/asked.ts", "did not answer any more")
+        .await;
+    session.process_after(process).await;
+    session.goes_on().await;
+    assert_eq!(session.rpc.close().await.code(), Some(0));
+}
+
+/// The process goes with it, even if it cannot do so by itself.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_program_is_killed() {
+    let mut session = Session::start(json!({}), &[("bystander.ts", BYSTANDER)]).await;
+    let process = session.process().await;
+    send(Signal::SIGSTOP, process);
+    send(Signal::SIGKILL, session.rpc.process_id() as i32);
+    has_ended(process).await;
+    assert_eq!(session.rpc.end().await.code(), None);
+}
+
+#[tokio::test]
+async fn what_a_crash_leaves_behind_ends_with_it() {
+    let starts = r#"import { spawn } from "node:child_process";
+        export default (pi) => pi.registerCommand("start", { handler: async (args, ctx) => {
+            ctx.ui.notify(`child ${spawn("sleep", ["1000"]).pid}`);
+        }});"#;
+    let extensions = [("bystander.ts", BYSTANDER), ("starts.ts", starts)];
+    let mut session = Session::start(json!({}), &extensions).await;
+    let process = session.process().await;
+    session.rpc.ok(prompt("/start")).await;
+    let told = |line: &Value| {
+        let text = line["message"].as_str().unwrap_or_default();
+        text.starts_with("child ")
+    };
+    let line = session.rpc.wait("the child", told).await;
+    let child = line["message"].as_str().unwrap()["child ".len()..].parse();
+    send(Signal::SIGABRT, process);
+    session.set_aside("/starts.ts", "killed by SIGABRT").await;
+    has_ended(child.unwrap()).await;
+    session.goes_on().await;
+}
+
+#[tokio::test]
+async fn a_reload_and_the_end_leave_no_process() {
+    let mut session = Session::start(json!({}), &[("bystander.ts", BYSTANDER)]).await;
+    let first = session.process().await;
+    session.rpc.ok(json!({"type": "reload"})).await;
+    let second = session.process_after(first).await;
+    has_ended(first).await;
+    session.goes_on().await;
+    assert_eq!(session.rpc.close().await.code(), Some(0));
+    has_ended(second).await;
+}
+
+#[tokio::test]
+async fn without_extensions_there_is_no_process() {
+    let mut session = Session::start(json!({}), &[]).await;
+    session.server.push(Answer::text("Hello."));
+    assert_eq!(session.rpc.answer_to("hello").await, "Hello.");
+    let parent = session.rpc.process_id().to_string();
+    let children = Command::new("ps")
+        .args(["-o", "pid=", "--ppid", &parent])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&children.stdout), "");
+}
+
+/// Waits until there is no such process, or only its exit code.
+async fn has_ended(process: i32) {
+    let ended = async {
+        loop {
+            let state = Command::new("ps")
+                .args(["-o", "stat=", "-p", &process.to_string()])
+                .output()
+                .unwrap();
+            let state = String::from_utf8_lossy(&state.stdout).trim().to_owned();
+            if state.is_empty() || state.starts_with('Z') {
+                return;
+            }
+            pause(20).await;
+        }
+    };
+    let ended = tokio::time::timeout(PATIENCE, ended).await;
+    assert!(ended.is_ok(), "process {process} is still there");
+}

@@ -1,0 +1,63 @@
+// Where nobody can catch it: what runs and waits beside it goes on.
+const ways: Record<string, () => void> = {
+  microtask: () => queueMicrotask(() => { throw new Error("from a microtask"); }),
+  listener: () => {
+    const controller = new AbortController();
+    controller.signal.addEventListener("abort", () => { throw new Error("from a listener"); });
+    controller.abort();
+  },
+  report: () => reportError(new Error("from reportError")),
+  timer: () => void setTimeout(() => { throw new Error("from a timer"); }),
+  tick: () => process.nextTick(() => { throw new Error("from a tick"); }),
+  observer: () => {
+    new PerformanceObserver(() => { throw new Error("from an observer"); })
+      .observe({ entryTypes: ["mark"] });
+    performance.mark("now");
+  },
+  nothing: () => queueMicrotask(() => { throw "from nowhere"; }),
+};
+const pause = () => new Promise((resolve) => setTimeout(resolve, 20));
+
+export default (pi) => {
+  queueMicrotask(() => { throw new Error("while loading"); });
+  pi.on("before_agent_start", async (event, ctx) => {
+    if (event.prompt !== "attack") return;
+    for (const way of Object.values(ways)) {
+      way();
+      await null;
+      way();
+      await pause();
+    }
+    ctx.ui.notify("went on");
+  });
+  pi.registerTool({
+    name: "thrower",
+    label: "Thrower",
+    description: "throws beside its work",
+    parameters: { type: "object", properties: {} },
+    async execute() {
+      ways.listener();
+      await pause();
+      ways.microtask();
+      return { content: [{ type: "text", text: "done all the same" }], details: {} };
+    },
+  });
+  pi.on("tool_result", async () => {
+    await pause();
+    ways.listener();
+    return { content: [{ type: "text", text: "changed all the same" }] };
+  });
+  pi.registerCommand("handled", {
+    handler: async (_, ctx) => {
+      const listener = (event) => {
+        if (!String(event.error).includes("mine")) return;
+        event.preventDefault();
+        ctx.ui.notify("handled " + event.error.message);
+      };
+      globalThis.addEventListener("error", listener);
+      queueMicrotask(() => { throw new Error("mine"); });
+      await pause();
+      globalThis.removeEventListener("error", listener);
+    },
+  });
+};

@@ -1,0 +1,6 @@
+// Spins while another one loads.
+export default () => {
+  setTimeout(() => {
+    for (;;);
+  }, 50);
+};

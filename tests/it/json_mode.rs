@@ -1,0 +1,94 @@
+//! `--mode json` beside the original's: the same lines, the same stderr, the same
+//! exit codes.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Finished, Home, without};
+
+/// A run with a tool, a second prompt that fails once and is tried again, and a third
+/// for which there is no answer; an extension does what has no place in these lines.
+async fn play(original: bool) -> (Finished, String) {
+    let server = ModelServer::start().await;
+    server.push(Answer::thinking("Look.").then_tool("bash", json!({"command": "echo hi"})));
+    server.push(Answer::text("It says hi."));
+    server.push(Answer::error(529, "overloaded"));
+    server.push(Answer::text("Again."));
+    let home = Home::new(&server);
+    let extension = home.extension(
+        "noise.ts",
+        r#"export default (pi) => {
+            pi.on("agent_start", (_event, ctx) => {
+                console.log("printed");
+                ctx.ui.setStatus("noise", "on");
+                if (!ctx.hasUI) throw new Error("on purpose");
+            });
+        };"#,
+    );
+    let arguments = ["--mode", "json", "first", "second", "third"];
+    let finished = match original {
+        true => home.run_original(&arguments).await,
+        false => home.run(&arguments, "").await,
+    };
+    (finished, extension.display().to_string())
+}
+
+/// What can be compared of a line: its members, and what is not about this run.
+fn shape(line: &Value) -> Value {
+    let mut line = without(line, &["timestamp", "id", "cwd", "messages"]);
+    let of_message = [
+        "timestamp",
+        "usage",
+        "responseId",
+        "diagnostics",
+        "errorMessage",
+    ];
+    if line["type"] == "message_update" {
+        // The message so far: the original's may be further on than its step, and has
+        // members that vanish later.
+        line = without(&line, &["message"]);
+        let members = ["partial", "toolCall"];
+        line["assistantMessageEvent"] = without(&line["assistantMessageEvent"], &members);
+    }
+    if line.get("message").is_some() {
+        line["message"] = without(&line["message"], &of_message);
+    }
+    if let Some(results) = line.get_mut("toolResults").and_then(Value::as_array_mut) {
+        for result in results {
+            *result = without(result, &["timestamp"]);
+        }
+    }
+    for member in ["errorMessage", "finalError"] {
+        if line.get(member).is_some() {
+            line[member] = json!("…");
+        }
+    }
+    line
+}
+
+#[tokio::test]
+async fn every_line_is_what_the_original_writes() {
+    let ((ours, path), (theirs, their_path)) = tokio::join!(play(false), play(true));
+    // The model's last error is an event, not an exit code.
+    assert_eq!(theirs.status.code(), Some(0), "{}", theirs.stderr);
+    assert_eq!(ours.status.code(), Some(0), "{}", ours.stderr);
+    // How often each was heard of; what exactly was thrown reads differently.
+    let heard = |finished: &Finished, path: &str| {
+        let error = format!("Extension error ({path}): ");
+        let stderr = &finished.stderr;
+        assert!(stderr.contains("on purpose"), "{stderr}");
+        [&error, "printed\n"].map(|text| stderr.matches(text).count())
+    };
+    assert_eq!(heard(&ours, &path), heard(&theirs, &their_path));
+    let shapes = |stdout: &str| -> Vec<Value> {
+        let lines = stdout.lines();
+        lines
+            .map(|line| shape(&serde_json::from_str(line).unwrap()))
+            .collect()
+    };
+    let (ours, theirs) = (shapes(&ours.stdout), shapes(&theirs.stdout));
+    for (number, (our, their)) in ours.iter().zip(&theirs).enumerate() {
+        assert_eq!(our, their, "line {number}");
+    }
+    assert_eq!(ours.len(), theirs.len());
+}

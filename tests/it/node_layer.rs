@@ -1,0 +1,66 @@
+//! What is corrected in Deno's Node layer (`js-runtime/snapshot/corrections.rs`).
+
+use model_server::ModelServer;
+use serde_json::json;
+
+use crate::support::{Home, prompt};
+
+const SOURCE: &str = r#"
+    import { fork } from "node:child_process";
+    import { watch, writeFileSync } from "node:fs";
+    import { resolve } from "node:path";
+    import { Worker } from "node:worker_threads";
+
+    const missing = () => {
+        try {
+            watch("/nowhere/at/all");
+        } catch ({ code, syscall, path, filename }) {
+            return [code, syscall, path, filename];
+        }
+    };
+
+    const printed = async () => {
+        const worker = new Worker("console.log('out'); console.error('err')", {
+            eval: true,
+            stdout: true,
+            stderr: true,
+        });
+        const text = { stdout: "", stderr: "" };
+        const ended = Object.keys(text).map((name) => new Promise((resolve) => {
+            worker[name].on("data", (data) => text[name] += data);
+            worker[name].on("end", resolve);
+        }));
+        await Promise.all(ended);
+        return text;
+    };
+
+    const told = async () => {
+        writeFileSync("child.cjs", "for (const word of ['one', 'two', 'last']) process.send(word);");
+        const child = fork(resolve("child.cjs"));
+        const heard = [];
+        child.on("message", (word) => heard.push(word));
+        child.on("exit", () => heard.push("exit"));
+        await new Promise((resolve) => child.on("close", resolve));
+        return heard;
+    };
+
+    export default (pi) => pi.registerCommand("go", { handler: async (args, ctx) => {
+        ctx.ui.notify(JSON.stringify([missing(), await printed(), await told()]));
+    }});
+"#;
+
+#[tokio::test]
+async fn it_does_what_node_does() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("ext.ts", SOURCE);
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/go")).await;
+    let path = "/nowhere/at/all";
+    let expected = json!([
+        ["ENOENT", "watch", path, path],
+        { "stdout": "out\n", "stderr": "err\n" },
+        ["one", "two", "last", "exit"],
+    ]);
+    rpc.notified(&expected.to_string()).await;
+}

@@ -1,0 +1,132 @@
+//! Tools that end the run, and small services of the program for extensions.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::{Home, Rpc, prompt, with_extension};
+
+const EXTENSION: &str = r#"
+import {
+  copyToClipboard, formatDimensionNote, generateDiffString, generateUnifiedPatch, resizeImage,
+} from "@mariozechner/pi-coding-agent";
+
+export default function (pi) {
+  const tool = (name, terminate) => pi.registerTool({
+    name,
+    label: name,
+    description: name,
+    parameters: { type: "object", properties: {} },
+    execute: async () => ({ content: [{ type: "text", text: name }], details: {}, terminate }),
+  });
+  tool("ends", true);
+  tool("ends_too", true);
+  tool("goes_on", undefined);
+  tool("odd", "yes");
+  pi.on("tool_call", (event) =>
+    event.toolName === "bash" ? { block: true, reason: "no", terminate: true } : undefined);
+  pi.registerCommand("services", { handler: async (args, ctx) => {
+    // 8 by 4 pixels.
+    const wide = { data: "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAECAYAAACzzX7wAAAAEklEQVR4nGPgEpH7jw8z0F4BAPk7J2HDeF1kAAAAAElFTkSuQmCC", mimeType: "image/png" };
+    const resized = await resizeImage(wide, { maxWidth: 2, maxHeight: 2 });
+    await copyToClipboard("copied");
+    ctx.ui.notify(JSON.stringify([
+      generateDiffString("a\nb\n", "a\nc\n", 0),
+      generateUnifiedPatch("f", "a\n", "b\n"),
+      [resized.width, resized.height, formatDimensionNote(resized)],
+      await resizeImage({ data: "AAAA", mimeType: "image/png" }),
+    ]));
+  } });
+}
+"#;
+
+/// The texts of the tools' results, and whether the model was asked again.
+async fn called(server: &ModelServer, rpc: &mut Rpc, tools: &[&str]) -> (Vec<Value>, bool) {
+    let before = server.requests().len();
+    let calls = tools.iter().map(|name| match *name {
+        "bash" => json!({"tool": {"name": "bash", "arguments": {"command": "true"}}}),
+        name => json!({"tool": {"name": name, "arguments": {}}}),
+    });
+    let blocks: Vec<Value> = calls.collect();
+    server.push(serde_json::from_value::<Answer>(json!({ "blocks": blocks })).unwrap());
+    rpc.run("call").await;
+    let asked = server.requests().len() - before;
+    let lines = rpc.lines();
+    let ended = lines
+        .iter()
+        .filter(|line| line["type"] == "tool_execution_end");
+    let ended: Vec<Value> = ended
+        .map(|line| line["result"]["terminate"].clone())
+        .collect();
+    let new = ended.len() - tools.len();
+    (ended[new..].to_vec(), asked > 1)
+}
+
+#[tokio::test]
+async fn a_run_ends_when_all_results_of_an_answer_say_so() {
+    let (server, _home, mut rpc) = with_extension(EXTENSION).await;
+    server.repeat(Answer::text("Asked again."));
+    for (tools, expected) in [
+        (&["ends"][..], false),
+        (&["ends", "ends_too"], false),
+        (&["bash"], false),
+        (&["ends", "bash"], false),
+        (&["ends", "goes_on"], true),
+        (&["odd"], true),
+    ] {
+        let (said, again) = called(&server, &mut rpc, tools).await;
+        assert_eq!(again, expected, "{tools:?}: {said:?}");
+        assert_eq!(
+            said[0],
+            if tools[0] == "odd" {
+                Value::Null
+            } else {
+                json!(true)
+            }
+        );
+    }
+    // What was queued is said all the same.
+    rpc.ok(json!({"type": "follow_up", "message": "and then?"}))
+        .await;
+    let (_, again) = called(&server, &mut rpc, &["ends"]).await;
+    assert!(again);
+    let last = server.last_request().body["messages"].to_string();
+    assert!(last.contains("and then?"), "{last}");
+}
+
+#[tokio::test]
+async fn texts_pictures_and_the_clipboard() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("ext.ts", EXTENSION);
+    let programs = home.cwd().join("bin");
+    fs::create_dir_all(&programs).unwrap();
+    let clipboard = programs.join("xclip");
+    fs::write(&clipboard, "#!/bin/sh\nexec cat > clipboard\n").unwrap();
+    fs::set_permissions(&clipboard, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
+    command
+        .args(["--mode", "rpc"])
+        .env("PATH", format!("{}:{path}", programs.display()))
+        .env("DISPLAY", ":9")
+        .env_remove("WAYLAND_DISPLAY")
+        .env_remove("TERMUX_VERSION");
+    let mut rpc = Rpc::start(command);
+    rpc.ok(prompt("/services")).await;
+    let said = rpc.ui("notify").await;
+    let said: Value = serde_json::from_str(said["message"].as_str().unwrap()).unwrap();
+    let note = "[Image: original 8x4, displayed at 2x1. Multiply coordinates by 4.00 to map to \
+                original image.]";
+    let expected = json!([
+        {"diff": "   ...\n-2 b\n+2 c", "firstChangedLine": 2},
+        "--- f\n+++ f\n@@ -1,1 +1,1 @@\n-a\n+b\n",
+        [2, 1, note],
+        null,
+    ]);
+    assert_eq!(said, expected);
+    let copied = fs::read_to_string(home.cwd().join("clipboard")).unwrap();
+    assert_eq!(copied, "copied");
+}

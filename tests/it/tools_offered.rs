@@ -1,0 +1,67 @@
+//! Which tools the model is offered while extensions come with new ones, and what is
+//! told of tools at work.
+
+use model_server::Answer;
+use serde_json::{Value, json};
+
+use crate::support::{prompt, with_extension};
+
+const TOOLS: &str = r#"export default (pi) => {
+  const tool = (name, execute) => pi.registerTool({ name, label: name, description: name,
+    parameters: { type: "object", properties: {} },
+    execute: execute ?? (async () => ({ content: [] })) });
+  tool("one");
+  tool("two");
+  tool("counts", async (_id, _params, _signal, onUpdate) => {
+    for (let n = 1; n <= 5; n++) onUpdate({ content: [{ type: "text", text: `part ${n}` }] });
+    return { content: [{ type: "text", text: "all" }] };
+  });
+  const tell = (ctx) => ctx.ui.notify("active: " + pi.getActiveTools().join(" "));
+  pi.registerCommand("only", { handler: async (args, ctx) => {
+    pi.setActiveTools(args.split(" "));
+    tell(ctx);
+  }});
+  pi.registerCommand("add", { handler: async (args, ctx) => { tool(args); tell(ctx); } });
+  pi.registerCommand("spin", { handler: async () => { for (;;); } });
+  pi.registerCommand("which", { handler: async (_, ctx) => tell(ctx) });
+};"#;
+
+/// Every registration switched all of them on again.
+#[tokio::test]
+async fn tools_that_were_switched_off_stay_off_when_others_come() {
+    let (_server, home, mut rpc) = with_extension(TOOLS).await;
+    rpc.ok(prompt("/only read one")).await;
+    rpc.notified("active: read one").await;
+    rpc.ok(prompt("/add fresh")).await;
+    rpc.notified("active: read one fresh").await;
+    // The same name again is nothing new.
+    rpc.ok(prompt("/only read one")).await;
+    rpc.ok(prompt("/add fresh")).await;
+    rpc.ok(prompt("/add bash")).await;
+    rpc.ok(prompt("/which")).await;
+    let told = rpc.lines();
+    let last = told.iter().rev().find(|line| line["method"] == "notify");
+    assert_eq!(last.unwrap()["message"], "active: read one");
+    // A reload begins anew.
+    home.extension("more.ts", "export default (pi) => {};");
+    rpc.ok(json!({"type": "reload"})).await;
+    rpc.ok(prompt("/which")).await;
+    rpc.notified("active: read one two counts").await;
+}
+
+/// One that came together with the result was lost now and then.
+#[tokio::test]
+async fn updates_that_come_with_the_result_are_told_before_it() {
+    let (server, _home, mut rpc) = with_extension(TOOLS).await;
+    for _ in 0..10 {
+        server.push(Answer::tool("counts", json!({})));
+        server.push(Answer::text("Counted."));
+        let events = rpc.run("count").await;
+        let parts: Vec<&Value> = events
+            .iter()
+            .filter(|event| event["type"] == "tool_execution_update")
+            .map(|event| &event["partialResult"]["content"][0]["text"])
+            .collect();
+        assert_eq!(parts, ["part 1", "part 2", "part 3", "part 4", "part 5"]);
+    }
+}
