@@ -286,6 +286,7 @@ mod tests {
 
     #[test]
     fn proportions_survive() {
+        let within = |width, height| within((width, height), &Limits::default());
         assert_eq!(within(4000, 1), (2000, 1));
         assert_eq!(within(100, 8000), (25, 2000));
         assert_eq!(within(5000, 5000), (2000, 2000));
