@@ -335,9 +335,9 @@ impl SecondSessions {
             "queue" => Some(second.queueing.clone().read_owned().await),
             _ => None,
         };
+        let session = second.session.clone();
         let acting = self.handle.spawn(async move {
             let _queueing = queueing;
-            let session = second.session.clone();
             session.act(&of.action, &of.args).await
         });
         let acted = acting.await;
