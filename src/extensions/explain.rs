@@ -55,7 +55,7 @@ fn location(text: &str) -> Option<Location> {
 }
 
 /// The line with a mark below it, and those around it.
-fn code_frame(place: &Location) -> Option<String> {
+pub(crate) fn code_frame(place: &Location) -> Option<String> {
     let about = fs::metadata(&place.file).ok()?;
     if !about.is_file() || about.len() > MAX_SOURCE {
         return None;
