@@ -21,6 +21,24 @@ export const JSON: { parse: typeof globalThis.JSON.parse; stringify: typeof stri
   stringify,
 };
 
+/** As text is taken everywhere in JavaScript. */
+export const text = (value: unknown): string => `${value}`;
+
+export function textOrNone(value: unknown): string | undefined {
+  return value === undefined || value === null ? undefined : text(value);
+}
+
+export function texts(values: readonly unknown[]): string[] {
+  const all: string[] = [];
+  for (let index = 0; index < values.length; index += 1) all[index] = text(values[index]);
+  return all;
+}
+
+/** What `throw` should have been given. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof primordials.Error ? (thrown as Error) : new primordials.Error(text(thrown));
+}
+
 /** Have their methods on themselves. Not for what extensions are given. */
 export const SafeMap: MapConstructor = primordials.SafeMap;
 export const SafeSet: SetConstructor = primordials.SafeSet;

@@ -144,6 +144,17 @@ impl From<&CoreErrorKind> for Thrown {
     }
 }
 
+/// A stack as JavaScript sees it, as people are shown it: paths instead of URLs, and
+/// no frames of the runtime itself.
+pub fn readable_stack(stack: &str) -> String {
+    let own = |line: &&str| {
+        let line = line.trim_start();
+        line.starts_with("at ") && line.contains("ext:")
+    };
+    let lines: Vec<&str> = stack.lines().filter(|line| !own(line)).collect();
+    readable(&lines.join("\n"))
+}
+
 /// The frames, one per line, without those of the runtime itself.
 fn stack_of(error: &JsError) -> String {
     if error.stack_is_custom
@@ -194,6 +205,16 @@ mod tests {
         assert_eq!(
             readable("at file:///a/b.ts?copy=12:3:4\nat file:///c.ts:1:2"),
             "at /a/b.ts:3:4\nat /c.ts:1:2"
+        );
+    }
+
+    #[test]
+    fn frames_of_the_runtime_are_not_shown() {
+        let stack = "Error: ext: no\n    at f (file:///a.ts:1:2)\n    at ext:core/x.js:1:1\n    \
+                     at async g (ext:js_runtime/bridge/ui.ts:3:4)";
+        assert_eq!(
+            readable_stack(stack),
+            "Error: ext: no\n    at f (/a.ts:1:2)"
         );
     }
 

@@ -31,7 +31,7 @@ mod web_worker;
 mod witness;
 mod worker;
 
-pub use error::{CallError, LoadError, StartError};
+pub use error::{CallError, LoadError, StartError, readable_stack};
 pub use imports::Imports;
 pub use inspector::{inspect_processes, is_inspected, start_inspector};
 pub use js_runtime_ext::{

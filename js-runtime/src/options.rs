@@ -16,6 +16,8 @@ pub struct RuntimeOptions {
     /// What `process.argv[1]` says. Extensions that start the program again take it
     /// for a script unless it is a path by which they recognize a compiled program.
     pub script: PathBuf,
+    /// What follows in `process.argv`.
+    pub args: Vec<String>,
     /// What will be loaded, with the numbers it will be loaded by: compiled beside the
     /// start of the isolate, if there is a cache.
     pub entries: Vec<(u32, PathBuf)>,
@@ -57,6 +59,7 @@ impl Default for RuntimeOptions {
             max_heap: 1 << 30,
             spin_limit: Duration::from_secs(10),
             script: PathBuf::from("/$bunfs/root/pi"),
+            args: Vec::new(),
             entries: Vec::new(),
             version: concat!("pi/", env!("CARGO_PKG_VERSION")).to_string(),
             process: None,

@@ -67,7 +67,10 @@ pub(crate) fn create(
             stdio: |host| stdio::redirect(host).map(|(stdio, _readers)| stdio),
             family: family.clone(),
         },
-        bootstrap: bootstrap(&options.version),
+        bootstrap: BootstrapOptions {
+            args: options.args.clone(),
+            ..bootstrap(&options.version)
+        },
         max_heap: Some(options.max_heap),
     });
     inspector::announce(&mut worker.js_runtime, &**host);

@@ -14,6 +14,7 @@ mod failure;
 pub mod file_lock;
 mod frames;
 pub mod google;
+pub(crate) mod half_characters;
 pub mod http;
 pub mod message;
 pub mod mistral;

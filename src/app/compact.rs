@@ -14,6 +14,7 @@ use super::summary::{NoSummarizer, Summarising};
 use crate::agent::AgentMessage;
 use crate::agent::event::{CompactionReason, Event};
 use crate::ai::classify;
+use crate::ai::half_characters;
 use crate::ai::message::{AssistantMessage, StopReason};
 use crate::compaction::{
     Compacted, Preparation, SummaryError, Unprepared, estimate_context, of_usage, outgrows,
@@ -499,5 +500,5 @@ impl State {
 
 /// As it stands in the file.
 pub(super) fn json_of(entry: &Entry) -> Value {
-    serde_json::from_str(&entry.raw).unwrap_or_default()
+    half_characters::from_str(&entry.raw).unwrap_or_default()
 }

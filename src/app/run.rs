@@ -22,6 +22,9 @@ use crate::ai::message::{StopReason, ToolCall, now};
 use crate::ai::model::Model;
 use crate::ai::stream::{StreamHooks, StreamOptions};
 
+/// For handlers of results that come after an abort.
+const REVIEW_GRACE: Duration = Duration::from_secs(2);
+
 impl AgentSession {
     /// Sets the agent to work on `prompts`, as soon as the caller lets go of what
     /// this returns.
@@ -456,7 +459,18 @@ impl RunHooks for Hooks<'_> {
             "details": outcome.output.details,
             "isError": outcome.is_error,
         }));
-        let mut emission = extensions.emit("tool_result", event, cancel).await;
+        // A tool that was aborted has a result, too, and handlers a moment to see it.
+        let over = CancellationToken::new();
+        let end = async {
+            cancel.cancelled().await;
+            tokio::time::sleep(REVIEW_GRACE).await;
+            over.cancel();
+            std::future::pending::<()>().await;
+        };
+        let mut emission = tokio::select! {
+            emission = extensions.emit("tool_result", event, &over) => emission,
+            () = end => return,
+        };
         let content = emission.event.remove("content").unwrap_or_default();
         match serde_json::from_value(content) {
             Ok(content) => outcome.output.content = content,

@@ -3,17 +3,18 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::AgentSession;
 use super::config::{AppConfig, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
 use super::forks::ForkPosition;
-use super::prompt::{Behavior, PromptRequest, Source};
+use super::prompt::{Behavior, PromptError, PromptRequest, Source};
 use super::session::EventSink;
 use crate::agent::event::Event;
 use crate::agent::queue::{Delivery, QueueMode};
@@ -47,6 +48,9 @@ pub(super) struct Begin {
     pub beside: Beside,
 }
 
+/// For listeners of a turn: longer is waited only by who is busy with something else.
+const HEARING: Duration = Duration::from_secs(2);
+
 struct ToExtension(mpsc::Sender<SecondNews>);
 
 #[async_trait]
@@ -56,8 +60,16 @@ impl EventSink for ToExtension {
             *event,
             Event::ExtensionError(_) | Event::ExtensionUiRequest(_) | Event::AgentSettled { .. }
         ) {
+            let ends_turn = matches!(*event, Event::TurnEnd { .. });
             // It may have been disposed.
             let _ = self.0.send(SecondNews::Event(event)).await;
+            if ends_turn {
+                // Here the queues are looked at, and listeners may want to put
+                // something in because of what they hear.
+                let (heard, hearing) = oneshot::channel();
+                let _ = self.0.send(SecondNews::Heard(heard)).await;
+                let _ = tokio::time::timeout(HEARING, hearing).await;
+            }
         }
     }
 }
@@ -180,7 +192,11 @@ impl SecondSession for AgentSession {
                     while_busy: queue.map_or(Behavior::Refuse, Behavior::Queue),
                     commands: expand.unwrap_or(true),
                 });
-                drop(done(accepted.await)?);
+                match accepted.await {
+                    // Whoever aborts it knows.
+                    Ok(_) | Err(PromptError::Aborted) => {}
+                    Err(error) => return Err(ActionError::new(error.to_string())),
+                }
                 if waits {
                     self.wait_idle().await;
                 }

@@ -106,7 +106,7 @@ impl EventSink for Nobody {
 }
 
 fn section(flags: &[FlagRegistration]) -> String {
-    let mut text = "Options of extensions:\n".to_string();
+    let mut text = "Extension CLI Flags:\n".to_string();
     for flag in flags {
         let value = match flag.kind {
             FlagKind::String => " <VALUE>",
@@ -146,7 +146,7 @@ mod tests {
         ];
         assert_eq!(
             section(&flags),
-            "Options of extensions:\n  \
+            "Extension CLI Flags:\n  \
              --plan                            Plan first\n  \
              --level <VALUE>\n"
         );

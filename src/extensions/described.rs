@@ -25,6 +25,8 @@ pub struct Described {
     pub flags: Vec<DescribedFlag>,
     pub shortcuts: Vec<DescribedShortcut>,
     pub renderers: Vec<DescribedRenderer>,
+    /// Names of providers of models.
+    pub providers: Vec<String>,
     /// Names of events that it has handlers for.
     pub events: Vec<&'static str>,
 }
@@ -125,6 +127,7 @@ fn describe(registry: &Registry) -> Vec<Described> {
                 custom_type: renderer.custom_type.clone(),
             })
             .collect(),
+        providers: registry.providers_of(id),
         events: registry.events_of(id),
     });
     described.collect()

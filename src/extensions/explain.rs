@@ -37,7 +37,7 @@ pub fn explain(error: &mut ExtensionError, path: Option<&str>) {
 /// The first place in a text that is not in somebody's package, else the first.
 fn location(text: &str) -> Option<Location> {
     static PLACE: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"(?m)(?:\(|^ *at (?:async )?)((?:/|[A-Za-z]:\\)[^\n()]*?):(\d+):(\d+)\)?$")
+        Regex::new(r"(?m)(?:\((?:imported at )?|^ *at (?:async )?)((?:/|[A-Za-z]:\\)[^\n()]*?):(\d+):(\d+)\)?$")
             .expect("the pattern is constant and tested")
     });
     let places = PLACE.captures_iter(text).filter_map(|found| {
@@ -55,7 +55,7 @@ fn location(text: &str) -> Option<Location> {
 }
 
 /// The line with a mark below it, and those around it.
-fn code_frame(place: &Location) -> Option<String> {
+pub(crate) fn code_frame(place: &Location) -> Option<String> {
     let about = fs::metadata(&place.file).ok()?;
     if !about.is_file() || about.len() > MAX_SOURCE {
         return None;
@@ -201,6 +201,10 @@ mod tests {
         assert_eq!(
             location("RangeError: from helper (/p/sub/helper.ts:3:9)"),
             Some(place("/p/sub/helper.ts", 3, 9))
+        );
+        assert_eq!(
+            location("Cannot find module './no.ts' (imported at /p/ext.ts:1:21)"),
+            Some(place("/p/ext.ts", 1, 21))
         );
         assert_eq!(location("Error: see http://x:1:2 for more"), None);
     }

@@ -372,7 +372,8 @@ impl BridgeHost {
             }
             "report" => {
                 let report: ReportArgs = parse(method, args)?;
-                self.report(report.extension, &report.event, report.error);
+                let error = js_runtime::readable_stack(&report.error);
+                self.report(report.extension, &report.event, error);
                 return Ok(Value::Null);
             }
             "pi.getFlag" => return self.flag(args),

@@ -125,6 +125,8 @@ pub struct Registry {
     flags: Vec<FlagRegistration>,
     shortcuts: Vec<ShortcutRegistration>,
     renderers: Vec<RendererRegistration>,
+    /// Their names; what they are is known to the room of models.
+    providers: Vec<(ExtensionId, String)>,
     /// Events that do not happen, and who listens all the same.
     unheard: HashSet<(ExtensionId, String)>,
 }
@@ -307,6 +309,21 @@ impl Registry {
 
     pub fn renderers(&self) -> &[RendererRegistration] {
         &self.renderers
+    }
+
+    /// Registering one again changes it.
+    pub fn add_provider(&mut self, extension: ExtensionId, name: &str) {
+        self.remove_provider(name);
+        self.providers.push((extension, name.to_owned()));
+    }
+
+    pub fn remove_provider(&mut self, name: &str) {
+        self.providers.retain(|(_, known)| known != name);
+    }
+
+    pub fn providers_of(&self, extension: ExtensionId) -> Vec<String> {
+        let own = self.providers.iter().filter(|(by, _)| *by == extension);
+        own.map(|(_, name)| name.clone()).collect()
     }
 
     pub fn flags(&self) -> &[FlagRegistration] {

@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use js_runtime::HostError;
 use parking_lot::Mutex;
+use serde::ser::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{RwLock, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::actions::{ActionResult, Actions};
@@ -92,6 +93,8 @@ pub enum SecondNews {
     Abort {
         call: u64,
     },
+    /// Told when all before it was heard, and what was queued thereupon is queued.
+    Heard(oneshot::Sender<()>),
 }
 
 impl Serialize for SecondNews {
@@ -126,6 +129,7 @@ impl Serialize for SecondNews {
                 args,
             },
             Self::Abort { call } => Shown::Abort { call: *call },
+            Self::Heard(_) => return Err(S::Error::custom("it is not for JavaScript")),
         }
         .serialize(serializer)
     }
@@ -141,6 +145,10 @@ pub struct SecondSessions {
 struct Second {
     session: Arc<dyn SecondSession>,
     news: tokio::sync::Mutex<mpsc::Receiver<SecondNews>>,
+    /// Those who wait until JavaScript has heard what it fetched last.
+    hearing: Mutex<Vec<oneshot::Sender<()>>>,
+    /// Read while something is being queued.
+    queueing: Arc<RwLock<()>>,
     calls: Arc<Calls>,
     /// JavaScript has taken in what it was told, and asks for more.
     listening: watch::Sender<bool>,
@@ -310,6 +318,8 @@ impl SecondSessions {
         let second = Second {
             session,
             news: tokio::sync::Mutex::new(received),
+            hearing: Mutex::default(),
+            queueing: Arc::default(),
             calls,
             listening: watch::Sender::new(false),
             closed: CancellationToken::new(),
@@ -321,10 +331,15 @@ impl SecondSessions {
     pub async fn act(&self, method: &str, args: &str) -> Answer {
         let of: Of = parse(method, args)?;
         let second = self.get(of.token)?;
+        let queueing = match of.action.as_str() {
+            "queue" => Some(second.queueing.clone().read_owned().await),
+            _ => None,
+        };
         let session = second.session.clone();
-        let acting = self
-            .handle
-            .spawn(async move { session.act(&of.action, &of.args).await });
+        let acting = self.handle.spawn(async move {
+            let _queueing = queueing;
+            session.act(&of.action, &of.args).await
+        });
         let acted = acting.await;
         second.heard().await;
         match acted {
@@ -339,16 +354,45 @@ impl SecondSessions {
         let Ok(second) = self.get(of.token) else {
             return Ok(json!([]));
         };
-        let mut batch = Vec::new();
         let mut news = second.news.lock().await;
-        second.listening.send_replace(true);
-        tokio::select! {
-            _ = news.recv_many(&mut batch, NEWS) => {}
-            () = second.closed.cancelled() => {}
+        loop {
+            // Whoever asks for more has heard what there was.
+            self.let_go_on(&second);
+            let mut batch = Vec::new();
+            second.listening.send_replace(true);
+            tokio::select! {
+                _ = news.recv_many(&mut batch, NEWS) => {}
+                () = second.closed.cancelled() => {}
+            }
+            second.listening.send_replace(false);
+            let ended = batch.is_empty();
+            let mut told = Vec::with_capacity(batch.len());
+            for one in batch {
+                match one {
+                    SecondNews::Heard(heard) => second.hearing.lock().push(heard),
+                    one => told.push(one),
+                }
+            }
+            if ended || !told.is_empty() {
+                return to_value(told);
+            }
         }
-        second.listening.send_replace(false);
-        drop(news);
-        to_value(batch)
+    }
+
+    fn let_go_on(&self, second: &Second) {
+        let waiting = std::mem::take(&mut *second.hearing.lock());
+        if waiting.is_empty() {
+            return;
+        }
+        let queueing = second.queueing.clone();
+        // Beside this: what is queued makes news, which have to be fetched.
+        self.handle.spawn(async move {
+            drop(queueing.write().await);
+            for heard in waiting {
+                // It may have waited long enough.
+                let _ = heard.send(());
+            }
+        });
     }
 }
 

@@ -12,6 +12,7 @@ use super::error::SessionError;
 use super::message::{AgentMessage, BranchSummaryMessage, CompactionSummaryMessage, CustomMessage};
 use super::paths;
 use super::raw::Raw;
+use crate::ai::half_characters;
 use crate::ai::message::UserContent;
 
 #[derive(Debug)]
@@ -107,19 +108,8 @@ impl Entry {
         let raw = raw.into();
         let (id, parent_id, timestamp, kind) =
             match serde_json::from_slice::<Line<'_>>(raw.as_bytes()) {
-                Ok(mut line) => (
-                    line.id.to_string(),
-                    line.parent_id.take(),
-                    line.timestamp.to_string(),
-                    line.into_kind(),
-                ),
-                Err(_) => {
-                    let line: BareLine = serde_json::from_slice(raw.as_bytes())?;
-                    let kind = EntryKind::Other {
-                        type_name: line.r#type,
-                    };
-                    (line.id, line.parent_id, line.timestamp, kind)
-                }
+                Ok(line) => line.into_parts(),
+                Err(_) => parts_of_unusual(&raw)?,
             };
         Ok(Self {
             id,
@@ -204,7 +194,7 @@ impl Entry {
                 _ => self.parse_body()?,
             },
             EntryKind::CustomMessage { .. } => {
-                let body: CustomBody = serde_json::from_str(&self.raw)?;
+                let body: CustomBody = half_characters::from_str(&self.raw)?;
                 AgentMessage::Custom(CustomMessage {
                     custom_type: body.custom_type,
                     content: body.content,
@@ -214,7 +204,7 @@ impl Entry {
                 })
             }
             EntryKind::BranchSummary => {
-                let body: BranchBody = serde_json::from_str(&self.raw)?;
+                let body: BranchBody = half_characters::from_str(&self.raw)?;
                 if body.summary.is_empty() {
                     return Ok(None);
                 }
@@ -225,7 +215,7 @@ impl Entry {
                 })
             }
             EntryKind::Compaction { .. } => {
-                let body: CompactionBody = serde_json::from_str(&self.raw)?;
+                let body: CompactionBody = half_characters::from_str(&self.raw)?;
                 AgentMessage::CompactionSummary(CompactionSummaryMessage {
                     summary: body.summary,
                     tokens_before: body.tokens_before,
@@ -243,7 +233,7 @@ impl Entry {
     }
 
     fn parse_body<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        let body: MessageBody<T> = serde_json::from_str(&self.raw)?;
+        let body: MessageBody<T> = half_characters::from_str(&self.raw)?;
         Ok(body.message)
     }
 }
@@ -279,7 +269,31 @@ struct CompactionBody {
     tokens_before: u64,
 }
 
+/// Id, parent, time and kind.
+type Parts = (String, Option<String>, String, EntryKind);
+
+fn parts_of_unusual(raw: &str) -> Result<Parts, serde_json::Error> {
+    let mended = half_characters::mended(raw);
+    if let Some(Ok(line)) = mended.as_deref().map(serde_json::from_str::<Line<'_>>) {
+        return Ok(line.into_parts());
+    }
+    let line: BareLine = half_characters::from_str(raw)?;
+    let kind = EntryKind::Other {
+        type_name: line.r#type,
+    };
+    Ok((line.id, line.parent_id, line.timestamp, kind))
+}
+
 impl Line<'_> {
+    fn into_parts(mut self) -> Parts {
+        (
+            self.id.to_string(),
+            self.parent_id.take(),
+            self.timestamp.to_string(),
+            self.into_kind(),
+        )
+    }
+
     fn into_kind(self) -> EntryKind {
         let known = match &*self.r#type {
             "message" => self
@@ -352,6 +366,22 @@ mod tests {
                 }
             );
         }
+    }
+
+    #[test]
+    fn half_a_character_is_no_reason_to_lose_anything() {
+        let raw = r#"{"type":"message","id":"b","parentId":"a","timestamp":"T","message":{"role":"user","content":"cut \ud83d","timestamp":0}}"#;
+        let entry = Entry::parse(raw).unwrap();
+        assert_eq!(&*entry.raw, raw);
+        let message = entry.message().unwrap().unwrap();
+        let shown = serde_json::to_value(&*message).unwrap();
+        assert_eq!(shown["content"], "cut \u{fffd}");
+        let raw = r#"{"type":"label","id":"b","parentId":"a","timestamp":"T","targetId":"a","label":"\ude00"}"#;
+        let kind = EntryKind::Label {
+            target_id: "a".into(),
+            label: Some("\u{fffd}".into()),
+        };
+        assert_eq!(Entry::parse(raw).unwrap().kind, kind);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::paths;
+use crate::ai::half_characters;
 
 pub const CURRENT_VERSION: u64 = 3;
 
@@ -60,7 +61,7 @@ impl Header {
 
     /// `None` if the line is no session header.
     pub(super) fn parse(raw: &str) -> Option<Self> {
-        let line: Line = serde_json::from_str(raw).ok()?;
+        let line: Line = half_characters::from_str(raw).ok()?;
         (line.r#type == "session").then(|| Self::from_line(line, raw))
     }
 

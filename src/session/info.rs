@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::header::Header;
 use super::paths;
+use crate::ai::half_characters;
 
 /// A session as a list shows it. Times are milliseconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,6 +140,10 @@ impl Summary {
                 // What cannot be read is reported when the session is opened.
                 let text = String::from_utf8_lossy(line);
                 if let Ok(line) = serde_json::from_str::<Line<'_>>(&text) {
+                    self.add_line(line);
+                } else if let Some(mended) = half_characters::mended(&text)
+                    && let Ok(line) = serde_json::from_str::<Line<'_>>(&mended)
+                {
                     self.add_line(line);
                 } else if let Ok(line) = serde_json::from_str::<Bare>(&text)
                     && line.r#type == "message"

@@ -123,3 +123,37 @@ async fn print_mode_shows_the_line() {
         "{said}"
     );
 }
+
+#[tokio::test]
+async fn what_is_not_found_and_what_is_only_reported_have_places_too() {
+    let home = Home::bare();
+    let lost = home.extension(
+        "lost.ts",
+        "import { x } from \"./nowhere.ts\";\nexport default () => x;\n",
+    );
+    let late = home.extension(
+        "late.ts",
+        "interface Removed { byTheCompiler: boolean }\n\
+         export default (pi) => pi.registerCommand(\"late\", {\n\
+         \x20 handler: async (_, ctx) => {\n\
+         \x20   ctx.compact({ onError() { throw new Error(\"in the callback\"); } });\n\
+         \x20 },\n\
+         });\n",
+    );
+    let mut rpc = home.rpc(&DEMO);
+    let is_error = |line: &Value| line["type"] == "extension_error";
+    let error = rpc.wait("the error of lost.ts", is_error).await;
+    let place = json!({"file": lost, "line": 1, "column": 19});
+    assert_eq!(error["location"], place, "{error}");
+    let frame = error["codeFrame"].as_str().unwrap();
+    assert!(frame.starts_with("> 1 | import { x } from"), "{frame}");
+
+    rpc.ok(json!({"type": "prompt", "message": "/late"})).await;
+    let error = rpc.wait("the error of late.ts", is_error).await;
+    let text = error["error"].as_str().unwrap();
+    assert!(text.starts_with("Error: in the callback\n"), "{text}");
+    assert!(!text.contains("file:") && !text.contains("ext:"), "{text}");
+    let place = json!({"file": late, "line": 4, "column": 37});
+    assert_eq!(error["location"], place, "{error}");
+    rpc.close().await;
+}

@@ -130,7 +130,9 @@ async fn a_check_finds_everything_that_is_wrong() {
         findings.iter().map(text).collect()
     };
     let expected: [&[&str]; 7] = [
-        &["error: line 2, column 13"],
+        &[
+            "error: line 2, column 13: Expression expected\n  1 | export default (pi) => {\n> 2 |   const x = ;",
+        ],
         &["> 2 |   nothing.here();"],
         &["warning: It registers nothing"],
         &["error: Error: later"],
@@ -170,4 +172,52 @@ async fn wrong_words_of_ext_are_refused() {
     }
     let help = home.run(&["ext", "--help"], "").await.ok();
     assert!(help.starts_with("Usage: pi ext list"), "{help}");
+}
+
+#[tokio::test]
+async fn packages_providers_and_conflicts_are_looked_at() {
+    let home = Home::bare();
+    let provider = "export default (pi) => pi.registerProvider(\"mine\", {\n\
+        \x20 baseUrl: \"http://localhost:1\", apiKey: \"k\", api: \"openai-completions\",\n\
+        \x20 models: [{ id: \"m\", name: \"M\", reasoning: false, input: [\"text\"],\n\
+        \x20   cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },\n\
+        \x20   contextWindow: 1000, maxTokens: 100 }] });\n";
+    fs::create_dir_all(home.cwd().join("pack/src")).unwrap();
+    home.file(
+        "pack/package.json",
+        r#"{"name": "pack", "pi": {"extensions": ["./src/gate.ts", "./src/provider.ts"]}}"#,
+    );
+    home.file("pack/src/gate.ts", GATE);
+    home.file("pack/src/provider.ts", provider);
+    let checked = home.run(&["ext", "check", "pack"], "").await.ok();
+    let source = home.cwd().join("pack/src");
+    let expected = format!(
+        "ok      {0}/gate.ts\n  registers 1 tool, 1 command, 1 flag, 1 shortcut, 1 renderer, handlers \
+         of 1 event\n\
+         ok      {0}/provider.ts\n  registers 0 tools, 0 commands, 0 flags, 1 provider, handlers of 0 \
+         events\n",
+        source.display()
+    );
+    assert_eq!(checked, expected);
+
+    home.extension("a.ts", GATE);
+    home.extension("b.ts", GATE);
+    home.extension("c.ts", provider);
+    let listed = home.run(&["ext", "list"], "").await;
+    assert_eq!(listed.status.code(), Some(1), "{}", listed.stdout);
+    assert!(
+        listed.stdout.contains("\n  providers mine\n"),
+        "{}",
+        listed.stdout
+    );
+    let second = listed.stdout.split("b  (auto, user)").nth(1).unwrap();
+    assert!(
+        second.contains("  error: Tool \"weigh\" conflicts with"),
+        "{second}"
+    );
+    let told = home.run(&["ext", "list", "--json"], "").await;
+    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(told["extensions"][0]["problems"], Value::Null);
+    assert!(told["extensions"][1]["problems"][0].is_string(), "{told}");
+    assert_eq!(told["extensions"][2]["providers"], json!(["mine"]));
 }

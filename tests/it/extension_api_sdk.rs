@@ -62,6 +62,7 @@ async fn an_extension_runs_sessions_of_its_own() {
         "busy": "Agent is already processing",
         "queued": [1, ["later"], ["later"]],
         "aborted": ["toolResult: was aborted"],
+        "kept": true,
         "gone": "This AgentSession was disposed",
     });
     assert_eq!(session, expected);
@@ -71,6 +72,15 @@ async fn an_extension_runs_sessions_of_its_own() {
     let tools = first["tools"].as_array().unwrap().iter();
     let names: Vec<&Value> = tools.map(|tool| &tool["name"]).collect();
     assert_eq!(names, ["read", "echo"]);
+
+    server.push(Answer::text("At once."));
+    server.push(Answer::text("And more."));
+    let quick = checked(&mut rpc, "quick").await;
+    let expected = json!({
+        "messages": ["user: first", "assistant: At once.", "user: more", "assistant: And more."],
+        "aborted": "no error: undefined",
+    });
+    assert_eq!(quick, expected);
 
     server.push(Answer::text("Stored."));
     let services = checked(&mut rpc, "services").await;

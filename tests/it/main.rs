@@ -26,6 +26,7 @@ mod extension_api_examples;
 mod extension_api_sdk;
 mod extension_api_tools;
 mod extension_reload;
+mod extension_slips;
 mod extension_stats;
 mod extension_types;
 mod extensions;

@@ -125,7 +125,11 @@ fn outcomes(said: &str) -> Vec<String> {
         .filter_map(|line| {
             let line = line.strip_prefix("  ")?;
             let (word, name) = line.split_once(' ')?;
-            matches!(word, "ok" | "FAILED" | "skipped").then(|| {
+            let (word, name) = match name.strip_prefix("run ") {
+                Some(name) if word == "not" => ("not run", name),
+                _ => (word, name),
+            };
+            matches!(word, "ok" | "FAILED" | "skipped" | "not run").then(|| {
                 let name = name.rsplit_once(" (").map_or(name, |(name, _)| name);
                 format!("{word} {}", name.trim())
             })
@@ -158,6 +162,7 @@ async fn what_fails_says_what_and_where() {
             "FAILED hangs",
             "skipped comes later",
             "FAILED exits",
+            "not run comes too late",
             "FAILED it ended too early",
         ],
         "{said}"
@@ -177,7 +182,7 @@ async fn what_fails_says_what_and_where() {
         "It printed:\n  on its way out\n",
         "(exit status: 1)\n",
         "syntax.test.mts:1:9",
-        "\n3 passed, 8 failed, 1 skipped, 1 not run to the end in 3 files",
+        "\n3 passed, 8 failed, 1 skipped, 1 not run, 1 not run to the end in 3 files",
     ] {
         assert!(said.contains(text), "no {text:?} in:\n{said}");
     }
@@ -189,6 +194,7 @@ test("exits", () => {
   console.log("on its way out");
   process.exit(3);
 });
+test("comes too late", () => {});
 "#;
 
 #[tokio::test]

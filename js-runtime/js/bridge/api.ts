@@ -1,5 +1,6 @@
 // `pi`: what the factory of an extension is given.
 import { host, hostSync } from "ext:js_runtime/host.ts";
+import { text, textOrNone, texts } from "ext:js_runtime/safe.ts";
 import { events } from "ext:js_runtime/bridge/events.ts";
 import {
   commands,
@@ -75,8 +76,8 @@ export function createApi(extension: number) {
       call("registerTool", {
         id,
         name: definition.name,
-        label: definition.label,
-        description: definition.description,
+        label: textOrNone(definition.label),
+        description: textOrNone(definition.description),
         parameters: definition.parameters,
         promptSnippet: definition.promptSnippet,
         promptGuidelines: definition.promptGuidelines,
@@ -91,7 +92,7 @@ export function createApi(extension: number) {
       call("registerCommand", {
         id,
         name,
-        description: command.description,
+        description: textOrNone(command.description),
         completes: typeof command.getArgumentCompletions === "function",
       });
     },
@@ -99,7 +100,7 @@ export function createApi(extension: number) {
     registerShortcut(key: string, options: { description?: string; handler: unknown }): void {
       requireFunction(options?.handler, `The handler of the shortcut "${key}"`);
       const id = keep(shortcuts, options.handler);
-      call("registerShortcut", { id, key, description: options.description });
+      call("registerShortcut", { id, key, description: textOrNone(options.description) });
     },
 
     registerFlag(
@@ -108,9 +109,10 @@ export function createApi(extension: number) {
     ): void {
       call("registerFlag", {
         name,
-        description: options.description,
-        kind: options.type,
-        default: options.default,
+        description: textOrNone(options?.description),
+        // What is no switch takes a value, whatever it is called.
+        kind: options?.type === "boolean" ? "boolean" : "string",
+        default: options?.default,
       });
     },
 
@@ -145,17 +147,18 @@ export function createApi(extension: number) {
       call("appendEntry", { customType, data });
     },
 
-    setSessionName: (name: string) => call<void>("setSessionName", { name }),
+    setSessionName: (name: string) => call<void>("setSessionName", { name: text(name) }),
     getSessionName: () => call<string | undefined>("getSessionName"),
     setLabel: (entryId: string, label: string | undefined) =>
-      call<void>("setLabel", { entryId, label }),
+      call<void>("setLabel", { entryId, label: textOrNone(label) }),
 
     /** Never rejects: what cannot be started has code 1. */
     async exec(command: string, args: string[] = [], options: ExecOptions = {}) {
       const { signal, cwd, timeout } = options;
       const token = (execs += 1);
       const kill = () => hostSync("pi.execKill", { token });
-      const running = host("pi.exec", { extension, token, command, args, cwd, timeout });
+      const words = { command: text(command), args: texts(args) };
+      const running = host("pi.exec", { extension, token, ...words, cwd, timeout });
       if (signal?.aborted) kill();
       signal?.addEventListener("abort", kill, { once: true });
       try {

@@ -4,6 +4,7 @@ import { host, hostSync } from "ext:js_runtime/host.ts";
 import {
   abort,
   AbortController,
+  asError,
   isArray,
   JSON,
   now,
@@ -300,7 +301,7 @@ export async function executeTool(json: string): Promise<string> {
       params,
       controller.signal,
       (output) => {
-        if (running.has(token)) hostSync("tool.update", { token, output });
+        if (running.has(token)) hostSync("tool.update", { token, output: partialOf(output) });
       },
       // Its own: a tool may be aborted alone, and while no run is known.
       Object.assign(createContext(extension, run), { signal: controller.signal }),
@@ -311,9 +312,19 @@ export async function executeTool(json: string): Promise<string> {
       );
     }
     return JSON.stringify(result);
+  } catch (error) {
+    throw asError(error);
   } finally {
     running.delete(token);
   }
+}
+
+/** Whatever a tool calls its partial result. */
+function partialOf(output: unknown): unknown {
+  if (output === undefined || output === null) return { content: [] };
+  if (isArray((output as { content?: unknown }).content)) return output;
+  const text = typeof output === "string" ? output : JSON.stringify(output) ?? "";
+  return { content: [{ type: "text", text }] };
 }
 
 export function abortTool(json: string): void {

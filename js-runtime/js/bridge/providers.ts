@@ -123,11 +123,21 @@ const streaming = new SafeMap<number, AbortController>();
  */
 function teller(): (event: Event) => object {
   let before = "";
+  /** By block, the half of a character that its last delta ended with. */
+  const halves = new SafeMap<number, string>();
   return ({ partial, message, error, ...event }) => {
     if (event.type === "done" || event.type === "error") {
       return { ...event, message: message ?? error };
     }
     const told: Record<string, unknown> = { ...event };
+    if (typeof event.delta === "string") {
+      const block = event.contentIndex ?? -1;
+      const delta = (halves.get(block) ?? "") + event.delta;
+      const last = delta.charCodeAt(delta.length - 1);
+      const end = delta.length - (last >= 0xd800 && last < 0xdc00 ? 1 : 0);
+      halves.set(block, delta.slice(end));
+      told.delta = delta.slice(0, end);
+    }
     const { content, ...head } = partial ?? {};
     if (!event.type.endsWith("_delta")) told.block = content?.[event.contentIndex ?? -1];
     const after = JSON.stringify(head);

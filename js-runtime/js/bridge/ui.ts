@@ -1,6 +1,7 @@
 // `ctx.ui`: questions and messages to the user. Dialogs end with their default
 // on Escape, timeout and abort, and where there is nobody to ask.
 import { host, hostSync } from "ext:js_runtime/host.ts";
+import { isArray, text, textOrNone, texts } from "ext:js_runtime/safe.ts";
 import { report } from "ext:js_runtime/bridge/registry.ts";
 import { availableThemes, changeTheme, findTheme, theme, type Theme } from "ext:js_runtime/bridge/theme.ts";
 
@@ -42,6 +43,11 @@ function milliseconds(timeout: number | undefined): number | undefined {
   return Math.min(Math.max(Math.round(timeout), 1), Number.MAX_SAFE_INTEGER);
 }
 
+function lines(method: string, given: unknown): string[] {
+  if (isArray(given)) return texts(given);
+  throw new TypeError(`ctx.ui.${method}: an array of strings is wanted, not ${text(given)}`);
+}
+
 type Host = typeof host;
 
 async function ask(
@@ -80,33 +86,47 @@ async function tell(host: Host, extension: number, method: string, args: object)
 /** `by` may be that of a visit, see context.ts. */
 export function createUi(extension: number, by: Host = host) {
   let editorComponent: unknown;
+  const say = (method: string, args: object): void => {
+    // Throws if the instance is stale; nobody waits for what `tell` is answered.
+    if (by === host) hostSync("ctx.hasUI");
+    void tell(by, extension, method, args);
+  };
   return {
-    select: async (title: string, options: string[], dialog?: DialogOptions) =>
-      (await ask(by, extension, "select", { title, options }, dialog)).value,
-    confirm: async (title: string, message: string, dialog?: DialogOptions) =>
-      (await ask(by, extension, "confirm", { title, message }, dialog)).confirmed ?? false,
-    input: async (title: string, placeholder?: string, dialog?: DialogOptions) =>
-      (await ask(by, extension, "input", { title, placeholder }, dialog)).value,
-    editor: async (title: string, prefill?: string) =>
-      (await ask(by, extension, "editor", { title, prefill })).value,
+    select: async (title: string, options: string[], dialog?: DialogOptions) => {
+      const asked = { title: text(title), options: lines("select", options) };
+      return (await ask(by, extension, "select", asked, dialog)).value;
+    },
+    confirm: async (title: string, message?: string, dialog?: DialogOptions) => {
+      const asked = { title: text(title), message: textOrNone(message) ?? "" };
+      return (await ask(by, extension, "confirm", asked, dialog)).confirmed ?? false;
+    },
+    input: async (title: string, placeholder?: string, dialog?: DialogOptions) => {
+      const asked = { title: textOrNone(title) ?? "", placeholder: textOrNone(placeholder) };
+      return (await ask(by, extension, "input", asked, dialog)).value;
+    },
+    editor: async (title: string, prefill?: string) => {
+      const asked = { title: textOrNone(title) ?? "", prefill: textOrNone(prefill) };
+      return (await ask(by, extension, "editor", asked)).value;
+    },
 
     notify: (message: string, notifyType?: "info" | "warning" | "error") =>
-      void tell(by, extension, "notify", { message, notifyType }),
+      say("notify", { message: text(message), notifyType: textOrNone(notifyType) }),
     setStatus: (statusKey: string, statusText?: string) =>
-      void tell(by, extension, "setStatus", { statusKey, statusText }),
+      say("setStatus", { statusKey: text(statusKey), statusText: textOrNone(statusText) }),
     setWidget(key: string, content: unknown, options?: { placement?: string }): void {
       // Components need a terminal that draws; without one they are left out, as
       // the protocol says.
       if (typeof content === "function") return;
-      void tell(by, extension, "setWidget", {
-        widgetKey: key,
-        widgetLines: content,
+      const shown = typeof content === "string" ? [content] : content ?? undefined;
+      say("setWidget", {
+        widgetKey: text(key),
+        widgetLines: shown && lines("setWidget", shown),
         widgetPlacement: options?.placement,
       });
     },
-    setTitle: (title: string) => void tell(by, extension, "setTitle", { title }),
-    setEditorText: (text: string) => void tell(by, extension, "set_editor_text", { text }),
-    pasteToEditor: (text: string) => void tell(by, extension, "set_editor_text", { text }),
+    setTitle: (title: string) => say("setTitle", { title: text(title) }),
+    setEditorText: (content: string) => say("set_editor_text", { text: text(content) }),
+    pasteToEditor: (content: string) => say("set_editor_text", { text: text(content) }),
 
     // What follows needs a terminal that draws. The protocol fixes what it does
     // without one.

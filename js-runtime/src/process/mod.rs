@@ -44,6 +44,7 @@ struct Start {
     max_heap: usize,
     spin_limit: Duration,
     script: OsString,
+    args: Vec<String>,
     entries: Vec<(u32, OsString)>,
     version: String,
     one_way: Vec<String>,
@@ -65,6 +66,7 @@ impl Start {
             max_heap: options.max_heap,
             spin_limit: options.spin_limit,
             script: options.script.clone().into_os_string(),
+            args: options.args.clone(),
             entries: options
                 .entries
                 .iter()
@@ -82,6 +84,7 @@ impl Start {
             max_heap: self.max_heap,
             spin_limit: self.spin_limit,
             script: self.script.into(),
+            args: self.args,
             entries: self
                 .entries
                 .into_iter()

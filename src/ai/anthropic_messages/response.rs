@@ -11,6 +11,7 @@ use super::claude_code;
 use crate::ai::accumulate::Answer;
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
+use crate::ai::half_characters;
 use crate::ai::message::{StopReason, ThinkingContent, Usage};
 use crate::ai::sse::SseEvent;
 use crate::ai::stream::ToolSpec;
@@ -132,7 +133,7 @@ impl Decoder for Reader {
         if !is_known || event.data.trim() == "[DONE]" {
             return Ok(Flow::More);
         }
-        let data: Value = match serde_json::from_str(&event.data) {
+        let data: Value = match half_characters::from_str(&event.data) {
             Ok(data) => data,
             Err(_) if event.name == "error" => return Err(Failure::Provider(event.data)),
             Err(error) => return Err(Failure::malformed(&error, &event.data)),

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::ai::accumulate::Answer;
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
+use crate::ai::half_characters;
 use crate::ai::message::{StopReason, ThinkingContent, Usage, now};
 use crate::ai::sse::SseEvent;
 
@@ -107,7 +108,7 @@ impl Decoder for Reader {
         if event.data.trim().is_empty() {
             return Ok(Flow::More);
         }
-        let chunk: Value = serde_json::from_str(&event.data)
+        let chunk: Value = half_characters::from_str(&event.data)
             .map_err(|error| Failure::malformed(&error, &event.data))?;
         if chunk.get("error").is_some() {
             return Err(Failure::Provider(error_text(&chunk, Envelope::Bare)));

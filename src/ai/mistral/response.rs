@@ -8,6 +8,7 @@ use super::request::derive_id;
 use crate::ai::accumulate::Answer;
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
+use crate::ai::half_characters;
 use crate::ai::message::{StopReason, ThinkingContent, Usage};
 use crate::ai::sse::SseEvent;
 
@@ -96,7 +97,7 @@ impl Decoder for Reader {
         if event.data.starts_with("[DONE]") {
             return Ok(Flow::Complete);
         }
-        let chunk: Value = serde_json::from_str(&event.data)
+        let chunk: Value = half_characters::from_str(&event.data)
             .map_err(|error| Failure::malformed(&error, &event.data))?;
         if chunk.get("error").is_some() {
             return Err(Failure::Provider(error_text(&chunk, Envelope::Error)));

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::ai::accumulate::Answer;
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
+use crate::ai::half_characters;
 use crate::ai::message::{AssistantBlock, StopReason, ThinkingContent, Usage};
 use crate::ai::sse::SseEvent;
 
@@ -197,7 +198,7 @@ impl Decoder for Reader {
             self.done = true;
             return Ok(Flow::Complete);
         }
-        let chunk: Value = serde_json::from_str(&event.data)
+        let chunk: Value = half_characters::from_str(&event.data)
             .map_err(|error| Failure::malformed(&error, &event.data))?;
         if event.name == "error" || !matches!(chunk["error"], Value::Null) {
             return Err(Failure::Provider(error_text(&chunk, Envelope::Error)));

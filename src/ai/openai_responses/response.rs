@@ -8,6 +8,7 @@ use super::convert::TextSignature;
 use crate::ai::accumulate::Answer;
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
+use crate::ai::half_characters;
 use crate::ai::message::{AssistantBlock, StopReason, ThinkingContent, Usage};
 use crate::ai::sse::SseEvent;
 
@@ -129,7 +130,7 @@ impl Decoder for Reader {
         if event.data.starts_with("[DONE]") {
             return Ok(Flow::Complete);
         }
-        let data: Value = serde_json::from_str(&event.data)
+        let data: Value = half_characters::from_str(&event.data)
             .map_err(|error| Failure::malformed(&error, &event.data))?;
         let kind = data["type"].as_str().unwrap_or(&event.name);
         let response = &data["response"];

@@ -10,14 +10,15 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{Scratch, print_json};
-use crate::agent::event::ExtensionError;
+use crate::agent::event::{ExtensionError, Location};
 use crate::cli::args::Options;
 use crate::cli::doctor::{module_of, syntax_of};
 use crate::cli::{CliError, output, paths};
 use crate::extensions::described::{Described, DescribedTool};
-use crate::extensions::explain::explain;
+use crate::extensions::explain::{code_frame, explain};
 use crate::modes::line::is_own_command;
-use crate::resources::extension_paths::ExtensionPath;
+use crate::resources::extension_paths::{ExtensionPath, ResourceSources, find_extensions};
+use crate::resources::settings::Settings;
 use crate::resources::source_info::{Origin, SourceInfo, SourceScope};
 use crate::tools;
 
@@ -53,25 +54,46 @@ pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
     let paths = paths()?;
     let mut checked: Vec<Checked> = Vec::new();
     let mut loadable = Vec::new();
+    let settings = Settings::load(&paths);
     for name in names {
         let path = paths.resolve(name, &paths.cwd);
-        let problem = match (path.exists(), module_of(&path)) {
-            (false, _) => Some("There is no such file or folder".to_owned()),
-            (true, None) => Some("It is no module: there is no index.ts or index.js in it".into()),
-            // Loading would say the same, less well.
-            (true, Some(module)) => syntax_of(&module).err(),
-        };
-        if problem.is_none() {
-            loadable.push(ExtensionPath {
-                path: path.clone(),
-                source_info: source_of(&path),
-            });
+        if !path.exists() {
+            checked.push(Checked::new(
+                path,
+                Some("There is no such file or folder".into()),
+            ));
+            continue;
         }
-        checked.push(Checked {
-            path,
-            findings: problem.into_iter().map(error).collect(),
-            extension: None,
+        // As `-e` would find it: a folder may be a package.
+        let found = find_extensions(&ResourceSources {
+            paths: &paths,
+            settings: &settings,
+            cli_extensions: &[path.display().to_string()],
+            discover: false,
         });
+        if found.paths.is_empty() {
+            let problems = found.diagnostics.iter().map(ToString::to_string);
+            let problems: Vec<String> = problems.collect();
+            let problem = match problems.is_empty() {
+                true => "It is a package without extensions".to_owned(),
+                false => problems.join("\n"),
+            };
+            checked.push(Checked::new(path, Some(problem)));
+        }
+        for extension in found.paths {
+            let problem = match module_of(&extension.path) {
+                None => Some("It is no module: there is no index.ts or index.js in it".to_owned()),
+                // Loading would say the same, less well.
+                Some(module) => syntax_of(&module).err().map(|said| framed(&module, said)),
+            };
+            checked.push(Checked::new(extension.path.clone(), problem.clone()));
+            if problem.is_none() {
+                loadable.push(ExtensionPath {
+                    source_info: source_of(&extension.path),
+                    ..extension
+                });
+            }
+        }
     }
     let scratch = Scratch::load(loadable, &paths)?;
     for extension in scratch.extensions {
@@ -93,7 +115,32 @@ pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
     Ok(u8::from(failed))
 }
 
+/// With the lines of code that it is about.
+fn framed(module: &Path, problem: String) -> String {
+    let place = || {
+        let (line, rest) = problem.strip_prefix("line ")?.split_once(", column ")?;
+        let (column, _) = rest.split_once(": ")?;
+        code_frame(&Location {
+            file: module.display().to_string(),
+            line: line.parse().ok()?,
+            column: column.parse().ok()?,
+        })
+    };
+    match place() {
+        Some(frame) => format!("{problem}\n{frame}"),
+        None => problem,
+    }
+}
+
 impl Checked {
+    fn new(path: PathBuf, problem: Option<String>) -> Self {
+        Self {
+            path,
+            findings: problem.into_iter().map(error).collect(),
+            extension: None,
+        }
+    }
+
     fn failed(&self) -> bool {
         self.findings
             .iter()
@@ -164,10 +211,13 @@ fn examine(extension: &Described) -> Vec<Finding> {
         && extension.flags.is_empty()
         && extension.shortcuts.is_empty()
         && extension.renderers.is_empty()
+        && extension.providers.is_empty()
         && extension.events.is_empty();
     if does_nothing {
         findings.push(warning(
-            "It registers nothing: no tools, commands, flags, shortcuts, renderers or handlers of events".to_owned(),
+            "It registers nothing: no tools, commands, flags, shortcuts, renderers, providers or \
+             handlers of events"
+                .to_owned(),
         ));
     }
     findings
@@ -239,12 +289,13 @@ fn in_words(checked: &[Checked]) -> String {
             };
             let _ = writeln!(
                 text,
-                "  registers {}, {}, {}, {}{}handlers of {}",
+                "  registers {}, {}, {}, {}{}{}handlers of {}",
                 count(extension.tools.len(), "tool"),
                 count(extension.commands.len(), "command"),
                 count(extension.flags.len(), "flag"),
                 some(extension.shortcuts.len(), "shortcut"),
                 some(extension.renderers.len(), "renderer"),
+                some(extension.providers.len(), "provider"),
                 count(extension.events.len(), "event"),
             );
         }

@@ -44,14 +44,31 @@ pub fn run(is_static: bool, json: bool) -> Result<u8, CliError> {
         let failed = all.iter().any(|one| one.error.is_some());
         (json!(all), failed)
     } else {
-        let all = Scratch::load(found.paths, &paths)?.extensions;
-        for one in &all {
+        let scratch = Scratch::load(found.paths, &paths)?;
+        let mut all = Vec::new();
+        for one in &scratch.extensions {
             let version = one.name.version.as_deref();
             text += &head(&one.name.name, version, &one.source, &one.path);
             text += &trouble(one.error.as_deref());
+            let mut shown = json!(one);
+            if one.error.is_none() {
+                // What it wanted in vain, and what went wrong right after loading.
+                let own = scratch.reports.iter();
+                let own = own.filter(|(path, _)| *path == one.path);
+                let own: Vec<&String> = own.map(|(_, report)| report).collect();
+                text += &own
+                    .iter()
+                    .map(|report| trouble(Some(report)))
+                    .collect::<String>();
+                if !own.is_empty() {
+                    shown["problems"] = json!(own);
+                }
+            }
             text += &registered(one);
+            all.push(shown);
         }
-        let failed = all.iter().any(|one| one.error.is_some());
+        let failed =
+            !scratch.reports.is_empty() || scratch.extensions.iter().any(|one| one.error.is_some());
         (json!(all), failed)
     };
     if json {
@@ -141,6 +158,7 @@ fn registered(one: &Described) -> String {
         row("flags", flags.collect()),
         row("shortcuts", shortcuts.collect()),
         row("draws", draws.collect()),
+        row("providers", one.providers.clone()),
         row("events", events.collect()),
     ];
     rows.concat()

@@ -15,6 +15,10 @@ use super::child::Ended;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub(super) enum Record {
+    /// All that come, in order.
+    Plan {
+        names: Vec<String>,
+    },
     Start {
         name: String,
         timeout: u64,
@@ -58,6 +62,8 @@ enum Outcome {
     Passed,
     Failed,
     Skipped,
+    /// Its turn did not come.
+    NotRun,
 }
 
 #[derive(Debug, Serialize)]
@@ -99,8 +105,13 @@ impl FileReport {
         };
         let mut running = None;
         let mut done = false;
+        let mut planned = Vec::new();
         for record in recorded.0 {
             let (name, outcome, duration_ms, error) = match record {
+                Record::Plan { names } => {
+                    planned = names;
+                    continue;
+                }
                 Record::Start { name, .. } => {
                     running = Some(name);
                     continue;
@@ -152,6 +163,14 @@ impl FileReport {
             }),
             (_, problem) => report.error = problem,
         }
+        // Each of them leaves one report.
+        let rest = planned.into_iter().skip(report.tests.len());
+        report.tests.extend(rest.map(|name| TestReport {
+            name,
+            outcome: Outcome::NotRun,
+            duration_ms: 0.0,
+            error: None,
+        }));
         report
     }
 
@@ -168,10 +187,11 @@ impl FileReport {
                 Outcome::Passed => "ok",
                 Outcome::Failed => "FAILED",
                 Outcome::Skipped => "skipped",
+                Outcome::NotRun => "not run",
             };
             _ = write!(text, "  {word:<8}{}", test.name);
             text += &match test.outcome {
-                Outcome::Skipped => "\n".to_owned(),
+                Outcome::Skipped | Outcome::NotRun => "\n".to_owned(),
                 _ => format!(" ({})\n", duration(test.duration_ms)),
             };
             if let Some(error) = &test.error {
@@ -235,6 +255,8 @@ pub(super) struct Summary {
     passed: usize,
     failed: usize,
     skipped: usize,
+    /// Because one before them ended the process.
+    not_run: usize,
     /// Files with something wrong outside their tests.
     broken: usize,
     duration_ms: f64,
@@ -245,6 +267,7 @@ impl Summary {
         self.passed += report.count(Outcome::Passed);
         self.failed += report.count(Outcome::Failed);
         self.skipped += report.count(Outcome::Skipped);
+        self.not_run += report.count(Outcome::NotRun);
         self.broken += usize::from(report.error.is_some());
         self.files.push(report);
     }
@@ -258,7 +281,7 @@ impl Summary {
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        self.failed + self.broken > 0
+        self.failed + self.broken + self.not_run > 0
     }
 
     pub(super) fn json(&self) -> String {
@@ -270,6 +293,7 @@ impl Summary {
         for (count, what) in [
             (self.failed, "failed"),
             (self.skipped, "skipped"),
+            (self.not_run, "not run"),
             (self.broken, "not run to the end"),
         ] {
             if count > 0 {

@@ -154,8 +154,13 @@ impl Extensions {
                 Some(program?)
             }
         };
+        let words = std::env::args_os().skip(1);
         let options = RuntimeOptions {
             process,
+            // Extensions look there for what they are run with.
+            args: words
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
             one_way: vec!["enter".to_string()],
             cache_dir: self.config.cache_dir.clone(),
             max_heap: allowance.max_heap,

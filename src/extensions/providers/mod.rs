@@ -164,6 +164,9 @@ impl BridgeHost {
                     .registered_with(given.registry)?
                     .unregister(&given.name)
                 {
+                    if given.registry == 0 {
+                        self.registry.lock().remove_provider(&given.name);
+                    }
                     self.models_changed();
                 }
                 Ok(Value::Null)
@@ -264,6 +267,9 @@ impl BridgeHost {
         }
         let sign_in = oauth.map(|oauth| self.sign_in(extension, &name, oauth));
         registered.register(&name, config, sign_in);
+        if registry == 0 {
+            self.registry.lock().add_provider(extension, &name);
+        }
         tracing::debug!(name, "provider registered");
         self.models_changed();
         Ok(json!(true))

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::command::Command;
 use super::salvage::salvage;
+use crate::ai::half_characters;
 use crate::app::ErrorCode;
 
 /// What a line asks for.
@@ -39,8 +40,8 @@ impl BadCommand {
 /// Bytes that are not UTF-8 become U+FFFD, as they always did.
 pub fn parse(line: &[u8]) -> Result<Parsed, Box<BadCommand>> {
     let text = String::from_utf8_lossy(line);
-    let value: Value =
-        serde_json::from_str(&text).map_err(|error| BadCommand::line(salvage(&text).id, error))?;
+    let value: Value = half_characters::from_str(&text)
+        .map_err(|error| BadCommand::line(salvage(&text).id, error))?;
     let Value::Object(members) = &value else {
         return Err(BadCommand::line(None, "a command is a JSON object"));
     };
@@ -82,6 +83,15 @@ mod tests {
 
     fn error(line: &str) -> BadCommand {
         *parse(line.as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn half_a_character_is_replaced() {
+        let line = br#"{"type":"prompt","id":1,"message":"cut \ud83d"}"#;
+        let parsed = parse(line).unwrap();
+        assert!(
+            matches!(parsed.command, Command::Prompt { message, .. } if message == "cut \u{fffd}")
+        );
     }
 
     #[test]

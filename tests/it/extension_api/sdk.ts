@@ -115,8 +115,37 @@ const checks = {
     await session.abort();
     await waiting;
     const aborted = said(session.messages).filter((line) => line.includes("aborted"));
+    const look = () =>
+      JSON.stringify([said(session.messages), session.getLastAssistantText(), session.getSessionStats(),
+        session.sessionManager.getEntries(), session.sessionManager.buildSessionContext(), session.model,
+        session.isStreaming, session.state]);
+    const alive = look();
     session.dispose();
-    return { ...state, busy: busy.slice(0, 27), queued, aborted, gone: await failure(() => session.messages) };
+    const kept = look() === alive || [alive, look()];
+    const gone = await failure(() => session.prompt("more"));
+    return { ...state, busy: busy.slice(0, 27), queued, aborted, kept, gone };
+  },
+
+  async quick(ctx) {
+    const { session } = await createAgentSession({
+      cwd: ctx.cwd,
+      model: ctx.model,
+      tools: [],
+      sessionManager: SessionManager.inMemory(ctx.cwd),
+    });
+    let asked = false;
+    session.subscribe(({ type, message }) => {
+      if (asked || type !== "message_end" || message.role !== "assistant") return;
+      asked = true;
+      void session.followUp("more");
+    });
+    await session.prompt("first");
+    const messages = said(session.messages);
+    const waiting = failure(() => session.prompt("never mind"));
+    await session.abort();
+    const aborted = await waiting;
+    session.dispose();
+    return { messages, aborted };
   },
 
   async services(ctx) {

@@ -64,6 +64,22 @@ export interface Opening {
   services: { modelRegistry?: unknown; settingsManager?: unknown; resourceLoader?: unknown };
 }
 
+/** What can still be asked of one that was disposed of. */
+const KEPT = [
+  "state",
+  "messages",
+  "systemPrompt",
+  "scopedModels",
+  "activeTools",
+  "allTools",
+  "queues",
+  "thinkingLevels",
+  "forkMessages",
+  "stats",
+  "contextUsage",
+  "lastAssistantText",
+];
+
 const OURS = Symbol();
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
@@ -78,6 +94,9 @@ export class AgentSession {
   #running = new Map<number, AbortController>();
   #retrying = false;
   #disposed = false;
+  /** The last answers, once it is disposed of. */
+  #kept = new Map<string, unknown>();
+  #view: View;
 
   constructor(key: unknown, token: number, { sessionManager, customTools, services }: Opening) {
     if (key !== OURS) {
@@ -86,9 +105,13 @@ export class AgentSession {
     this.#token = token;
     this.#tools = new Map(customTools.map((tool) => [tool.name, tool]));
     const view: View = createView(
-      (id, since) => hostSync<Since>("second.since", { token, id, since }),
-      () => hostSync("second.context", { token }),
+      (id, since) => {
+        const last = this.#kept.get("since") as Since | undefined;
+        return last ? { ...last, entries: [] } : hostSync<Since>("second.since", { token, id, since });
+      },
+      () => this.#kept.get("context") ?? hostSync("second.context", { token }),
     );
+    this.#view = view;
     if (sessionManager) SessionManager.handOver(sessionManager).show(view);
     this.sessionManager = sessionManager ?? (view as unknown as SessionManager);
     this.modelRegistry = services.modelRegistry;
@@ -181,6 +204,7 @@ export class AgentSession {
   }
 
   #ask<T>(action: string, args: object = {}): T {
+    if (this.#kept.has(action)) return structuredClone(this.#kept.get(action)) as T;
     return hostSync<T>("second.ask", { token: this.#token, action, args });
   }
 
@@ -204,7 +228,23 @@ export class AgentSession {
     this.#disposed = true;
     this.#listeners.clear();
     for (const controller of this.#running.values()) controller.abort();
-    hostSync("second.close", { token: this.#token });
+    try {
+      this.#keep();
+    } finally {
+      hostSync("second.close", { token: this.#token });
+    }
+  }
+
+  #keep(): void {
+    const kept = new Map<string, unknown>();
+    for (const question of KEPT) kept.set(question, this.#ask(question));
+    const nothing = { isStreaming: false, isCompacting: false };
+    kept.set("state", { ...(kept.get("state") as State), ...nothing });
+    const view = this.#view;
+    kept.set("context", view.buildSessionContext());
+    const [id, since] = [view.getSessionId(), view.getEntries().length];
+    kept.set("since", hostSync("second.since", { token: this.#token, id, since }));
+    this.#kept = kept;
   }
 
   /** The parts of the agent that can be looked at, and what can be done to it. */

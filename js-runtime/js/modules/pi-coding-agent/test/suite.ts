@@ -176,8 +176,10 @@ async function runAll(): Promise<void> {
   collecting = false;
   const filter = process.env.PI_TEST_FILTER ?? "";
   const alone = tests.some(({ only }) => only);
-  for (const test of tests) {
-    if (!test.name.includes(filter)) continue;
+  const chosen = tests.filter(({ name }) => name.includes(filter));
+  // Whoever reads this can tell what was not run, if one of them ends the process.
+  report({ type: "plan", names: chosen.map(({ name }) => name) });
+  for (const test of chosen) {
     if (test.skipped || (alone && !test.only)) report({ type: "skipped", name: test.name });
     else await runOne(test);
   }
