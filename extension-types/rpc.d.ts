@@ -1208,6 +1208,10 @@ export interface AnswerSoFar {
 export interface ToolOutput {
   content: ContentBlock[];
   details?: unknown;
+  /**
+   * The agent may stop here: it does if all results of an answer's calls say so.
+   */
+  terminate?: boolean;
 }
 /**
  * Something an extension did wrong; the agent goes on.

@@ -2,6 +2,7 @@
 //! everything else goes to the session's [`Actions`].
 
 mod arguments;
+mod entrance;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -9,14 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use js_runtime::{Author, Console, Fault, Host, HostError, Imports, Stop};
+use js_runtime::{Author, Console, HostError, Imports, Stop};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use arguments::{
-    Ask, Enter, Name, On, Owner, Replacement, ReportArgs, Since, Token, Update, Visit, check_tool,
-    text, ui_method,
+    Ask, Enter, Name, On, Owner, Replacement, ReportArgs, Token, Update, Visit, check_tool,
+    ui_method,
 };
 pub(super) use arguments::{parse, to_value};
 
@@ -545,63 +545,6 @@ impl BridgeHost {
                 let _yielding = yields.then(|| self.yields.begin());
                 self.replace_or(&*actions, method, args).await
             }
-        }
-    }
-}
-
-impl Host for BridgeHost {
-    fn call_sync(&self, method: &str, args: &str) -> Result<String, HostError> {
-        match method {
-            "second.since" | "second.context" => {
-                let text = self.second_sessions.text(method, args);
-                text.unwrap_or_else(|| Ok(String::new()))
-            }
-            // Already JSON, and possibly long.
-            _ if method.starts_with("sessions.") => match self.sessions.text(method, args) {
-                Some(answer) => answer,
-                None => self.answer(method, args).map(|value| text(&value)),
-            },
-            "session.since" => {
-                let since: Since = parse(method, args)?;
-                Ok(self.actions(args)?.session_since(&since.id, since.since))
-            }
-            "session.context" => Ok(self.actions(args)?.session_context()),
-            _ => self.answer(method, args).map(|value| text(&value)),
-        }
-    }
-
-    fn call(
-        self: Arc<Self>,
-        method: String,
-        args: String,
-    ) -> BoxFuture<'static, Result<String, HostError>> {
-        Box::pin(async move { self.wait(&method, &args).await.map(|value| text(&value)) })
-    }
-
-    fn console(&self, console: Console, line: &str) {
-        (self.console)(console, line);
-    }
-
-    fn fault(&self, fault: Fault) {
-        match fault {
-            Fault::Uncaught { message } => {
-                self.report(self.author_of(&message), "uncaught", message)
-            }
-            Fault::Exit { code, author } => self.report(
-                self.culprit(author).extension,
-                "process.exit",
-                format!(
-                    "called process.exit({code}): extensions cannot end pi; use ctx.shutdown()"
-                ),
-            ),
-            Fault::Refused { what, author } => {
-                let culprit = self.culprit(author);
-                self.report(culprit.extension, &culprit.what, what);
-            }
-            Fault::Stopped {
-                stop: Stop::Asked, ..
-            } => {}
-            Fault::Stopped { stop, author } => self.stopped(stop, author),
         }
     }
 }

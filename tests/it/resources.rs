@@ -118,7 +118,14 @@ fn ours(home: &Home, arguments: &[&str]) -> Rpc {
 
 async fn commands(rpc: &mut Rpc) -> Vec<Value> {
     let answer = rpc.ok(json!({"type": "get_commands"})).await;
-    answer["commands"].as_array().unwrap().clone()
+    let mut commands = answer["commands"].as_array().unwrap().clone();
+    for command in &mut commands {
+        let members = command.as_object_mut().unwrap();
+        // Older versions of the original had these; ours has both.
+        members.remove("path");
+        members.remove("location");
+    }
+    commands
 }
 
 /// Those of `finder.ts`. The original forgets where all others are from when an

@@ -3,7 +3,7 @@
 import { host, hostSync } from "ext:js_runtime/host.ts";
 import { abort, AbortController, extend, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
 import { openSession } from "ext:js_runtime/bridge/session.ts";
-import { createUi } from "ext:js_runtime/bridge/ui.ts";
+import { createUi, type Calls } from "ext:js_runtime/bridge/ui.ts";
 import { isQueued, report } from "ext:js_runtime/bridge/registry.ts";
 import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
 import { adopt } from "pi:pi-coding-agent/session-manager.ts";
@@ -52,11 +52,6 @@ export function abortRun(run: number): void {
 }
 
 /** How a context asks the program. */
-interface Calls {
-  host: typeof host;
-  hostSync: typeof hostSync;
-}
-
 const CALLS: Calls = { host, hostSync };
 
 /**
@@ -119,7 +114,7 @@ export function createContext(extension: number, run?: number | null, calls = CA
   const { hostSync } = calls;
   const own = calls === CALLS;
   return {
-    ui: own ? uiOf(extension) : createUi(extension, calls.host),
+    ui: own ? uiOf(extension) : createUi(extension, calls),
     get hasUI() {
       return hostSync<boolean>("ctx.hasUI");
     },

@@ -30,8 +30,8 @@ class UiUnsupportedError extends Error {
 }
 
 /** A client that did not say what it can is taken to do what the protocol knows. */
-function need(extension: number, method: string): void {
-  if (!hostSync<boolean>("ui.supports", { extension, method })) throw new UiUnsupportedError(method);
+function need(by: Calls, extension: number, method: string): void {
+  if (!by.hostSync<boolean>("ui.supports", { extension, method })) throw new UiUnsupportedError(method);
 }
 
 let tokens = 0;
@@ -48,10 +48,16 @@ function lines(method: string, given: unknown): string[] {
   throw new TypeError(`ctx.ui.${method}: an array of strings is wanted, not ${text(given)}`);
 }
 
-type Host = typeof host;
+/** The ways into the program; those of a visit (see context.ts) name it. */
+export interface Calls {
+  host: typeof host;
+  hostSync: typeof hostSync;
+}
+
+const OWN: Calls = { host, hostSync };
 
 async function ask(
-  host: Host,
+  by: Calls,
   extension: number,
   method: string,
   args: object,
@@ -60,12 +66,12 @@ async function ask(
   const { signal } = options ?? {};
   const timeout = milliseconds(options?.timeout);
   if (signal?.aborted) return { cancelled: true };
-  need(extension, method);
+  need(by, extension, method);
   const token = (tokens += 1);
   const cancel = () => hostSync("ui.cancel", { token });
   signal?.addEventListener("abort", cancel, { once: true });
   try {
-    return await host<Answer>("ui.ask", { extension, token, method, timeout, ...args });
+    return await by.host<Answer>("ui.ask", { extension, token, method, timeout, ...args });
   } finally {
     signal?.removeEventListener("abort", cancel);
   }
@@ -75,7 +81,7 @@ async function ask(
  * Nobody answers. A closed client is not the extension's problem, what cannot be
  * said is.
  */
-async function tell(host: Host, extension: number, method: string, args: object): Promise<void> {
+async function tell(host: Calls["host"], extension: number, method: string, args: object): Promise<void> {
   try {
     await host("ui.tell", { extension, method, ...args });
   } catch (error) {
@@ -83,13 +89,12 @@ async function tell(host: Host, extension: number, method: string, args: object)
   }
 }
 
-/** `by` may be that of a visit, see context.ts. */
-export function createUi(extension: number, by: Host = host) {
+export function createUi(extension: number, by: Calls = OWN) {
   let editorComponent: unknown;
   const say = (method: string, args: object): void => {
     // Throws if the instance is stale; nobody waits for what `tell` is answered.
-    if (by === host) hostSync("ctx.hasUI");
-    void tell(by, extension, method, args);
+    by.hostSync("ctx.hasUI");
+    void tell(by.host, extension, method, args);
   };
   return {
     select: async (title: string, options: string[], dialog?: DialogOptions) => {
@@ -131,7 +136,7 @@ export function createUi(extension: number, by: Host = host) {
     // What follows needs a terminal that draws. The protocol fixes what it does
     // without one.
     getEditorText: () => "",
-    custom: async () => need(extension, "custom"),
+    custom: async () => need(by, extension, "custom"),
     onTerminalInput: () => () => {},
     setWorkingMessage: () => {},
     setWorkingVisible: () => {},

@@ -82,6 +82,9 @@ impl Client {
     /// Returns the exit code when the user, or an extension, has had enough.
     pub async fn run(&mut self) -> io::Result<u8> {
         self.open();
+        // One for all rounds: what comes between two of them counts.
+        let interrupt = tokio::signal::ctrl_c();
+        tokio::pin!(interrupt);
         loop {
             while self.out.len() < HELD
                 && let Ok(event) = self.events.try_recv()
@@ -114,7 +117,8 @@ impl Client {
                 () = sleep_until(wake.unwrap_or_else(Instant::now).into()), if wake.is_some() => {
                     self.on_time();
                 }
-                Ok(()) = tokio::signal::ctrl_c() => {
+                Ok(()) = &mut interrupt => {
+                    interrupt.set(tokio::signal::ctrl_c());
                     let heard = self.terminal.stop().await;
                     let wanted = heard.wanted.clone();
                     self.on_heard(heard)?;

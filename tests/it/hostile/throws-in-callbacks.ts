@@ -23,8 +23,8 @@ export default (pi) => {
   pi.on("before_agent_start", async (event, ctx) => {
     if (event.prompt !== "attack") return;
     for (const way of Object.values(ways)) {
-      way();
-      await null;
+      // Not in the same breath as the call.
+      if (way !== ways.microtask) await null;
       way();
       await pause();
     }
