@@ -150,15 +150,18 @@ impl Rpc {
         }
     }
 
-    /// The same for long lines: of each only the beginning is looked at.
-    async fn read_until(&mut self, beginning: &str) -> usize {
+    /// The same for long lines: of each only the beginning is looked at. `None` if the
+    /// program ends before.
+    async fn read_until(&mut self, beginning: &str) -> Option<usize> {
         let reader = self.lines.get_mut();
         let mut seen = 0;
         loop {
             let mut head = Vec::new();
             loop {
                 let piece = reader.fill_buf().await.expect("the program writes");
-                assert!(!piece.is_empty(), "the program goes on");
+                if piece.is_empty() {
+                    return None;
+                }
                 let end = memchr::memchr(b'\n', piece);
                 let length = end.map_or(piece.len(), |end| end + 1);
                 if head.len() < beginning.len() {
@@ -171,7 +174,7 @@ impl Rpc {
             }
             seen += 1;
             if head.starts_with(beginning.as_bytes()) {
-                return seen;
+                return Some(seen);
             }
         }
     }
@@ -422,21 +425,25 @@ pub async fn long_answer(ours: &Program, original: Option<&Program>) {
             true => "",
             false => ", the original",
         };
-        let (rate, seconds) = one_answer(program, home.path(), &server, deltas, steps).await;
         let what = format!("rpc: {deltas} deltas, {what}{whose}");
+        let answered = one_answer(program, home.path(), &server, deltas, steps).await;
+        let Some((rate, seconds)) = answered else {
+            println!("{what:<52} the program has ended");
+            continue;
+        };
         print(&what, "/s", &mut [rate], None);
         print("  processor time", "s", &mut [seconds], None);
     }
 }
 
-/// Events per second, and seconds of processor time.
+/// Events per second, and seconds of processor time; `None` if the program ends.
 async fn one_answer(
     program: &Program,
     home: &Path,
     server: &ModelServer,
     deltas: usize,
     steps: bool,
-) -> (f64, f64) {
+) -> Option<(f64, f64)> {
     server.push(Answer::deltas(deltas, "x"));
     let mut rpc = Rpc::spawn(program, home);
     let greeting = match steps {
@@ -444,14 +451,14 @@ async fn one_answer(
         false => json!({ "type": "get_state" }),
     };
     rpc.send(greeting).await;
-    rpc.read_until("{\"type\":\"response\"").await;
+    rpc.read_until("{\"type\":\"response\"").await?;
     let before = rpc.processor_time().unwrap_or_default();
     let start = Instant::now();
     rpc.send(json!({ "type": "prompt", "message": "go" })).await;
-    let events = rpc.read_until("{\"type\":\"agent_end\"").await;
+    let events = rpc.read_until("{\"type\":\"agent_end\"").await?;
     let rate = events as f64 / start.elapsed().as_secs_f64();
     let after = rpc.processor_time().unwrap_or_default();
-    (rate, after - before)
+    Some((rate, after - before))
 }
 
 async fn answers(program: &Program, home: &Path, server: &ModelServer, runs: usize) -> Vec<f64> {
