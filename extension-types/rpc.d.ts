@@ -5,8 +5,7 @@
  */
 export type RpcLine = RpcCommand | RpcResponse | RpcEvent;
 /**
- * A line that a client writes. Older names that are accepted as well: `queue_message`
- * is `steer`, `reset` is `new_session`, `set_queue_mode` is `set_steering_mode`.
+ * A line that a client writes.
  */
 export type RpcCommand = {
   /**
@@ -189,6 +188,20 @@ export type RpcCommand1 =
       value?: string | null;
       confirmed?: boolean | null;
       cancelled?: boolean | null;
+    }
+  | {
+      type: "queue_message";
+      message: string;
+      images?: Picture[] | null;
+      attachments?: Attachment[] | null;
+    }
+  | {
+      type: "reset";
+      parentSession?: string | null;
+    }
+  | {
+      type: "set_queue_mode";
+      mode: QueueMode;
     };
 /**
  * `{"type":"image","data","mimeType"}`, or as models of Anthropic take it, with a
@@ -336,6 +349,14 @@ export type RpcDataResponse1 =
   | {
       command: "reload";
       data: Reloaded;
+    }
+  | {
+      command: "queue_message";
+      data: Disposed;
+    }
+  | {
+      command: "reset";
+      data: Cancelled;
     };
 /**
  * What became of a prompt.
@@ -495,6 +516,19 @@ export type Event =
       willRetry: boolean;
       errorMessage?: string;
     }
+  | {
+      type: "summarization_retry_scheduled";
+      attempt: number;
+      maxAttempts: number;
+      delayMs: number;
+      errorMessage: string;
+    }
+  | ({
+      type: "summarization_retry_attempt_start";
+    } & SummarySource)
+  | {
+      type: "summarization_retry_finished";
+    }
   | ({
       type: "extension_error";
     } & ExtensionError)
@@ -575,6 +609,17 @@ export type WrittenStep1 =
  * Why a conversation is compacted.
  */
 export type CompactionReason = "manual" | "threshold" | "overflow";
+/**
+ * What is being summarised.
+ */
+export type SummarySource =
+  | {
+      source: "compaction";
+      reason: CompactionReason;
+    }
+  | {
+      source: "branchSummary";
+    };
 export type WaitOutcome = "settled" | "abandoned" | "cancelled" | "stopped";
 /**
  * A question or a message of an extension to the user.
@@ -730,7 +775,7 @@ export interface Hello {
    * What it would like to have of what the answer's `capabilities` lists. Names that
    * are not known are left out of the answer's `enabled`.
    */
-  capabilities?: string[];
+  capabilities?: string[] | null;
   /**
    * The methods of `ctx.ui` that it can show or ask. Without this extensions are
    * told nothing of what it cannot.
@@ -977,6 +1022,10 @@ export interface Compacted {
   summary: string;
   firstKeptEntryId: string;
   tokensBefore: number;
+  /**
+   * A guess at what the model is told from then on; known when the summary is stored.
+   */
+  estimatedTokensAfter?: number;
   details?: unknown;
 }
 /**
@@ -1226,9 +1275,13 @@ export interface ExtensionError {
    */
   event: string;
   /**
-   * What was thrown, with its stack where there is one.
+   * What was thrown: an error's message.
    */
   error: string;
+  /**
+   * As JavaScript writes it: class and message, and where.
+   */
+  stack?: string;
   extension?: ExtensionName;
   /**
    * In the author's source, as far as source maps go.
@@ -1299,6 +1352,11 @@ export interface Statistics {
  * As a client gets it; times are milliseconds.
  */
 export interface ExtensionStats {
+  /**
+   * Of its package, or its file's name without the extension.
+   */
+  name: string;
+  version?: string;
   path: string;
   loaded: boolean;
   /**
@@ -1362,6 +1420,7 @@ export interface RpcDoneResponse {
     | "abort"
     | "set_thinking_level"
     | "set_steering_mode"
+    | "set_queue_mode"
     | "set_follow_up_mode"
     | "set_auto_compaction"
     | "set_auto_retry"

@@ -3,6 +3,7 @@
 
     fleet.py submit "review the last commit" ...    prints an id for each
     fleet.py work NAME                              a worker; any number of them, on any machine
+    fleet.py drain NAME                             a worker that ends when the queue is empty
     fleet.py status                                 what waits, what runs, what became of it, as JSON
 
 A job is claimed by one worker, which renews its claim while it works. If a worker dies, another one
@@ -11,6 +12,7 @@ shared. A result is stored once, together with the end of the job. What has fail
 put aside, with the reason. Settings are environment variables, see below.
 """
 
+import fcntl
 import json
 import os
 import signal
@@ -35,6 +37,8 @@ OPTIONS = os.environ.get("PI_FLEET_OPTIONS", "").split()
 
 JOBS, WORKERS = "pi:jobs", "workers"  # A stream, and the group that reads it.
 RESULTS, DEAD, ERRORS = "pi:results", "pi:dead", "pi:errors"  # Hashes; the key is a job's id.
+AWAY = (redis.ConnectionError, redis.TimeoutError)  # It will come back.
+PAUSE = 5  # Seconds until Redis, or a session that is in use, is tried again.
 GO_ON = "You were interrupted. Look at where you are, and go on."
 
 
@@ -45,11 +49,24 @@ class Worker:
         self.pi = None
         self.stopping = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: self.stop())
+        self.patiently(self.create_group)
+
+    def create_group(self):
         try:
             self.redis.xgroup_create(JOBS, WORKERS, id="0", mkstream=True)
         except redis.ResponseError as error:
             if "BUSYGROUP" not in str(error):
                 raise
+
+    def patiently(self, do, *args):
+        """Redis may be away for a while; only who is told to end does not wait for it."""
+        while True:
+            try:
+                return do(*args)
+            except AWAY as error:
+                print(f"{self.name}: Redis is away: {error}", file=sys.stderr)
+                if self.stopping.wait(PAUSE):
+                    raise
 
     def stop(self):
         """What runs is aborted, and given back for another worker."""
@@ -57,10 +74,16 @@ class Worker:
         if self.pi:
             self.pi.inbox.put(INTERRUPT)
 
-    def work(self):
+    def work(self, drain=False):
+        """The exit code. To drain means to end when nothing waits and nobody works: until then a
+        worker may die, and leave its job to this one."""
         while not self.stopping.is_set():
-            for message, fields in self.claim():
+            jobs = self.patiently(self.claim)
+            for message, fields in jobs:
                 self.handle(message, fields)
+            if drain and not jobs and not self.patiently(self.redis.xlen, JOBS):
+                return 0
+        return 143 if drain else 0
 
     def claim(self):
         """A job whose worker has died, or else a new one; or nothing, after a second."""
@@ -74,10 +97,16 @@ class Worker:
 
     def handle(self, message, fields):
         job = fields["id"]
-        (pending,) = self.redis.xpending_range(JOBS, WORKERS, message, message, 1)
-        attempt = pending["times_delivered"]
+        pending = self.patiently(self.redis.xpending_range, JOBS, WORKERS, message, message, 1)
+        if not pending:
+            return None  # Done meanwhile, by a worker that was only slow.
+        attempt = pending[0]["times_delivered"]
+        if self.in_use(job):
+            # By a worker that was only slow, or the agent of one that has died just now. That is
+            # no attempt.
+            return self.patiently(self.give_back, message, PAUSE, attempt - 1)
         if attempt > ATTEMPTS:
-            return self.put_aside(message, job)
+            return self.patiently(self.put_aside, message, job)
         over = threading.Event()
         renewing = threading.Thread(target=self.renew, args=(message, over), daemon=True)
         renewing.start()
@@ -85,29 +114,50 @@ class Worker:
             result = self.run(job, fields["prompt"])
         except (Ended, Refused) as error:
             result = None
-            self.redis.hset(ERRORS, job, f"attempt {attempt}: {type(error).__name__}: {error}")
+            why = f"attempt {attempt}: {type(error).__name__}: {error}"
+            self.patiently(self.redis.hset, ERRORS, job, why)
         finally:
             over.set()
             renewing.join()
         if result is not None:
             result |= {"worker": self.name, "attempt": attempt}
-            # Together, and once: another worker may have thought that this one was dead.
-            with self.redis.pipeline(transaction=True) as end:
-                end.hsetnx(RESULTS, job, json.dumps(result))
-                self.forget(end, message, job).execute()
+            self.patiently(self.store, message, job, result)
         elif attempt >= ATTEMPTS and not self.stopping.is_set():
-            self.put_aside(message, job)
+            self.patiently(self.put_aside, message, job)
         else:
-            # Anybody may claim it at once.
-            self.redis.execute_command(
-                "XCLAIM", JOBS, WORKERS, self.name, 0, message, "IDLE", int(LEASE * 1000), "JUSTID"
-            )
+            self.patiently(self.give_back, message, 0, attempt)
+
+    def in_use(self, job):
+        """Whether a pi has the session open: it holds a lock on the file."""
+        try:
+            with open(FOLDER / job / "session.jsonl") as session:
+                fcntl.flock(session, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass  # There is none yet, or there are no locks here.
+        return False
+
+    def give_back(self, message, later, attempts):
+        """Anybody may claim it after so many seconds, if nobody has renewed his claim."""
+        idle = max(0, int((LEASE - later) * 1000))
+        command = ["XCLAIM", JOBS, WORKERS, self.name, 0, message, "IDLE", idle]
+        self.redis.execute_command(*command, "RETRYCOUNT", attempts, "JUSTID")
+
+    def store(self, message, job, result):
+        # Together, and once: another worker may have thought that this one was dead.
+        with self.redis.pipeline(transaction=True) as end:
+            end.hsetnx(RESULTS, job, json.dumps(result))
+            self.forget(end, message, job).execute()
 
     def renew(self, message, over):
         connection = redis.Redis.from_url(REDIS)
         while not over.wait(LEASE / 4):
-            # JUSTID: not another attempt.
-            connection.xclaim(JOBS, WORKERS, self.name, 0, [message], justid=True)
+            try:
+                # JUSTID: not another attempt.
+                connection.xclaim(JOBS, WORKERS, self.name, 0, [message], justid=True)
+            except AWAY:
+                pass  # The next time, or the one after that.
 
     def put_aside(self, message, job):
         why = self.redis.hget(ERRORS, job) or "its workers died"
@@ -187,7 +237,9 @@ if __name__ == "__main__":
         case ["submit", *prompts]:
             submit(prompts)
         case ["work", name]:
-            Worker(name).work()
+            sys.exit(Worker(name).work())
+        case ["drain", name]:
+            sys.exit(Worker(name).work(drain=True))
         case ["status"]:
             status()
         case _:

@@ -4,3 +4,4 @@ import "ext:js_runtime/connect.ts";
 import "ext:js_runtime/process.ts";
 import "ext:js_runtime/require.ts";
 import "ext:js_runtime/bridge.ts";
+import "ext:js_runtime/node-layer.ts";

@@ -5,6 +5,8 @@
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { internals } from "ext:core/mod.js";
+// @ts-ignore: provided by the runtime
+import { op_process_groups } from "ext:core/ops";
 
 type Bootstrap = (...args: unknown[]) => unknown;
 
@@ -31,6 +33,9 @@ function bootstrapWithScript(this: unknown, ...args: unknown[]): unknown {
     Deno.execPath = execPath;
   }
 }
+
+/** Deno's `process` does not have them (`snapshot/corrections.rs`). */
+internals.setGroups = (name: string) => op_process_groups(`process.${name}()`);
 
 // Set by `node:process` when it is first loaded, which is long after this.
 Object.defineProperty(internals, "__bootstrapNodeProcess", {

@@ -13,6 +13,7 @@ interface NodeRequire {
 
 interface NodeModule {
   _load(request: string, parent: unknown, isMain: boolean): unknown;
+  _resolveFilename(request: string, parent?: { filename?: string }, ...others: unknown[]): string;
 }
 
 const namespaces = new Map<string, unknown>();
@@ -35,6 +36,29 @@ function hookRequire(Module: NodeModule): void {
     const specifier = op_virtual_module(String(request));
     return specifier === "" ? load.call(this, request, parent, isMain) : namespaceOf(specifier);
   };
+  const resolve = Module._resolveFilename;
+  Module._resolveFilename = function (request, parent, ...others) {
+    try {
+      return resolve.call(this, request, parent, ...others);
+    } catch (error) {
+      const found = typescriptFile(String(request), parent?.filename);
+      if (found === undefined) throw error;
+      return found;
+    }
+  };
+}
+
+/** What `./helper` and `./helper.js` mean beside an extension's own CommonJS file. */
+function typescriptFile(request: string, parent: string | undefined): string | undefined {
+  if (!parent || !/^\.{1,2}(\/|$)/.test(request) || /[\\/]node_modules[\\/]/.test(parent)) return;
+  const { getBuiltinModule } = (globalThis as any).process;
+  const { dirname, resolve } = getBuiltinModule("node:path");
+  const { existsSync } = getBuiltinModule("node:fs");
+  const path: string = resolve(dirname(parent), request);
+  const typed = [".ts", ".mts", ".cts", "/index.ts"].map((end) => path + end);
+  return [path.replace(/\.([cm]?)js$/, ".$1ts"), ...typed].find((file) =>
+    file !== path && existsSync(file)
+  );
 }
 
 interface Meta {

@@ -4,9 +4,9 @@
 // all; a worker or a script ends with it, as in Node.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
-import { core, primordials } from "ext:core/mod.js";
+import { core, internals, primordials } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
-import { op_uncaught } from "ext:core/ops";
+import { op_rejected, op_uncaught } from "ext:core/ops";
 
 const {
   ObjectDefineProperty,
@@ -14,7 +14,10 @@ const {
   ObjectPrototypeIsPrototypeOf,
   uncurryThis,
 } = primordials;
-const { ErrorEvent, EventTarget } = core.loadExtScript("ext:deno_web/02_event.js");
+const { getAsyncContext, setAsyncContext } = core;
+const { ErrorEvent, EventTarget, PromiseRejectionEvent } = core.loadExtScript(
+  "ext:deno_web/02_event.js",
+);
 
 const dispatch: (target: unknown, event: Event) => boolean = uncurryThis(
   EventTarget.prototype.dispatchEvent,
@@ -25,6 +28,32 @@ const errorOf: (event: Event) => unknown = uncurryThis(
 
 let isGuest = false;
 
+/** What a timer threw, and the context of the timer. */
+let thrown: { error: unknown; context: unknown } | undefined;
+
+// Of timers (`snapshot/corrections.rs`), at once before they leave their context.
+internals.thrown = (error: unknown) => {
+  thrown = { error, context: getAsyncContext() };
+};
+
+/** In the context of whoever threw: listeners run in it, too, as in Node. */
+function dispatchError(target: unknown, event: Event): boolean {
+  const error = errorOf(event);
+  const { context } = thrown !== undefined && thrown.error === error
+    ? thrown
+    : { context: getAsyncContext() };
+  thrown = undefined;
+  const before = getAsyncContext();
+  setAsyncContext(context);
+  try {
+    const isOpen = dispatch(target, event);
+    if (!isGuest && isOpen) op_uncaught(error);
+    return isGuest && isOpen;
+  } finally {
+    setAsyncContext(before);
+  }
+}
+
 // Every such exception is dispatched here as an event first; `false` says that it is
 // dealt with. Listeners of extensions, and of `process`, may have done that.
 ObjectDefineProperty(globalThis, "dispatchEvent", {
@@ -32,12 +61,13 @@ ObjectDefineProperty(globalThis, "dispatchEvent", {
   enumerable: false,
   writable: true,
   value: function dispatchEvent(this: unknown, event: Event): boolean {
-    const isOpen = dispatch(this ?? globalThis, event);
-    if (isGuest || !isOpen || !ObjectPrototypeIsPrototypeOf(ErrorEvent.prototype, event)) {
-      return isOpen;
+    const target = this ?? globalThis;
+    if (ObjectPrototypeIsPrototypeOf(ErrorEvent.prototype, event)) {
+      return dispatchError(target, event);
     }
-    op_uncaught(errorOf(event));
-    return false;
+    // The event loop hears of it when its context is gone.
+    if (ObjectPrototypeIsPrototypeOf(PromiseRejectionEvent.prototype, event)) op_rejected();
+    return dispatch(target, event);
   },
 });
 

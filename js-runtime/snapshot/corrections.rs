@@ -44,11 +44,216 @@ const CORRECTIONS: &[Correction] = &[
                       setTimeout(done, 200); }); } \
                       this.emit(\"exit\", this.exitCode, this.signalCode);",
     },
+    // Whose timer it was that ran or threw: what is between two of them, and what is told
+    // of an exception, is not in their context.
+    Correction {
+        specifier: "ext:deno_node/internal/timers.mjs",
+        text: "function invokeCallback() {",
+        replacement: "function invokeCallback() { __bootstrap.internals.ran?.(asyncContext); \
+                      try { return invokeUnwatched(); } catch (error) { __bootstrap.internals.thrown?.(error); throw error; } } \
+                      function invokeUnwatched() {",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/timers.mjs",
+        text: "return ReflectApply(unboundCallback, self, argv);",
+        replacement: "__bootstrap.internals.ran?.(asyncContext); \
+                      try { return ReflectApply(unboundCallback, self, argv); } catch (error) \
+                      { __bootstrap.internals.thrown?.(error); throw error; }",
+    },
+    // What is refused says why; what is not there would be "not a function".
+    Correction {
+        specifier: "node:process",
+        text: "process.setuid = setuid;",
+        replacement: "process.setuid = setuid; for (const name of [\"setgroups\", \"initgroups\"]) \
+                      process[name] = () => internals.setGroups(name);",
+    },
+    // Who opened which file: whoever holds too many is to be named.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "openPromise = op_node_open(path, flags, mode);",
+        replacement: "openPromise = PromisePrototypeThen(op_node_open(path, flags, mode), \
+                      __bootstrap.internals.opened);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "return op_node_open_sync(path, flags, mode);",
+        replacement: "const fd = op_node_open_sync(path, flags, mode); \
+                      return __bootstrap.internals.opened?.(fd) ?? fd;",
+    },
     // Whose code it is that cannot be interrupted.
     Correction {
         specifier: "ext:deno_process/40_process.js",
         text: "const result = op_spawn_sync(",
         replacement: "internals.beforeNative?.(); const result = op_spawn_sync(",
+    },
+    // A file gets its mode when it is made, less what the umask takes, and keeps the one
+    // that it has: `appendFileSync` made files that anybody could write.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "async function _writeFileGetRid(pathOrRid, flag = \"w\") {",
+        replacement: "async function _writeFileGetRid(pathOrRid, flag = \"w\", mode) {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "return await op_node_open(pathOrRid, stringToFlags(flag), 0o666);",
+        replacement: "return await op_node_open(pathOrRid, stringToFlags(flag), \
+                      parseFileMode(mode, \"mode\", 0o666));",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "function _writeFileGetRidSync(pathOrRid, flag = \"w\") {",
+        replacement: "function _writeFileGetRidSync(pathOrRid, flag = \"w\", mode) {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "return op_node_open_sync(pathOrRid, stringToFlags(flag), 0o666);",
+        replacement: "return op_node_open_sync(pathOrRid, stringToFlags(flag), \
+                      parseFileMode(mode, \"mode\", 0o666));",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "_writeFileGetRid(pathOrRid, flag);",
+        replacement: "_writeFileGetRid(pathOrRid, flag, mode);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "_writeFileGetRidSync(pathOrRid, flag);",
+        replacement: "_writeFileGetRidSync(pathOrRid, flag, mode);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "if (!isRid && mode) {",
+        replacement: "if (false) {",
+    },
+    // A text is written where it is to be.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "return innerWriteSync(fd, buffer, 0, buffer.length, position);",
+        replacement: "return innerWriteSync(fd, buffer, 0, buffer.length, \
+                      typeof offset === \"number\" ? offset : null);",
+    },
+    // A folder is not unlinked, empty or not.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "function unlink(path, callback) {",
+        replacement: "const ISDIR = \"Is a directory (os error 21)\"; \
+                      const removeNoFolder = async (path) => { \
+                      if ((await Deno.lstat(path)).isDirectory) throw new Error(ISDIR); \
+                      await Deno.remove(path); }; \
+                      const removeNoFolderSync = (path) => { \
+                      if (Deno.lstatSync(path).isDirectory) throw new Error(ISDIR); \
+                      Deno.removeSync(path); }; \
+                      function unlink(path, callback) {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "PromisePrototypeThen(Deno.remove(path), ()=>callback(), (err)=>callback(denoErrorToNodeError(err, {\n        syscall: \"unlink\",",
+        replacement: "PromisePrototypeThen(removeNoFolder(path), ()=>callback(), (err)=>callback(denoErrorToNodeError(err, {\n        syscall: \"unlink\",",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.removeSync(path);\n    } catch (err) {\n      throw denoErrorToNodeError(err, {\n        syscall: \"unlink\",",
+        replacement: "removeNoFolderSync(path);\n    } catch (err) {\n      throw denoErrorToNodeError(err, {\n        syscall: \"unlink\",",
+    },
+    // These failed with errors of Deno's own.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.symlinkSync(target, path, {\n      type: type ?? \"file\"\n    });",
+        replacement: "try { Deno.symlinkSync(target, path, { type: type ?? \"file\" }); } \
+                      catch (err) { throw denoErrorToNodeError(err, { syscall: \"symlink\", \
+                      path: target, dest: path }); }",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.utimeSync(path, atime, mtime);",
+        replacement: "try { Deno.utimeSync(path, atime, mtime); } catch (err) { \
+                      throw denoErrorToNodeError(err, { syscall: \"utime\", path }); }",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "PromisePrototypeThen(Deno.utime(path, atime, mtime), ()=>callback(null), callback);",
+        replacement: "PromisePrototypeThen(Deno.utime(path, atime, mtime), ()=>callback(null), \
+                      (err) => callback(denoErrorToNodeError(err, { syscall: \"utime\", path })));",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_copy.ts",
+        text: "export function copyFileSync(src, dest, mode) {",
+        replacement: "function known(err, path, dest) { return core.loadExtScript( \
+                      \"ext:deno_node/internal/errors.ts\").denoErrorToNodeError(err, \
+                      { syscall: \"copyfile\", path, dest }); } \
+                      function copySync(from, to) { try { Deno.copyFileSync(from, to); } \
+                      catch (err) { throw known(err, from, to); } } \
+                      export function copyFileSync(src, dest, mode) {",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_copy.ts",
+        text: "throw new Error(`A file exists at the destination: ${destStr}`);",
+        replacement: "throw known(new Error(\"File exists (os error 17)\"), srcStr, destStr);",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_copy.ts",
+        text: "Deno.copyFileSync(srcStr, destStr);",
+        replacement: "copySync(srcStr, destStr);",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_copy.ts",
+        text: "Deno.copyFile(srcStr, destStr)",
+        replacement: "Deno.copyFile(srcStr, destStr).catch((err) => \
+                      { throw known(err, srcStr, destStr); })",
+    },
+    // The environment of a child that is waited for is the one that it is given.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "clearEnv: false,",
+        replacement: "clearEnv: true,",
+    },
+    // A shell gets the words as they are: `*` and `&&` are for it.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "escapeShellArg(stripShellArgQuotes(file)),",
+        replacement: "file,",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "escapeShellArg(stripShellArgQuotes(arg))",
+        replacement: "arg",
+    },
+    // What may not be run says so.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "result.error = _createSpawnError(\"ENOENT\", command, args, true);\n      }",
+        replacement: "result.error = _createSpawnError(\"ENOENT\", command, args, true);\n      } \
+                      else if (ObjectPrototypeIsPrototypeOf(Deno.errors.PermissionDenied.prototype, \
+                      err)) { result.error = _createSpawnError(\"EACCES\", command, args, true); }",
+    },
+    // With an environment of its own, too, a child that is this program runs a script as
+    // node does (src/cli/as_node.rs).
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "this.#process = nodeSpawnChild(cmd, {",
+        replacement: "if (cmd === Deno.execPath()) env.PI_CODING_AGENT ??= \"true\"; \
+                      this.#process = nodeSpawnChild(cmd, {",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "env: mapValues(env, (value)=>value.toString()),",
+        replacement: "env: mapValues(command === Deno.execPath() ? \
+                      { PI_CODING_AGENT: \"true\", ...env } : env, (value)=>value.toString()),",
+    },
+    // Programs look for the code of a connection that failed.
+    Correction {
+        specifier: "ext:deno_fetch/26_fetch.js",
+        text: "throw new TypeError(\"fetch failed\", { cause: new Error(cause) });",
+        replacement: "const has = (text) => primordials.StringPrototypeIncludes(`${cause} ${resp.error[0]}`, text); \
+                      const code = has(\"os error 111\") || has(\"os error 61)\") ? \"ECONNREFUSED\" \
+                      : has(\"os error 104\") || has(\"os error 54)\") ? \"ECONNRESET\" \
+                      : has(\"os error 113\") ? \"EHOSTUNREACH\" \
+                      : has(\"os error 110\") || has(\"os error 60)\") ? \"ETIMEDOUT\" \
+                      : has(\"dns error\") ? \"ENOTFOUND\" \
+                      : has(\"connection closed\") ? \"UND_ERR_SOCKET\" : undefined; \
+                      const error = new Error(cause); \
+                      if (code) error.code = code; \
+                      throw new TypeError(\"fetch failed\", { cause: error });",
     },
 ];
 

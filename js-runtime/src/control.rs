@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use crate::inspector::is_inspected;
 use crate::memory::{LOOK, interrupted};
-use crate::witness::testify;
+use crate::witness::{charge, testify};
 
 /// Nothing to wait for.
 const NEVER: u64 = u64::MAX;
@@ -177,13 +177,19 @@ impl Control {
             // Nobody is to blame.
             Stop::Asked | Stop::Died(_) | Stop::Unresponsive => self.terminate(),
             // Ends it, too, once it has said whose code runs.
-            Stop::Deadline | Stop::OutOfMemory | Stop::Damaged(_) => {
+            Stop::Deadline | Stop::OutOfMemory | Stop::OutOfDescriptors | Stop::Damaged(_) => {
                 let data = std::ptr::null_mut();
                 self.0.isolate.request_interrupt(testify, data);
             }
         }
         self.0.event_loop.wake();
         self.wake_watchdog();
+    }
+
+    /// Charges whoever runs with what is in the heap, as soon as JavaScript goes on.
+    pub fn charge(&self) {
+        let data = std::ptr::null_mut();
+        self.0.isolate.request_interrupt(charge, data);
     }
 
     /// The event loop is woken when the isolate is stopped.
@@ -272,9 +278,10 @@ impl Control {
             if let Some(stop) = self.stopped() {
                 let author = match stop {
                     Stop::Asked | Stop::Died(_) | Stop::Unresponsive => None,
-                    Stop::Deadline | Stop::OutOfMemory | Stop::Damaged(_) => {
-                        self.wait_for_confession()
-                    }
+                    Stop::Deadline
+                    | Stop::OutOfMemory
+                    | Stop::OutOfDescriptors
+                    | Stop::Damaged(_) => self.wait_for_confession(),
                 };
                 // At the latest when native code gives the thread back.
                 self.terminate();

@@ -34,10 +34,14 @@ pub enum LoadError {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// What the function threw. The stack is mapped to the sources and does not
-    /// repeat the message.
+    /// What the function threw; `plain` is what its author wrote, without the class and
+    /// the causes. The stack is mapped to the sources and does not repeat the message.
     #[error("{message}")]
-    Thrown { message: String, stack: String },
+    Thrown {
+        message: String,
+        plain: String,
+        stack: String,
+    },
     #[error("JavaScript was stopped: {}", reason(*.0))]
     Stopped(Stop),
     #[error("the JavaScript thread is gone")]
@@ -48,6 +52,7 @@ fn reason(stop: Stop) -> Cow<'static, str> {
     match stop {
         Stop::Deadline => "it ran for too long without a pause".into(),
         Stop::OutOfMemory => "it used too much memory".into(),
+        Stop::OutOfDescriptors => "it opened too many files or connections".into(),
         Stop::Damaged(damage) => damage.sentence().into(),
         Stop::Asked => "the program asked for it".into(),
         Stop::Died(death) => format!("its process {death}").into(),
@@ -60,6 +65,9 @@ fn reason(stop: Stop) -> Cow<'static, str> {
 pub(crate) struct Thrown {
     /// What was thrown, without where.
     pub message: String,
+    /// The same as a JavaScript program has it: an error's message, and anything else as
+    /// a string.
+    pub plain: String,
     /// `path:line:column` of the first frame that is a file.
     pub place: Option<String>,
     pub stack: String,
@@ -67,8 +75,10 @@ pub(crate) struct Thrown {
 
 impl Thrown {
     pub fn new(message: impl Into<String>) -> Self {
+        let message = message.into();
         Self {
-            message: message.into(),
+            plain: message.clone(),
+            message,
             place: None,
             stack: String::new(),
         }
@@ -120,12 +130,27 @@ impl From<&JsError> for Thrown {
                 frame.column_number?
             ))
         });
+        let plain = match &error.message {
+            Some(message) => message.clone(),
+            None => unquoted(&message),
+        };
         Self {
             message: readable(&message),
+            plain,
             place,
             stack,
         }
     }
+}
+
+/// A text that was thrown is shown as JavaScript writes it, in one of three quotes.
+fn unquoted(shown: &str) -> String {
+    let within = |quote: char| shown.strip_prefix(quote)?.strip_suffix(quote);
+    let json = match within('\'').or_else(|| within('`')) {
+        Some(text) => format!("\"{}\"", text.replace('"', "\\\"")),
+        None => shown.to_owned(),
+    };
+    serde_json::from_str(&json).unwrap_or_else(|_| shown.to_owned())
 }
 
 impl From<&CoreError> for Thrown {

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use deno_core::error::CoreError;
 use deno_core::{ModuleId, PollEventLoopOptions, v8};
 use futures::FutureExt;
-use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop, Uncaught};
+use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Rejected, Stop, Uncaught};
 
 use crate::calls::{self, Outcome, Pending};
 use crate::commands::{Command, Commands};
 use crate::control::Control;
+use crate::descriptors::Descriptors;
 use crate::error::Thrown;
 use crate::essentials;
 use crate::inspector;
@@ -51,6 +52,7 @@ pub(crate) struct EventLoop {
     spin_limit: Duration,
     /// What loads failed with since the event loop was polled.
     failed: Vec<String>,
+    descriptors: Descriptors,
     /// Whether the cache was looked after, which waits until something is loaded.
     swept: bool,
 }
@@ -86,6 +88,7 @@ impl EventLoop {
             host,
             spin_limit,
             failed: Vec::new(),
+            descriptors: Descriptors::default(),
             swept: false,
         }
     }
@@ -183,11 +186,13 @@ impl EventLoop {
                 // There may be more to do after the tick that failed.
                 cx.waker().wake_by_ref();
             }
+            let state = self.isolate.worker.js_runtime.op_state();
+            let rejected = Rejected::take(&mut state.borrow_mut());
             let progress = self.answer(cx);
             match uncaught {
                 // What a module throws comes out of the event loop, too.
                 Some(thrown) if stalled_or_told(&thrown, &self.failed) => {}
-                Some(thrown) => self.report(&thrown),
+                Some(thrown) => self.report(&thrown, rejected),
                 None => {}
             }
             self.tell_uncaught();
@@ -204,6 +209,10 @@ impl EventLoop {
     /// Whether what everything relies on is still there after code has run. If not, the
     /// isolate is stopped: whoever is called next would fail for another's mistake.
     fn is_whole(&mut self) -> bool {
+        let state = self.isolate.worker.js_runtime.op_state();
+        if (self.descriptors).are_gone(&mut state.borrow_mut(), &self.control) {
+            return false;
+        }
         let Some(ask) = self.isolate.functions.get("missingEssential") else {
             return true;
         };
@@ -234,7 +243,7 @@ impl EventLoop {
             return false;
         }
         // Unless it has been told already: nothing runs any more.
-        self.control.confess(None);
+        self.control.confess(js_runtime_ext::last_timer());
         true
     }
 
@@ -251,21 +260,28 @@ impl EventLoop {
     fn tell_uncaught(&mut self) {
         let state = self.isolate.worker.js_runtime.op_state();
         let uncaught = Uncaught::take(&mut state.borrow_mut());
-        for error in uncaught {
-            self.report(&Thrown::from(&error));
+        for (error, author) in uncaught {
+            self.report(&Thrown::from(&error), author);
         }
     }
 
-    fn report(&self, thrown: &Thrown) {
+    /// `marked` is whose code it was, if it said so.
+    fn report(&self, thrown: &Thrown, marked: Option<Author>) {
         // The op has reported it already.
-        if !thrown.message.contains(EXIT_MESSAGE) {
-            self.host.fault(Fault::Uncaught {
-                message: thrown.report(),
-            });
+        if thrown.message.contains(EXIT_MESSAGE) {
+            return;
         }
+        let imports = &self.isolate.loader.imports;
+        let author = imports.author(&thrown.stack, marked);
+        self.host.fault(Fault::Uncaught {
+            message: thrown.report(),
+            // A module that cannot be loaded has no stack.
+            author: author.or_else(|| imports.author(&thrown.message, None)),
+        });
     }
 
     fn handle(&mut self, command: Command) {
+        js_runtime_ext::forget_timer();
         match command {
             Command::Load {
                 id,

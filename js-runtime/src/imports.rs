@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use js_runtime_ext::Author;
+
 /// Files by extension, those of packages left out. Grows while extensions import more.
 #[derive(Clone, Debug, Default)]
 pub struct Imports(Arc<Mutex<Inner>>);
@@ -51,12 +53,33 @@ impl Imports {
 
     /// The extension one of whose files is named first in `text`.
     pub fn author_of(&self, text: &str) -> Option<u32> {
+        self.authors_of(text).first().copied()
+    }
+
+    /// All that have the file which is named first.
+    fn authors_of(&self, text: &str) -> Vec<u32> {
         let inner = self.inner();
         let named = inner.files.iter().flat_map(|(id, files)| {
             let places = files.iter().filter_map(|file| text.find(file.to_str()?));
             places.map(move |place| (place, *id))
         });
-        named.min().map(|(_, id)| id)
+        let mut named: Vec<(usize, u32)> = named.collect();
+        named.sort_unstable();
+        let first = named.first().map(|(place, _)| *place);
+        named.retain(|(place, _)| Some(*place) == first);
+        named.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Whose code it is: of those whose file is the first in `stack` the one that is
+    /// `marked`. Without such a file the mark says.
+    pub(crate) fn author(&self, stack: &str, marked: Option<Author>) -> Option<Author> {
+        let authors = self.authors_of(stack);
+        let is_one = |author: &Author| authors.is_empty() || authors.contains(&author.id);
+        marked.filter(is_one).or_else(|| {
+            // What for is not known.
+            let what = String::new();
+            authors.first().map(|&id| Author { id, what })
+        })
     }
 
     pub(crate) fn begin(&self, extension: u32) {
@@ -109,6 +132,17 @@ mod tests {
         assert_eq!(imports.author_of(&stack), Some(2));
         assert_eq!(imports.author_of("at /a/one.ts"), Some(1));
         assert_eq!(imports.author_of("at /a/late.cjs"), None);
+        // A mark counts where the stack says nothing else.
+        let marked = |id, what: &str| {
+            let what = what.into();
+            Some(Author { id, what })
+        };
+        imports.note(3, "/a/one.ts".into());
+        let author = |stack: &str| imports.author(stack, marked(3, "load"));
+        assert_eq!(author("at /a/lib/two.ts"), marked(2, ""));
+        assert_eq!(author("at /a/one.ts"), marked(3, "load"));
+        assert_eq!(author("at nowhere"), marked(3, "load"));
+        assert_eq!(imports.author("at /a/one.ts", None), marked(1, ""));
         let files = ["/a/lib/three.cjs", "/a/lib/two.ts"];
         assert_eq!(imports.of(2), files.map(PathBuf::from));
     }

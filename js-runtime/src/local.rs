@@ -52,6 +52,7 @@ impl Local {
                         message: "The JavaScript runtime has crashed (the reason is on standard \
                                   error); its extensions are gone until they are reloaded"
                             .into(),
+                        author: None,
                     });
                 }
             })

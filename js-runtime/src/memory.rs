@@ -197,6 +197,11 @@ unsafe extern "C" fn collected(
 ) {
     // SAFETY: V8 calls this with the isolate that it collects, which outlives the call.
     look(&mut unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) });
+    EXTERNAL.with_borrow(|external| {
+        if let Some(external) = external {
+            external.control.charge();
+        }
+    });
 }
 
 /// For `request_interrupt`, while JavaScript runs and runs.

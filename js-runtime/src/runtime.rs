@@ -91,6 +91,7 @@ impl Runtime {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(thrown)) => Err(CallError::Thrown {
                 message: thrown.message,
+                plain: thrown.plain,
                 stack: thrown.stack,
             }),
             Err(Some(stop)) => Err(CallError::Stopped(stop)),

@@ -179,6 +179,7 @@ impl Workers {
                             "the worker {script} was stopped: it used more than {} MB of memory",
                             limit >> 20
                         ),
+                        author: None,
                     });
                     // deno_runtime says so itself only while a module is evaluated. An
                     // error would mean that the maker of the worker is gone.

@@ -6,16 +6,17 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 
 use deno_core::{JsRuntime, v8};
-
-use js_runtime_ext::Author;
+use js_runtime_ext::{Author, Stop};
 
 use crate::control::Control;
+use crate::heap_shares::Shares;
 use crate::imports::Imports;
 
 struct Witness {
     context: v8::Global<v8::Context>,
     control: Control,
     imports: Imports,
+    shares: RefCell<Shares>,
 }
 
 thread_local! {
@@ -32,6 +33,7 @@ pub(crate) fn swear_in(runtime: &mut JsRuntime, control: &Control, imports: &Imp
         context: runtime.main_context(),
         control: control.clone(),
         imports: imports.clone(),
+        shares: RefCell::default(),
     };
     WITNESS.with_borrow_mut(|witness| *witness = Some(sworn));
 }
@@ -50,31 +52,51 @@ pub(crate) unsafe extern "C" fn testify(isolate: v8::UnsafeRawIsolatePtr, _data:
         };
         // SAFETY: V8 calls this with the isolate that it runs, which outlives the call.
         let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
-        let author = {
-            v8::callback_scope!(unsafe scope, &mut isolate);
-            let context = v8::Local::new(scope, &witness.context);
-            let scope = &mut v8::ContextScope::new(scope, context);
-            js_runtime_ext::author(scope).or_else(|| author_on_stack(scope, &witness.imports))
-        };
+        let mut author = witness.author(&mut isolate);
+        if witness.control.stopped() == Some(Stop::OutOfMemory) {
+            let limit = isolate.get_heap_statistics().heap_size_limit();
+            author = witness.shares.borrow().culprit(author, limit);
+        }
         witness.control.confess(author);
         witness.control.terminate();
     });
 }
 
-/// Of code that carries no mark: finalizers, listeners of `uncaughtException`.
-fn author_on_stack(scope: &mut v8::PinScope<'_, '_>, imports: &Imports) -> Option<Author> {
-    let trace = v8::StackTrace::current_stack_trace(scope, DEPTH)?;
+/// The same, after a garbage collection.
+pub(crate) unsafe extern "C" fn charge(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_void) {
+    WITNESS.with_borrow(|witness| {
+        let Some(witness) = witness else {
+            return;
+        };
+        // SAFETY: V8 calls this with the isolate that it runs, which outlives the call.
+        let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
+        let author = witness.author(&mut isolate).map(|author| author.id);
+        let used = isolate.get_heap_statistics().used_heap_size();
+        witness.shares.borrow_mut().charge(used, author);
+    });
+}
+
+impl Witness {
+    /// Whose code runs.
+    fn author(&self, isolate: &mut v8::Isolate) -> Option<Author> {
+        v8::callback_scope!(unsafe scope, isolate);
+        let context = v8::Local::new(scope, &self.context);
+        let scope = &mut v8::ContextScope::new(scope, context);
+        let marked = js_runtime_ext::author(scope);
+        let author = self.imports.author(&stack(scope), marked);
+        author.or_else(js_runtime_ext::last_timer)
+    }
+}
+
+/// The files of the functions that run. Some carry no mark (finalizers), or that of
+/// whoever called them (listeners of `uncaughtException`).
+fn stack(scope: &mut v8::PinScope<'_, '_>) -> String {
+    let Some(trace) = v8::StackTrace::current_stack_trace(scope, DEPTH) else {
+        return String::new();
+    };
     let frames = (0..trace.get_frame_count()).filter_map(|index| {
         let frame = trace.get_frame(scope, index)?;
         Some(frame.get_script_name(scope)?.to_rust_string_lossy(scope))
     });
-    let id = frames
-        .collect::<Vec<_>>()
-        .iter()
-        .find_map(|name| imports.author_of(name))?;
-    // What for is not known.
-    Some(Author {
-        id,
-        what: String::new(),
-    })
+    frames.collect::<Vec<_>>().join("\n")
 }

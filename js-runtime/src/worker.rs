@@ -20,6 +20,7 @@ use sys_traits::impls::RealSys;
 use crate::cache::DiskCache;
 use crate::calls;
 use crate::control::Control;
+use crate::descriptors;
 use crate::error::StartError;
 use crate::guest::{Shared, WorkerHost};
 use crate::inspector;
@@ -44,6 +45,7 @@ pub(crate) fn create(
     options: &RuntimeOptions,
     host: &Arc<dyn Host>,
 ) -> Result<(Isolate, Control), StartError> {
+    descriptors::raise_limit();
     let cache = DiskCache::new(options.cache_dir.clone(), &options.version);
     compile_ahead(&cache, options.entries.clone());
     let (loader, node_services) = Loader::new(cache.clone());

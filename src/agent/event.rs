@@ -96,6 +96,16 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error_message: Option<String>,
     },
+    /// The model that was to write a summary failed, and is asked again after a while.
+    SummarizationRetryScheduled {
+        attempt: u32,
+        max_attempts: u32,
+        delay_ms: u64,
+        error_message: String,
+    },
+    SummarizationRetryAttemptStart(SummarySource),
+    /// With or without a summary: what comes of it is said by what wanted one.
+    SummarizationRetryFinished,
     ExtensionError(ExtensionError),
     /// An extension has used up half of its time, and is waited for.
     ExtensionWaitStart(ExtensionWait),
@@ -116,6 +126,15 @@ pub enum CompactionReason {
     Overflow,
 }
 
+/// What is being summarised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "source", rename_all = "camelCase")]
+pub enum SummarySource {
+    Compaction { reason: CompactionReason },
+    BranchSummary,
+}
+
 /// Something an extension did wrong; the agent goes on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -125,7 +144,7 @@ pub struct ExtensionError {
     pub extension_path: String,
     /// The event that was being handled, or `command`, `load`, `send_message`, …
     pub event: String,
-    /// What was thrown, with its stack where there is one.
+    /// What was thrown: an error's message.
     pub error: String,
     #[serde(flatten)]
     pub details: ErrorDetails,
@@ -136,6 +155,9 @@ pub struct ExtensionError {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorDetails {
+    /// As JavaScript writes it: class and message, and where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extension: Option<ExtensionName>,
     /// In the author's source, as far as source maps go.
@@ -176,6 +198,23 @@ impl ExtensionError {
             error: error.into(),
             details: ErrorDetails::default(),
         }
+    }
+
+    /// What an extension's code has thrown.
+    pub fn thrown(
+        path: impl Into<String>,
+        event: impl Into<String>,
+        plain: String,
+        stack: Option<String>,
+    ) -> Self {
+        let mut error = Self::new(path, event, plain);
+        error.details.stack = stack;
+        error
+    }
+
+    /// All that is known of what was thrown, for people.
+    pub fn whole(&self) -> &str {
+        self.details.stack.as_deref().unwrap_or(&self.error)
     }
 }
 
@@ -441,6 +480,9 @@ impl Event {
             Self::AutoRetryEnd { .. } => "auto_retry_end",
             Self::CompactionStart { .. } => "compaction_start",
             Self::CompactionEnd { .. } => "compaction_end",
+            Self::SummarizationRetryScheduled { .. } => "summarization_retry_scheduled",
+            Self::SummarizationRetryAttemptStart(_) => "summarization_retry_attempt_start",
+            Self::SummarizationRetryFinished => "summarization_retry_finished",
             Self::ExtensionError(_) => "extension_error",
             Self::ExtensionWaitStart(_) => "extension_wait_start",
             Self::ExtensionWaitEnd(_) => "extension_wait_end",

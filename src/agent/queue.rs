@@ -76,6 +76,10 @@ impl Queues {
         self.follow_up.clear();
     }
 
+    pub fn is_steered(&self) -> bool {
+        !self.steering.is_empty()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.steering.is_empty() && self.follow_up.is_empty()
     }

@@ -183,6 +183,17 @@ pub fn js_number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::
     }
 }
 
+/// The same, and `null` where there is none.
+pub fn js_number_if_any<S: Serializer>(
+    value: &Option<f64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => js_number(value, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
 impl ContentBlock {
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent {

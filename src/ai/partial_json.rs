@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 128;
 /// Keeps its place in the text; the value itself belongs to the caller and is
 /// handed in each time.
 #[derive(Debug, Default)]
-pub(super) struct PartialJson {
+pub(crate) struct PartialJson {
     state: State,
     /// The containers that are open, outermost first.
     open: Vec<Container>,
@@ -20,6 +20,8 @@ pub(super) struct PartialJson {
     token: String,
     /// The incomplete number or word has a value in its container.
     word_is_shown: bool,
+    /// Something that was shown has gone, or has another value.
+    strayed: bool,
     escape: Escape,
 }
 
@@ -71,7 +73,7 @@ pub(crate) fn parse(text: &str) -> Value {
 
 impl PartialJson {
     /// Adds the next piece of the text to `root`, which starts as `{}`.
-    pub(super) fn push(&mut self, root: &mut Value, piece: &str) {
+    pub(crate) fn push(&mut self, root: &mut Value, piece: &str) {
         let mut rest = piece;
         while let Some(c) = rest.chars().next() {
             let used = match self.state {
@@ -85,11 +87,23 @@ impl PartialJson {
             };
             rest = &rest[used..];
         }
-        if self.state == State::Word
-            && let Some(value) = word_so_far(&self.token)
-        {
-            self.show_word(root, value);
+        if self.state == State::Word {
+            match word_so_far(&self.token) {
+                Some(value) => self.show_word(root, value),
+                None => self.strayed |= self.word_is_shown,
+            }
         }
+    }
+
+    /// How many containers are open.
+    pub(crate) fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether the value was changed elsewhere than at its end, or depends on the pieces
+    /// in which the text came: models do not send such a text.
+    pub(crate) fn strayed(&self) -> bool {
+        self.strayed
     }
 
     /// White space, punctuation, and the first character of a value.
@@ -259,7 +273,10 @@ impl PartialJson {
                     self.show_word(root, value);
                     State::CommaOrEnd
                 }
-                Err(_) => State::Done,
+                Err(_) => {
+                    self.strayed |= self.word_is_shown;
+                    State::Done
+                }
             };
             self.token.clear();
         }
@@ -290,10 +307,11 @@ impl PartialJson {
         last_of(self.container(root)?, self.open.last()?)
     }
 
-    fn insert(&self, root: &mut Value, value: Value) {
+    fn insert(&mut self, root: &mut Value, value: Value) {
         match (self.container(root), self.open.last()) {
             (Some(Value::Object(map)), Some(Container::Object(key))) => {
-                map.insert(key.clone(), value);
+                let known = map.insert(key.clone(), value);
+                self.strayed |= known.is_some();
             }
             (Some(Value::Array(array)), Some(Container::Array)) => array.push(value),
             // The caller handed in another value than last time.

@@ -289,11 +289,16 @@ impl ModelRegistry {
     pub fn has_auth(&self, provider: &str) -> bool {
         provider == demo::PROVIDER
             || self.has_own_auth(provider)
-            || self
-                .provided()
-                .get(provider)
-                .is_some_and(|added| added.config.api_key.is_some_and(|key| !key.is_empty()))
-            || self.with_config(provider, |config| config.api_key.is_some())
+            || self.provided().get(provider).is_some_and(|added| {
+                added
+                    .config
+                    .api_key
+                    .is_some_and(|key| self.secrets.is_there(&key))
+            })
+            || self.with_config(provider, |config| {
+                let key = config.api_key.as_ref();
+                key.is_some_and(|key| self.secrets.is_there(key))
+            })
     }
 
     /// The same without what providers themselves are configured with.
@@ -386,8 +391,12 @@ impl ModelRegistry {
         );
         for (owner, (name, value)) in all {
             let what = format!("{owner} header \"{name}\"");
-            let value = self.secrets.resolve(value, &what).await?;
-            headers.insert((*name).clone(), value);
+            match self.secrets.resolve(value, &what).await {
+                Ok(value) => _ = headers.insert((*name).clone(), value),
+                // As the original does.
+                Err(SecretError::Unset { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }

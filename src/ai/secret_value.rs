@@ -1,16 +1,17 @@
 //! Keys and headers in configuration files need not stand there in the clear: a
-//! value may be a shell command (`!pass show key`) or the name of an environment
-//! variable.
+//! value may be a shell command (`!pass show key`), the name of an environment
+//! variable, or a text with variables in it (`$NAME`, `${NAME}`).
 
 use std::collections::HashMap;
 use std::fmt;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use parking_lot::Mutex;
+use regex::{Captures, Regex};
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
@@ -52,12 +53,21 @@ impl fmt::Debug for Env {
     }
 }
 
+/// A variable in a value, or an escaped `$`.
+static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\$(?:\$|\{(\w+)\}|([A-Za-z_]\w*))").expect("it is a regular expression")
+});
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Failed to resolve {what} from shell command: {command} ({reason})")]
-pub struct SecretError {
-    what: String,
-    command: String,
-    reason: String,
+pub enum SecretError {
+    #[error("Failed to resolve {what} from shell command: {command} ({reason})")]
+    Command {
+        what: String,
+        command: String,
+        reason: String,
+    },
+    #[error("{what} is the environment variable {name}, which is not set")]
+    Unset { what: String, name: String },
 }
 
 /// Turns configured values into what they stand for.
@@ -92,14 +102,14 @@ impl SecretValues {
     pub async fn resolve(&self, value: &str, what: &str) -> Result<String, SecretError> {
         match value.strip_prefix('!') {
             Some(command) => self.run(command, what).await,
-            None => Ok(self.plain(value)),
+            None => self.plain(value, what),
         }
     }
 
     /// Runs a command until it succeeds once, and not again in this process.
     pub async fn resolve_cached(&self, value: &str, what: &str) -> Result<String, SecretError> {
         let Some(command) = value.strip_prefix('!') else {
-            return Ok(self.plain(value));
+            return self.plain(value, what);
         };
         let cell = Arc::clone(self.outputs.lock().0.entry(command.to_owned()).or_default());
         cell.get_or_try_init(|| self.run(command, what))
@@ -107,12 +117,43 @@ impl SecretValues {
             .cloned()
     }
 
-    fn plain(&self, value: &str) -> String {
-        self.env.get(value).unwrap_or_else(|| value.to_owned())
+    /// Whether there is anything to be used: a variable may be unset. What a command
+    /// would print is not known before it is run.
+    pub fn is_there(&self, value: &str) -> bool {
+        !value.is_empty() && (value.starts_with('!') || self.plain(value, "").is_ok())
+    }
+
+    /// The name alone is how 0.67.68 writes a variable, `$NAME` how newer versions do. In
+    /// a longer text a `$NAME` that is not set stays: it may be a part of a password.
+    fn plain(&self, value: &str, what: &str) -> Result<String, SecretError> {
+        if let Some(found) = self.env.get(value) {
+            return Ok(found);
+        }
+        let mut unset = None;
+        let expanded = VARIABLE.replace_all(value, |found: &Captures<'_>| {
+            let braced = found.get(1);
+            let Some(name) = braced.or(found.get(2)) else {
+                return "$".to_owned();
+            };
+            self.env.get(name.as_str()).unwrap_or_else(|| {
+                if braced.is_some() || found[0].len() == value.len() {
+                    unset.get_or_insert_with(|| name.as_str().to_owned());
+                }
+                found[0].to_owned()
+            })
+        });
+        let expanded = expanded.into_owned();
+        match unset {
+            Some(name) => Err(SecretError::Unset {
+                what: what.to_owned(),
+                name,
+            }),
+            None => Ok(expanded),
+        }
     }
 
     async fn run(&self, command: &str, what: &str) -> Result<String, SecretError> {
-        let failed = |reason: String| SecretError {
+        let failed = |reason: String| SecretError::Command {
             what: what.to_owned(),
             command: command.to_owned(),
             reason,
@@ -200,6 +241,27 @@ mod tests {
                 values().resolve_cached(value, WHAT).await.unwrap(),
                 expected
             );
+        }
+    }
+
+    #[tokio::test]
+    async fn variables_in_a_value_are_those_of_the_environment() {
+        for (value, expected) in [
+            ("$MY_KEY", Ok("from-env")),
+            ("${MY_KEY}", Ok("from-env")),
+            ("pre-$MY_KEY.${MY_KEY}s", Ok("pre-from-env.from-envs")),
+            ("a$$MY_KEY", Ok("a$MY_KEY")),
+            ("pa$word 5$ ${", Ok("pa$word 5$ ${")),
+            ("$EMPTY", Err("EMPTY")),
+            ("$NO_KEY", Err("NO_KEY")),
+            ("Bearer ${NO_KEY}", Err("NO_KEY")),
+        ] {
+            assert_eq!(values().is_there(value), expected.is_ok(), "{value}");
+            let expected = expected.map(str::to_owned).map_err(|name| {
+                format!("{WHAT} is the environment variable {name}, which is not set")
+            });
+            let resolved = values().resolve(value, WHAT).await;
+            assert_eq!(resolved.map_err(|error| error.to_string()), expected);
         }
     }
 

@@ -102,20 +102,18 @@ impl Actions for AgentSession {
         }
         let delivery = options.deliver_as.and_then(DeliverAs::delivery);
         let delivery = delivery.unwrap_or(Delivery::Steer);
-        let message = match options.trigger_turn {
-            true => message,
-            false => match self.queue_if_ending(delivery, message) {
-                Ok(()) => return Ok(()),
-                Err(message) => message,
-            },
+        // Also if it is to begin a turn: one that handlers still see has not ended.
+        let message = match self.queue_if_ending(delivery, message) {
+            Ok(()) => return Ok(()),
+            Err(message) => message,
         };
         let message = match self.queue_if_busy(delivery, message) {
             Ok(()) => return Ok(()),
             Err(message) => message,
         };
         if options.trigger_turn && self.is_summarising() {
-            let waiting = self.waiting.lock().clone();
-            self.spawn(async move { session.start_after_compaction(message, waiting).await });
+            let here = self.here.lock().clone();
+            self.spawn(async move { session.start_after_compaction(message, here).await });
             return Ok(());
         }
         if options.trigger_turn {
@@ -128,7 +126,9 @@ impl Actions for AgentSession {
             .lock()
             .say(message.clone())
             .map_err(|error| ActionError::new(error.to_string()))?;
-        self.spawn(async move { session.announce(message).await });
+        let announced = async move { session.announce(message).await };
+        let announced = self.announcements.lock().track_future(announced);
+        self.spawn(announced);
         Ok(())
     }
 
@@ -368,17 +368,21 @@ impl AgentSession {
     }
 
     /// For a message that came during a compaction and is to be answered.
-    async fn start_after_compaction(&self, message: Arc<AgentMessage>, waiting: CancellationToken) {
+    async fn start_after_compaction(&self, message: Arc<AgentMessage>, here: CancellationToken) {
         loop {
-            if self.wait_for_compaction(&waiting).await.is_err() {
+            if self.wait_for_compaction(&here).await.is_err() {
                 return;
             }
             let message = match self.queue_if_busy(Delivery::Steer, message.clone()) {
                 Ok(()) => return,
                 Err(message) => message,
             };
-            match self.start_run(NewRun::of(vec![message])).map(drop) {
-                Ok(()) => return,
+            let new = NewRun {
+                cancel: Some(here.clone()),
+                ..NewRun::of(vec![message])
+            };
+            match self.start_run(new).map(drop) {
+                Ok(()) | Err(PromptError::Aborted) => return,
                 Err(PromptError::Busy) if self.is_working() => {}
                 Err(error) => return self.report("<runtime>", "send_message", error).await,
             }

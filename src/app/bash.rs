@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use super::AgentSession;
+use super::left::{Stay, UserCommand};
 use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::ai::message::now;
@@ -28,23 +28,22 @@ impl AgentSession {
         command: &str,
         exclude_from_context: bool,
     ) -> Result<BashOutcome, String> {
-        let cancel = self.commands.child_token();
-        self.state.lock().bash = Some(cancel.clone());
-        let cwd = self.cwd().display().to_string();
+        let begun = self.begin_command();
+        let cwd = begun.cwd.display().to_string();
         let chosen = self
             .extensions
-            .user_bash(command, exclude_from_context, &cwd, &cancel)
+            .user_bash(command, exclude_from_context, &cwd, &begun.cancel)
             .await;
         let elsewhere = match chosen {
             UserBash::Here => None,
             UserBash::Elsewhere(commands) => Some(commands),
             UserBash::Done(result) => {
-                self.record_bash(command, &result, exclude_from_context)
+                self.record_bash(&begun.stay, command, &result, exclude_from_context)
                     .await;
                 return Ok(result);
             }
         };
-        self.run_bash(command, exclude_from_context, elsewhere, cancel, None)
+        self.run_bash(begun, command, exclude_from_context, elsewhere, None)
             .await
     }
 
@@ -55,9 +54,8 @@ impl AgentSession {
         command: &str,
         exclude_from_context: bool,
     ) -> Result<BashOutcome, String> {
-        let cancel = self.commands.child_token();
-        self.state.lock().bash = Some(cancel.clone());
-        self.run_bash(command, exclude_from_context, None, cancel, None)
+        let begun = self.begin_command();
+        self.run_bash(begun, command, exclude_from_context, None, None)
             .await
     }
 
@@ -69,10 +67,9 @@ impl AgentSession {
         exclude_from_context: bool,
         id: Option<Value>,
     ) -> Result<BashOutcome, String> {
-        let cancel = self.commands.child_token();
-        self.state.lock().bash = Some(cancel.clone());
+        let begun = self.begin_command();
         let (told, mut heard) = mpsc::channel(OUTPUT_WAITS);
-        let runs = self.run_bash(command, exclude_from_context, None, cancel, Some(told));
+        let runs = self.run_bash(begun, command, exclude_from_context, None, Some(told));
         let tells = async {
             while let Some(delta) = heard.recv().await {
                 let id = id.clone();
@@ -85,23 +82,29 @@ impl AgentSession {
 
     async fn run_bash(
         &self,
+        begun: UserCommand,
         command: &str,
         exclude_from_context: bool,
         elsewhere: Option<Arc<dyn Commands>>,
-        cancel: CancellationToken,
         told: Option<mpsc::Sender<String>>,
     ) -> Result<BashOutcome, String> {
         let shell = self.tool_options().shell();
-        let cwd = self.cwd();
+        let UserCommand { stay, cwd, cancel } = begun;
         let result = run_user_command(command, &cwd, &shell, elsewhere, cancel, told)
             .await
             .map_err(|error| error.0)?;
-        self.record_bash(command, &result, exclude_from_context)
+        self.record_bash(&stay, command, &result, exclude_from_context)
             .await;
         Ok(result)
     }
 
-    async fn record_bash(&self, command: &str, result: &BashOutcome, exclude_from_context: bool) {
+    async fn record_bash(
+        &self,
+        stay: &Stay,
+        command: &str,
+        result: &BashOutcome,
+        exclude_from_context: bool,
+    ) {
         let message = Arc::new(AgentMessage::BashExecution(BashExecutionMessage {
             command: command.to_string(),
             output: result.output.clone(),
@@ -112,15 +115,7 @@ impl AgentSession {
             timestamp: now(),
             exclude_from_context: exclude_from_context.then_some(true),
         }));
-        let news = {
-            let mut state = self.state.lock();
-            if state.run.is_some() {
-                state.deferred_bash.push(message);
-                None
-            } else {
-                state.say_anyway(message)
-            }
-        };
+        let news = self.store_command(stay, message);
         self.tell_of_store(news).await;
     }
 

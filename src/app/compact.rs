@@ -12,13 +12,13 @@ use super::run::object;
 use super::state::{Run, State};
 use super::summary::{NoSummarizer, Summarising};
 use crate::agent::AgentMessage;
-use crate::agent::event::{CompactionReason, Event};
+use crate::agent::event::{CompactionReason, Event, SummarySource};
 use crate::ai::classify;
 use crate::ai::half_characters;
 use crate::ai::message::{AssistantMessage, StopReason};
 use crate::compaction::{
-    Compacted, Preparation, SummaryError, Unprepared, estimate_context, of_usage, outgrows,
-    prepare, summarize,
+    Compacted, Preparation, SummaryError, Unprepared, estimate, estimate_context, of_usage,
+    outgrows, prepare, summarize,
 };
 use crate::resources::settings::CompactionSettings;
 use crate::session::{Entry, EntryKind};
@@ -78,7 +78,7 @@ impl From<SummaryError> for CompactError {
     fn from(error: SummaryError) -> Self {
         match error {
             SummaryError::Cancelled => Self::Cancelled,
-            SummaryError::Failed(error) => Self::Failed(error),
+            error => Self::Failed(error.to_string()),
         }
     }
 }
@@ -172,8 +172,9 @@ impl AgentSession {
             Settled::Failed => self.state.lock().ended_well(),
         };
         // What was queued meanwhile has nobody seen.
-        if goes_on && self.state.lock().queues.want_a_run() {
-            self.start_queued().await;
+        if goes_on {
+            self.owe_run();
+            self.start_owed().await;
         }
         false
     }
@@ -312,9 +313,14 @@ impl AgentSession {
             .ask_for_summary(&preparation, &leaf, focus, why, work)
             .await?;
         *from_extension = given.is_some();
-        let compacted = match given {
+        let mut compacted = match given {
             Some(given) => given,
-            None => summarize(&preparation, focus, &summarizer, &work.cancel).await?,
+            None => {
+                let reason = why.reason;
+                let ask = || summarize(&preparation, focus, &summarizer, &work.cancel);
+                let source = SummarySource::Compaction { reason };
+                self.ask_with_retries(source, work, ask).await?
+            }
         };
         if work.cancel.is_cancelled() {
             return Err(CompactError::Cancelled);
@@ -330,6 +336,9 @@ impl AgentSession {
             );
             let entry = appended.map_err(|error| CompactError::Failed(error.to_string()))?;
             state.context = state.session.build_context().messages;
+            // The provider's last count is of what was before, so all of it is a guess.
+            let tokens = state.context.iter().map(|message| estimate(message));
+            compacted.estimated_tokens_after = Some(tokens.fold(0, u64::saturating_add));
             entry
         };
         if self.extensions.has_handlers("session_compact") {
@@ -387,6 +396,7 @@ impl AgentSession {
                 tokens_before: given
                     .tokens_before
                     .map_or(preparation.tokens_before, |tokens| tokens as u64),
+                estimated_tokens_after: None,
                 details: given.details,
             })),
             Err(error) => {

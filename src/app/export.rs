@@ -9,7 +9,7 @@ use crate::tools::tool::Tool;
 
 impl AgentSession {
     /// Writes all of the session, as it is now, into one HTML file. The default name
-    /// is in the current folder of the program, as in the original.
+    /// is in the current folder of the program, as in the original; an empty one is none.
     pub async fn export_html(&self, output: Option<&Path>) -> Result<PathBuf, ExportError> {
         let (snapshot, stored) = {
             let state = self.state.lock();
@@ -25,6 +25,7 @@ impl AgentSession {
             colors: self.chosen_theme().as_ref().map(PageColors::of),
         };
         let output = output.map(Path::to_path_buf);
+        let output = output.filter(|path| !path.as_os_str().is_empty());
         // Long sessions take a while to write.
         let written = tokio::task::spawn_blocking(move || {
             export::export(&snapshot, &stored, &told, output.as_deref())

@@ -7,6 +7,7 @@ use chrono::{SecondsFormat, Utc};
 use serde_json::json;
 
 use super::AgentSession;
+use super::left::Next;
 use super::refusal::{ErrorCode, Refusal};
 use super::run::object;
 use crate::agent::AgentMessage;
@@ -223,20 +224,27 @@ impl AgentSession {
     }
 
     pub(super) async fn go_on_with(&self, path: &Path, cwd: Option<&Path>) -> Result<(), Refusal> {
-        let (mut session, warnings) = Session::open(path, &self.cwd())?;
-        if let Some(cwd) = cwd {
-            session.override_cwd(cwd);
-        }
-        if !session.cwd().is_dir() {
+        let (next, warnings) = match self.go_back_to(path, cwd) {
+            Some(stay) => (Next::Back(stay), Vec::new()),
+            None => {
+                let (mut session, warnings) = Session::open(path, &self.cwd())?;
+                if let Some(cwd) = cwd {
+                    session.override_cwd(cwd);
+                }
+                (session.into(), warnings)
+            }
+        };
+        let (_, cwd) = self.state.lock().whereabouts(&next);
+        if !cwd.is_dir() {
             let text = format!(
                 "Stored session working directory does not exist: {}. Create the folder, or start \
                  a new session",
-                session.cwd().display()
+                cwd.display()
             );
             return Err(Refusal::new(ErrorCode::SessionUnavailable, text));
         }
         self.note_warnings(warnings);
-        self.replace(session, "resume").await;
+        self.replace(next, "resume").await;
         Ok(())
     }
 }

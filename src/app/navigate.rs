@@ -12,7 +12,7 @@ use super::run::object;
 use super::state::{Run, State};
 use super::summary::{NoSummarizer, Summarising};
 use crate::agent::AgentMessage;
-use crate::agent::event::{Event, UiMethod, UiRequest};
+use crate::agent::event::{Event, SummarySource, UiMethod, UiRequest};
 use crate::ai::message::{ContentBlock, UserContent};
 use crate::compaction::{BranchPart, BranchRequest, SummaryError, branch_part, summarize_branch};
 use crate::extensions::actions::{NavigateOptions, Navigated};
@@ -93,7 +93,7 @@ impl AgentSession {
                 match self.summary_of(&way, &request, work).await {
                     Ok(summary) => Some(summary),
                     Err(SummaryError::Cancelled) => return Ok(Navigated::aborted()),
-                    Err(SummaryError::Failed(error)) => return Err(error),
+                    Err(error) => return Err(error.to_string()),
                 }
             }
             None => None,
@@ -219,7 +219,11 @@ impl AgentSession {
                 error => SummaryError::Failed(error.to_string()),
             })?;
         let entries = &way.part.entries;
-        let (text, files) = summarize_branch(entries, request, &summarizer, &work.cancel).await?;
+        let (text, files) = self
+            .ask_with_retries(SummarySource::BranchSummary, work, || {
+                summarize_branch(entries, request, &summarizer, &work.cancel)
+            })
+            .await?;
         Ok(Summary {
             text,
             details: Some(json!(files)),

@@ -136,49 +136,75 @@ impl AgentSession {
             _ = self.replacing.lock() => {}
             () = cancel.cancelled() => return Err(PromptError::Aborted),
         }
+        let here = self.here.lock().clone();
+        if cancel.is_cancelled() {
+            return Err(PromptError::Aborted);
+        }
         if request.commands {
+            // It may be what replaces the session.
             let command = self.run_command(&request.text);
             let ran = tokio::select! {
                 ran = command => ran,
                 () = cancel.cancelled() => return Err(PromptError::Aborted),
             };
             if ran {
+                // The answer says that the command is done: what it said comes before.
+                self.wait_announced().await;
                 return Ok(Accepted::handled());
             }
         }
-        let Some((text, images)) = self.ask_input_handlers(&request, &cancel).await? else {
+        let preparing = self.prepare_run();
+        let accepted = self.prompt_agent(request, &here).await;
+        drop(preparing);
+        match accepted {
+            // A run sees what is queued, and an abort leaves it where it is.
+            Ok(Accepted {
+                disposition: Disposition::Started | Disposition::Queued,
+                ..
+            })
+            | Err(PromptError::Aborted) => {}
+            _ => self.start_owed().await,
+        }
+        accepted
+    }
+
+    /// [`Self::prompt`] without what is for commands of extensions.
+    async fn prompt_agent(
+        &self,
+        request: PromptRequest,
+        here: &CancellationToken,
+    ) -> Result<Accepted, PromptError> {
+        let Some((text, images)) = self.ask_input_handlers(&request, here).await? else {
             return Ok(Accepted::handled());
         };
         let text = match request.commands {
             true => self.expand(text).await,
             false => text,
         };
-        let mut message = Arc::new(AgentMessage::User(UserMessage::new(
+        let message = Arc::new(AgentMessage::User(UserMessage::new(
             text.clone(),
             images.clone(),
         )));
-        self.wait_for_compaction(&cancel).await?;
+        self.wait_for_compaction(here).await?;
         if self.is_busy() {
             let Behavior::Queue(delivery) = request.while_busy else {
                 return Err(PromptError::Busy);
             };
-            match self.queue_if_busy(delivery, message) {
-                Ok(()) => {
-                    self.queue_changed().await;
-                    return Ok(Accepted::queued());
-                }
-                // It has ended just now.
-                Err(unqueued) => message = unqueued,
+            // Or else it has ended just now.
+            if self.queue_here(delivery, &message, here, true)? {
+                self.queue_changed().await;
+                return Ok(Accepted::queued());
             }
         }
         self.flush_bash().await;
         self.check_model().await?;
+        if here.is_cancelled() {
+            return Err(PromptError::Aborted);
+        }
         self.compact_before_prompt().await;
         let mut prompts = vec![message.clone()];
         let base = self.system_prompt_text();
-        let started = self
-            .before_agent_start(&text, &images, &base, &cancel)
-            .await;
+        let started = self.before_agent_start(&text, &images, &base, here).await;
         if started.aborted {
             return Err(PromptError::Aborted);
         }
@@ -196,10 +222,10 @@ impl AgentSession {
             prompts,
             system_prompt,
             prompted: true,
-            cancel: Some(cancel.clone()),
+            cancel: Some(here.clone()),
         };
         let begun = loop {
-            self.wait_for_compaction(&cancel).await?;
+            self.wait_for_compaction(here).await?;
             match self.start_run(new.clone()) {
                 Err(PromptError::Busy) if self.is_summarising() => {}
                 begun => break begun,
@@ -208,7 +234,7 @@ impl AgentSession {
         match (begun, request.while_busy) {
             // Another prompt was faster.
             (Err(PromptError::Busy), Behavior::Queue(delivery)) => {
-                self.state.lock().queues.push(delivery, message);
+                self.queue_here(delivery, &message, here, false)?;
                 self.queue_changed().await;
                 Ok(Accepted::queued())
             }
@@ -234,8 +260,10 @@ impl AgentSession {
         cancel: &CancellationToken,
     ) -> Result<(), PromptError> {
         tokio::select! {
-            () = self.wait_summary() => Ok(()),
+            // One abort ends the compaction and whoever waits for it.
+            biased;
             () = cancel.cancelled() => Err(PromptError::Aborted),
+            () = self.wait_summary() => Ok(()),
         }
     }
 
@@ -366,6 +394,26 @@ impl AgentSession {
         self.extensions
             .emit("before_agent_start", event, cancel)
             .await
+    }
+
+    /// Queues the message in the session in which it was said; with `if_busy` only if a
+    /// run is there to see it. Gives whether it was queued.
+    fn queue_here(
+        &self,
+        delivery: Delivery,
+        message: &Arc<AgentMessage>,
+        here: &CancellationToken,
+        if_busy: bool,
+    ) -> Result<bool, PromptError> {
+        let mut state = self.state.lock();
+        if here.is_cancelled() {
+            return Err(PromptError::Aborted);
+        }
+        let queued = state.run.is_some() || !if_busy;
+        if queued {
+            state.queues.push(delivery, message.clone());
+        }
+        Ok(queued)
     }
 
     /// Queues the message if a run is there to see it, and gives it back if not.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::AgentSession;
+use super::left::{Next, same};
 use super::refusal::{ErrorCode, Refusal};
 use super::run::object;
 use super::start::find_extensions;
@@ -24,7 +25,7 @@ impl AgentSession {
             return Ok(false);
         }
         let new = NewSession {
-            parent_session: parent,
+            parent_session: parent.filter(|parent| !parent.as_os_str().is_empty()),
             ..NewSession::default()
         };
         let cwd = self.cwd();
@@ -45,6 +46,10 @@ impl AgentSession {
     /// Another session's file; a path without a file becomes a new session there.
     /// `cwd` is where it goes on, if not where the file says.
     pub async fn switch_session(&self, path: &Path, cwd: Option<&Path>) -> Result<bool, Refusal> {
+        if path.as_os_str().is_empty() {
+            let text = "The path of the session is empty";
+            return Err(Refusal::new(ErrorCode::InvalidName, text));
+        }
         let _one = self.replacing.lock().await;
         let target = path.display().to_string();
         let event = object(json!({ "reason": "resume", "targetSessionFile": target }));
@@ -60,10 +65,7 @@ impl AgentSession {
     /// Whether it is this session's own file, which has one writer.
     pub(super) fn is_open(&self, path: &Path) -> bool {
         let own = self.state.lock().session.path().map(Path::to_owned);
-        own.is_some_and(|own| match (own.canonicalize(), path.canonicalize()) {
-            (Ok(own), Ok(path)) => own == path,
-            _ => own == path,
-        })
+        own.is_some_and(|own| same(&own, path))
     }
 
     /// Settings, models and extensions as they are on the disk now. What runs
@@ -155,21 +157,25 @@ impl AgentSession {
         }
     }
 
-    pub(super) async fn replace(&self, session: Session, reason: &str) {
+    pub(super) async fn replace(&self, next: impl Into<Next>, reason: &str) {
+        let next = next.into();
         let _idle = self.take_over().await;
         self.flush_bash().await;
-        let target = session.path().map(|path| path.display().to_string());
+        let (path, cwd) = self.state.lock().whereabouts(&next);
+        let target = path.map(|path| path.display().to_string());
         self.extensions.shut_down(reason, target).await;
         self.flush_unsaved().await;
-        let cwd = session.cwd().to_path_buf();
+        let _stay;
         let queued: (Vec<String>, Vec<String>);
         let previous = {
             let mut state = self.state.lock();
             let previous = state.session.path().map(|path| path.display().to_string());
-            state.context = session.build_context().messages;
-            state.session = session;
+            _stay = state.enter(next);
+            std::mem::take(&mut *self.here.lock()).cancel();
+            state.context = state.session.build_context().messages;
             queued = state.queues.texts();
             state.queues.clear();
+            state.owed = false;
             state.next_turn.clear();
             state.attempt = 0;
             state.overflow_recovered = false;

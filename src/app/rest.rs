@@ -119,7 +119,14 @@ impl AgentSession {
     /// Begins a run with what is queued, unless something else is at work meanwhile,
     /// which will see it.
     pub(super) async fn start_queued(&self) {
-        let prompts = self.state.lock().queues.take(Delivery::FollowUp);
+        let prompts = {
+            let queues = &mut self.state.lock().queues;
+            match queues.is_steered() {
+                // The run takes it before it asks the model, and follow-ups later.
+                true => Vec::new(),
+                false => queues.take(Delivery::FollowUp),
+            }
+        };
         let begun = self.start_run(NewRun::of(prompts.clone())).map(drop);
         if begun.is_err() {
             let queues = &mut self.state.lock().queues;
@@ -130,6 +137,37 @@ impl AgentSession {
         {
             self.queue_changed().await;
         }
+    }
+
+    /// What is queued is to be said, if anything is.
+    pub(super) fn owe_run(&self) {
+        let mut state = self.state.lock();
+        state.owed = state.queues.want_a_run();
+    }
+
+    /// Begins the run that is owed to what is queued, unless a prompt may still begin
+    /// one: it came before, and what is queued is said after it.
+    pub(super) async fn start_owed(&self) {
+        let now = {
+            let mut state = self.state.lock();
+            let now = state.preparing == 0 && std::mem::take(&mut state.owed);
+            now && state.queues.want_a_run()
+        };
+        if now {
+            self.start_queued().await;
+        }
+    }
+
+    /// A prompt is on its way until this is dropped.
+    pub(super) fn prepare_run(&self) -> impl Drop {
+        struct Preparing<'a>(&'a AgentSession);
+        impl Drop for Preparing<'_> {
+            fn drop(&mut self) {
+                self.0.state.lock().preparing -= 1;
+            }
+        }
+        self.state.lock().preparing += 1;
+        Preparing(self)
     }
 
     /// Nothing is left to do: no retry, no compaction, nothing that waits.

@@ -51,6 +51,7 @@ impl AgentSession {
                 cancel: CancellationToken::new(),
             };
             state.run = Some(run.clone());
+            state.owed = false;
             self.busy.send_replace(true);
             run
         };

@@ -22,6 +22,7 @@ use super::trace::trace;
 use crate::agent::AgentMessage;
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
 use crate::agent::queue::{Delivery, QueueMode};
+use crate::ai::message::StopReason;
 use crate::ai::registry::ModelRegistry;
 use crate::extensions::explain::explain;
 use crate::extensions::{Extensions, LoadReport};
@@ -52,8 +53,13 @@ pub struct AgentSession {
     pub(super) mode: Arc<dyn EventSink>,
     /// Cancelled by an abort outside any run: ends the wait for handlers.
     pub(super) waiting: Mutex<CancellationToken>,
+    /// Cancelled by the same, and when another session takes the place of this one:
+    /// what was to be said here is not said there.
+    pub(super) here: Mutex<CancellationToken>,
     /// Shell commands of the user; cancelled when the session ends.
     pub(super) commands: CancellationToken,
+    /// They, until what they brought is stored.
+    pub(super) at_work: TaskTracker,
     /// Whether the agent is at work.
     pub(super) busy: watch::Sender<bool>,
     /// Prompts that are neither refused, dealt with nor begun yet.
@@ -75,6 +81,8 @@ pub struct AgentSession {
     pub(super) said: mpsc::UnboundedSender<Said>,
     /// What was begun for extensions, or is about to be, and nobody waits for.
     pub(super) asides: Mutex<TaskTracker>,
+    /// Messages of extensions that are stored and not told of yet.
+    pub(super) announcements: Mutex<TaskTracker>,
     pub(super) texts: Mutex<Texts>,
     /// Found while starting; the mode shows it.
     pub(super) notes: Mutex<Vec<String>>,
@@ -196,6 +204,14 @@ impl AgentSession {
         }
     }
 
+    /// Returns when every message that extensions have put into the conversation was told
+    /// of.
+    pub(super) async fn wait_announced(&self) {
+        let announcements = std::mem::take(&mut *self.announcements.lock());
+        announcements.close();
+        announcements.wait().await;
+    }
+
     /// Returns when an extension has asked for the end of the program and the
     /// agent is idle.
     pub async fn asked_to_leave(&self) {
@@ -209,13 +225,14 @@ impl AgentSession {
     /// and whatever waits for extensions. Returns at once; see [`Self::wait_idle`].
     pub fn abort(&self) {
         std::mem::take(&mut *self.waiting.lock()).cancel();
+        std::mem::take(&mut *self.here.lock()).cancel();
         self.abort_run();
         self.abort_summary();
         self.extensions.abort_load();
     }
 
     /// The run alone: whoever asks for it may be what an abort would end.
-    pub(super) fn abort_run(&self) {
+    pub fn abort_run(&self) {
         let ending = self.state.lock().ending.as_ref().map(|one| one.run.clone());
         self.cancel(ending);
         self.abort_work();
@@ -238,10 +255,10 @@ impl AgentSession {
     }
 
     /// Ends the wait for a retry, and with it the run; one that is at work goes on.
-    pub fn abort_retry(&self) {
-        if let Some(wait) = &self.state.lock().retry_wait {
-            wait.cancel();
-        }
+    pub fn abort_retry(&self) -> bool {
+        let state = self.state.lock();
+        let waits = state.retry_wait.as_ref();
+        waits.inspect(|wait| wait.cancel()).is_some()
     }
 
     /// The answer to an `extension_ui_request`; one that nobody waits for is
@@ -260,17 +277,20 @@ impl AgentSession {
         self.state.lock().context.clone()
     }
 
-    /// The last answer's text, trimmed; answers that were aborted before they
-    /// said anything do not count.
+    /// The last answer's text, trimmed.
     pub fn last_assistant_text(&self) -> Option<String> {
         let state = self.state.lock();
-        let texts = state.context.iter().rev().filter_map(|message| {
-            let message = message.as_assistant()?;
-            let text = message.texts().collect::<String>();
-            let text = text.trim().to_string();
-            (!text.is_empty()).then_some(text)
-        });
-        texts.into_iter().next()
+        let mut answers = state
+            .context
+            .iter()
+            .rev()
+            .filter_map(|it| it.as_assistant());
+        // One that was aborted before it began says nothing; one that failed does.
+        let last =
+            answers.find(|it| it.stop_reason != StopReason::Aborted || !it.content.is_empty())?;
+        let text = last.texts().collect::<String>();
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
     }
 
     pub fn last_message(&self) -> Option<Arc<AgentMessage>> {
@@ -357,6 +377,11 @@ impl AgentSession {
         Ok(())
     }
 
+    /// Ends all shell commands of the user, for good.
+    pub fn cancel_commands(&self) {
+        self.commands.cancel();
+    }
+
     /// Ends the session in order: the agent stops, extensions get
     /// `session_shutdown` within its deadline, what they hold ends.
     ///
@@ -364,9 +389,11 @@ impl AgentSession {
     pub async fn shutdown(&self) {
         self.extensions.close_dialogs();
         self.abort();
-        self.commands.cancel();
+        self.cancel_commands();
+        self.at_work.close();
+        let work = futures::future::join(self.wait_idle(), self.at_work.wait());
         // A tool that does not let go must not keep the program from ending.
-        let _ = tokio::time::timeout(LAST_WORK, self.wait_idle()).await;
+        let _ = tokio::time::timeout(LAST_WORK, work).await;
         let rest = async {
             self.flush_bash().await;
             self.extensions.shut_down("quit", None).await;

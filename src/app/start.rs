@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::actions::{Said, say_in_turn};
 use super::config::{AppConfig, SessionTarget};
@@ -131,6 +132,10 @@ impl AgentSession {
         queues.follow_up_mode = values.follow_up_mode;
         let state = State {
             session,
+            place: 0,
+            places: 0,
+            left: Vec::new(),
+            stays: Vec::new(),
             context: Vec::new(),
             model: None,
             thinking: ThinkingLevel::Off,
@@ -138,6 +143,8 @@ impl AgentSession {
             queues,
             active_tools: Vec::new(),
             known_tools: HashSet::new(),
+            preparing: 0,
+            owed: false,
             next_turn: Vec::new(),
             deferred_bash: Vec::new(),
             system_prompt: String::new(),
@@ -172,7 +179,9 @@ impl AgentSession {
             mode,
             leave: watch::Sender::new(false),
             waiting: Mutex::default(),
+            here: Mutex::default(),
             commands: CancellationToken::new(),
+            at_work: TaskTracker::new(),
             busy: watch::Sender::new(false),
             prompts: watch::Sender::new(0),
             ending: watch::Sender::new(false),
@@ -182,6 +191,7 @@ impl AgentSession {
             replacing: tokio::sync::Mutex::default(),
             said,
             asides: Mutex::default(),
+            announcements: Mutex::default(),
             texts: Mutex::default(),
             notes: Mutex::new(notes),
             ui_methods: Mutex::default(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::compact::Due;
+use super::left::Left;
 use super::prompt_options::PromptOptions;
 use super::rest::Ending;
 use crate::agent::AgentMessage;
@@ -19,6 +20,14 @@ use crate::session::{Session, SessionError};
 
 pub(super) struct State {
     pub session: Session,
+    /// Which of the sessions that were opened so far it is.
+    pub place: u64,
+    /// How many there were.
+    pub places: u64,
+    /// Those in which something still goes on.
+    pub left: Vec<Left>,
+    /// The place of everything that keeps a session open.
+    pub stays: Vec<u64>,
     /// What the model would be told: derived from the session, kept beside it so
     /// that it need not be built anew for every prompt.
     pub context: Vec<Arc<AgentMessage>>,
@@ -30,6 +39,11 @@ pub(super) struct State {
     pub active_tools: Vec<String>,
     /// All that there were when this was last looked at.
     pub known_tools: HashSet<String>,
+    /// Prompts on their way to the agent. What is queued waits for them: see
+    /// [`Self::owed`].
+    pub preparing: usize,
+    /// A run is to begin with what is queued, if none of them begins one.
+    pub owed: bool,
     /// Wait for the next prompt (`deliverAs: "nextTurn"`).
     pub next_turn: Vec<Arc<AgentMessage>>,
     /// Shell commands run while the agent was busy; they join the conversation
@@ -93,14 +107,9 @@ impl State {
     /// [`Self::say`]; what cannot be stored is in the conversation all the same, and
     /// is stored as soon as that works. Gives what the user has to be told.
     pub fn say_anyway(&mut self, message: Arc<AgentMessage>) -> Option<String> {
-        let owed = self.session.unsaved();
-        let stored = self.session.keep_message(&message);
+        let news = keep(&mut self.session, &message);
         self.context.push(message);
-        match stored {
-            Ok(()) if owed > 0 => Some(self.caught_up()),
-            Ok(()) => None,
-            Err(error) => Some(self.not_stored(&error)),
-        }
+        news
     }
 
     /// What could not be stored is tried again. Gives what the user has to be told.
@@ -109,32 +118,9 @@ impl State {
             return None;
         }
         Some(match self.session.store_unsaved() {
-            Ok(()) => self.caught_up(),
-            Err(error) => self.not_stored(&error),
+            Ok(()) => caught_up(&self.session),
+            Err(error) => not_stored(&self.session, &error),
         })
-    }
-
-    fn caught_up(&self) -> String {
-        let path = self.session.path().unwrap_or(Path::new(""));
-        format!(
-            "{}: what could not be stored before is stored now",
-            path.display()
-        )
-    }
-
-    fn not_stored(&self, error: &SessionError) -> String {
-        let messages = match self.session.unsaved() {
-            1 => "1 message is".to_string(),
-            count => format!("{count} messages are"),
-        };
-        let rescue = match error {
-            SessionError::Vanished { .. } => ". /clone (RPC: clone) keeps all of it",
-            _ => "",
-        };
-        format!(
-            "{error}. {messages} not stored, only in memory: pi tries again with every message, \
-             and they are lost if it ends before that works{rescue}"
-        )
     }
 
     /// The first entries of a new session: with what it is held.
@@ -147,4 +133,37 @@ impl State {
             .append_thinking_level_change(self.thinking.as_str())?;
         Ok(())
     }
+}
+
+/// [`State::say_anyway`] for the file alone.
+pub(super) fn keep(session: &mut Session, message: &AgentMessage) -> Option<String> {
+    let owed = session.unsaved();
+    match session.keep_message(message) {
+        Ok(()) if owed > 0 => Some(caught_up(session)),
+        Ok(()) => None,
+        Err(error) => Some(not_stored(session, &error)),
+    }
+}
+
+fn caught_up(session: &Session) -> String {
+    let path = session.path().unwrap_or(Path::new(""));
+    format!(
+        "{}: what could not be stored before is stored now",
+        path.display()
+    )
+}
+
+fn not_stored(session: &Session, error: &SessionError) -> String {
+    let messages = match session.unsaved() {
+        1 => "1 message is".to_string(),
+        count => format!("{count} messages are"),
+    };
+    let rescue = match error {
+        SessionError::Vanished { .. } => ". /clone (RPC: clone) keeps all of it",
+        _ => "",
+    };
+    format!(
+        "{error}. {messages} not stored, only in memory: pi tries again with every message, \
+         and they are lost if it ends before that works{rescue}"
+    )
 }

@@ -32,6 +32,9 @@ pub struct Compacted {
     pub summary: String,
     pub first_kept_entry_id: String,
     pub tokens_before: u64,
+    /// A guess at what the model is told from then on; known when the summary is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_tokens_after: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
 }
@@ -40,6 +43,9 @@ pub struct Compacted {
 pub enum SummaryError {
     #[error("cancelled")]
     Cancelled,
+    /// The model, or the way to it, failed.
+    #[error("{what}: {why}")]
+    Model { what: String, why: String },
     #[error("{0}")]
     Failed(String),
 }
@@ -65,6 +71,7 @@ pub async fn summarize(
         summary,
         first_kept_entry_id: preparation.first_kept_entry_id.clone(),
         tokens_before: preparation.tokens_before,
+        estimated_tokens_after: None,
         details: Some(details),
     })
 }
@@ -190,7 +197,10 @@ impl Answer {
 
     /// All of its text; an error is introduced by `what` failed.
     pub(super) async fn text(mut self, what: &str) -> Result<String, SummaryError> {
-        let failed = |why: &str| SummaryError::Failed(format!("{what}: {why}"));
+        let failed = |why: &str| SummaryError::Model {
+            what: what.to_owned(),
+            why: why.to_owned(),
+        };
         let message = loop {
             if let Some(message) = self.done.take() {
                 break message;

@@ -387,6 +387,7 @@ async fn a_model_is_asked_for_the_summary() {
                 .into(),
             first_kept_entry_id: kept,
             tokens_before: 1,
+            estimated_tokens_after: None,
             details: Some(json!({"readFiles": ["r"], "modifiedFiles": ["w"]})),
         }
     );
@@ -461,13 +462,16 @@ async fn no_summary_is_better_than_an_empty_one() {
         panic!()
     };
     refused.error_message = Some("no".into());
-    assert_eq!(
-        failed(AgentMessage::Assistant(refused)).await,
-        SummaryError::Failed("Summarization failed: no".into())
-    );
+    let because = |why: &str| SummaryError::Model {
+        what: "Summarization failed".into(),
+        why: why.into(),
+    };
+    let refused = failed(AgentMessage::Assistant(refused)).await;
+    assert_eq!(refused, because("no"));
+    assert_eq!(refused.to_string(), "Summarization failed: no");
     assert_eq!(
         failed(says(" \n")).await,
-        SummaryError::Failed("Summarization failed: the model answered without a text".into())
+        because("the model answered without a text")
     );
     let aborted = assistant(json!([{"type": "text", "text": "half"}]), "aborted", 0);
     assert_eq!(failed(aborted).await, SummaryError::Cancelled);

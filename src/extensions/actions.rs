@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::second::{SecondBegin, SecondSession};
 use crate::agent::event::{Event, UiMethod};
 use crate::agent::queue::Delivery;
-use crate::ai::message::UserContent;
+use crate::ai::message::{UserContent, js_number_if_any};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::Compacted;
 use crate::session::LooseSession;
@@ -77,6 +77,7 @@ pub struct ContextUsage {
     /// `None` right after a compaction, until the model answered again.
     pub tokens: Option<u64>,
     pub context_window: u64,
+    #[serde(serialize_with = "js_number_if_any")]
     pub percent: Option<f64>,
 }
 

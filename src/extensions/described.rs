@@ -20,6 +20,8 @@ pub struct Described {
     /// Why it did not load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Milliseconds; 0 of one whose code was not run.
+    pub load_ms: f64,
     pub tools: Vec<DescribedTool>,
     pub commands: Vec<DescribedCommand>,
     pub flags: Vec<DescribedFlag>,
@@ -78,7 +80,11 @@ pub struct DescribedRenderer {
 impl Extensions {
     /// In load order.
     pub fn described(&self) -> Vec<Described> {
-        self.with_registry(describe)
+        let mut described = self.with_registry(describe);
+        for one in &mut described {
+            one.load_ms = self.load_ms(&one.path);
+        }
+        described
     }
 }
 
@@ -90,6 +96,7 @@ fn describe(registry: &Registry) -> Vec<Described> {
         path: info.path.clone(),
         source: info.source.clone(),
         error: info.error.clone(),
+        load_ms: 0.0,
         tools: (registry.tools().iter())
             .filter(|tool| tool.extension == id)
             .map(|tool| DescribedTool {

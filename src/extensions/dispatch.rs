@@ -144,11 +144,8 @@ impl Generation {
                 Err(failure) => {
                     // A stop is told of by whoever loads the others again.
                     if !matches!(failure, CallFailure::Stopped(_)) {
-                        emission.errors.push(ExtensionError::new(
-                            self.host.registry.lock().path(extension),
-                            name,
-                            failure.describe(),
-                        ));
+                        let path = self.host.registry.lock().path(extension);
+                        emission.errors.push(failure.tell_of(path, name));
                     }
                     if kind.on_error == OnError::Block {
                         emission.blocked = Some(failure.plain());
@@ -225,9 +222,8 @@ impl Generation {
 fn parse(json: Option<String>) -> Result<Option<Answer>, CallFailure> {
     json.map(|json| serde_json::from_str(&json))
         .transpose()
-        .map_err(|error| CallFailure::Thrown {
-            message: format!("The handler's answer cannot be read: {error}"),
-            stack: String::new(),
+        .map_err(|error| {
+            CallFailure::of_ours(format!("The handler's answer cannot be read: {error}"))
         })
 }
 

@@ -26,10 +26,10 @@ pub fn explain(error: &mut ExtensionError, path: Option<&str>) {
         error.details.extension = Some(name_of(Path::new(path)));
     }
     if error.details.location.is_none() {
-        error.details.location = location(&error.error);
+        error.details.location = location(error.whole());
     }
     // What cannot be parsed is shown by the parser already.
-    if error.details.code_frame.is_none() && !error.error.contains("\n  |\n") {
+    if error.details.code_frame.is_none() && !error.whole().contains("\n  |\n") {
         error.details.code_frame = error.details.location.as_ref().and_then(code_frame);
     }
 }

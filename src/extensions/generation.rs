@@ -15,6 +15,7 @@ use super::ledger::Tally;
 use super::notifications::Notifications;
 use super::patience::Outcome;
 use super::registry::ExtensionId;
+use crate::agent::event::ExtensionError;
 
 /// The most bytes of JSON that a handler may answer with.
 const LARGEST: usize = 64 << 20;
@@ -39,9 +40,13 @@ pub struct Generation {
 /// Why a call of an extension's function brought no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallFailure {
-    /// It threw; the message, and where.
+    /// It threw; the message, what its author wrote of that, and where.
     #[error("{message}")]
-    Thrown { message: String, stack: String },
+    Thrown {
+        message: String,
+        plain: String,
+        stack: String,
+    },
     #[error("{what} did not answer within {} s (settings: extensionTimeouts) and was left behind", limit.as_secs_f64())]
     Deadline { what: String, limit: Duration },
     #[error("Operation aborted")]
@@ -53,22 +58,45 @@ pub enum CallFailure {
 }
 
 impl CallFailure {
-    /// The message alone, without the class of the error, as a model is told.
+    /// What its author wrote, as a model is told: the message of an error, empty if it has
+    /// none, or anything else as text.
     pub fn plain(&self) -> String {
-        let text = self.to_string();
-        match text.split_once(": ") {
-            Some((class, message)) if class.ends_with("Error") && !class.contains(' ') => {
-                message.to_string()
-            }
-            _ => text,
+        match self {
+            Self::Thrown { plain, .. } => plain.clone(),
+            other => other.to_string(),
         }
     }
 
-    /// With the stack, for people.
-    pub fn describe(&self) -> String {
+    /// As who listens is told of it.
+    pub fn tell_of(&self, path: impl Into<String>, event: impl Into<String>) -> ExtensionError {
+        let (plain, stack) = self.parts();
+        ExtensionError::thrown(path, event, plain, stack)
+    }
+
+    /// What was thrown as the original says it, and as JavaScript does with its stack.
+    pub fn parts(&self) -> (String, Option<String>) {
         match self {
-            Self::Thrown { message, stack } if !stack.is_empty() => format!("{message}\n{stack}"),
-            other => other.to_string(),
+            Self::Thrown {
+                message,
+                plain,
+                stack,
+            } => {
+                let plain = match plain.is_empty() {
+                    true => message.clone(),
+                    false => plain.clone(),
+                };
+                let stack = (!stack.is_empty()).then(|| format!("{message}\n{stack}"));
+                (plain, stack)
+            }
+            other => (other.to_string(), None),
+        }
+    }
+
+    pub fn of_ours(message: String) -> Self {
+        Self::Thrown {
+            plain: message.clone(),
+            message,
+            stack: String::new(),
         }
     }
 }
@@ -104,26 +132,29 @@ impl Generation {
         args: &impl Serialize,
     ) -> Result<Option<String>, CallFailure> {
         let runtime = self.runtime.as_ref().ok_or(CallFailure::Gone)?;
-        let args = serde_json::to_string(args).map_err(|error| CallFailure::Thrown {
-            message: error.to_string(),
-            stack: String::new(),
-        })?;
+        let args =
+            serde_json::to_string(args).map_err(|error| CallFailure::of_ours(error.to_string()))?;
         let answer = runtime.call(function, args).await;
         let answer = answer.map_err(|error| match error {
-            CallError::Thrown { message, stack } => CallFailure::Thrown { message, stack },
+            CallError::Thrown {
+                message,
+                plain,
+                stack,
+            } => CallFailure::Thrown {
+                message,
+                plain,
+                stack,
+            },
             CallError::Stopped(reason) => CallFailure::Stopped(stop_text(reason)),
             CallError::Gone => CallFailure::Gone,
         })?;
         match answer.as_ref().map_or(0, String::len) {
             0..=LARGEST => Ok(answer),
-            length => Err(CallFailure::Thrown {
-                message: format!(
-                    "RangeError: The answer is too large: {} MB, where {} are the most",
-                    length >> 20,
-                    LARGEST >> 20
-                ),
-                stack: String::new(),
-            }),
+            length => Err(CallFailure::of_ours(format!(
+                "RangeError: The answer is too large: {} MB, where {} are the most",
+                length >> 20,
+                LARGEST >> 20
+            ))),
         }
     }
 
@@ -272,6 +303,9 @@ pub fn stop_text(reason: Stop) -> Cow<'static, str> {
     match reason {
         Stop::Deadline => "it did not give the thread back in time".into(),
         Stop::OutOfMemory => "it used up its memory".into(),
+        Stop::OutOfDescriptors => "it used up the files and connections that pi may have open; \
+                                   what it opens it has to close"
+            .into(),
         Stop::Damaged(damage) => damage.sentence().into(),
         Stop::Asked => "on request".into(),
         Stop::Died(death) => format!("the process of the extensions {death} while it ran").into(),

@@ -176,15 +176,6 @@ impl BridgeHost {
         };
     }
 
-    /// Whose code an error comes from: what runs in timers and callbacks was not
-    /// announced, but has a stack.
-    fn author_of(&self, text: &str) -> ExtensionId {
-        let imports = self.imports.get();
-        imports
-            .and_then(|imports| imports.author_of(text))
-            .unwrap_or_else(|| self.current().extension)
-    }
-
     /// Which files the extensions have come from so far.
     pub fn know_imports(&self, imports: Imports) {
         // There is one isolate for each generation.
@@ -209,6 +200,19 @@ impl BridgeHost {
 
     pub fn report(&self, extension: ExtensionId, event: &str, error: impl Into<String>) {
         let error = ExtensionError::new(self.registry.lock().path(extension), event, error);
+        self.tell(Event::ExtensionError(error));
+    }
+
+    /// [`Self::report`] for what its code has thrown.
+    pub fn report_thrown(
+        &self,
+        extension: ExtensionId,
+        event: &str,
+        plain: String,
+        stack: Option<String>,
+    ) {
+        let path = self.registry.lock().path(extension);
+        let error = ExtensionError::thrown(path, event, plain, stack);
         self.tell(Event::ExtensionError(error));
     }
 
@@ -372,8 +376,8 @@ impl BridgeHost {
             }
             "report" => {
                 let report: ReportArgs = parse(method, args)?;
-                let error = js_runtime::readable_stack(&report.error);
-                self.report(report.extension, &report.event, error);
+                let stack = js_runtime::readable_stack(&report.error);
+                self.report_thrown(report.extension, &report.event, report.plain, Some(stack));
                 return Ok(Value::Null);
             }
             "pi.getFlag" => return self.flag(args),

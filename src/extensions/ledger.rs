@@ -7,6 +7,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::Serialize;
 
+use super::explain::name_of;
+use crate::agent::event::ExtensionName;
+
 #[derive(Default)]
 pub struct Ledger(Mutex<BTreeMap<String, Account>>);
 
@@ -31,6 +34,8 @@ pub struct Tally {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionStats {
+    #[serde(flatten)]
+    pub name: ExtensionName,
     pub path: String,
     pub loaded: bool,
     /// Why it is not there.
@@ -93,6 +98,7 @@ impl Ledger {
         let tallies = account.events.values();
         let slowest = account.events.iter().max_by_key(|(_, tally)| tally.slowest);
         ExtensionStats {
+            name: name_of(path.as_ref()),
             path: path.to_string(),
             loaded: error.is_none(),
             error,

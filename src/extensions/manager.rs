@@ -434,8 +434,7 @@ impl Extensions {
             .await;
         if let Err(failure) = ran {
             let path = generation.host.registry.lock().path(extension);
-            let failure = failure.describe();
-            let mut error = ExtensionError::new(format!("command:{name}"), "command", failure);
+            let mut error = failure.tell_of(format!("command:{name}"), "command");
             explain(&mut error, Some(&path));
             self.show(error).await;
         }

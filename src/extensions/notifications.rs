@@ -122,6 +122,9 @@ impl Notifications {
 
     /// Returns when everything that was pushed before has been handled.
     pub async fn drain(&self) {
+        if self.is_empty() {
+            return;
+        }
         let (done, drained) = oneshot::channel();
         if self.queue.send(Item::Drained(done)).await.is_ok() {
             let _ = drained.await;
@@ -190,9 +193,10 @@ async fn hand_over(generation: &Generation, batch: &Batch) {
                 }
                 if let Err(failure @ CallFailure::Thrown { .. }) = &answer {
                     let current = generation.host.current();
+                    let (plain, stack) = failure.parts();
                     generation
                         .host
-                        .report(current.extension, &current.what, failure.describe());
+                        .report_thrown(current.extension, &current.what, plain, stack);
                 }
                 if let Some(shown) = shown {
                     shown.wait.over(outcome(&answer));

@@ -43,13 +43,7 @@ impl ExtensionTool {
         if let CallFailure::Thrown { stack, .. } = failure {
             tracing::debug!(tool = self.spec.name, "{stack}");
         }
-        let text = failure.plain();
-        // An error without a message has nothing but a class.
-        let is_class = |text: &str| text.ends_with("Error") && !text.contains([' ', ':']);
-        ToolError::new(match failure {
-            CallFailure::Thrown { message, .. } if is_class(message) => String::new(),
-            _ => text,
-        })
+        ToolError::new(failure.plain())
     }
 
     fn output(&self, json: Option<String>) -> Result<ToolOutput, ToolError> {

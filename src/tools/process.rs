@@ -153,8 +153,9 @@ impl GroupProcess {
     }
 
     fn end(&mut self, status: ExitStatus) -> Ended {
-        self.group.release();
-        if self.cancel.is_cancelled() {
+        // Pi is told to end: nobody may have said so here yet.
+        let with_all = !self.group.release() && !status.success();
+        if with_all || self.cancel.is_cancelled() {
             Ended::Aborted
         } else {
             self.killed.unwrap_or(Ended::Exited(exit_code(status)))
@@ -196,11 +197,9 @@ impl GroupGuard {
         }
     }
 
-    /// Lets background children live on.
-    fn release(&mut self) {
-        if let Some(pid) = self.pid.take() {
-            LIVE.lock().remove(&pid);
-        }
+    /// Lets background children live on. `false` if [`kill_all`] was faster.
+    fn release(&mut self) -> bool {
+        self.pid.take().is_none_or(|pid| LIVE.lock().remove(&pid))
     }
 }
 

@@ -115,6 +115,7 @@ async fn a_client_may_ask_for_it() {
         json!({
             "firstKeptEntryId": kept["id"],
             "tokensBefore": 15,
+            "estimatedTokensAfter": 7,
             "details": {"readFiles": [], "modifiedFiles": []},
         })
     );

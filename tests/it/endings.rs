@@ -10,11 +10,12 @@ use model_server::{Answer, ModelServer};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use tokio::process::Child;
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin};
 use tokio::time::{Instant, timeout};
 
 use crate::line_mode::Terminal;
-use crate::support::{Home, PATIENCE, finish, pause};
+use crate::support::{Home, PATIENCE, finish, pause, quiet};
 
 /// A tool that waits for ever, and has a child of its own that does.
 const WAIT: &str = "sleep 600 & echo $$ $! > pids.part; mv pids.part pids; wait";
@@ -97,23 +98,7 @@ impl Story {
     }
 
     async fn in_pipes(&self, home: &Home, what: &str) -> Option<i32> {
-        let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
-        match self.mode {
-            Mode::Print => command.args(["-p", "go"]),
-            Mode::Json => command.args(["--mode", "json", "go"]),
-            _ => command.args(["--mode", "rpc"]),
-        };
-        let mut child = command.spawn().unwrap();
-        let mut stdin = child.stdin.take();
-        if self.mode == Mode::Rpc {
-            let input = stdin.as_mut().unwrap();
-            let line = b"{\"type\":\"prompt\",\"message\":\"go\"}\n";
-            tokio::io::AsyncWriteExt::write_all(input, line)
-                .await
-                .unwrap();
-        } else {
-            stdin = None;
-        }
+        let (mut child, mut stdin) = start(home, self.mode).await;
         runs(&home.cwd(), what).await;
         match self.cause {
             Cause::Signal(signal) => send(child.id().unwrap(), signal),
@@ -165,6 +150,23 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     command.args(["-c", USER, env!("CARGO_BIN_EXE_pi")]);
     command.env("TERM", "xterm");
     finish(command, "").await.status.code()
+}
+
+/// Says "go" to it. Stdin is there if it is read from.
+async fn start(home: &Home, mode: Mode) -> (Child, Option<ChildStdin>) {
+    let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
+    match mode {
+        Mode::Print => command.args(["-p", "go"]),
+        Mode::Json => command.args(["--mode", "json", "go"]),
+        _ => command.args(["--mode", "rpc"]),
+    };
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().filter(|_| mode == Mode::Rpc);
+    if let Some(input) = &mut stdin {
+        let line = b"{\"type\":\"prompt\",\"message\":\"go\"}\n";
+        input.write_all(line).await.unwrap();
+    }
+    (child, stdin)
 }
 
 async fn runs(cwd: &Path, what: &str) {
@@ -222,6 +224,52 @@ async fn a_pipe_that_closes_ends_every_mode_in_order() {
 async fn an_extension_that_hangs_does_not_keep_any_mode() {
     let term = [(Cause::Signal(Signal::SIGTERM), 143)];
     all(&[Mode::Print, Mode::Json, Mode::Rpc], &term, HANGS).await;
+}
+
+/// What is printed fits no pipe, and nobody reads it.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_reader_that_does_not_read_does_not_keep_any_mode() {
+    let blocked = async |mode: Mode| {
+        let what = format!("{mode:?}");
+        let server = ModelServer::start().await;
+        server.push(Answer::deltas(2000, &"0123456789".repeat(10)));
+        let home = Home::new(&server);
+        home.extension("last.ts", LAST_WORD);
+        let (mut child, stdin) = start(&home, mode).await;
+        server.received(1).await;
+        quiet(child.id().unwrap()).await;
+        send(child.id().unwrap(), Signal::SIGTERM);
+        assert_eq!(ended(&mut child, &what).await.code(), Some(143), "{what}");
+        drop(stdin);
+        let word = fs::read_to_string(home.cwd().join("last-word"));
+        assert_eq!(word.ok().as_deref(), Some("session_shutdown\n"), "{what}");
+        let entries = home.entries();
+        let last = entries.last().unwrap();
+        assert_eq!(last["message"]["role"], "assistant", "{what}: {last}");
+    };
+    join_all([Mode::Print, Mode::Json, Mode::Rpc].map(blocked)).await;
+}
+
+/// Who reads gets everything, to the last word of an extension that takes its time.
+#[tokio::test]
+async fn a_reader_that_reads_loses_nothing() {
+    const SLOW: &str = r#"
+        export default (pi) => pi.on("session_shutdown", async (_event, ctx) => {
+            await new Promise((resolve) => setTimeout(resolve, 1500));
+            ctx.ui.notify("farewell");
+        });"#;
+    let server = ModelServer::start().await;
+    server.push(Answer::text("half of it").stall_after(1));
+    let home = Home::new(&server);
+    home.extension("slow.ts", SLOW);
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "prompt", "message": "go"})).await;
+    rpc.event("message_update").await;
+    send(rpc.process_id(), Signal::SIGTERM);
+    assert_eq!(rpc.end().await.code(), Some(143));
+    rpc.event("agent_end").await;
+    rpc.notified("farewell").await;
 }
 
 // A terminal is read from by blocking calls, and the model answers meanwhile.

@@ -94,12 +94,14 @@ async fn an_error_shows_the_line_and_whose_it_is() {
          \x20   |                               ^\n\
          \x20 6 |   pi.registerCommand(\"esm\", { handler });"
     );
-    let text = esm["error"].as_str().unwrap();
+    assert_eq!(esm["error"], "in the package");
+    let text = esm["stack"].as_str().unwrap();
     let source = dep.join("src/index.ts:4:1");
     assert!(text.contains(source.to_str().unwrap()), "{text}");
 
     let cjs = error(&mut rpc, "/cjs").await;
-    let text = cjs["error"].as_str().unwrap();
+    assert_eq!(cjs["error"], "old");
+    let text = cjs["stack"].as_str().unwrap();
     let compiled = old.join("index.js:1:");
     assert!(text.contains(compiled.to_str().unwrap()), "{text}");
     assert_eq!(cjs["location"]["line"], 7, "{cjs}");
@@ -150,7 +152,8 @@ async fn what_is_not_found_and_what_is_only_reported_have_places_too() {
 
     rpc.ok(json!({"type": "prompt", "message": "/late"})).await;
     let error = rpc.wait("the error of late.ts", is_error).await;
-    let text = error["error"].as_str().unwrap();
+    assert_eq!(error["error"], "in the callback");
+    let text = error["stack"].as_str().unwrap();
     assert!(text.starts_with("Error: in the callback\n"), "{text}");
     assert!(!text.contains("file:") && !text.contains("ext:"), "{text}");
     let place = json!({"file": late, "line": 4, "column": 37});

@@ -120,6 +120,51 @@ async fn handlers_are_done_when_the_agent_goes_on() {
     rpc.close().await;
 }
 
+/// The run that is ending still counts as one, which takes what is to begin a turn.
+#[tokio::test]
+async fn a_turn_asked_for_while_the_run_ends_waits_for_the_next_run() {
+    let source = r#"let ends = 0;
+        export default (pi) => pi.on("agent_end", async (event, ctx) => {
+            ends += 1;
+            if (ends > 1) return;
+            const say = (content, deliverAs) =>
+                pi.sendMessage({ customType: "said", content, display: true }, { triggerTurn: true, deliverAs });
+            say("early");
+            say("early, to follow", "followUp");
+            await new Promise((resolve) => setTimeout(resolve, 20));
+            ctx.ui.notify("done");
+        });"#;
+    let (server, _home, mut rpc) = with_extension(source).await;
+    server.push(Answer::text("One."));
+    rpc.run("go").await;
+    rpc.event("agent_settled").await;
+    assert_eq!(server.requests().len(), 1);
+    server.push(Answer::text("Two."));
+    server.push(Answer::text("Three."));
+    let second = rpc.run("second").await;
+    let expected = [
+        "agent_start",
+        "turn_start",
+        "message_start user",
+        "message_end user",
+        "message_start custom early",
+        "message_end custom early",
+        "message_start assistant",
+        "message_end assistant",
+        "turn_end",
+        "turn_start",
+        "message_start custom early, to follow",
+        "message_end custom early, to follow",
+        "message_start assistant",
+        "message_end assistant",
+        "turn_end",
+        "agent_end",
+    ];
+    let second = story(&second);
+    assert_eq!(second[..expected.len()], expected, "{second:#?}");
+    assert_eq!(rpc.close().await.code(), Some(0));
+}
+
 #[tokio::test]
 async fn a_handler_that_waits_for_the_agent_is_not_waited_for() {
     let server = ModelServer::start().await;

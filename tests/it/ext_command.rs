@@ -37,7 +37,10 @@ async fn the_list_says_what_there_is_and_what_it_registers() {
          events    tool_call\n",
         home.agent_dir().display()
     );
-    assert!(listed.stdout.starts_with(&gate), "{}", listed.stdout);
+    let (times, others): (Vec<&str>, Vec<&str>) = (listed.stdout.split_inclusive('\n'))
+        .partition(|line| line.starts_with("  loaded in ") && line.ends_with(" ms\n"));
+    assert_eq!(times.len(), 1, "one has loaded: {}", listed.stdout);
+    assert!(others.concat().starts_with(&gate), "{}", listed.stdout);
     assert!(
         listed.stdout.contains("torn  (auto, user)"),
         "{}",
@@ -53,6 +56,7 @@ async fn the_list_says_what_there_is_and_what_it_registers() {
     let told: Value = serde_json::from_str(&told.stdout).unwrap();
     let shortcut = json!([{"key": "ctrl+shift+w", "description": "weighs"}]);
     assert_eq!(told["extensions"][0]["shortcuts"], shortcut);
+    assert!(told["extensions"][0]["loadMs"].as_f64() > Some(0.0));
     let renderer = json!([{"kind": "message", "customType": "weight"}]);
     assert_eq!(told["extensions"][0]["renderers"], renderer);
     let [gate, torn] = &list["extensions"].as_array().unwrap()[..] else {

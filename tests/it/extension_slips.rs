@@ -129,6 +129,10 @@ const done = { content: [{ type: "text", text: "done" }], details: {} };
 export default function (pi) {
   tool("text", async () => { throw "a text"; })(pi);
   tool("nothing", async () => { throw new Error(""); })(pi);
+  tool("cause", async () => {
+    class Own extends Error { name = "Own"; }
+    throw new Own("outer", { cause: new Error("inner") });
+  })(pi);
   tool("updates", async (_id, _params, _signal, onUpdate) => {
     onUpdate(undefined);
     onUpdate("half way");
@@ -181,6 +185,7 @@ async fn arguments_are_taken_as_javascript_takes_them() {
     server.push(Answer::tools([
         ("text", json!({})),
         ("nothing", json!({})),
+        ("cause", json!({})),
         ("updates", json!({})),
     ]));
     server.push(Answer::text("Done."));
@@ -192,7 +197,7 @@ async fn arguments_are_taken_as_javascript_takes_them() {
     };
     let mut results = of("tool_execution_end", "result");
     results.sort();
-    assert_eq!(results, ["", "a text", "done"]);
+    assert_eq!(results, ["", "a text", "done", "outer"]);
     let updates = of("tool_execution_update", "partialResult");
     assert_eq!(updates.last().unwrap(), "half way");
     rpc.close().await;

@@ -2,6 +2,7 @@
 //! extensions, never the session. That everything else is the same is shown by the
 //! other tests, which run in this arrangement, too (CONTRIBUTING.md).
 
+use std::fs;
 use std::process::Command;
 
 use model_server::{Answer, ModelServer};
@@ -179,7 +180,7 @@ async fn the_process_is_stopped() {
     let mut session = Session::start(timeouts, &extensions).await;
     let process = session.process().await;
     session.goes_on().await;
-    send(Signal::SIGSTOP, process);
+    stop(process).await;
     session.server.push(Answer::text("Anyway."));
     assert_eq!(session.rpc.answer_to("go on").await, "Anyway.");
     session
@@ -196,7 +197,7 @@ async fn the_process_is_stopped() {
 async fn the_program_is_killed() {
     let mut session = Session::start(json!({}), &[("bystander.ts", BYSTANDER)]).await;
     let process = session.process().await;
-    send(Signal::SIGSTOP, process);
+    stop(process).await;
     send(Signal::SIGKILL, session.rpc.process_id() as i32);
     has_ended(process).await;
     assert_eq!(session.rpc.end().await.code(), None);
@@ -250,6 +251,23 @@ async fn without_extensions_there_is_no_process() {
 }
 
 /// Waits until there is no such process, or only its exit code.
+/// The signal reaches one thread after the other.
+async fn stop(process: i32) {
+    send(Signal::SIGSTOP, process);
+    let runs = || {
+        let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter();
+        threads.flatten().flatten().any(|thread| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            // After the name, which may contain anything.
+            stat.rsplit_once(") ")
+                .is_some_and(|(_, rest)| !rest.starts_with('T'))
+        })
+    };
+    while runs() {
+        pause(5).await;
+    }
+}
+
 async fn has_ended(process: i32) {
     let ended = async {
         loop {

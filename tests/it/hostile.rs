@@ -103,7 +103,7 @@ async fn a_throw_in_a_timer() {
     });"#;
     let (server, _home, mut rpc) = with_extension(source).await;
     let error = blamed(&mut rpc, &["from a timer"]).await;
-    let text = error["error"].as_str().unwrap();
+    let text = error["stack"].as_str().unwrap();
     assert!(text.contains("ext.ts:2"), "it says where: {text}");
     answers_the_next_prompt(&server, &mut rpc).await;
 }

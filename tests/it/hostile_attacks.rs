@@ -18,12 +18,21 @@ struct Attack {
 
 impl Attack {
     async fn prepare(name: &'static str, source: &str, settings: Value) -> Self {
+        Self::prepare_with(name, source, settings, |home| home.rpc(&[])).await
+    }
+
+    async fn prepare_with(
+        name: &'static str,
+        source: &str,
+        settings: Value,
+        start: impl FnOnce(&Home) -> Rpc,
+    ) -> Self {
         let server = ModelServer::start().await;
         let home = Home::new(&server);
         home.settings(settings);
         home.extension(&format!("{name}.ts"), source);
         home.extension("zz-bystander.ts", BYSTANDER);
-        let rpc = home.rpc(&[]);
+        let rpc = start(&home);
         Self {
             server,
             _home: home,
@@ -140,11 +149,12 @@ macro_rules! attacks {
 attacks! {
     endless_loop("endless-loop") is_set_aside();
     endless_microtasks("endless-microtasks") is_set_aside();
-    timer_storm("timer-storm") is_set_aside();
+    timer_storm("timer-storm") is_set_aside_later();
     loop_in_a_timer("loop-in-a-timer") is_set_aside();
+    loop_in_a_listener("loop-in-a-listener") is_set_aside_later();
     regular_expression("regular-expression") is_set_aside();
     heap_bomb("heap-bomb") is_set_aside();
-    array_buffer_bomb("array-buffer-bomb") is_reported("RangeError");
+    array_buffer_bomb("array-buffer-bomb") is_reported("Array buffer allocation failed");
     stack_overflow("stack-overflow") is_reported("Maximum call stack size exceeded");
     deep_result("deep-result") is_reported("recursion limit");
     huge_result("huge-result") is_reported("too large");
@@ -164,7 +174,7 @@ attacks! {
     reflect_apply("reflect-apply") does_damage("Reflect.apply");
     map_get("map-get") does_damage("Map.prototype.get");
     wasm_memory("wasm-memory") runs_out_of_memory();
-    wasm_memory_too_large("wasm-memory-too-large") is_reported("RangeError");
+    wasm_memory_too_large("wasm-memory-too-large") is_reported("could not allocate memory");
     wasm_grow("wasm-grow") runs_out_of_memory();
     uncaught_listener("uncaught-listener") is_set_aside_later();
     exec_sync("exec-sync") is_set_aside_later();
@@ -334,6 +344,81 @@ async fn throws_in_callbacks() {
     let mine =
         |line: &Value| line["type"] == "extension_error" && line.to_string().contains("mine");
     assert_eq!(attack.rpc.lines().into_iter().find(mine), None);
+    attack.survived_by_all().await;
+}
+
+/// Whose timer it was, when no stack says so.
+#[tokio::test]
+async fn throws_in_timers() {
+    let source = include_str!("hostile/throws-in-timers.ts");
+    let mut attack = Attack::prepare("throws-in-timers", source, patient()).await;
+    attack.strike().await;
+    for way in [
+        "a timeout",
+        "an interval",
+        "an immediate",
+        "a microtask",
+        "a tick",
+        "a promise",
+        "an emitter",
+        "a target",
+    ] {
+        attack.is_named(&format!("from {way}")).await;
+    }
+    let error = attack.is_named("undefined").await;
+    assert_eq!(error["event"], "uncaught", "{error}");
+    attack.survived_by_all().await;
+}
+
+#[tokio::test]
+async fn other_user() {
+    let source = include_str!("hostile/other-user.ts");
+    let mut attack = Attack::prepare("other-user", source, patient()).await;
+    let happened = attack.strike().await;
+    for call in [
+        "setuid(4321)",
+        "setgid(4321)",
+        "seteuid(4321)",
+        "setegid(4321)",
+        "setgroups()",
+        "initgroups()",
+    ] {
+        let words = format!("process.{call} was called: the user");
+        attack.is_named(&words).await;
+        let thrown = |line: &Value| {
+            let message = line["message"].as_str().unwrap_or_default();
+            line["type"] == "extension_ui_request" && message.starts_with(&words)
+        };
+        assert!(happened.iter().any(thrown), "{call}: {happened:#?}");
+    }
+    attack.survived_by_all().await;
+}
+
+/// The files are closed before the agent needs some.
+#[tokio::test]
+async fn fd_exhaustion() {
+    let source = include_str!("hostile/fd-exhaustion.ts");
+    let start = |home: &Home| {
+        let mut command = home.command("sh");
+        let few = "ulimit -n 200 && exec \"$0\" --mode rpc";
+        command.args(["-c", few, env!("CARGO_BIN_EXE_pi")]);
+        Rpc::start(command)
+    };
+    let mut attack = Attack::prepare_with("fd-exhaustion", source, patient(), start).await;
+    attack.strike().await;
+    let error = attack
+        .is_named("(it used up the files and connections")
+        .await;
+    assert!(error["error"].to_string().contains("set aside"), "{error}");
+    attack
+        .server
+        .push(Answer::tool("bash", json!({"command": "echo $((6 * 7))"})));
+    attack.server.push(Answer::text("It says 42."));
+    attack.rpc.run("count").await;
+    let request = attack.server.last_request().body.to_string();
+    assert!(request.contains("42"), "{request}");
+    let stored = |line: &Value| line["type"] == "extension_error" && line["event"] == "append";
+    assert_eq!(attack.rpc.lines().into_iter().find(stored), None);
     attack.survived_by_all().await;
 }
 

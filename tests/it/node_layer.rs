@@ -1,5 +1,8 @@
 //! What is corrected in Deno's Node layer (`js-runtime/snapshot/corrections.rs`).
 
+use std::path::Path;
+use std::process::Command;
+
 use model_server::ModelServer;
 use serde_json::json;
 
@@ -63,4 +66,24 @@ async fn it_does_what_node_does() {
         ["one", "two", "last", "exit"],
     ]);
     rpc.notified(&expected.to_string()).await;
+}
+
+/// Node is asked the same; what it answers is right.
+#[tokio::test]
+async fn files_children_and_connections_are_those_of_node() {
+    let questions = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/node_layer/questions.mjs");
+    let ask = |program: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = Command::new(program)
+            .arg(&questions)
+            .current_dir(folder.path())
+            .env("PI_CODING_AGENT", "true")
+            .env("PI_CODING_AGENT_DIR", folder.path().join("agent"))
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&asked.stderr);
+        assert!(asked.status.success(), "{program}: {told}");
+        String::from_utf8(asked.stdout).unwrap()
+    };
+    assert_eq!(ask(env!("CARGO_BIN_EXE_pi")), ask("node"));
 }

@@ -171,6 +171,26 @@ async fn closing_stdin_ends_a_run() {
     assert_eq!(rpc.close().await.code(), Some(0));
 }
 
+/// What waits for the run would have kept the process, and the session's lock, for as
+/// long as commands may take.
+#[tokio::test]
+async fn closing_stdin_ends_a_run_that_is_waited_for() {
+    let (server, _home, mut rpc) = idle().await;
+    server.push(Answer::stall());
+    rpc.ok(prompt("go")).await;
+    server.received(1).await;
+    rpc.send(&json!({"type": "wait_for_idle", "id": "idle"}).to_string())
+        .await;
+    rpc.close_stdin();
+    let ended = rpc.event("agent_end").await;
+    assert_eq!(ended["messages"][1]["stopReason"], "aborted", "{ended}");
+    rpc.wait("the answer", |line| {
+        line["id"] == "idle" && line["success"] == true
+    })
+    .await;
+    assert_eq!(rpc.end().await.code(), Some(0));
+}
+
 #[tokio::test]
 async fn signals_have_their_exit_codes() {
     for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {

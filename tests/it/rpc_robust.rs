@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-use crate::support::{Home, PATIENCE, Rpc, pause, prompt};
+use crate::support::{Home, PATIENCE, Rpc, prompt, quiet};
 
 async fn idle() -> (ModelServer, Home, Rpc) {
     let server = ModelServer::start().await;
@@ -269,26 +269,8 @@ impl Lazy {
         kib.parse::<usize>().unwrap() / 1024
     }
 
-    /// Waits until nothing seems to happen in it any more.
     async fn stuck(&self) {
-        let time = || {
-            let pid = self.child.id().unwrap();
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-            let fields = stat.rsplit_once(") ").unwrap().1.to_owned();
-            let fields: Vec<&str> = fields.split(' ').collect();
-            [11, 12].map(|at| fields[at].parse::<u64>().unwrap())
-        };
-        let mut before = time();
-        let mut quiet = 0;
-        while quiet < 5 {
-            pause(100).await;
-            let now = time();
-            quiet = match now == before {
-                true => quiet + 1,
-                false => 0,
-            };
-            before = now;
-        }
+        quiet(self.child.id().unwrap()).await;
     }
 }
 

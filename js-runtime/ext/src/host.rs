@@ -71,8 +71,12 @@ pub enum Console {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
     /// A throw in a timer or another callback, or a rejection that nobody
-    /// handled. The isolate goes on. `message` has the mapped stack.
-    Uncaught { message: String },
+    /// handled. The isolate goes on. `message` has the mapped stack, `author` is whose
+    /// code threw, if that is known.
+    Uncaught {
+        message: String,
+        author: Option<Author>,
+    },
     /// `process.exit(code)` was called. It throws an error that names itself, so the
     /// call that did it fails; the isolate and the process stay.
     Exit { code: i32, author: Option<Author> },
@@ -95,6 +99,8 @@ pub enum Stop {
     Deadline,
     /// The heap limit was reached.
     OutOfMemory,
+    /// Nothing more can be opened: files, connections, children.
+    OutOfDescriptors,
     /// Something that everything in it relies on was taken away or replaced.
     Damaged(Damage),
     /// The program asked for it.

@@ -3,20 +3,23 @@
 //! by the build script that makes the snapshot, and at run time.
 
 mod author;
+mod descriptors;
 pub mod diff_words;
 pub mod highlight;
 mod host;
 pub mod markdown;
 mod modules;
 mod ops;
+mod process_ids;
 pub mod text;
 
 use std::sync::Arc;
 
-pub use self::author::{author, author_context};
+pub use self::author::{author, author_context, forget_timer, last_timer};
+pub use self::descriptors::Opened;
 pub use self::host::{Author, Console, Damage, Death, Fault, Host, HostError, Stop};
 pub use self::modules::{SCOPES, virtual_module, virtual_modules};
-pub use self::ops::{EXIT_MESSAGE, Uncaught, caught, caught_later};
+pub use self::ops::{EXIT_MESSAGE, Rejected, Uncaught, caught, caught_later};
 
 /// Where this crate's build script installed its npm packages, esbuild among them;
 /// for the build script that makes the snapshot.
@@ -28,8 +31,12 @@ deno_core::extension!(
     ops = [
         ops::op_host_call,
         ops::op_host_call_sync,
+        ops::op_rejected,
         ops::op_uncaught,
         ops::op_virtual_module,
+        author::op_ran,
+        descriptors::op_opened,
+        process_ids::op_process_groups,
         text::op_text_width,
         text::op_text_truncate,
         text::op_text_wrap,
@@ -59,6 +66,7 @@ deno_core::extension!(
         "bridge/ui.ts",
         "connect.ts",
         "host.ts",
+        "node-layer.ts",
         "process.ts",
         "require.ts",
         "safe.ts",

@@ -20,8 +20,9 @@ use nix::unistd::Pid;
 use serde::Deserialize;
 
 use crate::author::author;
-use crate::host::{Fault, Host, HostError};
+use crate::host::{Author, Fault, Host, HostError};
 use crate::modules::virtual_module;
+use crate::process_ids;
 
 /// How the error starts that `process.exit` throws.
 pub const EXIT_MESSAGE: &str = "process.exit(";
@@ -86,6 +87,18 @@ pub(crate) fn replace(op: OpDecl) -> OpDecl {
         "op_node_process_kill" => op.with_implementation_from(&op_node_process_kill()),
         "op_kill" => op.with_implementation_from(&op_kill()),
         "op_fs_umask" => op.with_implementation_from(&op_fs_umask()),
+        "op_node_process_setuid" => {
+            op.with_implementation_from(&process_ids::op_node_process_setuid())
+        }
+        "op_node_process_seteuid" => {
+            op.with_implementation_from(&process_ids::op_node_process_seteuid())
+        }
+        "op_node_process_setgid" => {
+            op.with_implementation_from(&process_ids::op_node_process_setgid())
+        }
+        "op_node_process_setegid" => {
+            op.with_implementation_from(&process_ids::op_node_process_setegid())
+        }
         "op_process_abort" => op.with_implementation_from(&op_process_abort()),
         "op_node_translate_cli_args" => op.with_implementation_from(&op_node_translate_cli_args()),
         _ => op,
@@ -116,13 +129,14 @@ fn op_exit(scope: &mut v8::PinScope<'_, '_>, state: &mut OpState) -> Result<(), 
 
 /// Exceptions that nobody caught, until the event loop tells of them.
 #[derive(Default)]
-pub struct Uncaught(Vec<JsError>);
+pub struct Uncaught(Vec<(JsError, Option<Author>)>);
 
 impl Uncaught {
     /// Those that may wait: code that throws and throws is not to fill the memory.
     const MOST: usize = 256;
 
-    pub fn take(state: &mut OpState) -> Vec<JsError> {
+    /// With whose code it was, as far as it is marked.
+    pub fn take(state: &mut OpState) -> Vec<(JsError, Option<Author>)> {
         let uncaught = state.try_borrow_mut::<Self>();
         uncaught
             .map(|uncaught| std::mem::take(&mut uncaught.0))
@@ -137,6 +151,7 @@ pub(crate) fn op_uncaught<'s, 'i>(
     state: Rc<RefCell<OpState>>,
     error: v8::Local<'s, v8::Value>,
 ) {
+    let author = author(scope);
     let error = JsError::from_v8_exception(scope, error);
     let mut state = state.borrow_mut();
     if !state.has::<Uncaught>() {
@@ -144,8 +159,26 @@ pub(crate) fn op_uncaught<'s, 'i>(
     }
     let Uncaught(waiting) = state.borrow_mut();
     if waiting.len() < Uncaught::MOST {
-        waiting.push(*error);
+        waiting.push((*error, author));
     }
+}
+
+/// Whose promise it is that was rejected, and not handled, last.
+#[derive(Default)]
+pub struct Rejected(Option<Author>);
+
+impl Rejected {
+    pub fn take(state: &mut OpState) -> Option<Author> {
+        state
+            .try_borrow_mut::<Self>()
+            .and_then(|last| last.0.take())
+    }
+}
+
+#[op2(fast)]
+pub(crate) fn op_rejected(scope: &mut v8::PinScope<'_, '_>, state: &mut OpState) {
+    let author = author(scope);
+    state.put(Rejected(author));
 }
 
 /// What else would end the process.
@@ -153,7 +186,7 @@ fn refuse(scope: &mut v8::PinScope<'_, '_>, state: &OpState, call: &str) -> JsEr
     refuse_because(scope, state, call, "code inside the program cannot end it")
 }
 
-fn refuse_because(
+pub(crate) fn refuse_because(
     scope: &mut v8::PinScope<'_, '_>,
     state: &OpState,
     call: &str,
@@ -167,7 +200,7 @@ fn refuse_because(
     JsErrorBox::generic(what)
 }
 
-fn owns_process(state: &OpState) -> bool {
+pub(crate) fn owns_process(state: &OpState) -> bool {
     let host = state.try_borrow::<Arc<dyn Host>>();
     host.is_some_and(|host| host.owns_process())
 }

@@ -1,5 +1,6 @@
 // `pi.events`: the bus on which extensions of one session talk to each other.
 import { describe } from "ext:js_runtime/host.ts";
+import { owned } from "ext:js_runtime/bridge/registry.ts";
 
 type Listener = (data: unknown) => unknown;
 
@@ -15,7 +16,7 @@ export interface EventBus {
 const DEEPEST = 200;
 
 export function createEventBus(): EventBus & { clear(): void } {
-  const channels = new Map<string, Set<Listener>>();
+  const channels = new Map<string, Map<Listener, Listener>>();
   let depth = 0;
   const failed = (channel: string, error: unknown) =>
     console.error(`Event handler error (${channel}):`, describe(error));
@@ -27,7 +28,7 @@ export function createEventBus(): EventBus & { clear(): void } {
       depth += 1;
       try {
         // A copy: a listener may unsubscribe itself or add others.
-        for (const listener of [...(channels.get(channel) ?? [])]) {
+        for (const listener of [...(channels.get(channel)?.values() ?? [])]) {
           try {
             const result = listener(data);
             if (result instanceof Promise) result.catch((error) => failed(channel, error));
@@ -41,8 +42,9 @@ export function createEventBus(): EventBus & { clear(): void } {
     },
     on(channel, listener) {
       let listeners = channels.get(channel);
-      if (!listeners) channels.set(channel, (listeners = new Set()));
-      listeners.add(listener);
+      if (!listeners) channels.set(channel, (listeners = new Map()));
+      // The same one twice is called once.
+      if (!listeners.has(listener)) listeners.set(listener, owned("pi.events", listener));
       return () => void listeners.delete(listener);
     },
     clear() {

@@ -2,6 +2,8 @@
 // numbers and decides what is called when; it never sees a function.
 // @ts-ignore: provided by the runtime
 import { core, internals } from "ext:core/mod.js";
+// @ts-ignore: provided by the runtime
+import { op_opened, op_ran } from "ext:core/ops";
 import { describe, hostSync } from "ext:js_runtime/host.ts";
 import { SafeMap } from "ext:js_runtime/safe.ts";
 
@@ -94,17 +96,61 @@ export function isQueued(): boolean {
   return queuedMark !== undefined && getAsyncContext() === queuedMark;
 }
 
+/** Whose code runs; what a listener does is not its caller's. */
+export function authorOf(context: unknown): number | undefined {
+  const extension = (context as Record<string, unknown> | undefined)?.["pi.author"];
+  return typeof extension === "number" ? extension : undefined;
+}
+
+/** `fn` as part of whoever makes it, whoever calls it. */
+export function owned<T extends unknown[], U>(what: string, fn: (...args: T) => U) {
+  const owner = authorOf(getAsyncContext());
+  if (owner === undefined) return fn;
+  return (...args: T): U => {
+    const before = getAsyncContext();
+    if (authorOf(before) === owner) return fn(...args);
+    // What `AsyncLocalStorage` keeps in it stays.
+    const context = { __proto__: null, ...(before as object), "pi.author": owner, "pi.what": what };
+    setAsyncContext(context);
+    try {
+      return fn(...args);
+    } finally {
+      setAsyncContext(before);
+    }
+  };
+}
+
+/** Of a timer that begins. */
+internals.ran = (context: unknown): void => {
+  op_ran(authorOf(context) ?? -1);
+};
+
+/** A file of Node's API. */
+internals.opened = (descriptor: number): number => {
+  op_opened(descriptor, authorOf(getAsyncContext()) ?? -1);
+  return descriptor;
+};
+
 /**
  * Before native code that takes its time and cannot be interrupted (`execSync`): if it
  * takes too long, nobody can look whose code called it.
  */
 internals.beforeNative = () => {
-  const context = getAsyncContext() as Record<string, unknown> | undefined;
-  const extension = context?.["pi.author"];
-  if (typeof extension !== "number") return;
-  hostSync("enter", { extension, what: context!["pi.what"], queued: false });
+  const context = getAsyncContext();
+  const extension = authorOf(context);
+  if (extension === undefined) return;
+  hostSync("enter", { extension, what: context["pi.what"], queued: false });
 };
 
+/** What its author wrote: the message without the class. */
+function plain(error: unknown): string {
+  try {
+    return String(error instanceof Error ? error.message : error);
+  } catch {
+    return describe(error);
+  }
+}
+
 export function report(extension: number, event: string, error: unknown): void {
-  hostSync("report", { extension, event, error: describe(error) });
+  hostSync("report", { extension, event, error: describe(error), plain: plain(error) });
 }

@@ -13,7 +13,7 @@ use deno_path_util::url_to_file_path;
 use serde::{Deserialize, Serialize};
 
 use super::files::{error, read_text};
-use super::{Loader, compat};
+use super::{Loader, compat, legacy};
 use crate::cache::Key;
 
 /// The code that makes cached files: when it changes, they do not count any more.
@@ -21,7 +21,8 @@ pub(crate) const EMIT_SETTINGS: &str = concat!(
     include_str!("emit.rs"),
     include_str!("compat.rs"),
     include_str!("exports.rs"),
-    include_str!("cjs.rs")
+    include_str!("cjs.rs"),
+    include_str!("legacy.rs")
 );
 
 /// Something outside a file that shaped what was made of it.
@@ -172,7 +173,11 @@ pub(crate) fn transpile(
     if !media_type.is_emittable() {
         return Ok((source, None));
     }
-    let emitted = parse(specifier, media_type, source, false)?
+    let mut parsed = parse(specifier, media_type, source, false)?;
+    if let Some(source) = legacy::rewritten(&parsed) {
+        parsed = parse(specifier, media_type, source, false)?;
+    }
+    let emitted = parsed
         .transpile(
             &TranspileOptions {
                 decorators: DecoratorsTranspileOption::LegacyTypeScript {

@@ -12,6 +12,7 @@ mod compat;
 mod emit;
 mod exports;
 mod files;
+mod legacy;
 mod position;
 mod resolve;
 

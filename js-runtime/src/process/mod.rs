@@ -115,6 +115,7 @@ struct Refusal {
 #[derive(Debug, Serialize, Deserialize)]
 struct Exception {
     message: String,
+    plain: String,
     place: Option<String>,
     stack: String,
 }
@@ -123,6 +124,7 @@ impl From<Thrown> for Exception {
     fn from(thrown: Thrown) -> Self {
         Self {
             message: thrown.message,
+            plain: thrown.plain,
             place: thrown.place,
             stack: thrown.stack,
         }
@@ -133,6 +135,7 @@ impl From<Exception> for Thrown {
     fn from(exception: Exception) -> Self {
         Self {
             message: exception.message,
+            plain: exception.plain,
             place: exception.place,
             stack: exception.stack,
         }

@@ -127,11 +127,16 @@ async fn what_a_handler_throws_is_mapped_with_and_without_the_cache() {
         options.cache_dir = Some(folder.path("cache"));
         let js = Js::with(options);
         js.load(1, &folder.path("a.ts")).await.unwrap();
-        let Err(CallError::Thrown { message, stack }) = js.dispatch("now", Value::Null).await
+        let Err(CallError::Thrown {
+            message,
+            plain,
+            stack,
+        }) = js.dispatch("now", Value::Null).await
         else {
             panic!("it did not throw");
         };
         assert_eq!(message, "RangeError: now");
+        assert_eq!(plain, "now");
         let place = format!("{}:3:", folder.path("a.ts").display());
         assert!(stack.contains(&place), "{stack}");
         let later = js.dispatch("later", Value::Null).await;
@@ -139,6 +144,7 @@ async fn what_a_handler_throws_is_mapped_with_and_without_the_cache() {
             later,
             Err(CallError::Thrown {
                 message: "\"text\"".into(),
+                plain: "text".into(),
                 stack: String::new()
             })
         );
@@ -147,6 +153,7 @@ async fn what_a_handler_throws_is_mapped_with_and_without_the_cache() {
         assert_eq!(
             unknown,
             Err(CallError::Thrown {
+                plain: message.clone(),
                 message,
                 stack: String::new()
             })

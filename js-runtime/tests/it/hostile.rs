@@ -346,7 +346,7 @@ async fn process_exit_ends_neither_the_program_nor_the_isolate() {
         ("deno", ", SIGKILL)"),
     ] {
         match js.dispatch(event, Value::Null).await {
-            Err(CallError::Thrown { message, stack }) => {
+            Err(CallError::Thrown { message, stack, .. }) => {
                 assert!(message.contains(wanted), "{message}");
                 assert!(stack.contains("a.ts:"), "{stack}");
             }
@@ -424,7 +424,7 @@ async fn uncaught_exceptions_and_rejections_are_reported_and_cost_nothing_else()
         js.dispatch(event, Value::Null).await.unwrap();
         soon(js.until(|host| host.faults().len() > count)).await;
         assert_eq!(js.dispatch("get", Value::Null).await, Ok(json!(1)));
-        let Fault::Uncaught { message } = &js.host.faults()[count] else {
+        let Fault::Uncaught { message, .. } = &js.host.faults()[count] else {
             panic!("{:?}", js.host.faults());
         };
         assert!(message.starts_with(wanted), "{message}");
@@ -498,7 +498,7 @@ async fn workers_end_with_the_isolate_that_made_them() {
     // One that eats memory ends alone.
     soon(js.until(|host| !host.faults().is_empty())).await;
     match &js.host.faults()[..] {
-        [Fault::Uncaught { message }] => assert!(message.contains("/greedy.ts was stopped")),
+        [Fault::Uncaught { message, .. }] => assert!(message.contains("/greedy.ts was stopped")),
         others => panic!("{others:?}"),
     }
     assert_eq!(js.dispatch("get", Value::Null).await, Ok(json!(1)));

@@ -120,6 +120,42 @@ async fn a_file_without_imports_and_exports_may_be_commonjs() {
 }
 
 #[tokio::test]
+async fn typescript_s_words_for_commonjs_work() {
+    let body =
+        "(pi: any) => { pi.on('get', () => [typeof fs.readFileSync, lib.word, helper.word]); }";
+    let requires = "import fs = require('node:fs');\nimport type T = require('./none');\n";
+    let folder = Folder::new(&[
+        (
+            "assigned.ts",
+            &format!(
+                "{requires}import lib = require('./lib');\nimport helper = require('./folder');\nexport = {body};"
+            ),
+        ),
+        (
+            "exported.ts",
+            &format!(
+                "{requires}import * as lib from './lib';\nimport helper = require('./folder');\nexport default {body};"
+            ),
+        ),
+        (
+            "plain.cjs",
+            "const fs = require('fs'), lib = require('./lib'), helper = require('./folder');\n\
+             exports.default = (pi) => { pi.on('get', () => [typeof fs.readFileSync, lib.word, helper.word]); };",
+        ),
+        ("lib.ts", "export const word: string = 'lib';"),
+        (
+            "folder/index.ts",
+            "import { word as own } from '../lib.js';\nexport const word = own + '!';",
+        ),
+    ]);
+    for name in ["assigned.ts", "exported.ts", "plain.cjs"] {
+        let js = Js::start();
+        let answer = js.get(&folder.path(name)).await;
+        assert_eq!(answer, json!(["function", "lib", "lib!"]), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn import_cycles_are_fine() {
     let folder = Folder::new(&[
         (

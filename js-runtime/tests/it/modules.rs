@@ -113,3 +113,66 @@ async fn helpers_work_and_what_is_missing_says_so() {
         ])
     );
 }
+
+/// Half of Node's API comes from the snapshot, where a function is compiled when it is
+/// first called. One whose module was loaded in the wrong way has the text of another
+/// (`js/node-layer.ts`).
+#[tokio::test]
+async fn every_function_of_node_has_its_own_text() {
+    let folder = Folder::new(&[(
+        "index.ts",
+        &answering(
+            r#"import { builtinModules } from "node:module";
+            const wrong = [];
+            const seen = new Set();
+            const parses = (text) => ["(" + text + ")", "({" + text + "})", "(class { " + text + " })",
+                "(class extends Object { " + text + " })", "({ async " + text + " })"]
+                .some((code) => { try { new Function(code); return true; } catch { return false; } });
+            const look = (name, value, depth) => {
+                if (value === null || !["object", "function"].includes(typeof value)) return;
+                if (seen.has(value) || depth > 4) return;
+                seen.add(value);
+                if (typeof value === "function") {
+                    // A private name is none outside of its class.
+                    const text = Function.prototype.toString.call(value).replace(/#(?=\w)/g, " own_");
+                    if (!text.includes("[native code]") && !parses(text)) wrong.push(name + ": " + text.slice(0, 60));
+                }
+                for (const [key, own] of Object.entries(Object.getOwnPropertyDescriptors(value))) {
+                    for (const part of [own.value, own.get, own.set]) look(name + "." + key, part, depth + 1);
+                }
+                look(name + ".__proto__", Object.getPrototypeOf(value), depth + 1);
+            };
+            for (const name of builtinModules) {
+                look(name, await import(name.startsWith("node:") ? name : "node:" + name), 0);
+            }"#,
+            "[wrong, seen.size > 3000]",
+        ),
+    )]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    assert_eq!(answer, json!([[], true]));
+}
+
+/// What of Node's cryptography asks for AWS-LC by its C interface (`stubs/aws-lc-sys`).
+#[tokio::test]
+async fn signed_keys_and_x448_work() {
+    // openssl spkac -key KEY -challenge hello -digest sha256
+    let spkac = "MIG5MGIwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAS9If5p6rJNWT44wUm/yqExYu8GfM0Eq5fQ27amcHC/\
+             RgZ1E9gYu1y8WOUcKbYQbE4mjSrEdNUP7nCIJbqlWCMRFgVoZWxsbzAKBggqhkjOPQQDAgNHADBEAiBESrIh\
+             XtLAWE/oe5k2fgKxWH0lrRMQzP8wi38FFgR+fgIgAtLQKc3I4PRS/acElOH5C1CtDApd7XP6K/YrE4EWBFw=";
+    let folder = Folder::new(&[(
+        "index.ts",
+        &answering(
+            &format!(
+                "import {{ Certificate, createPublicKey, diffieHellman, generateKeyPairSync }} from 'node:crypto';\n\
+                 const spkac = '{spkac}';\n\
+                 const key = createPublicKey(Certificate.exportPublicKey(spkac));\n\
+                 const [a, b] = [1, 2].map(() => generateKeyPairSync('x448'));\n\
+                 const common = (own, other) => diffieHellman({{ privateKey: own.privateKey, publicKey: other.publicKey }}).toString('hex');"
+            ),
+            "[Certificate.verifySpkac(spkac), Certificate.verifySpkac(spkac.replace('ZWxs', 'YWxs')), \
+              String(Certificate.exportChallenge(spkac)), key.asymmetricKeyType, common(a, b) === common(b, a), common(a, b).length]",
+        ),
+    )]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    assert_eq!(answer, json!([true, false, "hello", "ec", true, 112]));
+}

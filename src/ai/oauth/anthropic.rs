@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use reqwest::Url;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::code_flow::{CodeFlow, Pkce};
+use super::code_flow::{Grant, Request};
 use super::tokens::{MARGIN, credentials, post, refresh_token, send};
 use super::{LoginDialog, OAuthCredentials, SignIn, SignInError};
 
@@ -57,33 +56,20 @@ impl SignIn for Anthropic {
         dialog: Arc<dyn LoginDialog>,
         cancel: CancellationToken,
     ) -> Result<OAuthCredentials, SignInError> {
-        let Pkce {
-            verifier,
-            challenge,
-        } = Pkce::new();
-        let url = Url::parse_with_params(
-            &self.authorize,
-            [
-                ("code", "true"),
-                ("client_id", CLIENT),
-                ("response_type", "code"),
-                ("redirect_uri", &self.redirect),
-                ("scope", SCOPES),
-                ("code_challenge", &challenge),
-                ("code_challenge_method", "S256"),
-                ("state", &verifier),
-            ],
-        )
-        .map_err(|error| SignInError::new(error.to_string()))?;
-        let flow = CodeFlow {
-            url: &url,
-            instructions: "Complete login in your browser. If the browser is on another machine, paste the final redirect URL here.",
+        let request = Request {
+            authorize: &self.authorize,
+            client: CLIENT,
+            scope: SCOPES,
             redirect: &self.redirect,
-            state: &verifier,
-            dialog: &dialog,
-            cancel: &cancel,
+            state: None,
+            more: &[("code", "true")],
+            instructions: "Complete login in your browser. If the browser is on another machine, paste the final redirect URL here.",
         };
-        let code = flow.code().await?;
+        let Grant {
+            code,
+            verifier,
+            state,
+        } = request.grant(&dialog, &cancel).await?;
         dialog
             .progress("Exchanging authorization code for tokens...")
             .await;
@@ -91,7 +77,7 @@ impl SignIn for Anthropic {
             "grant_type": "authorization_code",
             "client_id": CLIENT,
             "code": code,
-            "state": verifier,
+            "state": state,
             "redirect_uri": self.redirect,
             "code_verifier": verifier,
         });

@@ -44,20 +44,82 @@ pub(super) fn random(bytes: usize) -> String {
     URL_SAFE_NO_PAD.encode(random.collect::<Vec<u8>>())
 }
 
-pub(super) struct CodeFlow<'a> {
-    /// What the user is to open.
-    pub url: &'a Url,
-    pub instructions: &'a str,
+/// What one provider's sign-in has of its own.
+pub(super) struct Request<'a> {
+    /// Where the user signs in.
+    pub authorize: &'a str,
+    pub client: &'a str,
+    pub scope: &'a str,
     /// Where the browser comes back to.
     pub redirect: &'a str,
-    pub state: &'a str,
-    pub dialog: &'a Arc<dyn LoginDialog>,
-    pub cancel: &'a CancellationToken,
+    /// Else it is the verifier.
+    pub state: Option<String>,
+    /// More of the address's parameters.
+    pub more: &'a [(&'a str, &'a str)],
+    pub instructions: &'a str,
+}
+
+/// What is to be exchanged for tokens.
+pub(super) struct Grant {
+    pub code: String,
+    pub verifier: String,
+    pub state: String,
+}
+
+impl Request<'_> {
+    /// Has the user sign in.
+    pub(super) async fn grant(
+        self,
+        dialog: &Arc<dyn LoginDialog>,
+        cancel: &CancellationToken,
+    ) -> Result<Grant, SignInError> {
+        let Pkce {
+            verifier,
+            challenge,
+        } = Pkce::new();
+        let state = self.state.unwrap_or_else(|| verifier.clone());
+        let fields = [
+            ("response_type", "code"),
+            ("client_id", self.client),
+            ("redirect_uri", self.redirect),
+            ("scope", self.scope),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+            ("state", &state),
+        ];
+        let fields = fields.iter().chain(self.more);
+        let url = Url::parse_with_params(self.authorize, fields)
+            .map_err(|error| SignInError::new(error.to_string()))?;
+        let flow = CodeFlow {
+            url: &url,
+            instructions: self.instructions,
+            redirect: self.redirect,
+            state: &state,
+            dialog,
+            cancel,
+        };
+        let code = flow.code().await?;
+        Ok(Grant {
+            code,
+            verifier,
+            state,
+        })
+    }
+}
+
+struct CodeFlow<'a> {
+    /// What the user is to open.
+    url: &'a Url,
+    instructions: &'a str,
+    redirect: &'a str,
+    state: &'a str,
+    dialog: &'a Arc<dyn LoginDialog>,
+    cancel: &'a CancellationToken,
 }
 
 impl CodeFlow<'_> {
     /// The code that the user comes back with.
-    pub(super) async fn code(&self) -> Result<String, SignInError> {
+    async fn code(&self) -> Result<String, SignInError> {
         tokio::select! {
             code = self.ask() => code,
             () = self.cancel.cancelled() => Err(cancelled()),

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use reqwest::Url;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::code_flow::{CodeFlow, Pkce, random};
+use super::code_flow::{Grant, Request, random};
 use super::tokens::{credentials, form, post, refresh_token, send};
 use super::{LoginDialog, OAuthCredentials, SignIn, SignInError};
 
@@ -74,36 +73,20 @@ impl SignIn for Codex {
         dialog: Arc<dyn LoginDialog>,
         cancel: CancellationToken,
     ) -> Result<OAuthCredentials, SignInError> {
-        let Pkce {
-            verifier,
-            challenge,
-        } = Pkce::new();
-        let state = random(16);
-        let url = Url::parse_with_params(
-            &self.authorize,
-            [
-                ("response_type", "code"),
-                ("client_id", CLIENT),
-                ("redirect_uri", &self.redirect),
-                ("scope", SCOPE),
-                ("code_challenge", &challenge),
-                ("code_challenge_method", "S256"),
-                ("state", &state),
+        let request = Request {
+            authorize: &self.authorize,
+            client: CLIENT,
+            scope: SCOPE,
+            redirect: &self.redirect,
+            state: Some(random(16)),
+            more: &[
                 ("id_token_add_organizations", "true"),
                 ("codex_cli_simplified_flow", "true"),
                 ("originator", "pi"),
             ],
-        )
-        .map_err(|error| SignInError::new(error.to_string()))?;
-        let flow = CodeFlow {
-            url: &url,
             instructions: "A browser window should open. Complete login to finish.",
-            redirect: &self.redirect,
-            state: &state,
-            dialog: &dialog,
-            cancel: &cancel,
         };
-        let code = flow.code().await?;
+        let Grant { code, verifier, .. } = request.grant(&dialog, &cancel).await?;
         self.ask(
             "Token exchange",
             &[

@@ -7,11 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use reqwest::{RequestBuilder, Url};
+use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::code_flow::{CodeFlow, Pkce, cancelled};
+use super::code_flow::{Grant, Request, cancelled};
 use super::tokens::{MARGIN, answer, client, credentials, form, post, refresh_token, send};
 use super::{LoginDialog, OAuthCredentials, SignIn, SignInError};
 use crate::ai::secret_value::Env;
@@ -238,38 +238,20 @@ impl SignIn for Google {
         dialog: Arc<dyn LoginDialog>,
         cancel: CancellationToken,
     ) -> Result<OAuthCredentials, SignInError> {
-        let Pkce {
-            verifier,
-            challenge,
-        } = Pkce::new();
         let scopes = self.scopes.iter();
         let scopes: Vec<String> = scopes
             .map(|scope| format!("https://www.googleapis.com/auth/{scope}"))
             .collect();
-        let url = Url::parse_with_params(
-            &self.url("accounts.google.com", "/o/oauth2/v2/auth"),
-            [
-                ("client_id", self.client_part(0).as_str()),
-                ("response_type", "code"),
-                ("redirect_uri", self.redirect),
-                ("scope", &scopes.join(" ")),
-                ("code_challenge", &challenge),
-                ("code_challenge_method", "S256"),
-                ("state", &verifier),
-                ("access_type", "offline"),
-                ("prompt", "consent"),
-            ],
-        )
-        .map_err(|error| SignInError::new(error.to_string()))?;
-        let flow = CodeFlow {
-            url: &url,
-            instructions: "Complete the sign-in in your browser.",
+        let request = Request {
+            authorize: &self.url("accounts.google.com", "/o/oauth2/v2/auth"),
+            client: &self.client_part(0),
+            scope: &scopes.join(" "),
             redirect: self.redirect,
-            state: &verifier,
-            dialog: &dialog,
-            cancel: &cancel,
+            state: None,
+            more: &[("access_type", "offline"), ("prompt", "consent")],
+            instructions: "Complete the sign-in in your browser.",
         };
-        let code = flow.code().await?;
+        let Grant { code, verifier, .. } = request.grant(&dialog, &cancel).await?;
         let work = async {
             dialog
                 .progress("Exchanging authorization code for tokens...")

@@ -2,15 +2,14 @@
 //! user's own, and models under the names of their deployments.
 
 use reqwest::header::HeaderMap;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::convert::input;
-use super::request::tools;
+use super::request::common;
 use super::response::Reader;
 use crate::ai::exchange::{Call, set_header};
 use crate::ai::failure::{Envelope, Failure};
 use crate::ai::model::Model;
-use crate::ai::request_parts::{api_key, configured_headers, max_tokens, thinking_level};
+use crate::ai::request_parts::{api_key, configured_headers};
 use crate::ai::secret_value::Env;
 use crate::ai::stream::Request;
 
@@ -74,29 +73,5 @@ fn deployment(model: &Model, env: &Env) -> String {
 }
 
 pub(super) fn body(request: &Request, deployment: &str) -> Value {
-    let mut body = Map::new();
-    let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    set("model", json!(deployment));
-    set("input", Value::Array(input(request)));
-    set("stream", json!(true));
-    if let Some(session_id) = &request.options.session_id {
-        set("prompt_cache_key", json!(session_id));
-    }
-    if let Some(tokens) = max_tokens(request) {
-        set("max_output_tokens", json!(tokens));
-    }
-    if let Some(temperature) = request.options.temperature {
-        set("temperature", json!(temperature));
-    }
-    if !request.tools.is_empty() {
-        set("tools", tools(request, json!(false)));
-    }
-    if let Some(level) = thinking_level(request) {
-        let reasoning = json!({"effort": level.as_str(), "summary": "auto"});
-        set("reasoning", reasoning);
-        set("include", json!(["reasoning.encrypted_content"]));
-    } else if request.model.reasoning {
-        set("reasoning", json!({"effort": "none"}));
-    }
-    Value::Object(body)
+    Value::Object(common(request, deployment))
 }

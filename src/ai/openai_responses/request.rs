@@ -39,19 +39,25 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
 }
 
 pub(super) fn body(request: &Request, retention: Retention) -> Value {
+    let mut body = common(request, &request.model.id);
+    if retention == Retention::Long && request.model.base_url.contains("api.openai.com") {
+        body.insert("prompt_cache_retention".into(), json!("24h"));
+    }
+    body.insert("store".into(), json!(false));
+    Value::Object(body)
+}
+
+/// What Azure is told as well.
+pub(super) fn common(request: &Request, model_name: &str) -> Map<String, Value> {
     let model = &request.model;
     let mut body = Map::new();
     let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    set("model", json!(model.id));
+    set("model", json!(model_name));
     set("input", Value::Array(input(request)));
     set("stream", json!(true));
     if let Some(session_id) = &request.options.session_id {
         set("prompt_cache_key", json!(session_id));
     }
-    if retention == Retention::Long && model.base_url.contains("api.openai.com") {
-        set("prompt_cache_retention", json!("24h"));
-    }
-    set("store", json!(false));
     if let Some(tokens) = max_tokens(request) {
         set("max_output_tokens", json!(tokens));
     }
@@ -69,7 +75,7 @@ pub(super) fn body(request: &Request, retention: Retention) -> Value {
     } else if model.reasoning && model.provider != "github-copilot" {
         set("reasoning", json!({"effort": "none"}));
     }
-    Value::Object(body)
+    body
 }
 
 pub(super) fn tools(request: &Request, strict: Value) -> Value {

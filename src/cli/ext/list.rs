@@ -49,7 +49,10 @@ pub fn run(is_static: bool, json: bool) -> Result<u8, CliError> {
         for one in &scratch.extensions {
             let version = one.name.version.as_deref();
             text += &head(&one.name.name, version, &one.source, &one.path);
-            text += &trouble(one.error.as_deref());
+            text += &match &one.error {
+                None => format!("  loaded in {:.1} ms\n", one.load_ms),
+                error => trouble(error.as_deref()),
+            };
             let mut shown = json!(one);
             if one.error.is_none() {
                 // What it wanted in vain, and what went wrong right after loading.

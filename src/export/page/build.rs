@@ -6,7 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OWN_FILES: [&str; 3] = ["package.json", "package-lock.json", "bundle.mjs"];
+const OWN_FILES: [&str; 4] = [
+    "package.json",
+    "package-lock.json",
+    "bundle.mjs",
+    // For the tests, which check the types here, where the packages are.
+    "tsconfig.json",
+];
 
 /// Leaves `OUT_DIR/page/{script.zlib,style.zlib,hashes.rs}`.
 pub fn build(manifest_dir: &Path, out_dir: &Path) -> Result<(), String> {

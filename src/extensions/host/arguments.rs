@@ -67,7 +67,9 @@ pub(super) struct Token {
 pub(super) struct ReportArgs {
     pub extension: ExtensionId,
     pub event: String,
+    /// With the stack.
     pub error: String,
+    pub plain: String,
 }
 
 #[derive(Deserialize)]

@@ -43,8 +43,14 @@ impl Host for BridgeHost {
 
     fn fault(&self, fault: Fault) {
         match fault {
-            Fault::Uncaught { message } => {
-                self.report(self.author_of(&message), "uncaught", message)
+            Fault::Uncaught { message, author } => {
+                let plain = message
+                    .split("\n    at ")
+                    .next()
+                    .unwrap_or(&message)
+                    .to_owned();
+                let extension = self.culprit(author).extension;
+                self.report_thrown(extension, "uncaught", plain, Some(message));
             }
             Fault::Exit { code, author } => self.report(
                 self.culprit(author).extension,

@@ -29,6 +29,11 @@ pub struct HeapStats {
 }
 
 impl Extensions {
+    /// What the extension at `path` took to load the last time, in milliseconds.
+    pub(in crate::extensions) fn load_ms(&self, path: &str) -> f64 {
+        self.reports.ledger.stats(path, None).load_ms
+    }
+
     pub async fn statistics(&self) -> Statistics {
         let current = self.current();
         let infos = current.host.registry.lock().extensions.clone();

@@ -69,13 +69,8 @@ impl Extensions {
         });
         if let Err(failure) = generation.call("runShortcut", &call).await {
             let extension_path = generation.host.registry.lock().path(shortcut.extension);
-            self.show(ExtensionError {
-                extension_path,
-                event: format!("shortcut:{}", shortcut.key),
-                error: failure.describe(),
-                details: ErrorDetails::default(),
-            })
-            .await;
+            let event = format!("shortcut:{}", shortcut.key);
+            self.show(failure.tell_of(extension_path, event)).await;
         }
     }
 }

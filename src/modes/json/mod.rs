@@ -42,7 +42,10 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
     };
     let code = tokio::select! {
         code = converse(&session, &output, prompts) => code,
-        code = ended => code,
+        code = ended => {
+            output.hurry();
+            code
+        }
         () = gone => 1,
         Ok(error) = closed => {
             complain(&format!("Error: stdout: {error}"));
@@ -69,7 +72,7 @@ impl EventSink for Events {
 }
 
 async fn converse(session: &AgentSession, output: &Output, prompts: Vec<FirstPrompt>) -> u8 {
-    output.line(&session.header()).await;
+    output.line(&session.header());
     for note in session.take_notes() {
         complain(&format!("Warning: {note}"));
     }

@@ -135,6 +135,12 @@ impl Screen {
                 max_attempts,
                 delay_ms,
                 error_message,
+            }
+            | Event::SummarizationRetryScheduled {
+                attempt,
+                max_attempts,
+                delay_ms,
+                error_message,
             } => {
                 self.failure = None;
                 let wait = Duration::from_millis(*delay_ms).as_secs_f64();
@@ -196,6 +202,8 @@ impl Screen {
             | Event::AutoRetryEnd { .. }
             | Event::BashExecutionUpdate { .. }
             | Event::AgentSettled { .. }
+            | Event::SummarizationRetryAttemptStart(_)
+            | Event::SummarizationRetryFinished
             | Event::ExtensionWaitEnd(_) => String::new(),
         }
     }
@@ -391,7 +399,7 @@ impl Screen {
         let line = format!(
             "Extension error: {name}, {}: {}",
             one_line(&error.event),
-            error_line(&error.error)
+            error_line(error.whole())
         );
         let mut lines = self.style.red(&line);
         if let Some(frame) = &error.details.code_frame {

@@ -1,10 +1,11 @@
 //! `pi -p`: prompts in, the last answer's text out.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::sync::oneshot;
 
 use super::signals::{self, Interrupt};
 use super::{complain, reader};
@@ -30,6 +31,12 @@ impl EventSink for Quiet {
             max_attempts,
             error_message,
             ..
+        }
+        | Event::SummarizationRetryScheduled {
+            attempt,
+            max_attempts,
+            error_message,
+            ..
         } = &*event
         {
             complain(&format!(
@@ -46,7 +53,8 @@ pub(super) fn tell_user(event: &Event) -> bool {
         Event::ExtensionError(error) => {
             complain(&format!(
                 "Extension error ({}): {}",
-                error.extension_path, error.error
+                error.extension_path,
+                error.whole()
             ));
             if let Some(frame) = &error.details.code_frame {
                 complain(frame);
@@ -87,16 +95,24 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
             return 1;
         }
     };
-    let code = tokio::select! {
-        code = converse(&session, out, prompts) => code,
-        code = ended => code,
-        () = gone => 1,
+    let failed = tokio::select! {
+        said = converse(&session, prompts) => said.err(),
+        code = &mut ended => Some(code),
+        () = gone => Some(1),
+    };
+    let code = match failed {
+        Some(code) => code,
+        None => tokio::select! {
+            code = print_last(&session, out) => code,
+            code = ended => code,
+        },
     };
     session.shutdown().await;
     code
 }
 
-async fn converse(session: &AgentSession, out: File, prompts: Vec<FirstPrompt>) -> u8 {
+/// The error is the exit code.
+async fn converse(session: &AgentSession, prompts: Vec<FirstPrompt>) -> Result<(), u8> {
     for note in session.take_notes() {
         complain(&format!("Warning: {note}"));
     }
@@ -104,10 +120,10 @@ async fn converse(session: &AgentSession, out: File, prompts: Vec<FirstPrompt>) 
     for prompt in prompts {
         if let Err(error) = say(session, prompt).await {
             complain(&error.to_string());
-            return 1;
+            return Err(1);
         }
     }
-    print_last(session, out)
+    Ok(())
 }
 
 /// Says it and waits until the agent has nothing more to do.
@@ -124,7 +140,7 @@ pub(super) async fn say(session: &AgentSession, prompt: FirstPrompt) -> Result<(
     Ok(())
 }
 
-fn print_last(session: &AgentSession, mut out: File) -> u8 {
+async fn print_last(session: &AgentSession, out: File) -> u8 {
     let Some(last) = session.last_message() else {
         return 0;
     };
@@ -140,11 +156,22 @@ fn print_last(session: &AgentSession, mut out: File) -> u8 {
         complain(&text.unwrap_or_else(|| format!("Request {reason}")));
         return 1;
     }
-    for text in answer.texts() {
+    let texts = answer.texts().map(str::to_owned).collect();
+    let (written, done) = oneshot::channel();
+    // On a thread of its own: a reader that does not read must not keep a signal from
+    // being heard.
+    let writer = std::thread::Builder::new().name("stdout".into());
+    let started = writer.spawn(move || {
+        // Nobody may be waiting any more.
+        let _ = written.send(write(out, texts));
+    });
+    match (started, done.await) {
+        (Ok(_), Ok(Ok(()))) => 0,
         // A reader that has gone away wants no more.
-        if writeln!(out, "{text}").is_err() {
-            return 1;
-        }
+        _ => 1,
     }
-    0
+}
+
+fn write(mut out: File, texts: Vec<String>) -> io::Result<()> {
+    texts.iter().try_for_each(|text| writeln!(out, "{text}"))
 }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::pictures::{Attachment, Picture};
 use crate::agent::queue::{Delivery, QueueMode};
@@ -138,13 +139,34 @@ pub enum Command {
     },
     ExtensionUiResponse {
         id: String,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "text_of")]
         value: Option<String>,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "truth_of")]
         confirmed: Option<bool>,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "truth_of")]
         cancelled: Option<bool>,
     },
+}
+
+/// An answer to a question is one whatever it is made of: whoever asked waits for it, and
+/// nobody else can tell the client that it is none.
+fn text_of<'de, D: Deserializer<'de>>(answer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(answer)? {
+        Value::String(text) => Some(text),
+        answer @ (Value::Number(_) | Value::Bool(_)) => Some(answer.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    })
+}
+
+/// The same where it is yes or no, as JavaScript sees it.
+fn truth_of<'de, D: Deserializer<'de>>(answer: D) -> Result<Option<bool>, D::Error> {
+    Ok(match Value::deserialize(answer)? {
+        Value::Null => None,
+        Value::Bool(truth) => Some(truth),
+        Value::Number(number) => Some(number.as_f64() != Some(0.0)),
+        Value::String(text) => Some(!text.is_empty()),
+        Value::Array(_) | Value::Object(_) => Some(true),
+    })
 }
 
 /// All may be left out: then the session is as it would be without the greeting.
@@ -158,7 +180,7 @@ pub struct Hello {
     pub client: Option<String>,
     /// What it would like to have of what the answer's `capabilities` lists. Names that
     /// are not known are left out of the answer's `enabled`.
-    pub capabilities: Vec<String>,
+    pub capabilities: Option<Vec<String>>,
     /// The methods of `ctx.ui` that it can show or ask. Without this extensions are
     /// told nothing of what it cannot.
     pub ui: Option<Vec<String>>,

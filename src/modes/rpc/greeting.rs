@@ -33,7 +33,7 @@ const UI: [&str; 9] = [
     "setEditorText",
 ];
 
-pub async fn hello(
+pub fn hello(
     session: &Arc<AgentSession>,
     output: &Output,
     id: Option<Value>,
@@ -53,43 +53,40 @@ pub async fn hello(
         };
         methods.into_iter().map(known).collect()
     }));
-    let agreed = Agreed::of(hello.capabilities.iter().map(String::as_str));
-    output
-        .ask(move |wire| {
-            wire.agree(agreed);
-            let greeting = Greeting {
-                protocol_version: PROTOCOL,
-                server: Server {
-                    name: "pi",
-                    version: env!("CARGO_PKG_VERSION"),
-                    compatible_with: ORIGINAL,
-                },
-                capabilities: Agreed::NAMES,
-                enabled: agreed.names(),
-                ui: UI,
-                commands: COMMANDS.to_vec(),
-                seq: wire.seq(),
-            };
-            response(id, name, Ok(Some(Answer::Hello(greeting))))
-        })
-        .await;
+    let wanted = hello.capabilities.unwrap_or_default();
+    let agreed = Agreed::of(wanted.iter().map(String::as_str));
+    output.ask(move |wire| {
+        wire.agree(agreed);
+        let greeting = Greeting {
+            protocol_version: PROTOCOL,
+            server: Server {
+                name: "pi",
+                version: env!("CARGO_PKG_VERSION"),
+                compatible_with: ORIGINAL,
+            },
+            capabilities: Agreed::NAMES,
+            enabled: agreed.names(),
+            ui: UI,
+            commands: COMMANDS.to_vec(),
+            seq: wire.seq(),
+        };
+        response(id, name, Ok(Some(Answer::Hello(greeting))))
+    });
 }
 
-pub async fn ping(output: &Output, id: Option<Value>, name: String) {
+pub fn ping(output: &Output, id: Option<Value>, name: String) {
     let pong = move |seq| response(id, name, Ok(Some(Answer::Ping(Pong { seq }))));
-    output.ask(move |wire| pong(wire.seq())).await;
+    output.ask(move |wire| pong(wire.seq()));
 }
 
-pub async fn events(output: &Output, id: Option<Value>, name: String, since: u64) {
-    output
-        .ask(move |wire| {
-            let answer = match wire.missed(since) {
-                Ok(missed) => written(&missed).map(|events| Some(Answer::GetEvents(events))),
-                Err(gone) => Err(refusal(since, gone)),
-            };
-            response(id, name, answer)
-        })
-        .await;
+pub fn events(output: &Output, id: Option<Value>, name: String, since: u64) {
+    output.ask(move |wire| {
+        let answer = match wire.missed(since) {
+            Ok(missed) => written(&missed).map(|events| Some(Answer::GetEvents(events))),
+            Err(gone) => Err(refusal(since, gone)),
+        };
+        response(id, name, answer)
+    });
 }
 
 fn written(missed: &Missed<'_>) -> Result<Box<RawValue>, Refusal> {

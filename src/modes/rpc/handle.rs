@@ -29,6 +29,10 @@ type Answered = Result<Option<Answer>, Refusal>;
 pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
     let (command, name, id) = match parse(line) {
         Ok(Parsed { command, name, id }) => (command, name, id),
+        // An answer without the id of a question is none, and is not answered itself.
+        Err(bad) if bad.command == "extension_ui_response" => {
+            return tracing::warn!("{}", bad.error);
+        }
         Err(bad) => {
             let BadCommand {
                 id,
@@ -36,7 +40,7 @@ pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
                 code,
                 error,
             } = *bad;
-            return respond(output, id, command, Err(Refusal::new(code, error))).await;
+            return respond(output, id, command, Err(Refusal::new(code, error)));
         }
     };
     match command {
@@ -53,9 +57,9 @@ pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
             };
             session.answer_ui(&id, answer);
         }
-        Command::Hello(hello) => greeting::hello(session, output, id, name, hello).await,
-        Command::Ping => greeting::ping(output, id, name).await,
-        Command::GetEvents { since } => greeting::events(output, id, name, since).await,
+        Command::Hello(hello) => greeting::hello(session, output, id, name, hello),
+        Command::Ping => greeting::ping(output, id, name),
+        Command::GetEvents { since } => greeting::events(output, id, name, since),
         // The agent's events come after the answer.
         Command::Prompt {
             message,
@@ -65,7 +69,7 @@ pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
         } => {
             let (text, images) = match said(&name, message, images, attachments) {
                 Ok(said) => said,
-                Err(refusal) => return respond(output, id, name, Err(refusal)).await,
+                Err(refusal) => return respond(output, id, name, Err(refusal)),
             };
             let request = PromptRequest {
                 text,
@@ -83,9 +87,9 @@ pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
                 Err(_) => Ok(None),
             };
             match accepted {
-                Err(error) => respond(output, id, name, Err(error.into())).await,
+                Err(error) => respond(output, id, name, Err(error.into())),
                 // Lets go of what holds the agent back after the answer.
-                Ok(_accepted) => respond(output, id, name, answer).await,
+                Ok(_accepted) => respond(output, id, name, answer),
             }
         }
         Command::Bash {
@@ -95,11 +99,11 @@ pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
             let excluded = exclude_from_context.unwrap_or(false);
             let ran = session.bash_told(&command, excluded, id.clone()).await;
             let answer = ran.map(|result| Some(Answer::Bash(result)));
-            respond(output, id, name, answer.map_err(Refusal::from)).await;
+            respond(output, id, name, answer.map_err(Refusal::from));
         }
         command => {
             let answer = execute(session, &name, command).await;
-            respond(output, id, name, answer).await;
+            respond(output, id, name, answer);
         }
     }
 }
@@ -120,17 +124,17 @@ pub fn comes_early(line: &[u8]) -> bool {
     )
 }
 
-pub async fn too_long(output: &Output, bytes: u64) {
+pub fn too_long(output: &Output, bytes: u64) {
     let text = format!(
         "Failed to parse command: the line has {bytes} bytes, and {} are the most that is taken",
         super::lines::LONGEST
     );
     let refusal = Refusal::new(ErrorCode::LineTooLong, text);
-    respond(output, None, "parse".into(), Err(refusal)).await;
+    respond(output, None, "parse".into(), Err(refusal));
 }
 
-pub async fn respond(output: &Output, id: Option<Value>, command: String, answer: Answered) {
-    output.line(&response(id, command, answer)).await;
+pub fn respond(output: &Output, id: Option<Value>, command: String, answer: Answered) {
+    output.line(&response(id, command, answer));
 }
 
 pub fn response(id: Option<Value>, command: String, answer: Answered) -> Response {
@@ -188,7 +192,10 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> A
             return Ok(None);
         }
         Command::AbortRetry => {
-            session.abort_retry();
+            // The end of the wait is told of before the answer.
+            if session.abort_retry() {
+                session.wait_idle().await;
+            }
             return Ok(None);
         }
         Command::ClearQueue => {

@@ -97,13 +97,24 @@ pub async fn run(config: AppConfig) -> u8 {
     // Nobody is there who could answer.
     session.extensions().close_dialogs();
     let limit = if code == 0 {
+        // Or else whoever asked for its end would be waited for.
+        session.abort_run();
         LAST_ANSWERS
     } else {
         session.abort();
+        session.cancel_commands();
+        output.hurry();
         ABORTED_ANSWERS
     };
-    // What cannot be answered by then is cut off.
-    let _ = tokio::time::timeout(limit, tasks.wait()).await;
+    let mut answered = tokio::time::timeout(limit, tasks.wait()).await;
+    if answered.is_err() && code == 0 {
+        // What they have printed by now is an answer, too.
+        session.cancel_commands();
+        answered = tokio::time::timeout(ABORTED_ANSWERS, tasks.wait()).await;
+    }
+    if answered.is_err() {
+        tracing::warn!(tasks = tasks.len(), "commands are not answered any more");
+    }
     session.shutdown().await;
     output.flush().await;
     code
@@ -147,7 +158,7 @@ async fn serve(
                     }
                     return;
                 }
-                Some(Line::TooLong(bytes)) => handle::too_long(output, bytes).await,
+                Some(Line::TooLong(bytes)) => handle::too_long(output, bytes),
                 Some(Line::Text(line)) if open || handle::comes_early(&line) => {
                     start(session, output, tasks, line).await;
                 }
@@ -161,11 +172,12 @@ async fn serve(
 }
 
 /// What is done without waiting is done at once, so that its answer and its
-/// effect come before the next command.
+/// effect come before the next command. However many there are: none waits for its
+/// turn with tokio.
 async fn start(session: &Arc<AgentSession>, output: &Output, tasks: &TaskTracker, line: Vec<u8>) {
     let (session, output) = (session.clone(), output.clone());
     let mut work = Box::pin(async move { handle::line(&session, &output, &line).await });
-    if futures::poll!(&mut work).is_pending() {
+    if futures::poll!(tokio::task::unconstrained(&mut work)).is_pending() {
         tasks.spawn(work);
     }
 }

@@ -45,7 +45,7 @@ pub fn parse(line: &[u8]) -> Result<Parsed, Box<BadCommand>> {
     let Value::Object(members) = &value else {
         return Err(BadCommand::line(None, "a command is a JSON object"));
     };
-    let id = members.get("id").filter(|id| !id.is_null()).cloned();
+    let id = members.get("id").cloned();
     let Some(name) = members.get("type").and_then(Value::as_str) else {
         return Err(BadCommand::line(id, "the member \"type\" is missing"));
     };

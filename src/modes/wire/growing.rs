@@ -5,19 +5,34 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
+use super::arguments::Arguments;
 use crate::agent::event::MessageUpdate;
 use crate::ai::message::{AssistantBlock, AssistantMessage, ToolCall};
-use crate::ai::stream::{AssistantEvent, Partial, PartialBlock};
+use crate::ai::stream::{AssistantEvent, Partial, PartialBlock, SharedText};
 
 /// Where an answer's blocks stand in its JSON.
 const CONTENT: &str = r#"{"role":"assistant","content":["#;
 
+/// What stands around what grows of a call.
+const ARGUMENTS: &[u8] = br#","arguments":{}"#;
+const EMPTY: &[u8] = b"{}";
+const CALL_END: &[u8] = br#""}"#;
+
+const TEXT: u8 = 0;
+const THINKING: u8 = 1;
+const CALL: u8 = 2;
+const OTHER: u8 = 3;
+
 /// The message of the last update, if the next one can only go on with it.
 #[derive(Default)]
 pub struct Growing {
-    /// The JSON up to the end of the text that grows, its closing quote left out.
+    /// The JSON up to the end of the text that grows, its closing quote left out; of a
+    /// call up to its arguments.
     head: Vec<u8>,
+    /// The arguments of a call that grows, and then all up to the end of their text.
+    call: Option<(Arguments, Vec<u8>)>,
     /// What it must still be for `head` to be its beginning.
     open: Option<Open>,
     /// Everything after that text.
@@ -73,6 +88,10 @@ impl Growing {
 
     fn message(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(&self.head)?;
+        if let Some((arguments, text)) = &self.call {
+            arguments.write(out)?;
+            out.write_all(text)?;
+        }
         out.write_all(&self.tail)
     }
 
@@ -80,50 +99,106 @@ impl Growing {
         let message = &update.message;
         let Some(delta) = piece(&update.event, message.blocks()) else {
             self.open = None;
-            self.tail.clear();
-            self.head.clear();
-            let whole = WithRole {
-                role: "assistant",
-                message: &message.message(),
-            };
-            serde_json::to_writer(&mut self.head, &whole)?;
-            return Ok(());
+            return self.anew(message);
         };
         let now = Open {
             timestamp: message.around().timestamp,
             blocks: message.blocks().iter().map(mark).collect(),
         };
-        match self.open.take().filter(|then| then.goes_on(&now, delta)) {
-            Some(_) => escape(delta, &mut self.head)?,
+        let fits = match self.open.take().filter(|then| then.goes_on(&now, delta)) {
+            Some(_) => self.add(delta)?,
             None => self.begin(message.blocks())?,
+        };
+        if !fits {
+            return self.anew(message);
         }
         self.finish(message)?;
         self.open = Some(now);
         Ok(())
     }
 
-    /// Everything up to where the text ends that grows, which is that of the last block.
-    fn begin(&mut self, blocks: &[PartialBlock]) -> io::Result<()> {
+    /// All of it, and nothing to go on with.
+    fn anew(&mut self, message: &Partial) -> io::Result<()> {
+        self.tail.clear();
         self.head.clear();
+        self.call = None;
+        let whole = WithRole {
+            role: "assistant",
+            message: &message.message(),
+        };
+        Ok(serde_json::to_writer(&mut self.head, &whole)?)
+    }
+
+    /// `false` if it does not fit to what is there.
+    fn add(&mut self, delta: &str) -> io::Result<bool> {
+        match &mut self.call {
+            None => escape(delta, &mut self.head)?,
+            Some((arguments, text)) => {
+                escape(delta, text)?;
+                return arguments.push(delta);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Everything up to where the text ends that grows, which is that of the last block.
+    fn begin(&mut self, blocks: &[PartialBlock]) -> io::Result<bool> {
+        self.head.clear();
+        self.call = None;
         self.head.extend_from_slice(CONTENT.as_bytes());
-        let Some((PartialBlock::Text { hull, text }, before)) = blocks.split_last() else {
-            return Ok(());
+        let Some((last, before)) = blocks.split_last() else {
+            return Ok(true);
         };
         for block in before {
             serde_json::to_writer(&mut self.head, &block.whole())?;
             self.head.push(b',');
         }
-        self.head.extend_from_slice(opening(hull).as_bytes());
-        text.read(|text| escape(text, &mut self.head))
+        match last {
+            PartialBlock::Text { hull, text } => {
+                self.head.extend_from_slice(opening(hull).as_bytes());
+                text.read(|text| escape(text, &mut self.head))?;
+                Ok(true)
+            }
+            PartialBlock::Call { hull, json } => self.begin_call(hull, json),
+            PartialBlock::Still(_) => Ok(true),
+        }
+    }
+
+    fn begin_call(&mut self, hull: &ToolCall, json: &SharedText) -> io::Result<bool> {
+        // As the type writes it, with nothing in it; `{}` and `""` are where they are.
+        let empty = AssistantBlock::ToolCall(ToolCall {
+            arguments: Value::Object(Map::new()),
+            partial_json: Some(String::new()),
+            ..hull.clone()
+        });
+        let shell = serde_json::to_vec(&empty)?;
+        // It has quotes that a name could only have escaped.
+        let Some(at) = memchr::memmem::find(&shell, ARGUMENTS) else {
+            return Ok(false);
+        };
+        let at = at + ARGUMENTS.len();
+        self.head.extend_from_slice(&shell[..at - EMPTY.len()]);
+        let mut text = shell[at..shell.len() - CALL_END.len()].to_vec();
+        let mut arguments = Arguments::default();
+        let fits = json.read(|json| {
+            escape(json, &mut text)?;
+            arguments.push(json)
+        });
+        self.call = Some((arguments, text));
+        fits
     }
 
     /// The text's closing quote and everything after it, which is short: written anew,
     /// since it may change at any time.
     fn finish(&mut self, message: &Partial) -> io::Result<()> {
         self.tail.clear();
-        if let Some(PartialBlock::Text { hull, .. }) = message.blocks().last() {
-            let rest = serde_json::to_vec(&**hull)?;
-            self.tail.extend_from_slice(&rest[opening(hull).len()..]);
+        match message.blocks().last() {
+            Some(PartialBlock::Text { hull, .. }) => {
+                let rest = serde_json::to_vec(&**hull)?;
+                self.tail.extend_from_slice(&rest[opening(hull).len()..]);
+            }
+            Some(PartialBlock::Call { .. }) => self.tail.extend_from_slice(CALL_END),
+            Some(PartialBlock::Still(_)) | None => {}
         }
         let rest = serde_json::to_vec(&WithRole {
             role: "assistant",
@@ -152,22 +227,27 @@ impl Open {
 /// What the last block has grown by; `None` where the message is not the one before with
 /// more at its end.
 fn piece<'a>(event: &'a AssistantEvent, blocks: &[PartialBlock]) -> Option<&'a str> {
-    let (index, delta, thinks) = match event {
+    let (index, delta, kind) = match event {
         AssistantEvent::TextDelta {
             content_index,
             delta,
-        } => (*content_index, delta.as_str(), false),
+        } => (*content_index, delta.as_str(), TEXT),
         AssistantEvent::ThinkingDelta {
             content_index,
             delta,
-        } => (*content_index, delta.as_str(), true),
+        } => (*content_index, delta.as_str(), THINKING),
+        AssistantEvent::ToolCallDelta {
+            content_index,
+            delta,
+        } => (*content_index, delta.as_str(), CALL),
         _ => return None,
     };
-    let PartialBlock::Text { hull, text } = blocks.last()? else {
+    let last = blocks.last()?;
+    let (PartialBlock::Text { text, .. } | PartialBlock::Call { json: text, .. }) = last else {
         return None;
     };
     let fits = index + 1 == blocks.len()
-        && matches!(**hull, AssistantBlock::Thinking(_)) == thinks
+        && mark(last).kind == kind
         && text.read(|text| text.ends_with(delta));
     fits.then_some(delta)
 }
@@ -177,13 +257,13 @@ fn mark(block: &PartialBlock) -> Mark {
     match block {
         PartialBlock::Text { hull, text } => match &**hull {
             AssistantBlock::Thinking(thinking) => Mark {
-                kind: 1,
+                kind: THINKING,
                 length: text.len(),
                 rest: length(&thinking.thinking_signature) * 2
                     + usize::from(thinking.redacted.is_some()),
             },
             AssistantBlock::Text(hull) => Mark {
-                kind: 0,
+                kind: TEXT,
                 length: text.len(),
                 rest: length(&hull.text_signature),
             },
@@ -194,7 +274,7 @@ fn mark(block: &PartialBlock) -> Mark {
             AssistantBlock::ToolCall(call) => mark_call(call, length(&call.partial_json)),
             // Such blocks are texts.
             AssistantBlock::Text(_) | AssistantBlock::Thinking(_) => Mark {
-                kind: 3,
+                kind: OTHER,
                 length: 0,
                 rest: 0,
             },
@@ -205,7 +285,7 @@ fn mark(block: &PartialBlock) -> Mark {
 fn mark_call(call: &ToolCall, length: usize) -> Mark {
     let signature = call.thought_signature.as_ref();
     Mark {
-        kind: 2,
+        kind: CALL,
         length,
         rest: call.id.len() + signature.map_or(0, |text| text.len() + 1),
     }

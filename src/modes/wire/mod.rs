@@ -1,6 +1,7 @@
 //! Events as a client reads them: lines of JSON, counted, in the dialect that was
 //! agreed with it. One place writes them all, so their order is that of the numbers.
 
+mod arguments;
 mod growing;
 mod kept;
 

@@ -102,6 +102,19 @@ fn steps() -> Vec<Event> {
         &answer,
         AssistantEvent::ToolCallStart { content_index: 2 },
     ));
+    for piece in ["{\"p", "ath\":\"a\u{e9}\\", "n\"", ",\"n\":1", "2}", " x"] {
+        if let AssistantBlock::ToolCall(call) = &mut answer.content[2] {
+            let json = call.partial_json.get_or_insert_default();
+            json.push_str(piece);
+            call.arguments = crate::ai::partial_json::parse(json);
+        }
+        let delta = piece.to_owned();
+        let event = AssistantEvent::ToolCallDelta {
+            content_index: 2,
+            delta,
+        };
+        steps.push(update(&answer, event));
+    }
     // Text before a call that has begun.
     if let AssistantBlock::Text(text) = &mut answer.content[1] {
         text.text.push_str("late");

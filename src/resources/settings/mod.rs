@@ -3,6 +3,7 @@
 //! level deep.
 
 mod edit;
+mod extensions;
 mod file;
 #[cfg(test)]
 mod tests;
@@ -15,11 +16,11 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value};
 
 pub(crate) use edit::parse as parse_settings;
+pub use extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
 pub use file::SettingsError;
 pub use values::{
-    BranchSummarySettings, CompactionSettings, ExtensionHost, ExtensionTimeouts, HeapMb,
-    ImageSettings, KEYS, PackageEntry, PackageFilter, QueueMode, RetrySettings, SettingsValues,
-    Transport,
+    BranchSummarySettings, CompactionSettings, ImageSettings, KEYS, PackageEntry, PackageFilter,
+    QueueMode, RetrySettings, SettingsValues, Transport,
 };
 
 use super::paths::Paths;

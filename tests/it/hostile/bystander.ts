@@ -1,7 +1,10 @@
 // Does nothing wrong, and wants to be left alone.
 export default (pi) => {
   pi.registerCommand("ping", { handler: async (args, ctx) => ctx.ui.notify("pong " + args) });
-  pi.on("before_agent_start", async () => {});
+  pi.on("before_agent_start", async (event) => {
+    if (event.prompt !== "attack") return;
+    pi.events.emit("poke", "in good faith");
+  });
   pi.on("agent_end", () => {});
   pi.on("session_start", (event, ctx) => ctx.ui.notify("started " + event.reason));
 };

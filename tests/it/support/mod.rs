@@ -63,3 +63,25 @@ pub fn without(value: &Value, members: &[&str]) -> Value {
     }
     value
 }
+
+/// Waits until nothing seems to happen in a process any more.
+#[cfg(target_os = "linux")]
+pub async fn quiet(pid: u32) {
+    let time = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let fields = stat.rsplit_once(") ").unwrap().1.to_owned();
+        let fields: Vec<&str> = fields.split(' ').collect();
+        [11, 12].map(|at| fields[at].parse::<u64>().unwrap())
+    };
+    let mut before = time();
+    let mut quiet = 0;
+    while quiet < 5 {
+        pause(100).await;
+        let now = time();
+        quiet = match now == before {
+            true => quiet + 1,
+            false => 0,
+        };
+        before = now;
+    }
+}

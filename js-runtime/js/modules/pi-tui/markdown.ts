@@ -1,10 +1,10 @@
 // Markdown in the colours of a theme. The program parses it; this draws the blocks.
 import { textOps } from "pi:host.ts";
 import { getCapabilities, hyperlink } from "pi:pi-tui/capabilities.ts";
-import type { Component } from "pi:pi-tui/component.ts";
 import { isImageLine } from "pi:pi-tui/image.ts";
 import { renderTable } from "pi:pi-tui/markdown-table.ts";
 import { fillLine, wrapTextWithAnsi } from "pi:pi-tui/text-metrics.ts";
+import { WrappedText } from "pi:pi-tui/wrapped-text.ts";
 
 type Paint = (text: string) => string;
 
@@ -70,13 +70,9 @@ function prefixOf(paint: Paint): string {
   return painted.slice(0, Math.max(0, painted.indexOf("\0")));
 }
 
-export class Markdown implements Component {
-  private text: string;
-  private paddingX: number;
-  private paddingY: number;
+export class Markdown extends WrappedText {
   private theme: MarkdownTheme;
   private defaultTextStyle?: DefaultTextStyle;
-  private rendered?: { text: string; width: number; lines: string[] };
 
   constructor(
     text: string,
@@ -85,31 +81,12 @@ export class Markdown implements Component {
     theme: MarkdownTheme,
     defaultTextStyle?: DefaultTextStyle,
   ) {
-    this.text = text;
-    this.paddingX = paddingX;
-    this.paddingY = paddingY;
+    super(text, paddingX, paddingY);
     this.theme = theme;
     this.defaultTextStyle = defaultTextStyle;
   }
 
-  setText(text: string): void {
-    this.text = text;
-    this.rendered = undefined;
-  }
-
-  invalidate(): void {
-    this.rendered = undefined;
-  }
-
-  render(width: number): string[] {
-    const { rendered, text } = this;
-    if (rendered && rendered.width === width && rendered.text === text) return rendered.lines;
-    const lines = this.lines(width);
-    this.rendered = { text, width, lines };
-    return lines;
-  }
-
-  private lines(width: number): string[] {
+  protected lines(width: number): string[] {
     if (!this.text?.trim()) return [];
     const room = Math.max(1, width - 2 * this.paddingX);
     const source = this.text.replaceAll("\t", "   ");

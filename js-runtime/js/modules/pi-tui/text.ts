@@ -1,46 +1,24 @@
 // Text, wrapped into as many lines as it needs or cut to one.
 import type { Component } from "pi:pi-tui/component.ts";
 import { fillLine, truncateToWidth, wrapTextWithAnsi } from "pi:pi-tui/text-metrics.ts";
+import { WrappedText } from "pi:pi-tui/wrapped-text.ts";
 
 type Paint = (text: string) => string;
 
-export class Text implements Component {
-  private text: string;
-  private paddingX: number;
-  private paddingY: number;
+export class Text extends WrappedText {
   private customBgFn?: Paint;
-  private rendered?: { text: string; width: number; lines: string[] };
 
   constructor(text = "", paddingX = 1, paddingY = 1, customBgFn?: Paint) {
-    this.text = text;
-    this.paddingX = paddingX;
-    this.paddingY = paddingY;
+    super(text, paddingX, paddingY);
     this.customBgFn = customBgFn;
-  }
-
-  setText(text: string): void {
-    this.text = text;
-    this.rendered = undefined;
   }
 
   setCustomBgFn(customBgFn?: Paint): void {
     this.customBgFn = customBgFn;
-    this.rendered = undefined;
+    this.invalidate();
   }
 
-  invalidate(): void {
-    this.rendered = undefined;
-  }
-
-  render(width: number): string[] {
-    const { rendered, text } = this;
-    if (rendered && rendered.width === width && rendered.text === text) return rendered.lines;
-    const lines = this.lines(width);
-    this.rendered = { text, width, lines };
-    return lines;
-  }
-
-  private lines(width: number): string[] {
+  protected lines(width: number): string[] {
     if (!this.text?.trim()) return [];
     const margin = " ".repeat(this.paddingX);
     const content = wrapTextWithAnsi(

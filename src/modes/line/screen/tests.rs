@@ -356,6 +356,7 @@ fn compactions_are_told_of() {
                 summary: "s".into(),
                 first_kept_entry_id: "f".into(),
                 tokens_before,
+                estimated_tokens_after: None,
                 details: None,
             }),
             aborted,

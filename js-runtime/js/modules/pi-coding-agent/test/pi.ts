@@ -304,8 +304,9 @@ export class Pi {
     for (const look of [...this.#watchers]) look();
   }
 
-  #error({ event, error }: RpcEvent): void {
-    const text = String(error);
+  #error({ event, error, stack }: RpcEvent): void {
+    // With the class, and where.
+    const text = String(stack ?? error);
     this.errors.push(text);
     const expected = this.#expected.find(({ pattern }) =>
       typeof pattern === "string" ? text.includes(pattern) : new RegExp(pattern).test(text)

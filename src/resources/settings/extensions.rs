@@ -1,0 +1,123 @@
+//! What the settings say of extensions: where they run, for how long, in how much memory.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Where extensions run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExtensionHost {
+    /// On a thread of the program.
+    #[default]
+    Thread,
+    /// In a process of their own, which may crash.
+    Process,
+}
+
+/// How long extensions may take before they are stopped. Ours; the original
+/// waits for ever.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ExtensionTimeouts {
+    /// For a handler to settle.
+    #[serde(deserialize_with = "milliseconds")]
+    pub handler: Duration,
+    /// For a module and its factory to load.
+    #[serde(deserialize_with = "milliseconds")]
+    pub load: Duration,
+    /// For JavaScript to run without a pause.
+    #[serde(deserialize_with = "milliseconds")]
+    pub spin: Duration,
+    /// For `session_shutdown` handlers.
+    #[serde(deserialize_with = "milliseconds")]
+    pub shutdown: Duration,
+    /// For a tool. Without it the user decides how long.
+    #[serde(deserialize_with = "some_milliseconds")]
+    pub tool: Option<Duration>,
+    /// For a command, likewise.
+    #[serde(deserialize_with = "some_milliseconds")]
+    pub command: Option<Duration>,
+    /// For the handlers of single events, in the place of `handler` and `shutdown`.
+    #[serde(deserialize_with = "milliseconds_by_name")]
+    pub events: Arc<BTreeMap<String, Duration>>,
+}
+
+impl ExtensionTimeouts {
+    /// For a handler of this event.
+    pub fn of(&self, event: &str) -> Duration {
+        self.events.get(event).copied().unwrap_or(self.handler)
+    }
+}
+
+impl Default for ExtensionTimeouts {
+    fn default() -> Self {
+        Self {
+            handler: Duration::from_secs(30),
+            load: Duration::from_secs(60),
+            spin: Duration::from_secs(10),
+            shutdown: Duration::from_secs(5),
+            tool: None,
+            command: None,
+            events: Arc::default(),
+        }
+    }
+}
+
+fn some_milliseconds<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    milliseconds(deserializer).map(Some)
+}
+
+fn milliseconds_by_name<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Arc<BTreeMap<String, Duration>>, D::Error> {
+    let values = BTreeMap::<String, NonZeroU64>::deserialize(deserializer)
+        .map_err(|error| D::Error::custom(format!("{error} of milliseconds")))?;
+    let limits = values
+        .into_iter()
+        .map(|(name, value)| (name, Duration::from_millis(value.get())));
+    Ok(Arc::new(limits.collect()))
+}
+
+fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let value = NonZeroU64::deserialize(deserializer)
+        .map_err(|error| D::Error::custom(format!("{error} of milliseconds")))?;
+    Ok(Duration::from_millis(value.get()))
+}
+
+/// The heap that all extensions of a session share, in MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u64")]
+pub struct HeapMb(u64);
+
+impl HeapMb {
+    /// With less, V8 gives up before an extension has run.
+    const LEAST: u64 = 64;
+
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl Default for HeapMb {
+    fn default() -> Self {
+        Self(512)
+    }
+}
+
+impl TryFrom<u64> for HeapMb {
+    type Error = String;
+
+    fn try_from(value: u64) -> Result<Self, String> {
+        if value < Self::LEAST {
+            return Err(format!("expected at least {} (MiB)", Self::LEAST));
+        }
+        Ok(Self(value))
+    }
+}

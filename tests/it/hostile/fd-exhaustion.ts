@@ -1,0 +1,14 @@
+// Opens and opens, and another one is called last.
+import { openSync } from "node:fs";
+
+const held: number[] = [];
+
+export default (pi) =>
+  pi.on("before_agent_start", (event) => {
+    if (event.prompt !== "attack") return;
+    try {
+      for (;;) held.push(openSync("/dev/null"));
+    } catch {
+      // There are no more.
+    }
+  });
