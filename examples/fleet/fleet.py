@@ -180,9 +180,9 @@ class Worker:
         timer = threading.Timer(LIMIT, self.pi.inbox.put, [INTERRUPT])
         timer.start()
         try:
-            if self.stopping.is_set():
-                raise Refused("the worker ends")
             said = self.pi.ask("get_messages")["messages"]
+            if self.pi.interrupted or self.stopping.is_set():
+                raise Refused("the worker ends, or the time is over")
             known = any(m["role"] == "user" for m in said)
             self.pi.ask("prompt", message=GO_ON if known else prompt)
             self.pi.ask("wait_for_idle")

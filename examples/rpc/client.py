@@ -38,6 +38,7 @@ class Pi:
         # In a session of its own: Ctrl-C in this terminal is for us, not for pi.
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True)
         self.on_event, self.ids, self.inbox = on_event, count(1), SimpleQueue()
+        self.interrupted = False  # Perhaps before there was anything to abort.
         Thread(target=self.read, daemon=True).start()
 
     def read(self):
@@ -65,6 +66,7 @@ class Pi:
             if message is None:
                 raise Ended(self.process.wait())
             if message is INTERRUPT:
+                self.interrupted = True
                 self.send({"type": "abort"})
             elif message["type"] != "response":
                 self.on_event(message)

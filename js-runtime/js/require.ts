@@ -4,7 +4,7 @@
 // @ts-ignore: provided by the runtime
 import { core } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
-import { op_virtual_module } from "ext:core/ops";
+import { op_probe, op_virtual_module } from "ext:core/ops";
 
 interface NodeRequire {
   (id: string): unknown;
@@ -50,16 +50,12 @@ function hookRequire(Module: NodeModule): void {
 
 /** What `./helper` and `./helper.js` mean beside an extension's own CommonJS file. */
 function typescriptFile(request: string, parent: string | undefined): string | undefined {
-  if (!parent || !/^\.{1,2}(\/|$)/.test(request) || /[\\/]node_modules[\\/]/.test(parent)) return;
-  const { getBuiltinModule } = (globalThis as any).process;
-  const { dirname, resolve } = getBuiltinModule("node:path");
-  const { existsSync } = getBuiltinModule("node:fs");
-  const path: string = resolve(dirname(parent), request);
-  const typed = [".ts", ".mts", ".cts", "/index.ts"].map((end) => path + end);
-  return [path.replace(/\.([cm]?)js$/, ".$1ts"), ...typed].find((file) =>
-    file !== path && existsSync(file)
-  );
+  if (!parent || !isPath(request) || /[\\/]node_modules[\\/]/.test(parent)) return;
+  const { dirname, resolve } = (globalThis as any).process.getBuiltinModule("node:path");
+  return op_probe(resolve(dirname(parent), request)) ?? undefined;
 }
+
+const isPath = (request: string): boolean => /^(\.{0,2}\/|\.{1,2}$)/.test(request);
 
 interface Meta {
   url: string;
@@ -75,7 +71,7 @@ function requireOf(
   const nodeRequire = Module.createRequire(meta.url);
   const { fileURLToPath } = (globalThis as any).process.getBuiltinModule("node:url");
   const find = (id: string): string => {
-    if (!/^\.{0,2}\//.test(id) && id !== "." && id !== "..") return id;
+    if (!isPath(id)) return id;
     try {
       return fileURLToPath(meta.resolve(id));
     } catch {

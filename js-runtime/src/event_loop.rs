@@ -274,7 +274,8 @@ impl EventLoop {
         let imports = &self.isolate.loader.imports;
         let author = imports.author(&thrown.stack, marked);
         self.host.fault(Fault::Uncaught {
-            message: thrown.report(),
+            plain: thrown.plain.clone(),
+            report: thrown.report(),
             // A module that cannot be loaded has no stack.
             author: author.or_else(|| imports.author(&thrown.message, None)),
         });

@@ -84,7 +84,7 @@ impl Host for ProcessHost {
     fn fault(&self, fault: Fault) {
         match fault {
             Fault::Exit { code, .. } => std::process::exit(code),
-            Fault::Uncaught { message, .. } => eprintln!("{message}"),
+            Fault::Uncaught { report, .. } => eprintln!("{report}"),
             Fault::Refused { .. } | Fault::Stopped { .. } => {}
         }
     }

@@ -48,12 +48,10 @@ impl Local {
                 // A panic of deno_runtime costs the extensions, not the program. What
                 // it left half done is dropped; calls answer `Gone`.
                 if std::panic::catch_unwind(thread).is_err() {
-                    witness.fault(Fault::Uncaught {
-                        message: "The JavaScript runtime has crashed (the reason is on standard \
-                                  error); its extensions are gone until they are reloaded"
-                            .into(),
-                        author: None,
-                    });
+                    witness.fault(Fault::of_the_runtime(
+                        "The JavaScript runtime has crashed (the reason is on standard error); \
+                         its extensions are gone until they are reloaded",
+                    ));
                 }
             })
             .map_err(StartError::Thread)?;

@@ -174,13 +174,10 @@ impl Workers {
             .js_runtime
             .add_near_heap_limit_callback(memory::near_limit(move |limit| {
                 if !too_much.swap(true, Ordering::SeqCst) {
-                    host.fault(Fault::Uncaught {
-                        message: format!(
-                            "the worker {script} was stopped: it used more than {} MB of memory",
-                            limit >> 20
-                        ),
-                        author: None,
-                    });
+                    host.fault(Fault::of_the_runtime(format!(
+                        "the worker {script} was stopped: it used more than {} MB of memory",
+                        limit >> 20
+                    )));
                     // deno_runtime says so itself only while a module is evaluated. An
                     // error would mean that the maker of the worker is gone.
                     _ = own.post_event(WorkerControlEvent::TerminalError(out_of_memory(), 1));

@@ -228,6 +228,8 @@ impl AgentSession {
         std::mem::take(&mut *self.here.lock()).cancel();
         self.abort_run();
         self.abort_summary();
+        // What is queued waits for the next prompt.
+        self.state.lock().owed = false;
         self.extensions.abort_load();
     }
 
@@ -255,6 +257,7 @@ impl AgentSession {
     }
 
     /// Ends the wait for a retry, and with it the run; one that is at work goes on.
+    /// Gives whether there was a wait.
     pub fn abort_retry(&self) -> bool {
         let state = self.state.lock();
         let waits = state.retry_wait.as_ref();

@@ -92,6 +92,12 @@ impl Ledger {
         }
     }
 
+    /// What the extension at `path` took to load the last time, in milliseconds.
+    pub fn load_ms(&self, path: &str) -> f64 {
+        let accounts = self.0.lock();
+        accounts.get(path).map_or(0.0, |it| milliseconds(it.load))
+    }
+
     /// Of the extension at `path`, which is there if there is no error.
     pub fn stats(&self, path: &str, error: Option<String>) -> ExtensionStats {
         let account = self.0.lock().get(path).cloned().unwrap_or_default();

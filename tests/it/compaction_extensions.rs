@@ -258,10 +258,7 @@ async fn the_parts_are_those_of_the_original() {
     rpc.ok(prompt("/parts")).await;
     let ours = rpc.ui("notify").await["message"].clone();
     assert!(rpc.close().await.success());
-    let mut command = home.command("node");
-    command.arg(crate::support::Reference::install().program());
-    command.args(["--mode", "rpc", "-c"]);
-    let mut original = Rpc::start(command);
+    let mut original = home.original_rpc(&["-c"]);
     original.ok(prompt("/parts")).await;
     let theirs = original.ui("notify").await["message"].clone();
     let parse = |text: &Value| serde_json::from_str::<Value>(text.as_str().unwrap()).unwrap();

@@ -6,7 +6,7 @@ use std::fs;
 use model_server::{Answer, Block, ModelServer, Received};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Reference, Rpc, prompt, text_of, without};
+use crate::support::{Home, Rpc, prompt, text_of, without};
 
 /// What the scripted model says to prompts, one after the other: a program that
 /// asks once more than the other gets other answers from there on.
@@ -112,12 +112,7 @@ impl Side {
         }
         let rpc = match original {
             false => home.rpc(&[]),
-            true => {
-                let mut command = home.command("node");
-                command.arg(Reference::install().program());
-                command.args(["--mode", "rpc"]);
-                Rpc::start(command)
-            }
+            true => home.original_rpc(&[]),
         };
         Self { server, home, rpc }
     }

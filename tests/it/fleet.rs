@@ -2,6 +2,8 @@
 //! program; one is killed, and one job is too much for all of them.
 
 use std::collections::HashSet;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command as Blocking;
 use std::sync::Mutex;
@@ -37,7 +39,7 @@ fn python() -> Option<PathBuf> {
         return Some(systems.to_owned());
     }
     let folder = cache_dir().join("pi-tests/redis");
-    std::fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&folder).unwrap();
     let _lock = locked(&folder.join("lock"));
     let python = folder.join("venv/bin/python");
     if !works(&python) {
@@ -130,6 +132,14 @@ impl Fleet {
             assert!(Instant::now() < deadline, "{what}: {status:#}");
             pause(100).await;
         }
+    }
+}
+
+async fn until_exists(path: &Path) {
+    let deadline = Instant::now() + PATIENCE;
+    while !path.exists() {
+        assert!(Instant::now() < deadline, "no {}", path.display());
+        pause(50).await;
     }
 }
 
@@ -232,7 +242,7 @@ async fn every_job_is_done_once_whoever_dies() {
             .join("jobs")
             .join(job)
             .join("session.jsonl");
-        let session = std::fs::read_to_string(session).unwrap();
+        let session = fs::read_to_string(session).unwrap();
         assert!(session.contains("You were interrupted."), "{session}");
     }
     assert_eq!(status["running"], json!({}));
@@ -262,6 +272,36 @@ async fn every_job_is_done_once_whoever_dies() {
     assert_eq!(code.unwrap().code(), Some(143));
 }
 
+/// The signal came while pi was starting, and the prompt after it was worked on all the same.
+#[tokio::test]
+async fn a_worker_that_is_told_to_end_while_pi_starts_ends() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::stall());
+    let Some(fleet) = Fleet::start(&server).await else {
+        eprintln!("SKIPPED: no redis-server, or no Python with a client of it");
+        return;
+    };
+    let starts = fleet.home.cwd().join("starts");
+    let script = format!(
+        "#!/bin/sh\ntouch '{}'\nsleep 2\nexec '{}' \"$@\"\n",
+        starts.display(),
+        env!("CARGO_BIN_EXE_pi")
+    );
+    let program = fleet.home.file("slow-pi", &script);
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let job = fleet.submit(&["endless"]).await.remove(0);
+    let mut worker = fleet.command(&["drain", "a"]);
+    let mut worker = worker.env("PI_PROGRAM", &program).spawn().unwrap();
+    until_exists(&starts).await;
+    signal(&worker, Signal::SIGTERM);
+    let code = timeout(PATIENCE, worker.wait()).await.expect("it ends");
+    assert_eq!(code.unwrap().code(), Some(143));
+    assert!(server.requests().is_empty());
+    // It is free at once.
+    let status = fleet.status().await;
+    assert_eq!(status["running"], json!({(job): "a"}), "{status:#}");
+}
+
 /// Its worker renews its claim when Redis is back, and nobody else works on it.
 #[tokio::test]
 async fn a_job_that_runs_outlives_a_redis_that_was_away() {
@@ -276,11 +316,7 @@ async fn a_job_that_runs_outlives_a_redis_that_was_away() {
     let mut workers = vec![fleet.command(&["work", "a"]).spawn().unwrap()];
     let job = fleet.submit(&["long"]).await.remove(0);
     let folder = fleet.home.cwd().join("jobs").join(&job);
-    let deadline = Instant::now() + PATIENCE;
-    while !folder.join("begun").exists() {
-        assert!(Instant::now() < deadline, "it does not begin");
-        pause(50).await;
-    }
+    until_exists(&folder.join("begun")).await;
     for name in ["b", "c"] {
         workers.push(fleet.command(&["work", name]).spawn().unwrap());
     }
@@ -290,7 +326,7 @@ async fn a_job_that_runs_outlives_a_redis_that_was_away() {
     pause(6000).await;
     let status = fleet.status().await;
     assert_eq!(status["dead"], json!({}), "{status:#}");
-    std::fs::write(folder.join("go"), "").unwrap();
+    fs::write(folder.join("go"), "").unwrap();
     let status = fleet
         .until("it is done", |status| status["results"][&job].is_object())
         .await;
@@ -311,7 +347,7 @@ async fn a_job_that_runs_outlives_a_redis_that_was_away() {
 /// As far as it can be told without a cluster.
 #[test]
 fn the_manifest_fits_the_worker_and_the_unit() {
-    let read = |name: &str| std::fs::read_to_string(folder().join(name)).unwrap();
+    let read = |name: &str| fs::read_to_string(folder().join(name)).unwrap();
     let (manifest, worker, unit) = (
         read("job.yaml"),
         read("fleet.py"),
@@ -407,11 +443,11 @@ fn the_unit_is_one_that_systemd_understands() {
         return;
     }
     // With programs that are there.
-    let text = std::fs::read_to_string(folder().join("pi-worker@.service")).unwrap();
+    let text = fs::read_to_string(folder().join("pi-worker@.service")).unwrap();
     let text = text.replace("/usr/bin/python3 ", "/bin/true ");
     let folder = tempfile::tempdir().unwrap();
     let unit = folder.path().join("pi-worker@1.service");
-    std::fs::write(&unit, text).unwrap();
+    fs::write(&unit, text).unwrap();
     let output = Blocking::new("systemd-analyze")
         .args([Path::new("verify"), &unit])
         .output();

@@ -6,7 +6,7 @@ use std::fs;
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Reference, Rpc, text_of};
+use crate::support::{Home, Rpc, text_of};
 
 /// A home with every kind of resource in every place, and with the oddities that
 /// grow there.
@@ -104,12 +104,7 @@ fn furnished(server: &ModelServer) -> Home {
 const FLAGS: [&str; 4] = ["--skill", "named", "--prompt-template", "named.md"];
 
 fn original(home: &Home, arguments: &[&str]) -> Rpc {
-    let mut command = home.command("node");
-    command.arg(Reference::install().program());
-    command
-        .args(["--mode", "rpc", "--no-session"])
-        .args(arguments);
-    Rpc::start(command)
+    home.original_rpc(&[&["--no-session"], arguments].concat())
 }
 
 fn ours(home: &Home, arguments: &[&str]) -> Rpc {

@@ -4,18 +4,7 @@
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, message_end, prompt, text_of};
-
-async fn idle() -> (ModelServer, Home, Rpc) {
-    let server = ModelServer::start().await;
-    let home = Home::new(&server);
-    let rpc = home.rpc(&[]);
-    (server, home, rpc)
-}
-
-fn command(kind: &str) -> Value {
-    json!({"type": kind})
-}
+use crate::support::{Home, Rpc, command, idle, message_end, prompt, text_of};
 
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 

@@ -15,7 +15,7 @@ use regex::{Captures, Regex};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::{Home, Reference, Rpc, without};
+use crate::support::{Home, Rpc, without};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -121,12 +121,7 @@ impl Side {
         prepare(&home);
         let rpc = match original {
             false => home.rpc(&[]),
-            true => {
-                let mut command = home.command("node");
-                command.arg(Reference::install().program());
-                command.args(["--mode", "rpc"]);
-                Rpc::start(command)
-            }
+            true => home.original_rpc(&[]),
         };
         let names = Names::new(&home);
         Self {

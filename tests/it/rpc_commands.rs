@@ -1,20 +1,9 @@
 //! The commands of RPC mode that a conversation alone does not show.
 
-use model_server::{Answer, MODEL, ModelServer, PROVIDER};
+use model_server::{Answer, MODEL, PROVIDER};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, message_end, prompt, text_of};
-
-async fn idle() -> (ModelServer, Home, Rpc) {
-    let server = ModelServer::start().await;
-    let home = Home::new(&server);
-    let rpc = home.rpc(&[]);
-    (server, home, rpc)
-}
-
-fn command(kind: &str) -> Value {
-    json!({"type": kind})
-}
+use crate::support::{command, idle, message_end, prompt, text_of};
 
 #[tokio::test]
 async fn the_state_of_a_new_session() {

@@ -1,18 +1,11 @@
 //! The framing: what a line is, who gets an answer, how it ends.
 
-use model_server::{Answer, ModelServer};
+use model_server::Answer;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, pause, prompt, with_extension, without};
-
-async fn idle() -> (ModelServer, Home, Rpc) {
-    let server = ModelServer::start().await;
-    let home = Home::new(&server);
-    let rpc = home.rpc(&[]);
-    (server, home, rpc)
-}
+use crate::support::{idle, pause, prompt, with_extension, without};
 
 fn get_state() -> Value {
     json!({"type": "get_state"})

@@ -9,14 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-use crate::support::{Home, PATIENCE, Rpc, prompt, quiet};
-
-async fn idle() -> (ModelServer, Home, Rpc) {
-    let server = ModelServer::start().await;
-    let home = Home::new(&server);
-    let rpc = home.rpc(&[]);
-    (server, home, rpc)
-}
+use crate::support::{Home, PATIENCE, idle, prompt, quiet};
 
 fn hello(more: Value) -> Value {
     let mut hello = json!({"type": "hello", "protocolVersion": 1, "client": "the tests"});

@@ -242,6 +242,28 @@ async fn what_is_sent_during_a_compaction_is_said_in_order() {
     );
     rpc.ok(json!({"type": "wait_for_idle"})).await;
     assert_eq!(said_since(&rpc, from), ["S"]);
+
+    // After an abort it waits for the next run, and nothing else begins one.
+    let (question, from) = compacting(&server, &mut rpc).await;
+    rpc.ok(queue("steer", "S")).await;
+    begin(&mut rpc, "Z", queue("prompt", "drop Z")).await;
+    rpc.ui("input").await;
+    rpc.reply(&question, yes.clone()).await;
+    rpc.event("compaction_end").await;
+    rpc.ok(json!({"type": "abort"})).await;
+    let aborted = response(&mut rpc, "Z").await;
+    assert_eq!(aborted["error"], "Operation aborted", "{aborted}");
+    begin(&mut rpc, "W", queue("prompt", "drop W")).await;
+    let question = rpc.ui("input").await;
+    rpc.reply(&question, yes).await;
+    assert_eq!(
+        response(&mut rpc, "W").await["data"]["disposition"],
+        "handled"
+    );
+    rpc.ok(json!({"type": "wait_for_idle"})).await;
+    assert!(said_since(&rpc, from).is_empty());
+    rpc.run("next").await;
+    assert_eq!(said_since(&rpc, from), ["next", "S"]);
 }
 
 #[tokio::test]
@@ -360,6 +382,7 @@ const THROWS: &str = r#"export default (pi) => {
     };
     const wrong = (what) => { throw thrown[what](); };
     pi.registerCommand("throws", { handler: async (what) => wrong(what) });
+    pi.registerCommand("later", { handler: async (what) => void setTimeout(wrong, 0, what) });
     pi.on("input", ({ text }) => { if (text in thrown) wrong(text); });
     pi.on("agent_settled", async () => wrong("named"));
 };"#;
@@ -376,7 +399,8 @@ async fn an_error_is_what_was_thrown_and_the_rest_is_beside_it() {
         ("nothing", "undefined", None),
     ];
     for (what, plain, stack) in cases {
-        for text in [format!("/throws {what}"), what.to_owned()] {
+        let ways = ["/throws ", "/later ", ""];
+        for text in ways.map(|way| format!("{way}{what}")) {
             rpc.ok(json!({"type": "prompt", "message": text})).await;
             let error = rpc.event("extension_error").await;
             assert_eq!(error["error"], plain, "{text}: {error}");

@@ -71,10 +71,12 @@ pub enum Console {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
     /// A throw in a timer or another callback, or a rejection that nobody
-    /// handled. The isolate goes on. `message` has the mapped stack, `author` is whose
-    /// code threw, if that is known.
+    /// handled. The isolate goes on. `plain` is the error's message, or what was thrown
+    /// instead of an error; `report` has its class and the mapped stack as well. `author`
+    /// is whose code threw, if that is known.
     Uncaught {
-        message: String,
+        plain: String,
+        report: String,
         author: Option<Author>,
     },
     /// `process.exit(code)` was called. It throws an error that names itself, so the
@@ -89,6 +91,18 @@ pub enum Fault {
     /// The isolate was stopped (see `Stop`) and is gone. `author` is whose code ran,
     /// if JavaScript ran and is marked.
     Stopped { stop: Stop, author: Option<Author> },
+}
+
+impl Fault {
+    /// Trouble that no code threw; `message` is a sentence.
+    pub fn of_the_runtime(message: impl Into<String>) -> Self {
+        let plain = message.into();
+        Self::Uncaught {
+            report: plain.clone(),
+            plain,
+            author: None,
+        }
+    }
 }
 
 /// Why an isolate ended. It is never resumed: promises that were pending would

@@ -10,6 +10,7 @@ mod host;
 pub mod markdown;
 mod modules;
 mod ops;
+mod probe;
 mod process_ids;
 pub mod text;
 
@@ -20,6 +21,7 @@ pub use self::descriptors::Opened;
 pub use self::host::{Author, Console, Damage, Death, Fault, Host, HostError, Stop};
 pub use self::modules::{SCOPES, virtual_module, virtual_modules};
 pub use self::ops::{EXIT_MESSAGE, Rejected, Uncaught, caught, caught_later};
+pub use self::probe::{EXTENSIONS, probe};
 
 /// Where this crate's build script installed its npm packages, esbuild among them;
 /// for the build script that makes the snapshot.
@@ -36,6 +38,7 @@ deno_core::extension!(
         ops::op_virtual_module,
         author::op_ran,
         descriptors::op_opened,
+        probe::op_probe,
         process_ids::op_process_groups,
         text::op_text_width,
         text::op_text_truncate,

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use deno_resolver::npm::{
     DenoInNpmPackageChecker, NpmResolver,
 };
 use deno_runtime::deno_node::NodeResolverRc;
-use js_runtime_ext::virtual_module;
+use js_runtime_ext::{EXTENSIONS, probe, virtual_module};
 use node_resolver::cache::{NodeResolutionSys, NodeResolutionThreadLocalCache};
 use node_resolver::{
     DenoIsBuiltInNodeModuleChecker, IsBuiltInNodeModuleChecker, NodeConditionOptions,
@@ -31,9 +31,6 @@ use crate::cache::DiskCache;
 use crate::imports::Imports;
 
 pub(crate) type FolderResolver = NpmResolver<RealSys>;
-
-/// In the order in which jiti tries them.
-const EXTENSIONS: [&str; 7] = ["js", "mjs", "cjs", "ts", "tsx", "mts", "cts"];
 
 /// Tells a second copy of a module from the first.
 const COPY: &str = "copy=";
@@ -262,106 +259,4 @@ fn is_path(specifier: &str) -> bool {
         .any(|start| specifier.starts_with(start))
         || specifier == "."
         || specifier == ".."
-}
-
-/// The file that jiti would find for a path.
-fn probe(path: &Path) -> Option<PathBuf> {
-    if path.is_file() {
-        return Some(path.to_path_buf());
-    }
-    let with_suffix = |suffix: &str| {
-        let mut name = path.file_name()?.to_os_string();
-        name.push(".");
-        name.push(suffix);
-        Some(path.with_file_name(name)).filter(|path| path.is_file())
-    };
-    if let Some(found) = EXTENSIONS.iter().find_map(|suffix| with_suffix(suffix)) {
-        return Some(found);
-    }
-    let typescript: &[&str] = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("js") => &["ts", "tsx"],
-        Some("jsx") => &["tsx"],
-        Some("mjs") => &["mts"],
-        Some("cjs") => &["cts"],
-        _ => &[],
-    };
-    let source = typescript
-        .iter()
-        .map(|extension| path.with_extension(extension))
-        .find(|path| path.is_file());
-    source.or_else(|| directory(path))
-}
-
-fn directory(path: &Path) -> Option<PathBuf> {
-    if !path.is_dir() {
-        return None;
-    }
-    let main = std::fs::read_to_string(path.join("package.json"))
-        .ok()
-        .and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok())
-        .and_then(|json| json["main"].as_str().map(|main| path.join(main)))
-        // A "main" that leads back here would never end.
-        .filter(|main| main.components().ne(path.components()))
-        .and_then(|main| probe(&main));
-    main.or_else(|| {
-        EXTENSIONS
-            .iter()
-            .map(|extension| path.join("index").with_extension(extension))
-            .find(|path| path.is_file())
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_probed_in_the_order_of_jiti() {
-        let dir = std::env::temp_dir().join(format!("js-probe-{}", std::process::id()));
-        _ = std::fs::remove_dir_all(&dir);
-        let file = |name: &str, text: &str| {
-            let path = dir.join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        for name in [
-            "a.ts",
-            "a.js",
-            "b.ts",
-            "c.tsx",
-            "d/index.ts",
-            "e/x.ts",
-            "f.d/g.mts",
-        ] {
-            file(name, "");
-        }
-        file("e/package.json", r#"{"main": "x"}"#);
-        file("self/package.json", r#"{"main": "."}"#);
-        file("self/index.js", "");
-        let found = |name: &str| {
-            probe(&dir.join(name)).map(|path| {
-                path.strip_prefix(&dir)
-                    .unwrap()
-                    .to_str()
-                    .unwrap()
-                    .to_string()
-            })
-        };
-        let table = [
-            ("a", Some("a.js")),
-            ("a.ts", Some("a.ts")),
-            ("b.js", Some("b.ts")),
-            ("c.jsx", Some("c.tsx")),
-            ("d", Some("d/index.ts")),
-            ("e", Some("e/x.ts")),
-            ("f.d/g", Some("f.d/g.mts")),
-            ("f.d/g.mjs", Some("f.d/g.mts")),
-            ("self", Some("self/index.js")),
-            ("none", None),
-        ];
-        for (name, expected) in table {
-            assert_eq!(found(name).as_deref(), expected, "{name}");
-        }
-        std::fs::remove_dir_all(dir).unwrap();
-    }
 }

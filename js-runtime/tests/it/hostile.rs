@@ -424,7 +424,10 @@ async fn uncaught_exceptions_and_rejections_are_reported_and_cost_nothing_else()
         js.dispatch(event, Value::Null).await.unwrap();
         soon(js.until(|host| host.faults().len() > count)).await;
         assert_eq!(js.dispatch("get", Value::Null).await, Ok(json!(1)));
-        let Fault::Uncaught { message, .. } = &js.host.faults()[count] else {
+        let Fault::Uncaught {
+            report: message, ..
+        } = &js.host.faults()[count]
+        else {
             panic!("{:?}", js.host.faults());
         };
         assert!(message.starts_with(wanted), "{message}");
@@ -498,7 +501,11 @@ async fn workers_end_with_the_isolate_that_made_them() {
     // One that eats memory ends alone.
     soon(js.until(|host| !host.faults().is_empty())).await;
     match &js.host.faults()[..] {
-        [Fault::Uncaught { message, .. }] => assert!(message.contains("/greedy.ts was stopped")),
+        [
+            Fault::Uncaught {
+                report: message, ..
+            },
+        ] => assert!(message.contains("/greedy.ts was stopped")),
         others => panic!("{others:?}"),
     }
     assert_eq!(js.dispatch("get", Value::Null).await, Ok(json!(1)));

@@ -43,14 +43,13 @@ impl Host for BridgeHost {
 
     fn fault(&self, fault: Fault) {
         match fault {
-            Fault::Uncaught { message, author } => {
-                let plain = message
-                    .split("\n    at ")
-                    .next()
-                    .unwrap_or(&message)
-                    .to_owned();
+            Fault::Uncaught {
+                plain,
+                report,
+                author,
+            } => {
                 let extension = self.culprit(author).extension;
-                self.report_thrown(extension, "uncaught", plain, Some(message));
+                self.report_thrown(extension, "uncaught", plain, Some(report));
             }
             Fault::Exit { code, author } => self.report(
                 self.culprit(author).extension,

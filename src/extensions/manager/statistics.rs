@@ -31,7 +31,7 @@ pub struct HeapStats {
 impl Extensions {
     /// What the extension at `path` took to load the last time, in milliseconds.
     pub(in crate::extensions) fn load_ms(&self, path: &str) -> f64 {
-        self.reports.ledger.stats(path, None).load_ms
+        self.reports.ledger.load_ms(path)
     }
 
     pub async fn statistics(&self) -> Statistics {

@@ -116,6 +116,14 @@ impl Home {
         Rpc::start(command)
     }
 
+    /// A client of the original in the same home.
+    pub fn original_rpc(&self, arguments: &[&str]) -> Rpc {
+        let mut command = self.command("node");
+        command.arg(Reference::install().program());
+        command.args(["--mode", "rpc"]).args(arguments);
+        Rpc::start(command)
+    }
+
     /// Runs to the end. No stdin is an empty one.
     pub async fn run(&self, arguments: &[&str], stdin: &str) -> Finished {
         let mut command = self.command(env!("CARGO_BIN_EXE_pi"));

@@ -20,6 +20,14 @@ pub use rpc::{Rpc, pause};
 /// machine that has other things to do as well.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A model server, an empty home, and a client of pi.
+pub async fn idle() -> (ModelServer, Home, Rpc) {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let rpc = home.rpc(&[]);
+    (server, home, rpc)
+}
+
 /// A model server, a home with one extension in it, and a client of pi.
 pub async fn with_extension(source: &str) -> (ModelServer, Home, Rpc) {
     let server = ModelServer::start().await;
@@ -44,6 +52,11 @@ pub fn blocks(content: &Value, kind: &str) -> String {
         .filter(|block| block["type"] == kind)
         .filter_map(|block| block[kind].as_str())
         .collect()
+}
+
+/// A command without members.
+pub fn command(kind: &str) -> Value {
+    json!({"type": kind})
 }
 
 /// A command that sends a prompt.
