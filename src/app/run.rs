@@ -134,7 +134,7 @@ impl AgentSession {
                 cancel,
             )
             .await;
-            let again = match self.retry_after(config, cancel).await {
+            let again = match self.retry_after(cancel).await {
                 Some((delay, wait)) => self.wait_for_retry(delay, wait).await,
                 None => false,
             };
@@ -172,12 +172,11 @@ impl AgentSession {
     /// the wait; `None` if it did not fail, or is not to be.
     async fn retry_after(
         &self,
-        config: &RunConfig,
         cancel: &CancellationToken,
     ) -> Option<(Duration, CancellationToken)> {
         let (event, delay) = {
             let mut state = self.state.lock();
-            let error = state.passing_failure(config)?;
+            let error = state.failure.take()?;
             let attempt = state.attempt + 1;
             match state.retry.delay(attempt) {
                 Some(delay) => {
@@ -291,8 +290,11 @@ impl RunHooks for Hooks<'_> {
     async fn emit(&self, event: Event) {
         let session = self.session;
         // Otherwise it is tried again, and the session stays busy.
-        let ends = matches!(event, Event::AgentEnd { .. })
-            && session.state.lock().passing_failure(self.config).is_none();
+        let ends = matches!(event, Event::AgentEnd { .. }) && {
+            let mut state = session.state.lock();
+            state.failure = state.passing_failure(self.config);
+            state.failure.is_none()
+        };
         let cancel = session.run_cancel();
         if ends {
             session.begin_ending();

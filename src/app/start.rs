@@ -162,6 +162,7 @@ impl AgentSession {
                 max_retries: retry.max_retries,
                 base_delay: Duration::from_millis(retry.base_delay_ms),
             },
+            failure: None,
             attempt: 0,
             turn: 0,
             bash: None,

@@ -58,6 +58,9 @@ pub(super) struct State {
     /// Another session, or another set of extensions, is being put in place: no
     /// run may begin.
     pub replacing: bool,
+    /// The error of the last answer if it is asked for again. Decided before anybody
+    /// hears of the run's end, who may change the settings then.
+    pub failure: Option<String>,
     /// The wait before a failed answer is asked for again.
     pub retry_wait: Option<CancellationToken>,
     /// A summary is being written: of what was said (a compaction), or of a branch.

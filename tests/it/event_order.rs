@@ -262,3 +262,22 @@ async fn a_handler_that_hangs_costs_its_time_and_an_abort_none() {
     let blamed: Vec<&Value> = blamed.map(|error| &error["event"]).collect();
     assert_eq!(blamed, ["turn_start", "agent_end"]);
 }
+
+/// It was decided twice: a session that was at rest for everybody asked again.
+#[tokio::test]
+async fn whether_a_run_is_tried_again_is_decided_before_anybody_hears_of_its_end() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => pi.on("agent_end", async (_, ctx) => { await ctx.ui.input("and?"); });"#,
+    )
+    .await;
+    let retry = |enabled: bool| json!({"type": "set_auto_retry", "enabled": enabled});
+    server.push(Answer::error(529, "Overloaded").with_header("x-should-retry", "false"));
+    rpc.ok(retry(false)).await;
+    rpc.ok(prompt("fail")).await;
+    let question = rpc.ui("input").await;
+    rpc.ok(retry(true)).await;
+    rpc.reply(&question, json!({"value": "so"})).await;
+    rpc.event("agent_settled").await;
+    let asked_again = |line: &Value| line["type"] == "auto_retry_start";
+    assert!(!rpc.lines().iter().any(asked_again));
+}
