@@ -349,18 +349,7 @@ impl Names {
     }
 }
 
-/// What differs once may be chance, in the original as well: two processes and a model are
-/// at work. A defect differs each time.
 async fn story(name: &str, prepare: impl Fn(&Home)) {
-    for _ in 0..2 {
-        if differences(name, &prepare).await == 0 {
-            return;
-        }
-    }
-    assert_eq!(differences(name, &prepare).await, 0);
-}
-
-async fn differences(name: &str, prepare: &impl Fn(&Home)) -> usize {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/it/rpc_both")
         .join(name);
@@ -372,7 +361,7 @@ async fn differences(name: &str, prepare: &impl Fn(&Home)) -> usize {
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
         .collect();
     let (mut ours, mut original) =
-        tokio::join!(Side::start(false, prepare), Side::start(true, prepare));
+        tokio::join!(Side::start(false, &prepare), Side::start(true, &prepare));
     let mut differences = 0;
     for (number, step) in steps.iter().enumerate() {
         let (we, it) = tokio::join!(ours.take(number, step), original.take(number, step));
@@ -391,7 +380,7 @@ async fn differences(name: &str, prepare: &impl Fn(&Home)) -> usize {
         differences += 1;
         println!("\n--- what is left\n{}", differing(&we, &it));
     }
-    differences
+    assert_eq!(differences, 0);
 }
 
 /// Of responses the order of the members counts, too.
