@@ -77,8 +77,11 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// One line of the table: the median of what was measured.
+/// One line of the table: the median of what was measured, if anything could be.
 fn print(what: &str, unit: &str, ours: &mut [f64], theirs: Option<&mut [f64]>) {
+    if ours.is_empty() {
+        return;
+    }
     let spread = |values: &mut [f64]| {
         values.sort_by(f64::total_cmp);
         let at = |share: usize| values[(values.len() - 1) * share / 100];

@@ -401,8 +401,14 @@ export default function (pi: ExtensionAPI) {
         print(
             &format!("rpc: events/s, {DELTAS} deltas{what}"),
             "/s",
-            &mut mine,
-            theirs.as_deref_mut(),
+            &mut mine.rates,
+            theirs.as_mut().map(|theirs| &mut theirs.rates[..]),
+        );
+        print(
+            "  processor time",
+            "ms",
+            &mut mine.costs,
+            theirs.as_mut().map(|theirs| &mut theirs.costs[..]),
         );
     }
 }
@@ -415,6 +421,9 @@ pub async fn long_answer(ours: &Program, original: Option<&Program>) {
     let server = ModelServer::start().await;
     let home = home(0, small, &server);
     for (what, deltas, steps, program) in [
+        // As many as the original survives.
+        ("the message repeated", LONG / 5, false, Some(ours)),
+        ("the message repeated", LONG / 5, false, original),
         ("the message repeated", LONG, false, Some(ours)),
         ("the message repeated", LONG, false, original),
         ("steps alone", LONG, true, Some(ours)),
@@ -461,13 +470,21 @@ async fn one_answer(
     Some((rate, after - before))
 }
 
-async fn answers(program: &Program, home: &Path, server: &ModelServer, runs: usize) -> Vec<f64> {
-    let mut rates = Vec::new();
+/// Of each answer: events per second, and milliseconds of processor time.
+#[derive(Default)]
+struct Answers {
+    rates: Vec<f64>,
+    costs: Vec<f64>,
+}
+
+async fn answers(program: &Program, home: &Path, server: &ModelServer, runs: usize) -> Answers {
+    let mut answers = Answers::default();
     for _ in 0..runs {
         server.push(Answer::deltas(DELTAS, "word "));
         let mut rpc = Rpc::spawn(program, home);
         rpc.send(json!({ "id": "1", "type": "get_state" })).await;
         rpc.until(|line| line.contains("\"response\"")).await;
+        let before = rpc.processor_time();
         rpc.send(json!({ "type": "prompt", "message": "go" })).await;
         rpc.until(|line| line.starts_with("{\"type\":\"message_update\""))
             .await;
@@ -475,7 +492,12 @@ async fn answers(program: &Program, home: &Path, server: &ModelServer, runs: usi
         let events = rpc
             .until(|line| line.starts_with("{\"type\":\"agent_end\""))
             .await;
-        rates.push(events as f64 / start.elapsed().as_secs_f64());
+        answers
+            .rates
+            .push(events as f64 / start.elapsed().as_secs_f64());
+        if let (Some(before), Some(after)) = (before, rpc.processor_time()) {
+            answers.costs.push((after - before) * 1000.0);
+        }
     }
-    rates
+    answers
 }
