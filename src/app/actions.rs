@@ -263,6 +263,20 @@ impl Actions for AgentSession {
         self.wait_idle().await;
     }
 
+    async fn wait_for_run(&self) {
+        let mut busy = self.busy.subscribe();
+        while self.is_busy() {
+            // An error means that the session is gone.
+            if busy.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn is_held(&self, for_navigation: bool) -> bool {
+        self.replacing.try_lock().is_err() || for_navigation && self.is_summarising()
+    }
+
     // What replaces the session runs on a task of its own: it must end even if the
     // extension that asked for it goes with the old set.
 

@@ -208,6 +208,11 @@ pub trait Actions: Send + Sync {
     fn set_theme(&self, name: &str) -> ActionResult<()>;
 
     async fn wait_for_idle(&self);
+    /// The same of the agent alone, whatever else is at work.
+    async fn wait_for_run(&self);
+    /// Another session or another set of extensions is being put in place; or,
+    /// for who wants to go elsewhere in this session, a summary is being written.
+    fn is_held(&self, for_navigation: bool) -> bool;
     async fn new_session(&self, parent: Option<String>) -> ActionResult<Cancelled>;
     /// A new session to write to before it is entered; `None` if an extension vetoed.
     async fn prepare_session(&self, parent: Option<String>) -> ActionResult<Option<LooseSession>>;

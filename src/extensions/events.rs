@@ -187,6 +187,20 @@ pub fn shutdown(reason: &str, target: Option<String>) -> Map<String, Value> {
     event
 }
 
+/// Whether the session is in the middle of something, and waits for the handlers.
+pub fn holds_session(name: &str) -> bool {
+    matches!(
+        name,
+        "session_before_switch"
+            | "session_before_fork"
+            | "session_before_compact"
+            | "session_compact"
+            | "session_before_tree"
+            | "session_tree"
+            | "session_shutdown"
+    )
+}
+
 pub fn find(name: &str) -> Option<(usize, &'static EventKind)> {
     EVENTS
         .iter()

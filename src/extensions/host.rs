@@ -24,6 +24,7 @@ use super::act::{act, act_async};
 use super::actions::Actions;
 use super::clipboard;
 use super::deadline::Waits;
+use super::events;
 use super::exec::{Execs, milliseconds};
 use super::generation::stop_text;
 use super::ledger::Tally;
@@ -545,10 +546,28 @@ impl BridgeHost {
                 // For a compaction nobody waits; its handlers have their own time.
                 let waits = owner.as_ref().filter(|_| method != "ctx.compact");
                 let _waiting = waits.map(|owner| self.waits.begin(owner.extension));
+                let during = owner.as_ref().and_then(|owner| owner.during.as_deref());
+                if let Some(event) = during.filter(|name| events::holds_session(name)) {
+                    // The session waits for this handler.
+                    if method == "ctx.waitForIdle" {
+                        actions.wait_for_run().await;
+                        return Ok(Value::Null);
+                    }
+                    if actions.is_held(method == "ctx.navigateTree") {
+                        return Err(in_the_midst(method, event));
+                    }
+                }
                 let yields = owner.is_some_and(|owner| owner.queued && method != "pi.setModel");
                 let _yielding = yields.then(|| self.yields.begin());
                 self.replace_or(&*actions, method, args).await
             }
         }
     }
+}
+
+fn in_the_midst(method: &str, event: &str) -> HostError {
+    HostError::new(format!(
+        "{method}() cannot be waited for in a handler of {event}: the session waits for the handler. \
+         Call it when that is over, after session_start, session_compact or session_tree"
+    ))
 }

@@ -210,7 +210,8 @@ impl Extensions {
         *self.allowance.lock() = Allowance::new(settings);
     }
 
-    /// What is being loaded is given up; what comes after it is loaded all the same.
+    /// What is being loaded is given up if it takes long; what comes after it is loaded
+    /// all the same.
     pub fn abort_load(&self) {
         std::mem::take(&mut *self.patience.lock()).cancel();
     }

@@ -281,3 +281,47 @@ async fn whether_a_run_is_tried_again_is_decided_before_anybody_hears_of_its_end
     let asked_again = |line: &Value| line["type"] == "auto_retry_start";
     assert!(!rpc.lines().iter().any(asked_again));
 }
+
+/// A compaction waited for its handler, which waited for the compaction; so did a new
+/// session for a handler that wanted another one.
+#[tokio::test]
+async fn a_handler_does_not_wait_for_the_session_that_waits_for_it() {
+    let (server, home, _) = with_extension("export default () => {};").await;
+    home.settings(json!({"compaction": {"keepRecentTokens": 1}}));
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => {
+            let saved;
+            let replace = false;
+            pi.registerCommand("save", { handler: async (args, ctx) => { saved = ctx; replace = args === "replace"; } });
+            for (const name of ["session_before_compact", "session_compact", "session_before_switch", "session_shutdown"]) {
+                pi.on(name, async (_, ctx) => {
+                    await saved?.waitForIdle();
+                    if (replace) await saved.newSession().catch((error) => ctx.ui.notify(`${name}: ${error.message}`));
+                });
+            }
+        };"#,
+    );
+    server.repeat(Answer::text("Fine."));
+    let mut rpc = home.rpc(&[]);
+    for text in ["one", "two"] {
+        rpc.run(text).await;
+    }
+    rpc.ok(prompt("/save")).await;
+    let compacted = rpc.ok(json!({"type": "compact"})).await;
+    assert!(compacted["summary"].is_string(), "{compacted}");
+    rpc.ok(json!({"type": "new_session"})).await;
+    // The context of the set that is gone is stale: a new one.
+    rpc.ok(prompt("/save replace")).await;
+    let done = rpc.ok(json!({"type": "new_session"})).await;
+    assert_eq!(done["cancelled"], false);
+    for name in ["session_before_switch", "session_shutdown"] {
+        let said = rpc.ui("notify").await["message"].clone();
+        let said = said.as_str().unwrap();
+        let begins =
+            format!("{name}: ctx.newSession() cannot be waited for in a handler of {name}");
+        assert!(said.starts_with(&begins), "{said}");
+    }
+    assert_eq!(home.sessions().len(), 1, "only what was said in is kept");
+    rpc.run("three").await;
+}

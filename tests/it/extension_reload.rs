@@ -7,7 +7,7 @@ use std::path::Path;
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, pause, prompt};
+use crate::support::{Home, Rpc, pause, prompt, with_extension};
 
 #[tokio::test]
 async fn what_is_set_aside_comes_back_when_it_changes_or_is_asked_for() {
@@ -243,7 +243,8 @@ async fn memory_is_flat_after_a_thousand_reloads() {
     assert!(late < early + early / 5, "{after:?}");
 }
 
-/// Twice: what waits for something, and what spins.
+/// Twice: what waits for something and is given up after five seconds, since the abort may
+/// have been meant for something else; and what has been spinning for a while.
 #[tokio::test]
 async fn an_abort_ends_a_reload_that_hangs_and_the_old_extensions_stay() {
     let server = ModelServer::start().await;
@@ -252,9 +253,9 @@ async fn an_abort_ends_a_reload_that_hangs_and_the_old_extensions_stay() {
     let calm = r#"export default (pi) => pi.registerCommand("go", {
         handler: async (args, ctx) => ctx.ui.notify("goes " + args),
     });"#;
-    for hang in [
-        "await new Promise(() => setInterval(() => {}, 10));",
-        "for (;;);",
+    for (hang, patience) in [
+        ("await new Promise(() => setInterval(() => {}, 10));", 0),
+        ("for (;;);", 1500),
     ] {
         home.extension("ext.ts", calm);
         home.extension("zz.ts", "export default () => {};");
@@ -272,6 +273,7 @@ async fn an_abort_ends_a_reload_that_hangs_and_the_old_extensions_stay() {
             pause(10).await;
         }
         std::fs::remove_file(&loading).unwrap();
+        pause(patience).await;
         rpc.ok(json!({"type": "abort"})).await;
         let response = rpc.wait("the reload", |line| line["id"] == "hangs").await;
         let report = &response["data"];
@@ -303,4 +305,23 @@ async fn a_reload_takes_the_limits_of_the_settings() {
     let stats = rpc.ok(json!({"type": "get_extension_stats"})).await;
     let limit = stats["heap"]["limit"].as_u64().unwrap();
     assert!(limit < 300 << 20, "{stats}");
+}
+
+/// An abort that came with a new session unloaded extensions, and set some of them aside.
+#[tokio::test]
+async fn an_abort_at_a_new_session_costs_no_extension() {
+    let (_server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => pi.registerCommand("here", { handler: async (_, ctx) => ctx.ui.notify("yes") });"#,
+    )
+    .await;
+    rpc.ok(json!({"type": "get_state"})).await;
+    for delay in 0..25 {
+        rpc.send(r#"{"type":"new_session"}"#).await;
+        pause(delay).await;
+        rpc.send(r#"{"type":"abort"}"#).await;
+        rpc.ok(prompt("/here")).await;
+        rpc.notified("yes").await;
+    }
+    let is_error = |line: &Value| line["type"] == "extension_error";
+    assert!(!rpc.lines().iter().any(is_error));
 }

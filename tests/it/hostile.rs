@@ -427,13 +427,13 @@ async fn a_tool_name_taken_twice_is_told_at_the_start() {
 async fn a_command_outlives_the_session_that_it_replaced_and_hears_the_result() {
     let source = r#"export default (pi) => {
         pi.on("session_start", async (event) => {
-            if (event.reason === "new") await new Promise((resolve) => setTimeout(resolve, 600));
+            if (event.reason === "new") await new Promise((resolve) => setTimeout(resolve, 2500));
         });
         pi.registerCommand("next", { handler: async (args, ctx) => {
             console.log("result " + JSON.stringify(await ctx.newSession()));
         }});
     };"#;
-    let (_server, _home, mut rpc) = attacked_within(json!({"shutdown": 100}), source).await;
+    let (_server, _home, mut rpc) = attacked_within(json!({"shutdown": 1500}), source).await;
     rpc.ok(prompt("/next")).await;
     rpc.close_stdin();
     rpc.end().await;

@@ -4,7 +4,7 @@ import { host, hostSync } from "ext:js_runtime/host.ts";
 import { abort, AbortController, extend, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
 import { openSession } from "ext:js_runtime/bridge/session.ts";
 import { createUi, type Calls } from "ext:js_runtime/bridge/ui.ts";
-import { isQueued, report } from "ext:js_runtime/bridge/registry.ts";
+import { isQueued, report, running } from "ext:js_runtime/bridge/registry.ts";
 import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
 import { adopt } from "pi:pi-coding-agent/session-manager.ts";
 import type { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
@@ -55,12 +55,12 @@ export function abortRun(run: number): void {
 const CALLS: Calls = { host, hostSync };
 
 /**
- * Asks for what may have to wait for the agent. Where the agent waits for whoever asks,
- * it goes on meanwhile.
+ * Asks for what may have to wait for the agent, and says whose code asks: where the agent
+ * waits for it, it goes on meanwhile, and where the session does, it is not asked to wait.
  */
 function patiently(calls: Calls): typeof host {
   return <T>(method: string, args?: unknown) =>
-    calls.host<T>(method, isQueued() ? { ...(args as object), queued: true } : args);
+    calls.host<T>(method, { ...(args as object), during: running(), queued: isQueued() });
 }
 
 /** The calls of a callback that outlives its generation: they name their visit. */

@@ -96,6 +96,11 @@ export function isQueued(): boolean {
   return queuedMark !== undefined && getAsyncContext() === queuedMark;
 }
 
+/** What the code that runs was called for: an event, `command`, `tool:<name>`. */
+export function running(): string | undefined {
+  return (getAsyncContext() as Record<string, string> | undefined)?.["pi.what"];
+}
+
 /** Whose code runs; what a listener does is not its caller's. */
 export function authorOf(context: unknown): number | undefined {
   const extension = (context as Record<string, unknown> | undefined)?.["pi.author"];

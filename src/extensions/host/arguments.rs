@@ -50,6 +50,9 @@ pub(super) struct Owner {
     /// Asked by the handler that the queue stands still for.
     #[serde(default)]
     pub queued: bool,
+    /// What its code was called for.
+    #[serde(default)]
+    pub during: Option<String>,
 }
 
 #[derive(Deserialize)]

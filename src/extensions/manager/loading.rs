@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use js_runtime::{HostProcess, LoadError, Runtime, RuntimeOptions, Stop};
 
@@ -16,6 +16,11 @@ use crate::extensions::patience::Outcome;
 use crate::extensions::registry::{ExtensionId, ExtensionInfo, Registry};
 use crate::resources::extension_paths::ExtensionPath;
 use crate::resources::settings::ExtensionHost;
+
+/// Most loads take milliseconds: an abort that comes sooner is perhaps meant for something
+/// else, and gives up what takes longer than [`LONG`].
+const USUAL: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_secs(5);
 
 /// The isolate did not survive the load of this extension.
 struct Fatal {
@@ -120,17 +125,30 @@ impl Extensions {
         path: &Path,
     ) -> Result<(), LoadError> {
         let limit = self.allowance.lock().limits.load;
-        let given_up = self.patience.lock().clone();
+        let mut patient = true;
+        let given_up = async {
+            let early = self.patience.lock().clone();
+            tokio::time::sleep(USUAL).await;
+            let patience = self.patience.lock().clone();
+            tokio::select! {
+                () = patience.cancelled() => {}
+                () = async {
+                    early.cancelled().await;
+                    tokio::time::sleep(LONG - USUAL).await;
+                } => {}
+            }
+            patient = false;
+        };
         let mut wait = host.patience(id, "load", limit);
         let begun = Instant::now();
         let loaded = tokio::select! {
             biased;
             loaded = wait.during(runtime.load(id, path, limit)) => loaded,
-            () = given_up.cancelled() => Err(abandon(runtime).await),
+            () = given_up => Err(abandon(runtime).await),
         };
         host.charge_load(id, begun.elapsed());
         wait.over(match &loaded {
-            Err(_) if given_up.is_cancelled() => Outcome::Cancelled,
+            Err(_) if !patient => Outcome::Cancelled,
             Ok(()) | Err(LoadError::Failed { .. }) => Outcome::Settled,
             Err(LoadError::TimedOut(_)) => Outcome::Abandoned,
             Err(LoadError::Stopped(_) | LoadError::Gone) => Outcome::Stopped,
