@@ -146,7 +146,11 @@ impl Actions for AgentSession {
             commands: options.expand_prompt_templates,
         };
         // An error means that the session has ended.
-        let _ = self.said.send((request, self.asides.lock().token()));
+        let _ = self.said.send(Said {
+            request,
+            here: self.here.lock().clone(),
+            _unsaid: self.asides.lock().token(),
+        });
         Ok(())
     }
 
@@ -348,21 +352,35 @@ impl Actions for AgentSession {
     }
 }
 
-/// Something to say, and that it is yet to be said.
-pub(super) type Said = (PromptRequest, TaskTrackerToken);
+/// Something to say.
+pub(super) struct Said {
+    request: PromptRequest,
+    /// The session in which it is to be said.
+    here: CancellationToken,
+    /// It is yet to be said.
+    _unsaid: TaskTrackerToken,
+}
 
 /// What extensions say in the user's place, one after the other.
 pub(super) async fn say_in_turn(
     session: Weak<AgentSession>,
     mut said: mpsc::UnboundedReceiver<Said>,
 ) {
-    while let Some((request, _unsaid)) = said.recv().await {
+    while let Some(Said {
+        request,
+        here,
+        _unsaid,
+    }) = said.recv().await
+    {
         let Some(session) = session.upgrade() else {
             return;
         };
         // What handlers of `agent_end` say is for the next run.
         session.wait_rested().await;
-        if let Err(error) = session.prompt(request).await.map(drop) {
+        if here.is_cancelled() {
+            continue;
+        }
+        if let Err(error) = session.prompt_in(request, Some(here)).await.map(drop) {
             session
                 .report("<runtime>", "send_user_message", error)
                 .await;

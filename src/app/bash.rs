@@ -128,15 +128,7 @@ impl AgentSession {
 
     /// Commands that ran during the last run join the conversation.
     pub(super) async fn flush_bash(&self) {
-        let news = {
-            let mut state = self.state.lock();
-            let deferred = std::mem::take(&mut state.deferred_bash);
-            let news = deferred
-                .into_iter()
-                .filter_map(|message| state.say_anyway(message));
-            // The last one counts those before.
-            news.last()
-        };
+        let news = self.state.lock().store_deferred();
         self.tell_of_store(news).await;
     }
 

@@ -107,7 +107,7 @@ impl AgentSession {
     pub async fn compact(&self, focus: Option<&str>) -> Result<Compacted, Refusal> {
         let cancel = self.waiting.lock().clone();
         let summarising = tokio::select! {
-            summarising = self.stop_for_summary() => summarising,
+            summarising = self.stop_for_summary() => summarising?,
             () = cancel.cancelled() => return Err(CompactError::Cancelled.into()),
         };
         let reason = CompactionReason::Manual;
@@ -142,13 +142,21 @@ impl AgentSession {
         self.settings.values().compaction
     }
 
-    async fn stop_for_summary(&self) -> Summarising<'_> {
+    /// Ends the run, and waits for a compaction that is under way: then there is nothing
+    /// left to do.
+    async fn stop_for_summary(&self) -> Result<Summarising<'_>, CompactError> {
+        let compactions = || self.state.lock().compactions();
+        let before = compactions();
         loop {
             drop(self.replacing.lock().await);
             self.abort_run();
-            self.wait_idle().await;
+            self.wait_idle_or_run().await;
+            let now = compactions();
+            if now.0 == before.0 && now.1 > before.1 {
+                return Err(Unprepared::Already.into());
+            }
             if let Some(summarising) = self.begin_summary() {
-                return summarising;
+                return Ok(summarising);
             }
         }
     }

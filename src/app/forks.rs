@@ -56,10 +56,11 @@ impl AgentSession {
     ) -> Result<Option<Forked>, Refusal> {
         let _one = self.replacing.lock().await;
         let invalid = || Refusal::new(ErrorCode::InvalidEntry, "Invalid entry ID for forking");
-        let (text, leaf) = {
+        let (text, leaf, is_end) = {
             let state = self.state.lock();
             let entry = state.session.entry(entry).ok_or_else(invalid)?;
-            match position {
+            let is_end = state.session.leaf_id() == Some(&entry.id) && position == ForkPosition::At;
+            let (text, leaf) = match position {
                 ForkPosition::At => (None, Some(entry.id.clone())),
                 ForkPosition::Before => {
                     let message = entry.message().ok().flatten().ok_or_else(invalid)?;
@@ -68,15 +69,24 @@ impl AgentSession {
                     };
                     (Some(user.content.text()), entry.parent_id.clone())
                 }
-            }
+            };
+            (text, leaf, is_end)
         };
         let event = object(json!({ "entryId": entry, "position": position.name() }));
         if self.is_vetoed("session_before_fork", event).await {
             return Ok(None);
         }
         let dir = self.session_dir(&self.cwd()).unwrap_or_default();
-        let forked = self.state.lock().session.fork_to(leaf.as_deref(), &dir);
-        let session = forked?;
+        // What ends with the run, or was kept back for its end, belongs to the branch.
+        drop(self.take_over().await);
+        let session = {
+            let state = self.state.lock();
+            let leaf = match is_end {
+                true => state.session.leaf_id(),
+                false => leaf.as_deref(),
+            };
+            state.session.fork_to(leaf, &dir)?
+        };
         self.replace(session, "fork").await;
         Ok(Some(Forked { text }))
     }

@@ -128,6 +128,16 @@ impl AgentSession {
     /// Returns when the prompt was accepted, queued or dealt with by an
     /// extension; what comes after are events.
     pub async fn prompt(&self, request: PromptRequest) -> Result<Accepted, PromptError> {
+        self.prompt_in(request, None).await
+    }
+
+    /// [`Self::prompt`] in the session in which it was said, which `here` stands for;
+    /// without it in the one that is open when no other is being put in its place.
+    pub(super) async fn prompt_in(
+        &self,
+        request: PromptRequest,
+        here: Option<CancellationToken>,
+    ) -> Result<Accepted, PromptError> {
         let _prompting = self.prompting();
         let cancel = self.waiting.lock().clone();
         // One that comes while the session is being replaced is for the new one.
@@ -136,8 +146,8 @@ impl AgentSession {
             _ = self.replacing.lock() => {}
             () = cancel.cancelled() => return Err(PromptError::Aborted),
         }
-        let here = self.here.lock().clone();
-        if cancel.is_cancelled() {
+        let here = here.unwrap_or_else(|| self.here.lock().clone());
+        if cancel.is_cancelled() || here.is_cancelled() {
             return Err(PromptError::Aborted);
         }
         if request.commands {

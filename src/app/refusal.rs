@@ -124,7 +124,8 @@ impl From<SessionError> for Refusal {
             SessionError::Locked { .. } => ErrorCode::SessionLocked,
             SessionError::NotASession { .. }
             | SessionError::Occupied { .. }
-            | SessionError::Vanished { .. } => ErrorCode::SessionUnavailable,
+            | SessionError::Vanished { .. }
+            | SessionError::Shortened { .. } => ErrorCode::SessionUnavailable,
             SessionError::BadId { .. }
             | SessionError::ExportOntoItself { .. }
             | SessionError::ExportOntoSession { .. } => ErrorCode::InvalidName,

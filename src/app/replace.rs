@@ -215,11 +215,11 @@ impl AgentSession {
     }
 
     /// Ends the run; no other may begin before the guard is dropped.
-    async fn take_over(&self) -> Idle<'_> {
+    pub(super) async fn take_over(&self) -> Idle<'_> {
         loop {
             self.abort_run();
             self.abort_summary();
-            self.wait_idle().await;
+            self.wait_idle_or_run().await;
             if let Some(idle) = self.keep_idle() {
                 return idle;
             }
@@ -261,7 +261,7 @@ impl AgentSession {
 }
 
 /// The agent is idle and stays so.
-struct Idle<'a>(&'a AgentSession);
+pub(super) struct Idle<'a>(&'a AgentSession);
 
 impl Drop for Idle<'_> {
     fn drop(&mut self) {

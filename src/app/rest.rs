@@ -108,6 +108,11 @@ impl AgentSession {
     /// and nothing that will see them.
     pub(super) fn rest(&self, state: &mut State) -> bool {
         state.run = None;
+        if let Some(news) = state.store_deferred() {
+            let session = self.arc();
+            self.handle
+                .spawn(async move { session.tell_of_store(Some(news)).await });
+        }
         state.due = state.compaction_due(self.compaction_settings(), false);
         if state.due.is_some() {
             self.hold_summary(state);

@@ -182,6 +182,22 @@ impl AgentSession {
         }
     }
 
+    /// The same, but a run that begins meanwhile is not waited for: whoever ended the one
+    /// before decides what becomes of it.
+    pub async fn wait_idle_or_run(&self) {
+        let run = || self.state.lock().run.as_ref().map(|run| run.id);
+        let before = run();
+        let mut busy = self.busy.subscribe();
+        while *busy.borrow_and_update() {
+            let now = run();
+            // An error means that the session is gone.
+            if now.is_some() && now != before || busy.changed().await.is_err() {
+                return;
+            }
+        }
+        self.wait_summary().await;
+    }
+
     /// Returns when nothing is at work, extensions have heard of all that happened,
     /// and nothing came of that.
     pub async fn wait_settled(&self) {

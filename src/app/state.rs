@@ -16,7 +16,7 @@ use crate::agent::queue::Queues;
 use crate::agent::retry::RetryPolicy;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::select::ScopedModel;
-use crate::session::{Session, SessionError};
+use crate::session::{EntryKind, Session, SessionError};
 
 pub(super) struct State {
     pub session: Session,
@@ -47,7 +47,7 @@ pub(super) struct State {
     /// Wait for the next prompt (`deliverAs: "nextTurn"`).
     pub next_turn: Vec<Arc<AgentMessage>>,
     /// Shell commands run while the agent was busy; they join the conversation
-    /// before the next prompt.
+    /// when it rests.
     pub deferred_bash: Vec<Arc<AgentMessage>>,
     pub system_prompt: String,
     /// What it was made of.
@@ -115,6 +115,24 @@ impl State {
         news
     }
 
+    /// In which session, and how often what was said there was compacted.
+    pub fn compactions(&self) -> (u64, usize) {
+        let entries = self.session.entries().iter();
+        let compactions =
+            entries.filter(|entry| matches!(entry.kind, EntryKind::Compaction { .. }));
+        (self.place, compactions.count())
+    }
+
+    /// The commands of the user that ran beside the agent. Gives what they have to be told.
+    pub fn store_deferred(&mut self) -> Option<String> {
+        let deferred = std::mem::take(&mut self.deferred_bash);
+        let news = deferred
+            .into_iter()
+            .filter_map(|message| self.say_anyway(message));
+        // The last one counts those before.
+        news.last()
+    }
+
     /// What could not be stored is tried again. Gives what the user has to be told.
     pub fn store_unsaved(&mut self) -> Option<String> {
         if self.session.unsaved() == 0 {
@@ -162,7 +180,9 @@ fn not_stored(session: &Session, error: &SessionError) -> String {
         count => format!("{count} messages are"),
     };
     let rescue = match error {
-        SessionError::Vanished { .. } => ". /clone (RPC: clone) keeps all of it",
+        SessionError::Vanished { .. } | SessionError::Shortened { .. } => {
+            ". /clone (RPC: clone) keeps all of it"
+        }
         _ => "",
     };
     format!(

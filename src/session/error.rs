@@ -31,6 +31,11 @@ pub enum SessionError {
          stored there unless it comes back. Start a new session, or fork this one to keep its conversation"
     )]
     Vanished { path: PathBuf },
+    #[error(
+        "{path} was shortened while the session was open, so nothing more is stored there. Start a \
+         new session, or fork this one to keep its conversation"
+    )]
+    Shortened { path: PathBuf },
     #[error("{path} is the file of this very session: export it under another name")]
     ExportOntoItself { path: PathBuf },
     #[error("{path} is another session: export under another name")]

@@ -27,6 +27,9 @@ pub(super) struct SessionFile {
     end: u64,
 }
 
+/// In the place of an end that no record ends at.
+const OPEN: u64 = u64::MAX;
+
 impl SessionFile {
     /// Opens and locks; `None` if there is no such file.
     pub(super) fn open(
@@ -148,6 +151,11 @@ impl SessionFile {
             .file
             .size()
             .map_err(SessionError::io("look up", &self.path))?;
+        if start < self.end && self.end != OPEN {
+            return Err(SessionError::Shortened {
+                path: self.path.clone(),
+            });
+        }
         // Somebody without our lock (the original takes none) or our own failed
         // write moved the end. An empty line too many disturbs no reader, half a
         // line in front of ours would cost both.
@@ -204,7 +212,7 @@ impl SessionFile {
     /// What the file ends with is not a whole line, and stays so until the next
     /// record, which begins a line of its own.
     pub(super) fn leave_end_open(&mut self) {
-        self.end = u64::MAX;
+        self.end = OPEN;
     }
 
     /// Puts new content in the place of the old, in one step, keeping the lock.

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model_server::{Answer, ModelServer};
+use model_server::{Answer, ModelServer, Received};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -415,5 +415,95 @@ async fn an_error_is_what_was_thrown_and_the_rest_is_beside_it() {
                 assert_eq!(error["error"], "mine: all mine", "{error}");
             }
         }
+    }
+}
+
+/// It went to the file that was copied before, or waited for another prompt.
+#[tokio::test]
+async fn a_command_beside_the_agent_is_part_of_the_branch_when_it_rests() {
+    let (server, _home, mut rpc) = with("").await;
+    let echo = |text: &str| json!({"type": "bash", "command": format!("echo {text}")});
+    server.push(Answer::text("Slow.").stall_after(1));
+    rpc.ok(json!({"type": "prompt", "message": "one"})).await;
+    rpc.event("message_update").await;
+    rpc.ok(echo("important")).await;
+    rpc.ok(json!({"type": "clone"})).await;
+    assert_eq!(stored(&file(&mut rpc).await), ["one", "important\n"]);
+
+    let go = "until [ -e go ]; do sleep 0.05; done";
+    server.push(Answer::tool("bash", json!({ "command": go })));
+    rpc.ok(json!({"type": "prompt", "message": "two"})).await;
+    rpc.event("tool_execution_start").await;
+    rpc.ok(echo("now; touch go")).await;
+    rpc.event("agent_settled").await;
+    let path = file(&mut rpc).await;
+    assert_eq!(stored(&path), ["one", "important\n", "two", "now\n"]);
+}
+
+#[tokio::test]
+async fn nothing_is_written_into_a_file_that_somebody_has_shortened() {
+    let (_server, home, mut rpc) = with("").await;
+    rpc.run("one").await;
+    let path = file(&mut rpc).await;
+    std::fs::write(&path, "").unwrap();
+    rpc.ok(json!({"type": "prompt", "message": "two"})).await;
+    let error = rpc.event("extension_error").await["error"].clone();
+    let error = error.as_str().unwrap();
+    assert!(
+        error.contains("was shortened") && error.contains("/clone"),
+        "{error}"
+    );
+    rpc.ok(json!({"type": "wait_for_idle"})).await;
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
+    rpc.ok(json!({"type": "clone"})).await;
+    assert_eq!(stored(&file(&mut rpc).await), ["one", "two"]);
+    assert_eq!(home.sessions().len(), 2);
+}
+
+/// Goes on by itself for a while, as loops do.
+const GOES_ON: &str = r#"export default (pi) => {
+    let count = 0;
+    pi.on("agent_end", async () => {
+        if (count++ >= 3) return;
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        pi.sendUserMessage("go on " + count);
+    });
+};"#;
+
+#[tokio::test]
+async fn what_an_extension_says_at_the_end_of_a_run_is_not_said_in_another_session() {
+    for command in ["new_session", "clone"] {
+        let (server, _home, mut rpc) = with(GOES_ON).await;
+        server.push(Answer::text("Slow.").stall_after(1));
+        rpc.ok(json!({"type": "prompt", "message": "one"})).await;
+        rpc.event("message_update").await;
+        rpc.ok(json!({"type": command})).await;
+        rpc.ok(json!({"type": "wait_for_idle"})).await;
+        assert_eq!(server.requests().len(), 1, "{command}");
+    }
+}
+
+/// They waited for the runs that began while they waited for the end of the first.
+#[tokio::test]
+async fn a_compaction_and_an_abort_do_not_wait_for_runs_that_begin_meanwhile() {
+    let (server, home, _) = with(GOES_ON).await;
+    home.settings(json!({"compaction": {"keepRecentTokens": 1}}));
+    server.answer_by(|request: &Received| {
+        let messages = request.body["messages"].as_array().unwrap();
+        let last = messages.last().unwrap().to_string();
+        let stalls = !last.contains("</conversation>") && !last.contains("one");
+        let fine = Answer::text("Fine.");
+        Some(if stalls { fine.stall_after(1) } else { fine })
+    });
+    for command in ["compact", "abort"] {
+        let mut rpc = home.rpc(&["--no-extensions"]);
+        rpc.run("one").await;
+        assert!(rpc.close().await.success());
+        let mut rpc = home.rpc(&["-c"]);
+        rpc.ok(json!({"type": "prompt", "message": "two"})).await;
+        rpc.event("message_update").await;
+        rpc.ok(json!({"type": command})).await;
+        rpc.event("agent_start").await;
+        rpc.kill().await;
     }
 }

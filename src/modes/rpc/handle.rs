@@ -188,7 +188,7 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> A
         }
         Command::Abort => {
             session.abort();
-            session.wait_idle().await;
+            session.wait_idle_or_run().await;
             return Ok(None);
         }
         Command::AbortRetry => {
