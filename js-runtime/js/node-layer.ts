@@ -14,6 +14,7 @@ import "ext:deno_node/_fs/_fs_read.ts";
 import "ext:deno_node/_fs/_fs_readdir.ts";
 import "ext:deno_node/internal/fs/stat_utils.ts";
 import "ext:deno_node/internal/fs/utils.mjs";
+import "ext:js_runtime/node-repairs.ts";
 // @ts-ignore: provided by the runtime
 import { core } from "ext:core/mod.js";
 

@@ -240,6 +240,54 @@ const CORRECTIONS: &[Correction] = &[
         replacement: "env: mapValues(command === Deno.execPath() ? \
                       { PI_CODING_AGENT: \"true\", ...env } : env, (value)=>value.toString()),",
     },
+    // A request is sent once. Deno sends what a kept connection lost again: also a POST, and
+    // what its author gave up, and then nobody hears the end of it.
+    Correction {
+        specifier: "node:_http_client",
+        text: "function canRetryRequest(req) {",
+        replacement: "function canRetryRequest(req) { return false;",
+    },
+    // A port that is closed keeps its worker no longer.
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "parentPort.emit = ()=>notImplemented(\"parentPort.emit\");",
+        replacement: "parentPort.emit = (name, ...args) => { \
+                      const listeners = [...(parentPortListeners[name]?.keys() ?? [])]; \
+                      for (const listener of listeners) listener(...args); \
+                      return listeners.length > 0; }; \
+                      parentPort.start = () => {}; \
+                      parentPort.close = () => { parentPort.removeAllListeners(\"message\"); \
+                      parentPort.unref(); \
+                      lazyProcess().default.nextTick(() => parentPort.emit(\"close\")); };",
+    },
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "parentPort.removeAllListeners = ()=>notImplemented(\"parentPort.removeAllListeners\");",
+        replacement: "parentPort.removeAllListeners = (...names) => { \
+                      for (const name of names.length ? names : Object.keys(parentPortListeners)) \
+                      for (const listener of [...(parentPortListeners[name]?.keys() ?? [])]) \
+                      parentPort.off(name, listener); return parentPort; };",
+    },
+    // What Node has up to version 24, and its packages use; see node-repairs.ts.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "  constants,\n",
+        replacement: "  constants, F_OK: constants.F_OK, R_OK: constants.R_OK, W_OK: constants.W_OK, \
+                      X_OK: constants.X_OK,\n",
+    },
+    Correction {
+        specifier: "node:fs",
+        text: "export const constants = mod.constants;",
+        replacement: "export const constants = mod.constants; \
+                      export const { F_OK, R_OK, W_OK, X_OK } = mod;",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "if (options?.recursive !== undefined) {",
+        replacement: "if (options?.recursive) { return typeof callback == \"function\" ? \
+                      rm(path, { recursive: true }, callback) : rmSync(path, { recursive: true }); } \
+                      if (false) {",
+    },
     // Programs look for the code of a connection that failed.
     Correction {
         specifier: "ext:deno_fetch/26_fetch.js",

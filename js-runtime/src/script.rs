@@ -1,6 +1,8 @@
 //! This program as `node SCRIPT`: extensions fork modules and start
 //! `process.execPath` with a script, and there may be no node on the machine.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use deno_runtime::BootstrapOptions;
 use deno_runtime::deno_io::Stdio;
 use deno_runtime::deno_node::ops::ipc::ChildIpcSerialization;
 use deno_runtime::worker::MainWorker;
-use js_runtime_ext::Host;
+use js_runtime_ext::{Host, probe};
 
 use crate::cache::DiskCache;
 use crate::error::{StartError, Thrown};
@@ -133,11 +135,36 @@ async fn live(
     Ok(())
 }
 
-/// Whether node would run it.
+/// Whether it is something that node would run, and no other file of which somebody speaks.
 pub fn is_script(path: &Path) -> bool {
-    let name = path.extension().and_then(|extension| extension.to_str());
-    matches!(
-        name,
-        Some("js" | "mjs" | "cjs" | "ts" | "mts" | "cts" | "tsx" | "jsx")
-    ) && path.is_file()
+    if path.is_dir() {
+        let is_meant = path.is_absolute() || path.starts_with(".") || path.starts_with("..");
+        return is_meant && probe(path).is_some();
+    }
+    let is_named = |path: &Path| {
+        let name = path.extension().and_then(|extension| extension.to_str());
+        matches!(
+            name,
+            Some("js" | "mjs" | "cjs" | "ts" | "mts" | "cts" | "tsx" | "jsx")
+        )
+    };
+    // The commands of packages are links without an extension.
+    path.is_file()
+        && (is_named(path)
+            || path.canonicalize().is_ok_and(|path| is_named(&path))
+            || asks_for_node(path))
+}
+
+/// Whether its first line is that of a program for node.
+fn asks_for_node(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(256).read_to_end(&mut start));
+    let line = start.split(|byte| *byte == b'\n').next();
+    let line = read.ok().and(line).map(String::from_utf8_lossy);
+    let program = line.as_deref().and_then(|line| line.strip_prefix("#!"));
+    program.is_some_and(|program| {
+        program
+            .split_whitespace()
+            .any(|word| word == "node" || word.ends_with("/node"))
+    })
 }

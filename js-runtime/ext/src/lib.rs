@@ -69,6 +69,7 @@ deno_core::extension!(
         "bridge/ui.ts",
         "connect.ts",
         "host.ts",
+        "node-repairs.ts",
         "node-layer.ts",
         "process.ts",
         "require.ts",

@@ -1,9 +1,12 @@
 // Run by Node and by pi in its place: both print the same answers.
 import cp from "node:child_process";
-import fs from "node:fs";
+import fs, { R_OK } from "node:fs";
 import fsp from "node:fs/promises";
+import http from "node:http";
 import net from "node:net";
 import { join } from "node:path";
+import util from "node:util";
+import { Worker } from "node:worker_threads";
 
 process.umask(0o022);
 const answers = {};
@@ -104,5 +107,77 @@ const fetched = async (url) => {
   return [error.name, error.message, error.cause.code];
 };
 answers.fetch = [await fetched(`http://127.0.0.1:${port}/`), await fetched("http://nowhere.invalid/")];
+
+// What packages use and the newest Node has no longer.
+fs.mkdirSync("deep/er", { recursive: true });
+fs.writeFileSync("deep/er/file", "");
+fs.chmodSync("narrow", 0o444);
+answers.former = [
+  [fs.F_OK, fs.R_OK, R_OK, fs.W_OK, fs.X_OK],
+  await failure(() => fs.accessSync("narrow", fs.X_OK)),
+  fs.readdirSync("deep", { recursive: true, withFileTypes: true }).map((entry) => join(entry.path, entry.name)),
+  ["isString", "isFunction", "isObject", "isRegExp", "isError", "isDate", "isBuffer", "isNullOrUndefined"].map((name) =>
+    ["", {}, () => {}, /x/, new Error(), new Date(), Buffer.from(""), null, undefined].map((value) => util[name](value))
+  ),
+  await failure(() => fs.rmdirSync("deep")),
+  fs.rmdirSync("deep", { recursive: true }),
+  fs.existsSync("deep"),
+];
+
+// A request that is given up is not sent again, and its author hears of it.
+const seen = [];
+const slow = http.createServer((request, response) => {
+  seen.push(`${request.method} ${request.url}`);
+  if (request.url === "/ok") response.end("ok");
+});
+await new Promise((done) => slow.listen(0, "127.0.0.1", done));
+const agent = new http.Agent({ keepAlive: true });
+const ask = (path, options = {}) =>
+  http.request({ port: slow.address().port, host: "127.0.0.1", path, agent, ...options });
+const whole = (request) => new Promise((done) => request.on("response", (response) => {
+  response.resume().on("end", done);
+}).end());
+answers.requests = [];
+for (const giveUp of [
+  (request) => request.destroy(),
+  (request) => request.destroy(new Error("enough")),
+  (request) => request.abort(),
+]) {
+  await whole(ask("/ok"));
+  await new Promise((done) => setTimeout(done, 20));
+  const request = ask("/slow", { method: "POST" });
+  const heard = [];
+  request.on("error", ({ code, message }) => heard.push(code ?? message));
+  const closed = new Promise((done) => request.on("close", done));
+  request.end("body");
+  slow.once("request", () => giveUp(request));
+  await closed;
+  answers.requests.push([request.reusedSocket, heard]);
+}
+answers.requests.push(seen);
+agent.destroy();
+slow.closeAllConnections();
+slow.close();
+
+// A worker may close its port, and is over then.
+const worker = new Worker(`
+  const { parentPort } = require("node:worker_threads");
+  parentPort.start();
+  parentPort.on("close", () => parentPort.postMessage("never heard"));
+  parentPort.on("message", (word) => { parentPort.postMessage(word + "!"); parentPort.close(); });
+`, { eval: true });
+const heard = [];
+worker.on("message", (word) => heard.push(word));
+worker.postMessage("one");
+answers.worker = [await new Promise((done) => worker.on("exit", done)), heard[0]];
+
+// Scripts are known by more than their names.
+fs.mkdirSync("tool/lib", { recursive: true });
+fs.writeFileSync("tool/tool", "#!/usr/bin/env node\nconsole.log(typeof require, require('./lib'));");
+fs.writeFileSync("tool/lib/index.js", "if (require.main === module) console.log('main'); module.exports = 'lib';");
+fs.symlinkSync(join(process.cwd(), "script.mjs"), "tool/link");
+answers.scripts = ["tool/tool", "./tool/lib", "tool/link"].map((path) =>
+  cp.execFileSync(process.execPath, [path], text)
+);
 
 console.log(JSON.stringify(answers, null, 1));
