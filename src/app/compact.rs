@@ -230,6 +230,10 @@ impl AgentSession {
         };
         let compacted = self.shorten(None, why, &summarising.work).await;
         let retried = run.filter(|_| compacted.is_ok() && due == Due::Overflow { retry: true });
+        if overflow && matches!(compacted, Err(CompactError::Cancelled)) {
+            // Nothing was tried: the next prompt may.
+            self.state.lock().overflow_recovered = false;
+        }
         if overflow && compacted.is_ok() {
             // It stays in the file; the model is not shown it.
             self.state.lock().forget_failure();

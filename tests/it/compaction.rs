@@ -410,6 +410,28 @@ async fn an_abort_ends_a_compaction_that_came_by_itself() {
     assert!(of_type(&home.entries(), "compaction").is_empty());
 }
 
+/// The next prompt was told that the recovery had failed, and nothing was compacted.
+#[tokio::test]
+async fn a_recovery_that_was_aborted_is_begun_again_with_the_next_prompt() {
+    let (server, home) = keeping(1).await;
+    let mut rpc = home.rpc(&[]);
+    talk(&server, &mut rpc, &["one"]).await;
+    server.push(Answer::error(400, TOO_LONG));
+    server.push(Answer::stall());
+    rpc.ok(prompt("two")).await;
+    rpc.event("compaction_start").await;
+    server.received(3).await;
+    rpc.ok(json!({"type": "abort"})).await;
+    assert_eq!(rpc.event("compaction_end").await["aborted"], true);
+    server.push(Answer::text("The summary."));
+    server.push(Answer::text("It fits."));
+    rpc.ok(prompt("three")).await;
+    assert_eq!(rpc.event("compaction_start").await["reason"], "overflow");
+    let end = rpc.event("compaction_end").await;
+    assert_eq!(end["errorMessage"], Value::Null, "{end}");
+    assert!(end["result"]["summary"].is_string(), "{end}");
+}
+
 #[tokio::test]
 async fn what_was_queued_meanwhile_is_said_after_it() {
     let (server, home) = keeping(TURN).await;

@@ -245,7 +245,7 @@ async fn timeouts_beyond_all_time_and_between_milliseconds() {
     let source = r#"export default (pi) => pi.registerCommand("go", { handler: async (args, ctx) => {
         const { code } = await pi.exec("sh", ["-c", "exit 3"], { timeout: 1e30 });
         const sure = await ctx.ui.confirm("Sure?", "", { timeout: 1e30 });
-        const late = await ctx.ui.confirm("Late?", "", { timeout: 20.5 });
+        const late = await ctx.ui.confirm("Late?", "", { timeout: "20.5" });
         ctx.ui.notify([code, sure, late].join(" "));
     }});"#;
     let (_server, _home, mut rpc) = with_extension(source).await;

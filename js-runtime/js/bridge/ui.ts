@@ -36,10 +36,13 @@ function need(by: Calls, extension: number, method: string): void {
 
 let tokens = 0;
 
-/** Whole milliseconds, as the program and the protocol take them; 0 is none. */
-function milliseconds(timeout: number | undefined): number | undefined {
-  if (typeof timeout !== "number") return timeout;
-  if (!Number.isFinite(timeout) || timeout === 0) return undefined;
+/**
+ * Whole milliseconds, as the program and the protocol take them; 0 is none. As with
+ * `setTimeout` it may be a string, from an environment variable for instance.
+ */
+function milliseconds(given: unknown): number | undefined {
+  const timeout = typeof given === "string" ? Number(given) : given;
+  if (typeof timeout !== "number" || !Number.isFinite(timeout) || timeout === 0) return undefined;
   return Math.min(Math.max(Math.round(timeout), 1), Number.MAX_SAFE_INTEGER);
 }
 
