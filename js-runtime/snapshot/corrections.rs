@@ -247,6 +247,19 @@ const CORRECTIONS: &[Correction] = &[
         text: "function canRetryRequest(req) {",
         replacement: "function canRetryRequest(req) { return false;",
     },
+    // A request that is to go through a proxy, or to a mock, must not go past it. What an
+    // `Agent` of undici says of time limits and connections may be left out.
+    Correction {
+        specifier: "ext:deno_fetch/26_fetch.js",
+        text: "function fetch(input, init = undefined) {",
+        replacement: "function fetch(input, init = undefined) { \
+                      const dispatcher = init?.dispatcher ?? \
+                      globalThis[Symbol.for(\"undici.globalDispatcher.1\")]; \
+                      const kind = dispatcher?.constructor?.name ?? \"Agent\"; \
+                      if (kind !== \"Agent\" && kind !== \"EnvHttpProxyAgent\") \
+                      return primordials.PromiseReject(new TypeError(`The global fetch of pi cannot use the \
+                      ${kind} of undici: call the fetch that undici exports, or set HTTP_PROXY`));",
+    },
     // A port that is closed keeps its worker no longer.
     Correction {
         specifier: "ext:deno_node/worker_threads.ts",

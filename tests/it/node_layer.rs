@@ -47,8 +47,14 @@ const SOURCE: &str = r#"
         return heard;
     };
 
+    // Not past it.
+    class ProxyAgent {}
+    const proxied = () =>
+        fetch("http://127.0.0.1:9/", { dispatcher: new ProxyAgent() }).catch(({ message }) => message);
+
     export default (pi) => pi.registerCommand("go", { handler: async (args, ctx) => {
-        ctx.ui.notify(JSON.stringify([missing(), await printed(), await told()]));
+        const answers = [missing(), await printed(), await told(), await proxied()];
+        ctx.ui.notify(JSON.stringify(answers));
     }});
 "#;
 
@@ -64,6 +70,8 @@ async fn it_does_what_node_does() {
         ["ENOENT", "watch", path, path],
         { "stdout": "out\n", "stderr": "err\n" },
         ["one", "two", "last", "exit"],
+        "The global fetch of pi cannot use the ProxyAgent of undici: call the fetch that undici \
+            exports, or set HTTP_PROXY",
     ]);
     rpc.notified(&expected.to_string()).await;
 }

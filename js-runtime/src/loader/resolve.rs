@@ -73,7 +73,7 @@ impl Resolver {
         };
         let npm = NpmResolver::Byonm(deno_maybe_sync::new_rc(ByonmNpmResolver::new(options)));
         // Without "deno", which Node does not have.
-        let conditions = ["node", "import", "module-sync"]
+        let conditions = ["node", "import", "module-sync", "node-addons"]
             .map(Cow::Borrowed)
             .to_vec();
         let node = deno_maybe_sync::new_rc(NodeResolver::new(
