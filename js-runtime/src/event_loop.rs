@@ -55,12 +55,16 @@ pub(crate) struct EventLoop {
     descriptors: Descriptors,
     /// Whether the cache was looked after, which waits until something is loaded.
     swept: bool,
+    /// After a load, until code caches are made of what ran.
+    rest: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
 /// How long the thread looks for another command before it sleeps: handlers of one
 /// event are called one after the other. Longer makes the slowest calls slower on
 /// two cores.
 const LINGER: Duration = Duration::from_micros(10);
+/// After the last load, until what was loaded is taken to have started.
+const REST: Duration = Duration::from_secs(2);
 /// What was compiled at the very end may take this long to be written.
 const SETTLING: Duration = Duration::from_millis(500);
 /// Commands in a row before the rest of the loop is looked at.
@@ -90,6 +94,7 @@ impl EventLoop {
             failed: Vec::new(),
             descriptors: Descriptors::default(),
             swept: false,
+            rest: None,
         }
     }
 
@@ -198,11 +203,26 @@ impl EventLoop {
             self.tell_uncaught();
             self.failed.clear();
             if !progress {
+                self.warm_up(cx);
                 return Poll::Pending;
             }
             if self.has_ended() {
                 return Poll::Ready(());
             }
+        }
+    }
+
+    /// One module at a time: somebody may want the thread.
+    fn warm_up(&mut self, cx: &mut Context<'_>) {
+        let rests = (self.rest.as_mut()).is_some_and(|rest| rest.as_mut().poll(cx).is_ready());
+        if !rests || !self.waiting.is_empty() {
+            return;
+        }
+        let Isolate { worker, loader, .. } = &mut self.isolate;
+        if loader.warm_up(&mut worker.js_runtime) {
+            cx.waker().wake_by_ref();
+        } else {
+            self.rest = None;
         }
     }
 
@@ -350,6 +370,7 @@ impl EventLoop {
     /// Finds and compiles the whole graph, and starts to evaluate it.
     fn begin_load(&mut self, id: u32, path: &std::path::Path) -> Result<State, Thrown> {
         self.isolate.loader.imports.begin(id);
+        self.isolate.loader.begin_to_warm();
         let url = self.isolate.loader.entry(id, path).map_err(Thrown::new)?;
         let loaded = self
             .isolate
@@ -421,6 +442,9 @@ impl EventLoop {
                     }
                     done.reply.send(result);
                     // Loads are the only ones with a limit of their own.
+                    if done.limit.is_some() {
+                        self.rest = Some(Box::pin(tokio::time::sleep(REST)));
+                    }
                     if done.limit.is_some() && !self.swept {
                         self.swept = true;
                         self.isolate.loader.sweep_cache_soon();

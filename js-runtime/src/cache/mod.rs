@@ -111,6 +111,12 @@ impl DiskCache {
         }
     }
 
+    pub fn remove(&self, key: Key, extension: &str) {
+        if let Some(dir) = &self.dir {
+            _ = fs::remove_file(dir.join(key.file_name(extension)));
+        }
+    }
+
     /// At the end: what is being written has this long to get onto the disk.
     pub fn settle(&self, limit: Duration) {
         self.writer.settle(limit);
@@ -138,7 +144,7 @@ fn sweep(dir: &Path) {
         let limit = match path.extension().and_then(|extension| extension.to_str()) {
             // Left behind by a process that was killed.
             Some("tmp") => DAY,
-            Some("js" | "map" | "deps" | "cjs" | "v8") => MAX_AGE,
+            Some("js" | "map" | "deps" | "cjs" | "v8" | "hot") => MAX_AGE,
             _ => continue,
         };
         if older_than(&path, limit) {

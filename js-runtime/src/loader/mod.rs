@@ -15,6 +15,7 @@ mod files;
 mod legacy;
 mod position;
 mod resolve;
+mod warm;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -25,9 +26,9 @@ use std::time::Duration;
 use data_url::DataUrl;
 use deno_ast::MediaType;
 use deno_core::{
-    ModuleLoadOptions, ModuleLoadReferrer, ModuleLoadResponse, ModuleLoader, ModuleSource,
-    ModuleSourceCode, ModuleSpecifier, ModuleType, RequestedModuleType, ResolutionKind,
-    SourceCodeCacheInfo,
+    JsRuntime, ModuleLoadOptions, ModuleLoadReferrer, ModuleLoadResponse, ModuleLoader,
+    ModuleSource, ModuleSourceCode, ModuleSpecifier, ModuleType, RequestedModuleType,
+    ResolutionKind, SourceCodeCacheInfo,
 };
 use deno_error::JsErrorBox;
 use deno_path_util::url_to_file_path;
@@ -41,6 +42,7 @@ pub(crate) use self::emit::EMIT_SETTINGS;
 use self::exports::{Analyses, Transpiled};
 use self::files::{Checker, Files, error, io_error, read_text};
 use self::resolve::{FolderResolver, Resolver};
+use self::warm::{HOT, Warm};
 use crate::cache::DiskCache;
 use crate::imports::Imports;
 use crate::inspector::{is_inspected, with_map};
@@ -53,6 +55,7 @@ pub(crate) struct Loader {
     translator: Translator,
     analyses: Analyses,
     transpiled: Transpiled,
+    warm: Warm,
     pub imports: Imports,
 }
 
@@ -76,6 +79,7 @@ impl Loader {
             translator,
             analyses: Analyses::default(),
             transpiled: Transpiled::default(),
+            warm: Warm::default(),
             imports,
         });
         (loader, services)
@@ -148,7 +152,9 @@ impl Loader {
                 .key(&[b"module", specifier.as_str().as_bytes(), code.as_bytes()]);
         let cached = SourceCodeCacheInfo {
             hash: key.number(),
-            data: self.compiled(specifier, key.number()).map(Cow::Owned),
+            data: self
+                .compiled(specifier, key.number(), Some(&code))
+                .map(Cow::Owned),
         };
         Ok(module(
             ModuleType::JavaScript,
@@ -190,11 +196,35 @@ impl Loader {
         self.emit(specifier, source)
     }
 
-    /// V8's code cache. It passes a number through that identifies the source.
-    fn compiled(&self, specifier: &ModuleSpecifier, hash: u64) -> Option<Vec<u8>> {
-        self.files
-            .cache
-            .read(self.compiled_key(specifier, hash), "v8")
+    /// V8's code cache: the one with what ran, or else the one without it. V8 passes a
+    /// number through that identifies the text; without a text it is one of the program's.
+    fn compiled(
+        &self,
+        specifier: &ModuleSpecifier,
+        hash: u64,
+        text: Option<&str>,
+    ) -> Option<Vec<u8>> {
+        let key = self.compiled_key(specifier, hash);
+        let cache = &self.files.cache;
+        let hot = cache.read(key, HOT);
+        if hot.is_some() || !cache.is_on() {
+            return hot;
+        }
+        match text {
+            Some(text) => self.warm.note_module(specifier, text, key),
+            None => self.warm.note_polyfill(specifier, key),
+        }
+        cache.read(key, "v8")
+    }
+
+    /// Whoever says this calls [`Self::warm_up`] later.
+    pub fn begin_to_warm(&self) {
+        self.warm.begin();
+    }
+
+    /// Makes a cache with what ran; `false` if none is missing. For times of rest.
+    pub fn warm_up(&self, runtime: &mut JsRuntime) -> bool {
+        self.warm.next(runtime, &self.files.cache)
     }
 
     fn compiled_key(&self, specifier: &ModuleSpecifier, hash: u64) -> crate::cache::Key {
@@ -232,6 +262,8 @@ impl ModuleLoader for Loader {
     ) -> Pin<Box<dyn Future<Output = ()>>> {
         let key = self.compiled_key(&specifier, hash);
         self.files.cache.write(key, "v8", code_cache);
+        // There is none, or V8 did not take it.
+        self.files.cache.remove(key, HOT);
         async {}.boxed_local()
     }
 
@@ -244,7 +276,7 @@ impl ModuleLoader for Loader {
     ) -> Option<SourceCodeCacheInfo> {
         Some(SourceCodeCacheInfo {
             hash: 0,
-            data: self.compiled(specifier, 0).map(Cow::Owned),
+            data: self.compiled(specifier, 0, None).map(Cow::Owned),
         })
     }
 

@@ -1,7 +1,8 @@
 //! What extensions may write, and what jiti would make of it.
 
-use std::path::Path;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use js_runtime::LoadError;
 use serde_json::{Value, json};
@@ -398,6 +399,55 @@ async fn the_cache_is_used_and_notices_changes() {
     assert_eq!(answer().await, json!(["function", 2]));
     folder.write("lib.js", "export const n = 'found first';");
     assert_eq!(answer().await, json!(["undefined", "found first"]));
+}
+
+/// The files of `folder` that end so, with their sizes.
+fn sizes(folder: &Path, ending: &str) -> HashMap<PathBuf, u64> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let files = entries.map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|found| found == ending));
+    let size = |path: &PathBuf| std::fs::metadata(path).unwrap().len();
+    files.map(|path| (path.clone(), size(&path))).collect()
+}
+
+#[tokio::test]
+async fn at_rest_code_caches_are_made_with_what_ran() {
+    let lazy = "function lazy() { const all = []; all.push(1); all.push(2); return all; }";
+    let imports = format!("import 'node:zlib';\n{lazy}\nconst made = lazy();");
+    let folder = Folder::new(&[("index.ts", &answering(&imports, "made"))]);
+    let (path, cache) = (folder.path("index.ts"), folder.path("cache"));
+    let start = async || {
+        let mut options = options();
+        options.cache_dir = Some(cache.clone());
+        let js = Js::with(options);
+        assert_eq!(js.get(&path).await, json!([1, 2]));
+        js
+    };
+    // Functions came to some of Node's files, too.
+    let is_larger = |(path, size): (PathBuf, u64)| {
+        let first = std::fs::metadata(path.with_extension("v8"));
+        first.is_ok_and(|first| first.len() < size)
+    };
+    let js = start().await;
+    let made = || {
+        sizes(&cache, "hot")
+            .into_iter()
+            .filter(|one| is_larger(one.clone()))
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while made().count() < 2 {
+        assert!(Instant::now() < deadline, "{:?}", sizes(&cache, "hot"));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    js.runtime.shutdown().await;
+    let made = sizes(&cache, "hot");
+
+    // They are used; what V8 does not take is made anew.
+    for path in made.keys() {
+        std::fs::write(path, "damaged").unwrap();
+    }
+    start().await.runtime.shutdown().await;
+    assert_eq!(sizes(&cache, "hot"), HashMap::new());
 }
 
 #[tokio::test]

@@ -16,6 +16,8 @@ use crate::support::{Home, Rpc};
 
 /// Of each the median is told.
 const RUNS: usize = 5;
+/// A session goes on for a while, in which its code caches are made.
+const SETTLING: Duration = Duration::from_secs(4);
 
 struct Times {
     cold: Duration,
@@ -77,8 +79,8 @@ async fn measure(program: &Program, folders: &[PathBuf]) -> Times {
         // A new home has nothing compiled in it.
         let home = Home::new(&server);
         home.settings(json!({"packages": folders}));
-        cold.push(start(program, &home).await);
-        warm.push(start(program, &home).await);
+        cold.push(start(program, &home, SETTLING).await);
+        warm.push(start(program, &home, Duration::ZERO).await);
     }
     Times {
         cold: median(cold),
@@ -86,13 +88,14 @@ async fn measure(program: &Program, folders: &[PathBuf]) -> Times {
     }
 }
 
-async fn start(program: &Program, home: &Home) -> Duration {
+async fn start(program: &Program, home: &Home, stays: Duration) -> Duration {
     let begun = Instant::now();
     let mut command = program.command(home);
     command.args(["--mode", "rpc"]);
     let mut rpc = Rpc::start(command);
     rpc.ok(json!({"type": "get_commands"})).await;
     let took = begun.elapsed();
+    tokio::time::sleep(stays).await;
     rpc.close().await;
     took
 }

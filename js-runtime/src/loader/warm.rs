@@ -1,0 +1,111 @@
+//! Code caches with what ran. V8 makes the cache of a module when it compiles it, with the
+//! functions that are needed at once; those that are called later, above all while the
+//! module is evaluated, would be compiled anew in every start. So once a set of extensions
+//! is at rest, the caches of its new modules are made again: V8 finds by text and name what
+//! it has compiled, and gives it with all functions that have run.
+
+use std::cell::RefCell;
+
+use deno_core::{JsRuntime, ModuleSpecifier, v8};
+
+use crate::cache::{DiskCache, Key};
+
+/// The ending of such a cache's file.
+pub(crate) const HOT: &str = "hot";
+
+enum Text {
+    Module(String),
+    /// One of Node's modules, whose text is part of the program.
+    Polyfill,
+}
+
+/// What was compiled and has no such cache yet.
+struct Compiled {
+    specifier: ModuleSpecifier,
+    text: Text,
+    key: Key,
+}
+
+/// `None` while nobody would ask for it: texts are large.
+#[derive(Default)]
+pub(crate) struct Warm(RefCell<Option<Vec<Compiled>>>);
+
+impl Warm {
+    /// What is compiled from now on is to get such a cache.
+    pub fn begin(&self) {
+        self.0.borrow_mut().get_or_insert_default();
+    }
+
+    pub fn note_module(&self, specifier: &ModuleSpecifier, text: &str, key: Key) {
+        self.note(specifier, || Text::Module(text.to_owned()), key);
+    }
+
+    pub fn note_polyfill(&self, specifier: &ModuleSpecifier, key: Key) {
+        self.note(specifier, || Text::Polyfill, key);
+    }
+
+    fn note(&self, specifier: &ModuleSpecifier, text: impl FnOnce() -> Text, key: Key) {
+        if let Some(all) = &mut *self.0.borrow_mut() {
+            all.push(Compiled {
+                specifier: specifier.clone(),
+                text: text(),
+                key,
+            });
+        }
+    }
+
+    /// Makes the cache of one of them. `false` if there is none left.
+    pub fn next(&self, runtime: &mut JsRuntime, cache: &DiskCache) -> bool {
+        let next = self.0.borrow_mut().as_mut().and_then(Vec::pop);
+        let Some(compiled) = next else {
+            *self.0.borrow_mut() = None;
+            return false;
+        };
+        if let Some(data) = hot_cache(runtime, &compiled) {
+            cache.write(compiled.key, HOT, &data);
+        }
+        true
+    }
+}
+
+/// The text, the name and the way must be those with which deno_core has compiled it.
+fn hot_cache(runtime: &mut JsRuntime, compiled: &Compiled) -> Option<Vec<u8>> {
+    let name = compiled.specifier.as_str();
+    let in_program = |table: &[(&'static str, &'static str)]| {
+        let found = table.binary_search_by_key(&name, |(name, _)| name);
+        found.ok().map(|found| table[found].1)
+    };
+    let (text, is_module) = match &compiled.text {
+        Text::Module(text) => (text.as_str(), true),
+        Text::Polyfill => match in_program(js_runtime_snapshot::RESIDUAL_LAZY_ESM) {
+            Some(text) => (text, true),
+            None => (in_program(js_runtime_snapshot::RESIDUAL_LAZY_JS)?, false),
+        },
+    };
+    deno_core::scope!(scope, runtime);
+    let text = v8::String::new(scope, text)?;
+    let name = v8::String::new(scope, name)?.into();
+    let script = if is_module { 0 } else { -1 };
+    let origin = v8::ScriptOrigin::new(
+        scope, name, 0, 0, false, script, None, false, false, is_module, None,
+    );
+    let mut source = v8::script_compiler::Source::new(text, Some(&origin));
+    let data = if is_module {
+        let module = v8::script_compiler::compile_module(scope, &mut source)?;
+        module
+            .get_unbound_module_script(scope)
+            .create_code_cache()?
+    } else {
+        let parameter = v8::String::new(scope, "__bootstrap")?;
+        let function = v8::script_compiler::compile_function(
+            scope,
+            &mut source,
+            &[parameter],
+            &[],
+            v8::script_compiler::CompileOptions::NoCompileOptions,
+            v8::script_compiler::NoCacheReason::NoReason,
+        )?;
+        function.create_code_cache()?
+    };
+    Some(data.to_vec())
+}
