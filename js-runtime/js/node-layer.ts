@@ -22,7 +22,6 @@ for (const file of [
   "deno_fetch/22_body.js",
   "deno_node/_events.mjs",
   "deno_node/_fs/_fs_constants.ts",
-  "deno_node/_fs/_fs_cp.ts",
   "deno_node/_fs/_fs_fstat.ts",
   "deno_node/_fs/_fs_lstat.ts",
   "deno_node/assert.ts",

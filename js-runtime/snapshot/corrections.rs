@@ -201,6 +201,17 @@ const CORRECTIONS: &[Correction] = &[
         replacement: "Deno.copyFile(srcStr, destStr).catch((err) => \
                       { throw known(err, srcStr, destStr); })",
     },
+    // Links that are copied lead where they led (`js/files.ts`).
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_cp.ts",
+        text: "cpSyncFn(srcPath, destPath, options);",
+        replacement: "__bootstrap.internals.copyAbsolutely(cpSyncFn, srcPath, destPath, options);",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_cp.ts",
+        text: "cpFn(srcPath, destPath, options)",
+        replacement: "__bootstrap.internals.copyAbsolutely(cpFn, srcPath, destPath, options)",
+    },
     // The environment of a child that is waited for is the one that it is given.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",

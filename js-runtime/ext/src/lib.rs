@@ -68,6 +68,7 @@ deno_core::extension!(
         "bridge/theme.ts",
         "bridge/ui.ts",
         "connect.ts",
+        "files.ts",
         "host.ts",
         "node-layer.ts",
         "process.ts",

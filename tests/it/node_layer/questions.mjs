@@ -105,4 +105,24 @@ const fetched = async (url) => {
 };
 answers.fetch = [await fetched(`http://127.0.0.1:${port}/`), await fetched("http://nowhere.invalid/")];
 
+// Links that are copied lead where they led.
+fs.mkdirSync("tree/inner", { recursive: true });
+fs.writeFileSync("tree/file", "A");
+fs.symlinkSync("file", "tree/link");
+fs.symlinkSync("../file", "tree/inner/up");
+const passed = [];
+const filter = (...paths) => passed.push(paths.join(" "));
+fs.cpSync("tree", "tree1", { recursive: true });
+await fsp.cp("./tree", "tree2", { recursive: true, filter });
+await new Promise((done) => fs.cp("tree/", "tree3", { recursive: true }, done));
+fs.cpSync("tree", "tree4", { recursive: true, verbatimSymlinks: true });
+answers.copied = [
+  [1, 2, 3, 4].map((n) => [fs.readlinkSync(`tree${n}/link`), fs.realpathSync(`tree${n}/inner/up`)])
+    .map((paths) => paths.map((path) => path.replace(process.cwd(), ""))),
+  passed.sort(),
+  await failure(() => fs.cpSync("nothing", "tree5")),
+  await failure(() => fsp.cp("tree", "tree/inner", { recursive: true })),
+  await failure(() => fsp.cp("tree/file", "tree1/file", { force: false, errorOnExist: true })),
+];
+
 console.log(JSON.stringify(answers, null, 1));

@@ -1,0 +1,73 @@
+// What is to be mended in `node:fs` and takes more than another line of its text; the
+// texts of `snapshot/corrections.rs` call it.
+// deno-lint-ignore-file
+// @ts-ignore: provided by the runtime
+import { core, internals, primordials } from "ext:core/mod.js";
+
+const {
+  ArrayPrototypeSort,
+  ObjectPrototypeIsPrototypeOf,
+  PromisePrototype,
+  PromisePrototypeThen,
+  StringPrototypeReplaceAll,
+  StringPrototypeSlice,
+  StringPrototypeStartsWith,
+} = primordials;
+
+type Filter = (src: string, dest: string) => unknown;
+type Copy = (src: string, dest: string, options: { filter?: Filter }) => unknown;
+
+// Deno's copy makes links that are relative to the source as it is given to it: from a
+// relative one they come to lead elsewhere. It gets absolute paths; filters and errors
+// get those that the caller gave.
+internals.copyAbsolutely = (copy: Copy, src: string, dest: string, options: { filter?: Filter }) => {
+  const { isAbsolute, join, resolve } = core.loadExtScript("ext:deno_node/path/mod.ts");
+  if ((isAbsolute(src) && isAbsolute(dest)) || src === "" || dest === "") {
+    return copy(src, dest, options);
+  }
+  // Of a link that is named with a slash at the end, the folder that it leads to is meant.
+  const absolute = (path: string) => {
+    const found = resolve(path);
+    return path.endsWith("/") && found !== "/" ? `${found}/` : found;
+  };
+  const from = { given: src, root: absolute(src) };
+  const to = { given: dest, root: absolute(dest) };
+  const given = (path: string, { given, root }: typeof from) => {
+    if (path === root) return given;
+    const below = root.endsWith("/") ? root : `${root}/`;
+    const isBelow = StringPrototypeStartsWith(path, below);
+    return isBelow ? join(given, StringPrototypeSlice(path, below.length)) : path;
+  };
+  const eitherGiven = (path: string) => {
+    const found = given(path, to);
+    return found === path ? given(path, from) : found;
+  };
+  const known = (error: any) => {
+    if (typeof error?.path !== "string") return error;
+    const { path, dest } = error;
+    const named: string[] = [path, dest, from.root, to.root];
+    const paths = named.filter((path) => typeof path === "string" && path !== "/");
+    ArrayPrototypeSort(paths, (a: string, b: string) => b.length - a.length);
+    for (const property of ["message", "stack"]) {
+      for (const path of paths) {
+        error[property] = StringPrototypeReplaceAll(error[property], path, eitherGiven(path));
+      }
+    }
+    error.path = eitherGiven(path);
+    if (typeof dest === "string") error.dest = eitherGiven(dest);
+    return error;
+  };
+  const { filter } = options;
+  const told: Filter | undefined = filter && ((a, b) => filter(given(a, from), given(b, to)));
+  const failed = (error: unknown) => {
+    throw known(error);
+  };
+  try {
+    const copied = copy(from.root, to.root, { ...options, filter: told });
+    return ObjectPrototypeIsPrototypeOf(PromisePrototype, copied)
+      ? PromisePrototypeThen(copied, undefined, failed)
+      : copied;
+  } catch (error) {
+    return failed(error);
+  }
+};
