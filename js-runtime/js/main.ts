@@ -5,4 +5,5 @@ import "ext:js_runtime/process.ts";
 import "ext:js_runtime/require.ts";
 import "ext:js_runtime/bridge.ts";
 import "ext:js_runtime/node-layer.ts";
+import "ext:js_runtime/brotli.ts";
 import "ext:js_runtime/files.ts";

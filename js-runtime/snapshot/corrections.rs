@@ -212,6 +212,20 @@ const CORRECTIONS: &[Correction] = &[
         text: "cpFn(srcPath, destPath, options)",
         replacement: "__bootstrap.internals.copyAbsolutely(cpFn, srcPath, destPath, options)",
     },
+    // Brotli data that are broken or cut off are an error (`js/brotli.ts`). Of what is not
+    // asked for nothing is set: "-1" would be "yes".
+    Correction {
+        specifier: "ext:deno_node/zlib.js",
+        text: "setupHandleWriteState(handle, this._writeState);\n  const success = handle.init(\n    brotliInitParamsArray,\n    processCallback,\n  );",
+        replacement: "setupHandleWriteState(handle, this._writeState); \
+                      if (mode === BROTLI_DECODE) { handle[kNativeWrite] = \
+                      handle[kNativeWriteSync] = __bootstrap.internals.brotliDecoding( \
+                      handle[kNativeWrite], BROTLI_OPERATION_FINISH, constants.Z_BUF_ERROR); } \
+                      const success = handle.init(mode === BROTLI_DECODE ? \
+                      brotliInitParamsArray.map((value) => value === 0xffffffff ? 0 : value) : \
+                      brotliInitParamsArray, \
+                      mode === BROTLI_DECODE ? () => {} : processCallback);",
+    },
     // The environment of a child that is waited for is the one that it is given.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",

@@ -67,6 +67,7 @@ deno_core::extension!(
         "bridge/session.ts",
         "bridge/theme.ts",
         "bridge/ui.ts",
+        "brotli.ts",
         "connect.ts",
         "files.ts",
         "host.ts",

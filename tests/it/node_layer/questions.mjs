@@ -4,6 +4,10 @@ import fs from "node:fs";
 import fsp from "node:fs/promises";
 import net from "node:net";
 import { join } from "node:path";
+import { PassThrough, Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { promisify } from "node:util";
+import zlib from "node:zlib";
 
 process.umask(0o022);
 const answers = {};
@@ -123,6 +127,34 @@ answers.copied = [
   await failure(() => fs.cpSync("nothing", "tree5")),
   await failure(() => fsp.cp("tree", "tree/inner", { recursive: true })),
   await failure(() => fsp.cp("tree/file", "tree1/file", { force: false, errorOnExist: true })),
+];
+
+// Brotli data that are broken or cut off.
+const packed = zlib.brotliCompressSync("hello ".repeat(1000));
+const streamed = async (...chunks) => {
+  let size = 0;
+  for await (const chunk of Readable.from(chunks).pipe(zlib.createBrotliDecompress())) size += chunk.length;
+  return size;
+};
+const unpacked = async (...chunks) => {
+  const data = Buffer.concat(chunks);
+  const outcomes = [
+    await failure(() => zlib.brotliDecompressSync(data).length),
+    await failure(() => promisify(zlib.brotliDecompress)(data).then((all) => all.length)),
+    await failure(() => zlib.brotliDecompressSync(data, { chunkSize: 64 }).length),
+  ];
+  // Which of the ways to be broken it is, the decoders do not agree on.
+  return outcomes.map((outcome) => outcome.code?.replace(/FORMAT_.*/, "FORMAT") ?? outcome);
+};
+answers.brotli = [
+  await unpacked(packed),
+  await unpacked(packed, Buffer.from("more")),
+  await unpacked(packed.subarray(0, 10)),
+  await unpacked(packed.subarray(0, -1)),
+  await unpacked(),
+  await unpacked(Buffer.from("garbage!")),
+  await streamed(packed.subarray(0, 5), packed.subarray(5)),
+  await failure(() => pipeline(Readable.from([packed.subarray(0, 5)]), zlib.createBrotliDecompress(), new PassThrough().resume())),
 ];
 
 console.log(JSON.stringify(answers, null, 1));
