@@ -56,6 +56,7 @@ deno_core::extension!(
     // parser by it.
     lazy_loaded_esm = [
         dir "../js",
+        "bodies.ts",
         "bridge.ts",
         "bridge/api.ts",
         "bridge/calls.ts",

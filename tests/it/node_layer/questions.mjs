@@ -2,6 +2,7 @@
 import cp from "node:child_process";
 import fs from "node:fs";
 import fsp from "node:fs/promises";
+import http from "node:http";
 import net from "node:net";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
@@ -156,5 +157,32 @@ answers.brotli = [
   await streamed(packed.subarray(0, 5), packed.subarray(5)),
   await failure(() => pipeline(Readable.from([packed.subarray(0, 5)]), zlib.createBrotliDecompress(), new PassThrough().resume())),
 ];
+
+// Bodies that are iterated are of bytes or texts.
+fs.writeFileSync("body", "t\u00e9xt");
+const bodies = {
+  texts: () => Readable.from(["a", "b"]),
+  file: () => fs.createReadStream("body", "utf8"),
+  bytes: () => fs.createReadStream("body"),
+  generator: async function* () {
+    yield "g\u00e9";
+    yield new Uint8Array([65, 66]);
+    yield Buffer.from("C");
+  },
+  list: () => ["a", "b"],
+};
+const echo = http.createServer((request, response) => request.pipe(response));
+await new Promise((done) => echo.listen(0, "127.0.0.1", done));
+answers.bodies = [];
+for (const make of Object.values(bodies)) {
+  const init = () => ({ method: "POST", body: make(), duplex: "half" });
+  answers.bodies.push([
+    await (await fetch(`http://127.0.0.1:${echo.address().port}/`, init())).text(),
+    await new Response(make()).text(),
+    await new Request("http://host/", init()).text(),
+  ]);
+}
+echo.close();
+echo.closeAllConnections();
 
 console.log(JSON.stringify(answers, null, 1));
