@@ -226,6 +226,29 @@ const CORRECTIONS: &[Correction] = &[
                       brotliInitParamsArray, \
                       mode === BROTLI_DECODE ? () => {} : processCallback);",
     },
+    // What is aborted before it begins leaves the file as it is, and the error is that of Node.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const fd = await _writeFileGetRid(",
+        replacement: "_checkAborted(signal); const fd = await _writeFileGetRid(",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "throw new AbortError();",
+        replacement: "throw new AbortError(undefined, { cause: signal.reason });",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "options.signal.throwIfAborted();",
+        replacement: "readFileCheckAborted(options.signal);",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/fs/promises.ts",
+        text: "opts.signal.throwIfAborted();",
+        replacement: "{ const { AbortError } = \
+                      core.loadExtScript(\"ext:deno_node/internal/errors.ts\"); throw new \
+                      AbortError(undefined, { cause: opts.signal.reason }); }",
+    },
     // The environment of a child that is waited for is the one that it is given.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",

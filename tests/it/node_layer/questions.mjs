@@ -185,4 +185,25 @@ for (const make of Object.values(bodies)) {
 echo.close();
 echo.closeAllConnections();
 
+// What is aborted before it begins changes nothing.
+const aborted = [AbortSignal.abort(), AbortSignal.abort(new TypeError("reason")), AbortSignal.abort("text")];
+fs.writeFileSync("precious", "kept");
+answers.aborted = [];
+for (const signal of aborted) {
+  for (const action of [
+    () => promisify(fs.writeFile)("precious", "new", { signal }),
+    () => fsp.writeFile("precious", "new", { signal }),
+    () => promisify(fs.readFile)("precious", { signal }),
+    () => fsp.readFile("precious", { signal }),
+    () => fsp.readFile("precious", { encoding: "utf8", signal }),
+  ]) {
+    const { name, code, message, cause } = await action().catch((error) => error);
+    answers.aborted.push([name, code, message, cause.name ?? cause, fs.readFileSync("precious", "utf8")]);
+  }
+}
+const later = new AbortController();
+const reading = fsp.readFile("precious", { signal: later.signal });
+later.abort();
+answers.aborted.push(await failure(() => reading));
+
 console.log(JSON.stringify(answers, null, 1));
