@@ -249,6 +249,23 @@ const CORRECTIONS: &[Correction] = &[
                       core.loadExtScript(\"ext:deno_node/internal/errors.ts\"); throw new \
                       AbortError(undefined, { cause: opts.signal.reason }); }",
     },
+    // What did not run has a code of its own, and no channel.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "output.signal,\n        stdout,",
+        replacement: "null, stdout,",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "this.#_handleError(e);",
+        replacement: "if (typeof e?.errno === \"number\") nextTick(() => { this.exitCode = \
+                      e.errno; }); this.#_handleError(e);",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "killed = false;",
+        replacement: "connected = false; killed = false;",
+    },
     // The environment of a child that is waited for is the one that it is given.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",
@@ -266,13 +283,18 @@ const CORRECTIONS: &[Correction] = &[
         text: "escapeShellArg(stripShellArgQuotes(arg))",
         replacement: "arg",
     },
-    // What may not be run says so.
+    // What may not be run says so, and whatever is not run has no outcome.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",
         text: "result.error = _createSpawnError(\"ENOENT\", command, args, true);\n      }",
         replacement: "result.error = _createSpawnError(\"ENOENT\", command, args, true);\n      } \
                       else if (ObjectPrototypeIsPrototypeOf(Deno.errors.PermissionDenied.prototype, \
-                      err)) { result.error = _createSpawnError(\"EACCES\", command, args, true); }",
+                      err)) { result.error = _createSpawnError(\"EACCES\", command, args, true); } \
+                      else if (err.code) { result.error = _createSpawnError(err.code, command, args, true); } \
+                      else throw err; \
+                      for (const name of [\"status\", \"signal\", \"output\", \"stdout\", \"stderr\"]) \
+                      result[name] = null; \
+                      result.pid = 0;",
     },
     // With an environment of its own, too, a child that is this program runs a script as
     // node does (src/cli/as_node.rs).

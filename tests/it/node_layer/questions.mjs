@@ -206,4 +206,38 @@ const reading = fsp.readFile("precious", { signal: later.signal });
 later.abort();
 answers.aborted.push(await failure(() => reading));
 
+// What cannot be run has no outcome but the error.
+const outcome = ({ error, stdout, stderr, output, ...others }) => ({
+  ...others,
+  error: error && [error.code, error.errno, error.syscall, error.path, error.spawnargs],
+  texts: [stdout, stderr, output].map((text) => text && `${text}`),
+});
+const ended = (child) => new Promise((done) => {
+  const events = [[child.connected, child.exitCode]];
+  child.on("error", ({ code }) => events.push(["error", code, child.exitCode]));
+  child.on("exit", (...outcome) => events.push(["exit", ...outcome]));
+  child.on("close", (...outcome) => done([...events, outcome, child.exitCode, child.signalCode]));
+});
+const { pid, ...killed } = cp.spawnSync("sleep", ["5"], { timeout: 50 });
+const thrown = (action) => {
+  try {
+    return action();
+  } catch ({ code, status, signal, pid, stdout, stderr, output }) {
+    return { code, status, signal, hasPid: pid > 0, stdout, stderr, output };
+  }
+};
+answers.outcomes = [
+  outcome(cp.spawnSync("/nowhere", ["a"])),
+  outcome(cp.spawnSync("/etc/passwd")),
+  outcome(cp.spawnSync("ls", { cwd: "/nowhere" })),
+  outcome(cp.spawnSync("true", ["x".repeat(3e6)])).error.slice(0, 3),
+  outcome(killed),
+  Object.keys(cp.spawnSync("/nowhere")).sort(),
+  thrown(() => cp.execFileSync("/nowhere", text)),
+  thrown(() => cp.execFileSync("sh", ["-c", "echo out; kill -9 $$"], text)),
+  await ended(cp.spawn("/nowhere")),
+  await ended(cp.spawn("/etc/passwd")),
+  await ended(cp.spawn("sh", ["-c", "exit 3"])),
+];
+
 console.log(JSON.stringify(answers, null, 1));
