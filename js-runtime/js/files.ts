@@ -71,3 +71,32 @@ internals.copyAbsolutely = (copy: Copy, src: string, dest: string, options: { fi
     return failed(error);
   }
 };
+
+type Entry = { name: string; isDirectory: boolean; parentPath?: string };
+declare const Deno: any;
+
+const below = ({ name, parentPath }: Entry) =>
+  core.loadExtScript("ext:deno_node/path/mod.ts").join(parentPath, name);
+
+/** What is in a folder, each with the folder that it is in. */
+internals.entries = async function* (folder: string, recursive?: boolean): AsyncGenerator<Entry> {
+  const folders = [folder];
+  for (let index = 0; index < folders.length; index += 1) {
+    for await (const entry of Deno.readDir(folders[index])) {
+      entry.parentPath = folders[index];
+      if (recursive && entry.isDirectory) folders[folders.length] = below(entry);
+      yield entry;
+    }
+  }
+};
+
+internals.entriesSync = function* (folder: string, recursive?: boolean): Generator<Entry> {
+  const folders = [folder];
+  for (let index = 0; index < folders.length; index += 1) {
+    for (const entry of Deno.readDirSync(folders[index])) {
+      entry.parentPath = folders[index];
+      if (recursive && entry.isDirectory) folders[folders.length] = below(entry);
+      yield entry;
+    }
+  }
+};

@@ -6,7 +6,6 @@
 // hold; and what is corrected (snapshot/corrections.rs) must stay text. A module must be
 // named here (an ES module by a static import), not only be loaded by one that is: of
 // modules that are loaded in another way V8 would look for the text elsewhere.
-import "ext:deno_node/_fs/_fs_dir.ts";
 import "ext:deno_node/_fs/_fs_exists.ts";
 import "ext:deno_node/_fs/_fs_glob.ts";
 import "ext:deno_node/_fs/_fs_lutimes.ts";

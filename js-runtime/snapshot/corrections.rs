@@ -266,6 +266,58 @@ const CORRECTIONS: &[Correction] = &[
         text: "killed = false;",
         replacement: "connected = false; killed = false;",
     },
+    // Options of a folder that is opened are not needed, and `recursive` goes down (`js/files.ts`).
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const { bufferSize } = getOptions(options, {",
+        replacement: "const { bufferSize = 32, recursive } = getOptions(options, {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "dir = new Dir(path);",
+        replacement: "dir = new Dir(path, recursive);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "return new Dir(path);",
+        replacement: "return new Dir(path, recursive);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "err = denoErrorToNodeError(error, {\n        syscall: \"opendir\"\n      });",
+        replacement: "err = denoErrorToNodeError(error, { syscall: \"opendir\", path });",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "constructor(path){",
+        replacement: "#recursive; constructor(path, recursive){ this.#recursive = \
+                      recursive;",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "Deno.readDir(this.path)[SymbolAsyncIterator]()",
+        replacement: "internals.entries(this.path, this.#recursive)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "Deno.readDirSync(this.path)[SymbolIterator]()",
+        replacement: "internals.entriesSync(this.path, this.#recursive)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "ArrayIteratorPrototypeNext(this.#syncIterator)",
+        replacement: "this.#syncIterator.next()",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "direntFromDeno(iteratorResult.value, this.#dirPath)",
+        replacement: "direntFromDeno(iteratorResult.value)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "import { core, primordials } from \"ext:core/mod.js\";",
+        replacement: "import { core, internals, primordials } from \"ext:core/mod.js\";",
+    },
     // The environment of a child that is waited for is the one that it is given.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",

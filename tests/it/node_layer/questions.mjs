@@ -240,4 +240,31 @@ answers.outcomes = [
   await ended(cp.spawn("sh", ["-c", "exit 3"])),
 ];
 
+// Folders that are opened with options.
+const found = async (opened) => {
+  const names = [];
+  for await (const entry of await opened) names.push(`${entry.parentPath}/${entry.name} ${entry.isDirectory()}`);
+  return names.sort();
+};
+const foundAtOnce = (folder) => {
+  const names = [];
+  for (let entry; (entry = folder.readSync()) !== null;) names.push(join(entry.parentPath, entry.name));
+  folder.closeSync();
+  return names.sort();
+};
+answers.opened = [];
+for (const options of [undefined, {}, "utf8", { encoding: "utf8" }, { recursive: true }, { bufferSize: 1, recursive: true }]) {
+  answers.opened.push([
+    await found(fs.opendirSync("tree", options)),
+    await found(fsp.opendir("tree", options)),
+    await found(promisify(fs.opendir)("./tree/", options)),
+    foundAtOnce(fs.opendirSync("tree", options)),
+  ]);
+}
+answers.opened.push(
+  await failure(() => fs.opendirSync("tree", { bufferSize: 0 })),
+  await failure(() => fsp.opendir("nothing", { recursive: true })),
+  await failure(() => promisify(fs.opendir)("tree/file")),
+);
+
 console.log(JSON.stringify(answers, null, 1));
