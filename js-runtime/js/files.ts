@@ -6,9 +6,12 @@ import { core, internals, primordials } from "ext:core/mod.js";
 
 const {
   ArrayPrototypeSort,
+  ObjectCreate,
+  ObjectKeys,
   ObjectPrototypeIsPrototypeOf,
   PromisePrototype,
   PromisePrototypeThen,
+  ReflectApply,
   StringPrototypeReplaceAll,
   StringPrototypeSlice,
   StringPrototypeStartsWith,
@@ -99,4 +102,56 @@ internals.entriesSync = function* (folder: string, recursive?: boolean): Generat
       yield entry;
     }
   }
+};
+
+const asNode = (error: unknown, syscall: string, path?: string, dest?: string): unknown => {
+  const context: Record<string, string> = { syscall };
+  if (path !== undefined) context.path = path;
+  if (dest !== undefined) context.dest = dest;
+  return core.loadExtScript("ext:deno_node/internal/errors.ts").denoErrorToNodeError(error, context);
+};
+
+/** What fails, fails with the error that Node has for it. */
+internals.named = (promise: Promise<unknown>, syscall: string, path?: string, dest?: string) =>
+  PromisePrototypeThen(promise, undefined, (error: unknown) => {
+    throw asNode(error, syscall, path, dest);
+  });
+
+internals.namedSync = (action: () => unknown, syscall: string, path?: string, dest?: string) => {
+  try {
+    return action();
+  } catch (error) {
+    throw asNode(error, syscall, path, dest);
+  }
+};
+
+/** The system call that an operation on a descriptor or a path stands for. */
+const SYSCALLS: Record<string, string> = {
+  op_node_fs_fchmod: "fchmod",
+  op_node_fs_fchown: "fchown",
+  op_node_fs_fdatasync: "fdatasync",
+  op_node_fs_fsync: "fsync",
+  op_node_fs_ftruncate: "ftruncate",
+  op_node_fs_futimes: "futime",
+  op_node_lchown: "lchown",
+};
+const SYNC_SYSCALLS: Record<string, string> = { op_node_fs_close: "close", op_node_fs_write_sync: "write" };
+for (const name of ObjectKeys(SYSCALLS)) SYNC_SYSCALLS[`${name}_sync`] = SYSCALLS[name];
+SYSCALLS.op_node_fs_write_deferred = "write";
+
+/** The operations of which `node:fs` passes on what they throw. */
+internals.namedOps = (ops: any) => {
+  const named = ObjectCreate(ops);
+  const pathOf = (first: unknown) => (typeof first === "string" ? first : undefined);
+  for (const name of ObjectKeys(SYSCALLS)) {
+    const op = ops[name];
+    named[name] = (...args: unknown[]) =>
+      internals.named(ReflectApply(op, ops, args), SYSCALLS[name], pathOf(args[0]));
+  }
+  for (const name of ObjectKeys(SYNC_SYSCALLS)) {
+    const op = ops[name];
+    named[name] = (...args: unknown[]) =>
+      internals.namedSync(() => ReflectApply(op, ops, args), SYNC_SYSCALLS[name], pathOf(args[0]));
+  }
+  return named;
 };

@@ -8,9 +8,7 @@
 // modules that are loaded in another way V8 would look for the text elsewhere.
 import "ext:deno_node/_fs/_fs_exists.ts";
 import "ext:deno_node/_fs/_fs_glob.ts";
-import "ext:deno_node/_fs/_fs_lutimes.ts";
 import "ext:deno_node/_fs/_fs_read.ts";
-import "ext:deno_node/_fs/_fs_readdir.ts";
 import "ext:deno_node/internal/fs/stat_utils.ts";
 import "ext:deno_node/internal/fs/utils.mjs";
 // @ts-ignore: provided by the runtime

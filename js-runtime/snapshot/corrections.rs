@@ -318,6 +318,70 @@ const CORRECTIONS: &[Correction] = &[
         text: "import { core, primordials } from \"ext:core/mod.js\";",
         replacement: "import { core, internals, primordials } from \"ext:core/mod.js\";",
     },
+    // More errors of Deno's own, and times that are none (`js/files.ts`).
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "} = core.ops;",
+        replacement: "} = __bootstrap.internals.namedOps(core.ops);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.chown(path, uid, gid)",
+        replacement: "__bootstrap.internals.named(Deno.chown(path, uid, gid), \"chown\", \
+                      path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.chownSync(path, uid, gid)",
+        replacement: "__bootstrap.internals.namedSync(()=>Deno.chownSync(path, uid, gid), \
+                      \"chown\", path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.symlink(target, path, {\n      type: linkType ?? \"file\"\n    })",
+        replacement: "__bootstrap.internals.named(Deno.symlink(target, path, { type: \
+                      linkType ?? \"file\" }), \"symlink\", target, path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "if (typeof time === \"number\" && (NumberIsNaN(time) || !NumberIsFinite(time))) {",
+        replacement: "if (false) {",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_lutimes.ts",
+        text: "import { core, primordials } from \"ext:core/mod.js\";",
+        replacement: "import { core, internals, primordials } from \"ext:core/mod.js\";",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_lutimes.ts",
+        text: "op_node_lutimes(path, atimeSecs, atimeNanos, mtimeSecs, mtimeNanos)",
+        replacement: "internals.named(op_node_lutimes(path, atimeSecs, atimeNanos, \
+                      mtimeSecs, mtimeNanos), \"lutime\", path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_lutimes.ts",
+        text: "op_node_lutimes_sync(path, atimeSecs, atimeNanos, mtimeSecs, mtimeNanos)",
+        replacement: "internals.namedSync(()=>op_node_lutimes_sync(path, atimeSecs, \
+                      atimeNanos, mtimeSecs, mtimeNanos), \"lutime\", path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_lutimes.ts",
+        text: "if (typeof value === \"number\" && (NumberIsNaN(value) || !NumberIsFinite(value))) {",
+        replacement: "if (false) {",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_readdir.ts",
+        text: "syscall: \"readdir\"",
+        replacement: "syscall: \"scandir\"",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_copy.ts",
+        text: "function known(err, path, dest) {",
+        replacement: "function known(err, path, dest) { if \
+                      (primordials.StringPrototypeIncludes(err.message, \"neither a regular \
+                      file\") && Deno.statSync(path).isDirectory) err = new Error(\"Is a \
+                      directory (os error 21)\");",
+    },
     // The environment of a child that is waited for is the one that it is given.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",

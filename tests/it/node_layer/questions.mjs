@@ -267,4 +267,42 @@ answers.opened.push(
   await failure(() => promisify(fs.opendir)("tree/file")),
 );
 
+// Errors of all three forms.
+const inAllForms = async (name, ...args) => [
+  await failure(() => fs[`${name}Sync`](...args)),
+  await failure(() => promisify(fs[name])(...args)),
+  fsp[name] && await failure(() => fsp[name](...args)),
+];
+const CLOSED = 9999;
+answers.errors = [];
+for (const question of [
+  ["chown", "nothing", 1, 1],
+  ["lchown", "nothing", 1, 1],
+  ["lutimes", "nothing", 1, 1],
+  ["symlink", "file", "log"],
+  ["symlink", "file", "nothing/link", "dir"],
+  ["copyFile", "folder", "copied"],
+  ["copyFile", "log", "folder"],
+  ["readdir", "nothing"],
+  ["readdir", "log", { withFileTypes: true }],
+  ["opendir", "log"],
+  ["utimes", "log", NaN, 1],
+  ["lutimes", "log", 1, NaN],
+  ["close", CLOSED],
+  ["write", CLOSED, "text"],
+  ["write", CLOSED, Buffer.from("bytes")],
+  ["writev", CLOSED, [Buffer.from("bytes")]],
+  ["fsync", CLOSED],
+  ["fdatasync", CLOSED],
+  ["ftruncate", CLOSED, 1],
+  ["fchmod", CLOSED, 0o600],
+  ["fchown", CLOSED, 1, 1],
+  ["futimes", CLOSED, 1, 1],
+  ["utimes", "log", 1, 2],
+  ["lutimes", "log", 1, 2],
+]) answers.errors.push([...question.slice(0, 2), ...await inAllForms(...question)]);
+const onlyRead = fs.openSync("log", "r");
+answers.errors.push(await inAllForms("write", onlyRead, "text"), await inAllForms("ftruncate", onlyRead));
+fs.closeSync(onlyRead);
+
 console.log(JSON.stringify(answers, null, 1));
