@@ -3,10 +3,15 @@
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
+// @ts-ignore: provided by the runtime
+import { BigIntStats, Stats } from "ext:deno_node/internal/fs/utils.mjs";
 
 const {
   ArrayPrototypeSort,
   ObjectCreate,
+  ObjectDefineProperty,
+  ObjectGetOwnPropertyDescriptor,
+  ObjectHasOwn,
   ObjectKeys,
   ObjectPrototypeIsPrototypeOf,
   PromisePrototype,
@@ -125,6 +130,10 @@ internals.namedSync = (action: () => unknown, syscall: string, path?: string, de
   }
 };
 
+/** Of a folder it is not the opening that fails. */
+internals.readingFailed = (error: any, { path }: { path?: string }) =>
+  path === undefined || error?.code === "EISDIR" ? asNode(error, "read") : asNode(error, "open", path);
+
 /** The system call that an operation on a descriptor or a path stands for. */
 const SYSCALLS: Record<string, string> = {
   op_node_fs_fchmod: "fchmod",
@@ -135,7 +144,11 @@ const SYSCALLS: Record<string, string> = {
   op_node_fs_futimes: "futime",
   op_node_lchown: "lchown",
 };
-const SYNC_SYSCALLS: Record<string, string> = { op_node_fs_close: "close", op_node_fs_write_sync: "write" };
+const SYNC_SYSCALLS: Record<string, string> = {
+  op_node_fs_close: "close",
+  op_node_fs_read_file_sync: "read",
+  op_node_fs_write_sync: "write",
+};
 for (const name of ObjectKeys(SYSCALLS)) SYNC_SYSCALLS[`${name}_sync`] = SYSCALLS[name];
 SYSCALLS.op_node_fs_write_deferred = "write";
 
@@ -155,3 +168,16 @@ internals.namedOps = (ops: any) => {
   }
   return named;
 };
+
+// Times that are properties of what `stat` gives are copied with it. The constructor sets
+// them all but this one, which is made when it is read.
+for (const { prototype } of [Stats, BigIntStats]) {
+  const last = ObjectGetOwnPropertyDescriptor(prototype, "ctime");
+  ObjectDefineProperty(prototype, "ctime", {
+    ...last,
+    set(this: any, value: unknown) {
+      ReflectApply(last.set, this, [value]);
+      if (ObjectHasOwn(this, "birthtimeMs")) this.birthtime;
+    },
+  });
+}

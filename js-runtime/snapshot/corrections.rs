@@ -382,6 +382,35 @@ const CORRECTIONS: &[Correction] = &[
                       file\") && Deno.statSync(path).isDirectory) err = new Error(\"Is a \
                       directory (os error 21)\");",
     },
+    // Reading says whether it was the opening that failed, and needs somebody to tell it to.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "cb && cb(denoErrorToNodeError(err, {",
+        replacement: "cb && cb(__bootstrap.internals.readingFailed(err, {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "data = op_fs_read_file_sync(path, flagsNumber);\n      } catch (err) {\n        throw denoErrorToNodeError(err, {",
+        replacement: "data = op_fs_read_file_sync(path, flagsNumber);\n      } catch (err) \
+                      {\n        throw __bootstrap.internals.readingFailed(err, {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const options = getOptions(optOrCallback, readFileDefaultOptions);",
+        replacement: "validateFunction(cb, \"cb\"); const options = \
+                      getOptions(optOrCallback, readFileDefaultOptions);",
+    },
+    // The first folder that is made has the name that it was given.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "let cursor = resolve(path);",
+        replacement: "let cursor = `${path}`.replace(/(?<=.)\\/+$/, \"\");",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const parent = resolve(cursor, \"..\");",
+        replacement: "const parent = pathModule.dirname(cursor);",
+    },
     // The environment of a child that is waited for is the one that it is given.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",

@@ -288,6 +288,9 @@ for (const question of [
   ["opendir", "log"],
   ["utimes", "log", NaN, 1],
   ["lutimes", "log", 1, NaN],
+  ["readFile", "folder"],
+  ["readFile", "nothing"],
+  ["readFile", "nothing", { signal: new AbortController().signal }],
   ["close", CLOSED],
   ["write", CLOSED, "text"],
   ["write", CLOSED, Buffer.from("bytes")],
@@ -304,5 +307,18 @@ for (const question of [
 const onlyRead = fs.openSync("log", "r");
 answers.errors.push(await inAllForms("write", onlyRead, "text"), await inAllForms("ftruncate", onlyRead));
 fs.closeSync(onlyRead);
+
+// What files and folders are said to be.
+const { birthtime } = { ...fs.statSync("log") };
+answers.said = [
+  await failure(() => fs.readFile("log")),
+  birthtime instanceof Date,
+  Object.keys(await fsp.lstat("log")),
+  Object.keys(fs.statSync("log", { bigint: true })),
+  fs.mkdirSync("new/a/b", { recursive: true }),
+  fs.mkdirSync("new/a/b/", { recursive: true }),
+  await fsp.mkdir("./new/c/d/", { recursive: true }),
+  await promisify(fs.mkdir)(join(process.cwd(), "new/e/f"), { recursive: true }).then((path) => path.replace(process.cwd(), "")),
+];
 
 console.log(JSON.stringify(answers, null, 1));
