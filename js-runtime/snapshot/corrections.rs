@@ -34,14 +34,15 @@ const CORRECTIONS: &[Correction] = &[
                       for (const name of Object.keys(own)) globalThis.console[name] = own[name]; } \
                       const origStdoutWrite = FunctionPrototypeBind(",
     },
-    // The last messages of a forked child come before its end. A grandchild may keep the
-    // channel open.
+    // The last messages of a forked child come before its end, those, too, that are read
+    // and wait for their turn. A grandchild may keep the channel open.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",
         text: "this.emit(\"exit\", this.exitCode, this.signalCode);",
-        replacement: "if (typeof pipeRid == \"number\" && this.connected) { \
+        replacement: "if (typeof pipeRid == \"number\") { if (this.connected) \
                       await new Promise((done) => { this.once(\"disconnect\", done); \
-                      setTimeout(done, 200); }); } \
+                      setTimeout(done, 200); }); \
+                      await new Promise((done) => nextTick(done)); } \
                       this.emit(\"exit\", this.exitCode, this.signalCode);",
     },
     // Whose timer it was that ran or threw: what is between two of them, and what is told
