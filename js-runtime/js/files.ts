@@ -7,6 +7,7 @@ import { core, internals, primordials } from "ext:core/mod.js";
 import { BigIntStats, Stats } from "ext:deno_node/internal/fs/utils.mjs";
 
 const {
+  ArrayPrototypeFilter,
   ArrayPrototypeSort,
   ObjectCreate,
   ObjectDefineProperty,
@@ -17,6 +18,8 @@ const {
   PromisePrototype,
   PromisePrototypeThen,
   ReflectApply,
+  StringPrototypeEndsWith,
+  StringPrototypeReplace,
   StringPrototypeReplaceAll,
   StringPrototypeSlice,
   StringPrototypeStartsWith,
@@ -36,13 +39,13 @@ internals.copyAbsolutely = (copy: Copy, src: string, dest: string, options: { fi
   // Of a link that is named with a slash at the end, the folder that it leads to is meant.
   const absolute = (path: string) => {
     const found = resolve(path);
-    return path.endsWith("/") && found !== "/" ? `${found}/` : found;
+    return StringPrototypeEndsWith(path, "/") && found !== "/" ? `${found}/` : found;
   };
   const from = { given: src, root: absolute(src) };
   const to = { given: dest, root: absolute(dest) };
   const given = (path: string, { given, root }: typeof from) => {
     if (path === root) return given;
-    const below = root.endsWith("/") ? root : `${root}/`;
+    const below = StringPrototypeEndsWith(root, "/") ? root : `${root}/`;
     const isBelow = StringPrototypeStartsWith(path, below);
     return isBelow ? join(given, StringPrototypeSlice(path, below.length)) : path;
   };
@@ -52,15 +55,16 @@ internals.copyAbsolutely = (copy: Copy, src: string, dest: string, options: { fi
   };
   const known = (error: any) => {
     if (typeof error?.path !== "string") return error;
-    const { path, dest } = error;
-    const named: string[] = [path, dest, from.root, to.root];
-    const paths = named.filter((path) => typeof path === "string" && path !== "/");
-    ArrayPrototypeSort(paths, (a: string, b: string) => b.length - a.length);
-    for (const property of ["message", "stack"]) {
-      for (const path of paths) {
-        error[property] = StringPrototypeReplaceAll(error[property], path, eitherGiven(path));
-      }
+    const { path, dest, message, stack } = error;
+    const named = ArrayPrototypeFilter(
+      [path, dest, from.root, to.root],
+      (path: unknown) => typeof path === "string" && path !== "/",
+    );
+    ArrayPrototypeSort(named, (a: string, b: string) => b.length - a.length);
+    for (const path of named) {
+      error.message = StringPrototypeReplaceAll(error.message, path, () => eitherGiven(path));
     }
+    error.stack = StringPrototypeReplace(stack, message, () => error.message);
     error.path = eitherGiven(path);
     if (typeof dest === "string") error.dest = eitherGiven(dest);
     return error;

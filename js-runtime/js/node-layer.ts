@@ -21,6 +21,8 @@ for (const file of [
   "deno_node/_fs/_fs_constants.ts",
   "deno_node/_fs/_fs_fstat.ts",
   "deno_node/_fs/_fs_lstat.ts",
+  "deno_node/_fs/cp/cp.ts",
+  "deno_node/_fs/cp/cp_sync.ts",
   "deno_node/assert.ts",
   "deno_node/async_hooks.ts",
   "deno_node/diagnostics_channel.js",
