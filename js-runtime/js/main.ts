@@ -5,3 +5,6 @@ import "ext:js_runtime/process.ts";
 import "ext:js_runtime/require.ts";
 import "ext:js_runtime/bridge.ts";
 import "ext:js_runtime/node-layer.ts";
+import "ext:js_runtime/bodies.ts";
+import "ext:js_runtime/brotli.ts";
+import "ext:js_runtime/files.ts";

@@ -6,12 +6,9 @@
 // hold; and what is corrected (snapshot/corrections.rs) must stay text. A module must be
 // named here (an ES module by a static import), not only be loaded by one that is: of
 // modules that are loaded in another way V8 would look for the text elsewhere.
-import "ext:deno_node/_fs/_fs_dir.ts";
 import "ext:deno_node/_fs/_fs_exists.ts";
 import "ext:deno_node/_fs/_fs_glob.ts";
-import "ext:deno_node/_fs/_fs_lutimes.ts";
 import "ext:deno_node/_fs/_fs_read.ts";
-import "ext:deno_node/_fs/_fs_readdir.ts";
 import "ext:deno_node/internal/fs/stat_utils.ts";
 import "ext:deno_node/internal/fs/utils.mjs";
 import "ext:js_runtime/node-repairs.ts";
@@ -23,9 +20,10 @@ for (const file of [
   "deno_fetch/22_body.js",
   "deno_node/_events.mjs",
   "deno_node/_fs/_fs_constants.ts",
-  "deno_node/_fs/_fs_cp.ts",
   "deno_node/_fs/_fs_fstat.ts",
   "deno_node/_fs/_fs_lstat.ts",
+  "deno_node/_fs/cp/cp.ts",
+  "deno_node/_fs/cp/cp_sync.ts",
   "deno_node/assert.ts",
   "deno_node/async_hooks.ts",
   "deno_node/diagnostics_channel.js",

@@ -34,14 +34,15 @@ const CORRECTIONS: &[Correction] = &[
                       for (const name of Object.keys(own)) globalThis.console[name] = own[name]; } \
                       const origStdoutWrite = FunctionPrototypeBind(",
     },
-    // The last messages of a forked child come before its end. A grandchild may keep the
-    // channel open.
+    // The last messages of a forked child come before its end, those, too, that are read
+    // and wait for their turn. A grandchild may keep the channel open.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",
         text: "this.emit(\"exit\", this.exitCode, this.signalCode);",
-        replacement: "if (typeof pipeRid == \"number\" && this.connected) { \
+        replacement: "if (typeof pipeRid == \"number\") { if (this.connected) \
                       await new Promise((done) => { this.once(\"disconnect\", done); \
-                      setTimeout(done, 200); }); } \
+                      setTimeout(done, 200); }); \
+                      await new Promise((done) => nextTick(done)); } \
                       this.emit(\"exit\", this.exitCode, this.signalCode);",
     },
     // Whose timer it was that ran or threw: what is between two of them, and what is told
@@ -201,6 +202,216 @@ const CORRECTIONS: &[Correction] = &[
         replacement: "Deno.copyFile(srcStr, destStr).catch((err) => \
                       { throw known(err, srcStr, destStr); })",
     },
+    // Links that are copied lead where they led (`js/files.ts`).
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_cp.ts",
+        text: "cpSyncFn(srcPath, destPath, options);",
+        replacement: "__bootstrap.internals.copyAbsolutely(cpSyncFn, srcPath, destPath, options);",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_cp.ts",
+        text: "cpFn(srcPath, destPath, options)",
+        replacement: "__bootstrap.internals.copyAbsolutely(cpFn, srcPath, destPath, options)",
+    },
+    // Brotli data that are broken or cut off are an error (`js/brotli.ts`). Of what is not
+    // asked for nothing is set: "-1" would be "yes".
+    Correction {
+        specifier: "ext:deno_node/zlib.js",
+        text: "setupHandleWriteState(handle, this._writeState);\n  const success = handle.init(\n    brotliInitParamsArray,\n    processCallback,\n  );",
+        replacement: "setupHandleWriteState(handle, this._writeState); \
+                      if (mode === BROTLI_DECODE) { handle[kNativeWrite] = \
+                      handle[kNativeWriteSync] = __bootstrap.internals.brotliDecoding( \
+                      handle[kNativeWrite], BROTLI_OPERATION_FINISH, constants.Z_BUF_ERROR); } \
+                      const success = handle.init(mode === BROTLI_DECODE ? \
+                      brotliInitParamsArray.map((value) => value === 0xffffffff ? 0 : value) : \
+                      brotliInitParamsArray, \
+                      mode === BROTLI_DECODE ? () => {} : processCallback);",
+    },
+    // What is aborted before it begins leaves the file as it is, and the error is that of Node.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const fd = await _writeFileGetRid(",
+        replacement: "_checkAborted(signal); const fd = await _writeFileGetRid(",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "throw new AbortError();",
+        replacement: "throw new AbortError(undefined, { cause: signal.reason });",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "options.signal.throwIfAborted();",
+        replacement: "readFileCheckAborted(options.signal);",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/fs/promises.ts",
+        text: "opts.signal.throwIfAborted();",
+        replacement: "{ const { AbortError } = \
+                      core.loadExtScript(\"ext:deno_node/internal/errors.ts\"); throw new \
+                      AbortError(undefined, { cause: opts.signal.reason }); }",
+    },
+    // What did not run has a code of its own, and no channel.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "output.signal,\n        stdout,",
+        replacement: "null, stdout,",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "this.#_handleError(e);",
+        replacement: "if (typeof e?.errno === \"number\") nextTick(() => { this.exitCode = \
+                      e.errno; }); this.#_handleError(e);",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "killed = false;",
+        replacement: "connected = false; killed = false;",
+    },
+    // Options of a folder that is opened are not needed, and `recursive` goes down (`js/files.ts`).
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const { bufferSize } = getOptions(options, {",
+        replacement: "const { bufferSize = 32, recursive } = getOptions(options, {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "dir = new Dir(path);",
+        replacement: "dir = new Dir(path, recursive);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "return new Dir(path);",
+        replacement: "return new Dir(path, recursive);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "err = denoErrorToNodeError(error, {\n        syscall: \"opendir\"\n      });",
+        replacement: "err = denoErrorToNodeError(error, { syscall: \"opendir\", path });",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "constructor(path){",
+        replacement: "#recursive; constructor(path, recursive){ this.#recursive = \
+                      recursive;",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "Deno.readDir(this.path)[SymbolAsyncIterator]()",
+        replacement: "internals.entries(this.path, this.#recursive)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "Deno.readDirSync(this.path)[SymbolIterator]()",
+        replacement: "internals.entriesSync(this.path, this.#recursive)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "ArrayIteratorPrototypeNext(this.#syncIterator)",
+        replacement: "this.#syncIterator.next()",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "direntFromDeno(iteratorResult.value, this.#dirPath)",
+        replacement: "direntFromDeno(iteratorResult.value)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "import { core, primordials } from \"ext:core/mod.js\";",
+        replacement: "import { core, internals, primordials } from \"ext:core/mod.js\";",
+    },
+    // More errors of Deno's own, and times that are none (`js/files.ts`).
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "} = core.ops;",
+        replacement: "} = __bootstrap.internals.namedOps(core.ops);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.chown(path, uid, gid)",
+        replacement: "__bootstrap.internals.named(Deno.chown(path, uid, gid), \"chown\", \
+                      path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.chownSync(path, uid, gid)",
+        replacement: "__bootstrap.internals.namedSync(()=>Deno.chownSync(path, uid, gid), \
+                      \"chown\", path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.symlink(target, path, {\n      type: linkType ?? \"file\"\n    })",
+        replacement: "__bootstrap.internals.named(Deno.symlink(target, path, { type: \
+                      linkType ?? \"file\" }), \"symlink\", target, path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "if (typeof time === \"number\" && (NumberIsNaN(time) || !NumberIsFinite(time))) {",
+        replacement: "if (false) {",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_lutimes.ts",
+        text: "import { core, primordials } from \"ext:core/mod.js\";",
+        replacement: "import { core, internals, primordials } from \"ext:core/mod.js\";",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_lutimes.ts",
+        text: "op_node_lutimes(path, atimeSecs, atimeNanos, mtimeSecs, mtimeNanos)",
+        replacement: "internals.named(op_node_lutimes(path, atimeSecs, atimeNanos, \
+                      mtimeSecs, mtimeNanos), \"lutime\", path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_lutimes.ts",
+        text: "op_node_lutimes_sync(path, atimeSecs, atimeNanos, mtimeSecs, mtimeNanos)",
+        replacement: "internals.namedSync(()=>op_node_lutimes_sync(path, atimeSecs, \
+                      atimeNanos, mtimeSecs, mtimeNanos), \"lutime\", path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_lutimes.ts",
+        text: "if (typeof value === \"number\" && (NumberIsNaN(value) || !NumberIsFinite(value))) {",
+        replacement: "if (false) {",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_readdir.ts",
+        text: "syscall: \"readdir\"",
+        replacement: "syscall: \"scandir\"",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_copy.ts",
+        text: "function known(err, path, dest) {",
+        replacement: "function known(err, path, dest) { if \
+                      (primordials.StringPrototypeIncludes(err.message, \"neither a regular \
+                      file\") && Deno.statSync(path).isDirectory) err = new Error(\"Is a \
+                      directory (os error 21)\");",
+    },
+    // Reading says whether it was the opening that failed, and needs somebody to tell it to.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "cb && cb(denoErrorToNodeError(err, {",
+        replacement: "cb && cb(__bootstrap.internals.readingFailed(err, {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "data = op_fs_read_file_sync(path, flagsNumber);\n      } catch (err) {\n        throw denoErrorToNodeError(err, {",
+        replacement: "data = op_fs_read_file_sync(path, flagsNumber);\n      } catch (err) \
+                      {\n        throw __bootstrap.internals.readingFailed(err, {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const options = getOptions(optOrCallback, readFileDefaultOptions);",
+        replacement: "validateFunction(cb, \"cb\"); const options = \
+                      getOptions(optOrCallback, readFileDefaultOptions);",
+    },
+    // The first folder that is made has the name that it was given.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "let cursor = resolve(path);",
+        replacement: "let cursor = `${path}`.replace(/(?<=.)\\/+$/, \"\");",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const parent = resolve(cursor, \"..\");",
+        replacement: "const parent = pathModule.dirname(cursor);",
+    },
     // The environment of a child that is waited for is the one that it is given.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",
@@ -218,13 +429,18 @@ const CORRECTIONS: &[Correction] = &[
         text: "escapeShellArg(stripShellArgQuotes(arg))",
         replacement: "arg",
     },
-    // What may not be run says so.
+    // What may not be run says so, and whatever is not run has no outcome.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",
         text: "result.error = _createSpawnError(\"ENOENT\", command, args, true);\n      }",
         replacement: "result.error = _createSpawnError(\"ENOENT\", command, args, true);\n      } \
                       else if (ObjectPrototypeIsPrototypeOf(Deno.errors.PermissionDenied.prototype, \
-                      err)) { result.error = _createSpawnError(\"EACCES\", command, args, true); }",
+                      err)) { result.error = _createSpawnError(\"EACCES\", command, args, true); } \
+                      else if (err.code) { result.error = _createSpawnError(err.code, command, args, true); } \
+                      else throw err; \
+                      for (const name of [\"status\", \"signal\", \"output\", \"stdout\", \"stderr\"]) \
+                      result[name] = null; \
+                      result.pid = 0;",
     },
     // With an environment of its own, too, a child that is this program runs a script as
     // node does (src/cli/as_node.rs).

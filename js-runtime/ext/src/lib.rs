@@ -56,6 +56,7 @@ deno_core::extension!(
     // parser by it.
     lazy_loaded_esm = [
         dir "../js",
+        "bodies.ts",
         "bridge.ts",
         "bridge/api.ts",
         "bridge/calls.ts",
@@ -67,7 +68,9 @@ deno_core::extension!(
         "bridge/session.ts",
         "bridge/theme.ts",
         "bridge/ui.ts",
+        "brotli.ts",
         "connect.ts",
+        "files.ts",
         "host.ts",
         "node-repairs.ts",
         "node-layer.ts",

@@ -5,8 +5,11 @@ import fsp from "node:fs/promises";
 import http from "node:http";
 import net from "node:net";
 import { join } from "node:path";
-import util from "node:util";
+import { PassThrough, Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import util, { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
+import zlib from "node:zlib";
 
 process.umask(0o022);
 const answers = {};
@@ -179,5 +182,216 @@ fs.symlinkSync(join(process.cwd(), "script.mjs"), "tool/link");
 answers.scripts = ["tool/tool", "./tool/lib", "tool/link"].map((path) =>
   cp.execFileSync(process.execPath, [path], text)
 );
+
+// Links that are copied lead where they led.
+fs.mkdirSync("tree/inner", { recursive: true });
+fs.writeFileSync("tree/file", "A");
+fs.symlinkSync("file", "tree/link");
+fs.symlinkSync("../file", "tree/inner/up");
+const passed = [];
+const filter = (...paths) => passed.push(paths.join(" "));
+fs.cpSync("tree", "tree1", { recursive: true });
+await fsp.cp("./tree", "tree2", { recursive: true, filter });
+await new Promise((done) => fs.cp("tree/", "tree3", { recursive: true }, done));
+fs.cpSync("tree", "tree4", { recursive: true, verbatimSymlinks: true });
+answers.copied = [
+  [1, 2, 3, 4].map((n) => [fs.readlinkSync(`tree${n}/link`), fs.realpathSync(`tree${n}/inner/up`)])
+    .map((paths) => paths.map((path) => path.replace(process.cwd(), ""))),
+  passed.sort(),
+  await failure(() => fs.cpSync("nothing", "tree5")),
+  await failure(() => fsp.cp("tree", "tree/inner", { recursive: true })),
+  await failure(() => fsp.cp("tree/file", "tree1/file", { force: false, errorOnExist: true })),
+];
+
+// Brotli data that are broken or cut off.
+const packed = zlib.brotliCompressSync("hello ".repeat(1000));
+const streamed = async (...chunks) => {
+  let size = 0;
+  for await (const chunk of Readable.from(chunks).pipe(zlib.createBrotliDecompress())) size += chunk.length;
+  return size;
+};
+const unpacked = async (...chunks) => {
+  const data = Buffer.concat(chunks);
+  const outcomes = [
+    await failure(() => zlib.brotliDecompressSync(data).length),
+    await failure(() => promisify(zlib.brotliDecompress)(data).then((all) => all.length)),
+    await failure(() => zlib.brotliDecompressSync(data, { chunkSize: 64 }).length),
+  ];
+  // Which of the ways to be broken it is, the decoders do not agree on.
+  return outcomes.map((outcome) => outcome.code?.replace(/FORMAT_.*/, "FORMAT") ?? outcome);
+};
+answers.brotli = [
+  await unpacked(packed),
+  await unpacked(packed, Buffer.from("more")),
+  await unpacked(packed.subarray(0, 10)),
+  await unpacked(packed.subarray(0, -1)),
+  await unpacked(),
+  await unpacked(Buffer.from("garbage!")),
+  await streamed(packed.subarray(0, 5), packed.subarray(5)),
+  await failure(() => pipeline(Readable.from([packed.subarray(0, 5)]), zlib.createBrotliDecompress(), new PassThrough().resume())),
+];
+
+// Bodies that are iterated are of bytes or texts.
+fs.writeFileSync("body", "t\u00e9xt");
+const bodies = {
+  texts: () => Readable.from(["a", "b"]),
+  file: () => fs.createReadStream("body", "utf8"),
+  bytes: () => fs.createReadStream("body"),
+  generator: async function* () {
+    yield "g\u00e9";
+    yield new Uint8Array([65, 66]);
+    yield Buffer.from("C");
+  },
+  list: () => ["a", "b"],
+};
+const echo = http.createServer((request, response) => request.pipe(response));
+await new Promise((done) => echo.listen(0, "127.0.0.1", done));
+answers.bodies = [];
+for (const make of Object.values(bodies)) {
+  const init = () => ({ method: "POST", body: make(), duplex: "half" });
+  answers.bodies.push([
+    await (await fetch(`http://127.0.0.1:${echo.address().port}/`, init())).text(),
+    await new Response(make()).text(),
+    await new Request("http://host/", init()).text(),
+  ]);
+}
+echo.close();
+echo.closeAllConnections();
+
+// What is aborted before it begins changes nothing.
+const aborted = [AbortSignal.abort(), AbortSignal.abort(new TypeError("reason")), AbortSignal.abort("text")];
+fs.writeFileSync("precious", "kept");
+answers.aborted = [];
+for (const signal of aborted) {
+  for (const action of [
+    () => promisify(fs.writeFile)("precious", "new", { signal }),
+    () => fsp.writeFile("precious", "new", { signal }),
+    () => promisify(fs.readFile)("precious", { signal }),
+    () => fsp.readFile("precious", { signal }),
+    () => fsp.readFile("precious", { encoding: "utf8", signal }),
+  ]) {
+    const { name, code, message, cause } = await action().catch((error) => error);
+    answers.aborted.push([name, code, message, cause.name ?? cause, fs.readFileSync("precious", "utf8")]);
+  }
+}
+const later = new AbortController();
+const reading = fsp.readFile("precious", { signal: later.signal });
+later.abort();
+answers.aborted.push(await failure(() => reading));
+
+// What cannot be run has no outcome but the error.
+const outcome = ({ error, stdout, stderr, output, ...others }) => ({
+  ...others,
+  error: error && [error.code, error.errno, error.syscall, error.path, error.spawnargs],
+  texts: [stdout, stderr, output].map((text) => text && `${text}`),
+});
+const ended = (child) => new Promise((done) => {
+  const events = [[child.connected, child.exitCode]];
+  child.on("error", ({ code }) => events.push(["error", code, child.exitCode]));
+  child.on("exit", (...outcome) => events.push(["exit", ...outcome]));
+  child.on("close", (...outcome) => done([...events, outcome, child.exitCode, child.signalCode]));
+});
+const { pid, ...killed } = cp.spawnSync("sleep", ["5"], { timeout: 50 });
+const thrown = (action) => {
+  try {
+    return action();
+  } catch ({ code, status, signal, pid, stdout, stderr, output }) {
+    return { code, status, signal, hasPid: pid > 0, stdout, stderr, output };
+  }
+};
+answers.outcomes = [
+  outcome(cp.spawnSync("/nowhere", ["a"])),
+  outcome(cp.spawnSync("/etc/passwd")),
+  outcome(cp.spawnSync("ls", { cwd: "/nowhere" })),
+  outcome(cp.spawnSync("true", ["x".repeat(3e6)])).error.slice(0, 3),
+  outcome(killed),
+  Object.keys(cp.spawnSync("/nowhere")).sort(),
+  thrown(() => cp.execFileSync("/nowhere", text)),
+  thrown(() => cp.execFileSync("sh", ["-c", "echo out; kill -9 $$"], text)),
+  await ended(cp.spawn("/nowhere")),
+  await ended(cp.spawn("/etc/passwd")),
+  await ended(cp.spawn("sh", ["-c", "exit 3"])),
+];
+
+// Folders that are opened with options.
+const found = async (opened) => {
+  const names = [];
+  for await (const entry of await opened) names.push(`${entry.parentPath}/${entry.name} ${entry.isDirectory()}`);
+  return names.sort();
+};
+const foundAtOnce = (folder) => {
+  const names = [];
+  for (let entry; (entry = folder.readSync()) !== null;) names.push(join(entry.parentPath, entry.name));
+  folder.closeSync();
+  return names.sort();
+};
+answers.opened = [];
+for (const options of [undefined, {}, "utf8", { encoding: "utf8" }, { recursive: true }, { bufferSize: 1, recursive: true }]) {
+  answers.opened.push([
+    await found(fs.opendirSync("tree", options)),
+    await found(fsp.opendir("tree", options)),
+    await found(promisify(fs.opendir)("./tree/", options)),
+    foundAtOnce(fs.opendirSync("tree", options)),
+  ]);
+}
+answers.opened.push(
+  await failure(() => fs.opendirSync("tree", { bufferSize: 0 })),
+  await failure(() => fsp.opendir("nothing", { recursive: true })),
+  await failure(() => promisify(fs.opendir)("tree/file")),
+);
+
+// Errors of all three forms.
+const inAllForms = async (name, ...args) => [
+  await failure(() => fs[`${name}Sync`](...args)),
+  await failure(() => promisify(fs[name])(...args)),
+  fsp[name] && await failure(() => fsp[name](...args)),
+];
+const CLOSED = 9999;
+answers.errors = [];
+for (const question of [
+  ["chown", "nothing", 1, 1],
+  ["lchown", "nothing", 1, 1],
+  ["lutimes", "nothing", 1, 1],
+  ["symlink", "file", "log"],
+  ["symlink", "file", "nothing/link", "dir"],
+  ["copyFile", "folder", "copied"],
+  ["copyFile", "log", "folder"],
+  ["readdir", "nothing"],
+  ["readdir", "log", { withFileTypes: true }],
+  ["opendir", "log"],
+  ["utimes", "log", NaN, 1],
+  ["lutimes", "log", 1, NaN],
+  ["readFile", "folder"],
+  ["readFile", "nothing"],
+  ["readFile", "nothing", { signal: new AbortController().signal }],
+  ["close", CLOSED],
+  ["write", CLOSED, "text"],
+  ["write", CLOSED, Buffer.from("bytes")],
+  ["writev", CLOSED, [Buffer.from("bytes")]],
+  ["fsync", CLOSED],
+  ["fdatasync", CLOSED],
+  ["ftruncate", CLOSED, 1],
+  ["fchmod", CLOSED, 0o600],
+  ["fchown", CLOSED, 1, 1],
+  ["futimes", CLOSED, 1, 1],
+  ["utimes", "log", 1, 2],
+  ["lutimes", "log", 1, 2],
+]) answers.errors.push([...question.slice(0, 2), ...await inAllForms(...question)]);
+const onlyRead = fs.openSync("log", "r");
+answers.errors.push(await inAllForms("write", onlyRead, "text"), await inAllForms("ftruncate", onlyRead));
+fs.closeSync(onlyRead);
+
+// What files and folders are said to be.
+const { birthtime } = { ...fs.statSync("log") };
+answers.said = [
+  await failure(() => fs.readFile("log")),
+  birthtime instanceof Date,
+  Object.keys(await fsp.lstat("log")),
+  Object.keys(fs.statSync("log", { bigint: true })),
+  fs.mkdirSync("new/a/b", { recursive: true }),
+  fs.mkdirSync("new/a/b/", { recursive: true }),
+  await fsp.mkdir("./new/c/d/", { recursive: true }),
+  await promisify(fs.mkdir)(join(process.cwd(), "new/e/f"), { recursive: true }).then((path) => path.replace(process.cwd(), "")),
+];
 
 console.log(JSON.stringify(answers, null, 1));

@@ -1,0 +1,47 @@
+// Brotli data that are broken or cut off: Deno's `zlib` takes them for the end.
+// deno-lint-ignore-file
+// @ts-ignore: provided by the runtime
+import { core, internals, primordials } from "ext:core/mod.js";
+
+const { ReflectApply, StringPrototypeReplace, Uint8Array, Uint32Array } = primordials;
+
+/** Of the texts of `snapshot/corrections.rs`. */
+type Decoder = { onerror: (message: string, errno: number, code?: string) => void };
+type Write = (this: Decoder, ...args: unknown[]) => void;
+
+/**
+ * A writing function of a decoder that tells of errors, made of the one that does: the
+ * decoder calls `onerror` and, when it is given one that does nothing at its
+ * initialisation, nothing else.
+ */
+internals.brotliDecoding = (write: Write, FINISH: number, BUF_ERROR: number): Write => {
+  const step = (decoder: Decoder, args: unknown[]) => {
+    const { onerror } = decoder;
+    let failed: { errno: number; code: string } | undefined;
+    decoder.onerror = (name, errno) => {
+      failed = { errno, code: StringPrototypeReplace(name, "ERR_", "ERR__") };
+    };
+    try {
+      ReflectApply(write, decoder, args);
+    } finally {
+      decoder.onerror = onerror;
+    }
+    return failed;
+  };
+  // It does not say that it wants more: it is offered a byte, which one that is done
+  // leaves alone.
+  const wantsMore = (decoder: Decoder) => {
+    const left = new Uint32Array(2);
+    const failed = step(decoder, [FINISH, new Uint8Array(1), 0, 1, new Uint8Array(64), 0, 64, left]);
+    return failed !== undefined || left[1] === 0;
+  };
+  return function (this: Decoder, ...args: unknown[]) {
+    const failed = step(this, args);
+    const [outputLeft, inputLeft] = args[7] as number[];
+    if (failed) {
+      this.onerror("Decompression failed", failed.errno, failed.code);
+    } else if (args[0] === FINISH && inputLeft === 0 && outputLeft > 0 && wantsMore(this)) {
+      this.onerror("unexpected end of file", BUF_ERROR, "Z_BUF_ERROR");
+    }
+  };
+};
