@@ -19,7 +19,7 @@ use super::ui_prompt::UiPrompt;
 use crate::agent::AgentMessage;
 use crate::agent::event::{Event, UiMethod};
 use crate::agent::queue::Delivery;
-use crate::ai::message::{ContentBlock, ImageContent, UserContent};
+use crate::ai::message::{ContentBlock, ImageContent, UserContent, UserMessage};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::Compacted;
 use crate::extensions::actions::{
@@ -138,6 +138,20 @@ impl Actions for AgentSession {
             UserContent::Blocks(blocks) => split(blocks),
         };
         let delivery = options.deliver_as.and_then(DeliverAs::delivery);
+        // A run that goes on sees it at once, unless handlers are to be asked first.
+        if let Some(delivery) = delivery
+            && !options.expand_prompt_templates
+            && !self.extensions.has_handlers("input")
+            && self.state.lock().ending.is_none()
+        {
+            let message = UserMessage::new(text.clone(), images.clone());
+            let message = Arc::new(AgentMessage::User(message));
+            if self.queue_if_busy(delivery, message).is_ok() {
+                let session = self.arc();
+                self.spawn(async move { session.queue_changed().await });
+                return Ok(());
+            }
+        }
         let request = PromptRequest {
             text,
             images,

@@ -329,7 +329,7 @@ impl AgentSession {
             "source": request.source.as_str(),
         }));
         if !request.images.is_empty() {
-            event.insert("images".into(), json!(request.images));
+            event.insert("images".into(), blocks(&request.images));
         }
         if let (Behavior::Queue(delivery), true) = (request.while_busy, self.is_busy()) {
             let behavior = match delivery {
@@ -394,7 +394,7 @@ impl AgentSession {
     ) -> Emission {
         let mut event = object(json!({ "prompt": text }));
         if !images.is_empty() {
-            event.insert("images".into(), json!(images));
+            event.insert("images".into(), blocks(images));
         }
         event.insert("systemPrompt".into(), system_prompt.into());
         if self.extensions.has_handlers("before_agent_start") {
@@ -449,6 +449,14 @@ impl AgentSession {
         let cancel = self.waiting.lock().clone();
         self.extensions.emit(name, event, &cancel).await
     }
+}
+
+/// As content of a message, which is what extensions make of them.
+fn blocks(images: &[ImageContent]) -> Value {
+    images
+        .iter()
+        .map(|image| json!({ "type": "image", "data": image.data, "mimeType": image.mime_type }))
+        .collect()
 }
 
 pub(super) fn custom(message: CustomMessageInput) -> AgentMessage {

@@ -18,7 +18,7 @@ use super::prompt::{Behavior, PromptError, PromptRequest, Source};
 use super::session::EventSink;
 use crate::agent::event::Event;
 use crate::agent::queue::{Delivery, QueueMode};
-use crate::ai::message::{ImageContent, UserContent};
+use crate::ai::message::ImageContent;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::registry::ModelRegistry;
 use crate::extensions::actions::{
@@ -325,12 +325,6 @@ impl SecondSession for AgentSession {
                 let message: CustomMessageInput = given(args, "message")?;
                 let options: Option<SendOptions> = given(args, "options")?;
                 Actions::send_message(self, message, options.unwrap_or_default())?;
-                nothing
-            }
-            "sendUserMessage" => {
-                let content: UserContent = given(args, "content")?;
-                let options: Option<SendOptions> = given(args, "options")?;
-                Actions::send_user_message(self, content, options.unwrap_or_default())?;
                 nothing
             }
             "lastAssistantText" => Ok(json!(self.last_assistant_text())),

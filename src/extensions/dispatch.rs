@@ -53,8 +53,8 @@ struct Dispatch<'a> {
     extension: ExtensionId,
     handler: FunctionId,
     event: &'a Map<String, Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mutable: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    mutable: &'a [&'a str],
     run: Option<u64>,
 }
 
@@ -63,7 +63,7 @@ struct Answer {
     #[serde(default)]
     result: Value,
     #[serde(default)]
-    mutated: Option<Value>,
+    mutated: Map<String, Value>,
 }
 
 impl Generation {
@@ -234,9 +234,9 @@ fn merge(
     extension: ExtensionId,
     answer: Answer,
 ) -> bool {
-    if let (Some(member), Some(value)) = (kind.mutable, answer.mutated) {
-        emission.event.insert(member.into(), value);
-    }
+    let changed =
+        (answer.mutated.into_iter()).filter(|(member, _)| kind.mutable.contains(&&**member));
+    emission.event.extend(changed);
     if let Merge::Replace(member) = kind.merge {
         if !answer.result.is_null() {
             emission.event.insert(member.into(), answer.result);
@@ -311,7 +311,7 @@ mod tests {
         for (index, result) in results.iter().enumerate() {
             let answer = Answer {
                 result: result.clone(),
-                mutated: None,
+                mutated: Map::new(),
             };
             if merge(kind, &mut emission, index as u32, answer) {
                 emission.stopped = true;

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 pub struct EventKind {
     pub name: &'static str,
     pub merge: Merge,
-    /// The member that a handler may change in place; the change reaches the
+    /// The members that a handler may change in place; the change reaches the
     /// handlers after it, and us.
-    pub mutable: Option<&'static str>,
+    pub mutable: &'static [&'static str],
     pub on_error: OnError,
     pub limit: Limit,
 }
@@ -64,7 +64,7 @@ const fn row(name: &'static str, merge: Merge) -> EventKind {
     EventKind {
         name,
         merge,
-        mutable: None,
+        mutable: &[],
         on_error: OnError::Report,
         limit: Limit::Handler,
     }
@@ -79,6 +79,7 @@ const fn chain(members: &'static [&'static str]) -> Merge {
     }
 }
 
+const RESULT: &[&str] = &["content", "details", "isError"];
 const CANCEL: Merge = Merge::Last { stop: "cancel" };
 
 pub static EVENTS: [EventKind; 35] = [
@@ -109,20 +110,20 @@ pub static EVENTS: [EventKind; 35] = [
         ..row("session_shutdown", Merge::Ignore)
     },
     EventKind {
-        mutable: Some("messages"),
+        mutable: &["messages"],
         ..row("context", chain(&["messages"]))
     },
     EventKind {
-        mutable: Some("payload"),
+        mutable: &["payload"],
         ..row("before_provider_request", Merge::Replace("payload"))
     },
     EventKind {
-        mutable: Some("headers"),
+        mutable: &["headers"],
         ..row("before_provider_headers", chain(&[]))
     },
     row("after_provider_response", Merge::Ignore),
     EventKind {
-        mutable: Some("systemPromptOptions"),
+        mutable: &["systemPromptOptions"],
         ..row(
             "before_agent_start",
             Merge::Chain {
@@ -151,11 +152,14 @@ pub static EVENTS: [EventKind; 35] = [
     row("ui_prompt_start", Merge::Queue),
     row("ui_prompt_end", Merge::Queue),
     EventKind {
-        mutable: Some("input"),
+        mutable: &["input"],
         on_error: OnError::Block,
         ..row("tool_call", Merge::Last { stop: "block" })
     },
-    row("tool_result", chain(&["content", "details", "isError"])),
+    EventKind {
+        mutable: RESULT,
+        ..row("tool_result", chain(RESULT))
+    },
     row("user_bash", Merge::First),
     row(
         "input",

@@ -145,6 +145,19 @@ impl Registry {
             .map_or_else(|| "<runtime>".to_string(), |info| info.path.clone())
     }
 
+    /// Of an extension that does not load nothing is left.
+    pub fn forget(&mut self, extension: ExtensionId) {
+        for handlers in self.handlers.values_mut() {
+            handlers.retain(|(owner, _)| *owner != extension);
+        }
+        self.tools.retain(|tool| tool.extension != extension);
+        self.commands.retain(|one| one.extension != extension);
+        self.flags.retain(|flag| flag.extension != extension);
+        self.shortcuts.retain(|one| one.extension != extension);
+        self.renderers.retain(|one| one.extension != extension);
+        self.providers.retain(|(owner, _)| *owner != extension);
+    }
+
     /// `Err` is what its author is told, once, of an event that does not happen.
     pub fn add_handler(
         &mut self,

@@ -25,6 +25,7 @@ mod extension_api_events;
 mod extension_api_examples;
 mod extension_api_sdk;
 mod extension_api_tools;
+mod extension_effects;
 mod extension_reload;
 mod extension_slips;
 mod extension_stats;

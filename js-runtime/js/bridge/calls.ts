@@ -66,27 +66,32 @@ interface Dispatch {
   extension: number;
   handler: number;
   event: Record<string, unknown>;
-  /** The member that the handler may change in place. */
-  mutable?: string;
+  /** The members that the handler may change in place. */
+  mutable?: string[];
   run?: number | null;
 }
 
 /** One handler whose answer counts. */
 export async function dispatch(json: string): Promise<string | undefined> {
-  const { extension, handler, event, mutable, run } = JSON.parse(json) as Dispatch;
+  const { extension, handler, event, mutable = [], run } = JSON.parse(json) as Dispatch;
   const fn = find(handlers, handler, "handler");
-  const before = mutable && JSON.stringify(event[mutable]);
+  const before = mutable.map((member) => JSON.stringify(event[member]));
   const ask = async () => {
     enter(extension, event.type as string);
     return await fn(event, createContext(extension, run));
   };
   const result = await (typeof event.signal === "number" ? withLive(event, ask) : ask());
-  const after = mutable && JSON.stringify(event[mutable]);
-  const changed = before !== after && after !== undefined;
-  if (!changed && (result === undefined || result === null)) return undefined;
+  let mutated: Record<string, unknown> | undefined;
+  mutable.forEach((member, index) => {
+    const after = JSON.stringify(event[member]);
+    if (after === undefined || after === before[index]) return;
+    mutated ??= {};
+    mutated[member] = event[member];
+  });
+  if (!mutated && (result === undefined || result === null)) return undefined;
   return JSON.stringify({
     result: plain(extension, event.type as string, result ?? null),
-    mutated: changed ? event[mutable as string] : undefined,
+    mutated,
   });
 }
 

@@ -116,6 +116,11 @@ pub(super) fn body(request: &Request, as_claude_code: bool, retention: Retention
     if !request.tools.is_empty() {
         body["tools"] = converter.tools(&request.tools);
     }
+    match &request.options.tool_choice {
+        Some(Value::String(kind)) => body["tool_choice"] = json!({ "type": kind }),
+        Some(choice) => body["tool_choice"] = choice.clone(),
+        None => {}
+    }
     if model.reasoning
         && let Some(mode) = thinking.mode
     {

@@ -65,6 +65,9 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Value {
         // Proxies to Anthropic insist once the conversation contains calls.
         set("tools", json!([]));
     }
+    if let Some(choice) = &request.options.tool_choice {
+        set("tool_choice", choice.clone());
+    }
     if let Some((name, value)) = thinking(request, compat) {
         set(name, value);
     }

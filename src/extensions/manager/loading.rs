@@ -111,7 +111,10 @@ impl Extensions {
                     let why = stop_text(stop);
                     return Err(Fatal { index, why });
                 }
-                Err(error) => fail(index, error.to_string()),
+                Err(error) => {
+                    fail(index, error.to_string());
+                    host.discard(id);
+                }
             }
         }
         Ok(runtime)

@@ -150,6 +150,15 @@ impl Provisions {
 }
 
 impl BridgeHost {
+    /// What an extension has registered that did not load.
+    pub fn discard(&self, extension: ExtensionId) {
+        let mut registry = self.registry.lock();
+        for name in registry.providers_of(extension) {
+            self.provisions.registered.unregister(&name);
+        }
+        registry.forget(extension);
+    }
+
     /// What is there at once; `None` if the method is another room's.
     pub(super) fn serve_providers(&self, method: &str, args: &str) -> Option<Answer> {
         if let Some(method) = method.strip_prefix("registry.") {

@@ -135,8 +135,10 @@ pub(super) async fn say(session: &AgentSession, prompt: FirstPrompt) -> Result<(
         while_busy: Behavior::Refuse,
         commands: true,
     };
+    // What extensions have begun, at the start of the session for instance.
+    session.wait_settled().await;
     drop(session.prompt(request).await?);
-    session.wait_idle().await;
+    session.wait_settled().await;
     Ok(())
 }
 

@@ -56,6 +56,16 @@ interface PromptOptions {
   streamingBehavior?: "steer" | "followUp";
 }
 
+interface Block {
+  type: string;
+  text?: string;
+}
+
+interface UserMessageOptions {
+  deliverAs?: "steer" | "followUp";
+  expandPromptTemplates?: boolean;
+}
+
 export interface Opening {
   /** Nothing if it is to live in memory. */
   sessionManager?: SessionManager;
@@ -377,8 +387,15 @@ export class AgentSession {
     this.#ask("sendMessage", { message, options });
   }
 
-  async sendUserMessage(content: unknown, options?: unknown): Promise<void> {
-    this.#ask("sendUserMessage", { content, options });
+  /** As `prompt`, with content instead of text. */
+  sendUserMessage(content: string | Block[], options: UserMessageOptions = {}): Promise<void> {
+    const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
+    const texts = blocks.filter((block) => block.type === "text").map((block) => block.text);
+    return this.prompt(texts.join("\n"), {
+      expandPromptTemplates: options?.expandPromptTemplates ?? false,
+      images: blocks.filter((block) => block.type === "image"),
+      streamingBehavior: options?.deliverAs,
+    });
   }
 
   /** What waited. */

@@ -1,0 +1,195 @@
+//! What extensions do has the effect that it has in the original.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, prompt, text_of, with_extension};
+
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// It was thrown away when the command, or the handler, was done.
+#[tokio::test]
+async fn what_a_command_says_is_said_in_print_mode() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "it.ts",
+        r#"export default (pi) => {
+            let again = true;
+            pi.registerCommand("review", { handler: async () => pi.sendUserMessage("look at it") });
+            pi.on("agent_end", async () => {
+                await new Promise((resolve) => setTimeout(resolve, 5));
+                if (again) pi.sendUserMessage("and again");
+                again = false;
+            });
+        };"#,
+    );
+    server.push(Answer::text("One."));
+    server.push(Answer::text("Two."));
+    let output = home.run(&["-p", "/review"], "").await;
+    assert_eq!(output.stdout, "Two.\n", "{output:?}");
+    assert_eq!(output.status.code(), Some(0));
+    let said: Vec<String> = server
+        .requests()
+        .iter()
+        .map(|it| it.body["messages"].to_string())
+        .collect();
+    assert!(
+        said[0].contains("look at it") && said[1].contains("and again"),
+        "{said:?}"
+    );
+}
+
+/// The secret went to the model and into the file.
+#[tokio::test]
+async fn a_result_may_be_changed_in_place() {
+    let (server, home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            pi.on("tool_result", (event) => {
+                for (const block of event.content) block.text = block.text.replace(/SECRET\d+/g, "***");
+                event.details = { ...event.details, redacted: true };
+            });
+            pi.on("tool_result", (event) => {
+                event.content.push({ type: "text", text: String(event.details.redacted) });
+            });
+        };"#,
+    )
+    .await;
+    server.push(Answer::tool("bash", json!({"command": "echo SECRET123"})));
+    server.push(Answer::text("Done."));
+    rpc.ok(prompt("go")).await;
+    let end = rpc.event("tool_execution_end").await;
+    assert_eq!(text_of(&end["result"]), "***\ntrue");
+    assert_eq!(end["result"]["details"]["redacted"], true, "{end}");
+    rpc.event("agent_end").await;
+    let told = server.requests()[1].body.to_string();
+    assert!(
+        told.contains("***") && !told.contains("SECRET123\\n"),
+        "{told}"
+    );
+    assert!(!json!(home.entries()).to_string().contains("SECRET123\\n"));
+}
+
+#[tokio::test]
+async fn pictures_of_a_prompt_are_blocks() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            pi.on("input", ({ images, text }) => {
+                if (text !== "look") return;
+                pi.sendUserMessage([{ type: "text", text: "mine" }, ...images]);
+                return { action: "handled" };
+            });
+            pi.on("before_agent_start", ({ images }, ctx) => ctx.ui.notify(images[0].type));
+        };"#,
+    )
+    .await;
+    server.push(Answer::text("A pixel."));
+    let image = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
+    rpc.ok(json!({"type": "prompt", "message": "look", "images": [image]}))
+        .await;
+    rpc.notified("image").await;
+    rpc.event("agent_end").await;
+    assert!(server.requests()[0].body.to_string().contains(PIXEL));
+}
+
+/// Half of it was there.
+#[tokio::test]
+async fn nothing_is_left_of_an_extension_that_does_not_load() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            pi.registerCommand("early", { handler: async (_, ctx) => ctx.ui.notify("here") });
+            pi.registerTool({ name: "early", label: "e", description: "d", parameters: { type: "object", properties: {} },
+                execute: async () => ({ content: [] }) });
+            pi.registerProvider("half", { baseUrl: "http://127.0.0.1:9", apiKey: "k", api: "anthropic-messages",
+                models: [{ id: "h1", name: "h1", reasoning: false, input: ["text"], contextWindow: 1000, maxTokens: 100,
+                    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } }] });
+            pi.on("before_agent_start", () => ({ systemPrompt: "HALF" }));
+            throw new Error("config missing");
+        };"#,
+    )
+    .await;
+    let error = rpc.event("extension_error").await;
+    assert!(
+        error["error"].as_str().unwrap().contains("config missing"),
+        "{error}"
+    );
+    server.push(Answer::text("Plain."));
+    rpc.run("/early").await;
+    let asked = server.requests()[0].body.to_string();
+    assert!(
+        !asked.contains("HALF") && !asked.contains("\"early\""),
+        "{asked}"
+    );
+    let models = rpc.ok(json!({"type": "get_available_models"})).await;
+    assert!(!models.to_string().contains("h1"), "{models}");
+}
+
+#[tokio::test]
+async fn a_model_is_told_which_tool_to_call() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"import { complete } from "@mariozechner/pi-ai";
+        export default (pi) => pi.registerCommand("ask", { handler: async (_, ctx) => {
+            const { apiKey, headers } = await ctx.modelRegistry.getApiKeyAndHeaders(ctx.model);
+            const tools = [{ name: "answer", description: "d", parameters: { type: "object", properties: {} } }];
+            for (const toolChoice of ["any", { type: "tool", name: "answer" }]) {
+                await complete(ctx.model, { messages: [{ role: "user", content: "x", timestamp: 0 }], tools }, { apiKey, headers, toolChoice });
+            }
+            ctx.ui.notify("asked");
+        } });"#,
+    )
+    .await;
+    server.repeat(Answer::text("Fine."));
+    rpc.ok(prompt("/ask")).await;
+    rpc.notified("asked").await;
+    let choices: Vec<Value> = server
+        .requests()
+        .iter()
+        .map(|it| it.body["tool_choice"].clone())
+        .collect();
+    assert_eq!(
+        choices,
+        [
+            json!({"type": "any"}),
+            json!({"type": "tool", "name": "answer"})
+        ]
+    );
+}
+
+/// Steering missed the next request by chance.
+#[tokio::test]
+async fn what_a_tool_says_is_queued_when_it_returns() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => pi.registerTool({ name: "steer", label: "s", description: "d",
+            parameters: { type: "object", properties: {} },
+            execute: async (_id, _args, _signal, _update, ctx) => {
+                pi.sendUserMessage("steered", { deliverAs: "steer" });
+                return { content: [{ type: "text", text: String(ctx.hasPendingMessages()) }] };
+            } });"#,
+    )
+    .await;
+    server.push(Answer::tool("steer", json!({})));
+    server.push(Answer::text("Done."));
+    rpc.run("go").await;
+    let told = server.requests()[1].body["messages"].to_string();
+    assert!(told.contains("steered") && told.contains("true"), "{told}");
+}
+
+#[tokio::test]
+async fn a_session_of_an_extension_has_answered_when_its_message_is_sent() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agent";
+        export default (pi) => pi.registerCommand("sub", { handler: async (_, ctx) => {
+            const { session } = await createAgentSession({ sessionManager: SessionManager.inMemory(), model: ctx.model });
+            await session.sendUserMessage("one");
+            const first = session.getLastAssistantText();
+            await session.prompt("two");
+            ctx.ui.notify(first + " " + session.getLastAssistantText());
+            session.dispose();
+        } });"#,
+    )
+    .await;
+    server.push(Answer::text("First."));
+    server.push(Answer::text("Second."));
+    rpc.ok(prompt("/sub")).await;
+    rpc.notified("First. Second.").await;
+}
