@@ -255,11 +255,22 @@ impl Actions for AgentSession {
         self.refresh_model();
     }
 
-    async fn set_model(&self, provider: &str, id: &str, queued: bool) -> ActionResult<bool> {
+    async fn set_model(
+        &self,
+        provider: &str,
+        id: &str,
+        given: Option<Value>,
+        queued: bool,
+    ) -> ActionResult<bool> {
         if !self.models.has_auth(provider) {
             return Ok(false);
         }
-        let model = self.usable_model(provider, id).map_err(ActionError::new)?;
+        // One that lacks members is meant by its name.
+        let given = given.and_then(|given| serde_json::from_value::<Model>(given).ok());
+        let model = match given {
+            Some(given) => Arc::new(given),
+            None => self.usable_model(provider, id).map_err(ActionError::new)?,
+        };
         let source = match queued {
             true => Chosen::InHandler,
             false => Chosen::Set,

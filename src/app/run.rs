@@ -19,7 +19,7 @@ use crate::agent::queue::Delivery;
 use crate::agent::run::{Outcome, Refusal, RunConfig, RunHooks, run};
 use crate::ai::classify;
 use crate::ai::message::{StopReason, ToolCall, now};
-use crate::ai::model::Model;
+use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::stream::{StreamHooks, StreamOptions};
 
 /// For handlers of results that come after an abort.
@@ -120,10 +120,12 @@ impl AgentSession {
     /// conversation did not fit.
     async fn drive(&self, mut prompts: Vec<Arc<AgentMessage>>, config: &RunConfig, active: &Run) {
         let cancel = &active.cancel;
+        let thinking = self.state.lock().thinking;
         loop {
             let hooks = Hooks {
                 session: self,
                 config,
+                thinking,
             };
             let mut context = self.state.lock().context.clone();
             run(
@@ -282,6 +284,8 @@ impl State {
 struct Hooks<'a> {
     session: &'a AgentSession,
     config: &'a RunConfig,
+    /// When it began.
+    thinking: ThinkingLevel,
 }
 
 #[async_trait]
@@ -387,7 +391,14 @@ impl RunHooks for Hooks<'_> {
         let credentials = credentials.map_err(|error| error.to_string())?;
         let (thinking, id) = {
             let state = session.state.lock();
-            (state.thinking, state.session.id().to_string())
+            // Another model is for the next run, and its level, too.
+            let is_same = state.model.as_ref() == Some(&self.config.model);
+            let thinking = if is_same {
+                state.thinking
+            } else {
+                self.thinking
+            };
+            (thinking, state.session.id().to_string())
         };
         let hooked = session.extensions.has_handlers("before_provider_request")
             || session.extensions.has_handlers("after_provider_response");

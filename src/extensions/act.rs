@@ -26,6 +26,7 @@ struct Args {
     method: Option<String>,
     provider: Option<String>,
     id: Option<String>,
+    model: Option<Value>,
     path: Option<String>,
     position: Option<String>,
     parent_session: Option<String>,
@@ -159,7 +160,7 @@ pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> Answe
         "pi.setModel" => {
             let (provider, id) = (need(given.provider, "provider")?, need(given.id, "id")?);
             actions
-                .set_model(&provider, &id, given.queued)
+                .set_model(&provider, &id, given.model, given.queued)
                 .await
                 .map(|set| json!(set))
         }

@@ -198,9 +198,16 @@ pub trait Actions: Send + Sync {
 
     /// Providers came or went: the session's own model may be another now.
     fn models_changed(&self);
-    /// Handlers of `model_select` are waited for, unless the one that asks is `queued`
-    /// before them.
-    async fn set_model(&self, provider: &str, id: &str, queued: bool) -> ActionResult<bool>;
+    /// `given` is the model as the extension has it, which may have changed its limits, or
+    /// made it. Handlers of `model_select` are waited for, unless the one that asks is
+    /// `queued` before them.
+    async fn set_model(
+        &self,
+        provider: &str,
+        id: &str,
+        given: Option<Value>,
+        queued: bool,
+    ) -> ActionResult<bool>;
 
     /// The themes that are loaded, and which one the settings choose.
     fn themes(&self) -> Value;

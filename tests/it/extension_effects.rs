@@ -193,3 +193,66 @@ async fn a_session_of_an_extension_has_answered_when_its_message_is_sent() {
     rpc.ok(prompt("/sub")).await;
     rpc.notified("First. Second.").await;
 }
+
+#[tokio::test]
+async fn a_stream_may_end_with_its_message() {
+    let (_server, _home, mut rpc) = with_extension(
+        r#"import { createAssistantMessageEventStream } from "@mariozechner/pi-ai";
+        export default (pi) => pi.registerProvider("own", { baseUrl: "http://own", apiKey: "k", api: "own-api",
+            models: [{ id: "o1", name: "o1", reasoning: false, input: ["text"], contextWindow: 1000, maxTokens: 100,
+                cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } }],
+            streamSimple: (model) => {
+                const stream = createAssistantMessageEventStream();
+                const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2,
+                    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } };
+                const message = { role: "assistant", content: [{ type: "text", text: "In one." }], api: model.api,
+                    provider: model.provider, model: model.id, usage, stopReason: "stop", timestamp: Date.now() };
+                setTimeout(() => stream.end(message), 1);
+                return stream;
+            } });"#,
+    )
+    .await;
+    rpc.ok(json!({"type": "set_model", "provider": "own", "modelId": "o1"}))
+        .await;
+    assert_eq!(rpc.answer_to("go").await, "In one.");
+}
+
+#[tokio::test]
+async fn an_abort_is_seen_by_who_has_asked_for_it() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            pi.on("turn_start", (_, ctx) => {
+                ctx.abort();
+                ctx.ui.notify(String(ctx.signal.aborted));
+                try { pi.setSessionName(undefined); } catch (error) { ctx.ui.notify(error.message); }
+            });
+        };"#,
+    )
+    .await;
+    server.repeat(Answer::text("Never."));
+    rpc.ok(prompt("go")).await;
+    rpc.notified("true").await;
+    rpc.notified("pi.setSessionName: a string is wanted, not undefined")
+        .await;
+}
+
+#[tokio::test]
+async fn a_model_is_set_as_it_is_given() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => pi.registerCommand("small", { handler: async (args, ctx) => {
+            const changed = args ? { id: args } : { maxTokens: 123 };
+            ctx.ui.notify(String(await pi.setModel({ ...ctx.model, ...changed })));
+        } });"#,
+    )
+    .await;
+    server.repeat(Answer::text("Fine."));
+    for (command, member, value) in [
+        ("/small", "max_tokens", json!(123)),
+        ("/small mine", "model", json!("mine")),
+    ] {
+        rpc.ok(prompt(command)).await;
+        rpc.notified("true").await;
+        rpc.run("go").await;
+        assert_eq!(server.requests().pop().unwrap().body[member], value);
+    }
+}

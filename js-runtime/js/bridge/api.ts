@@ -147,7 +147,12 @@ export function createApi(extension: number) {
       call("appendEntry", { customType, data });
     },
 
-    setSessionName: (name: string) => call<void>("setSessionName", { name: text(name) }),
+    setSessionName: (name: string) => {
+      if (typeof name !== "string") {
+        throw new TypeError(`pi.setSessionName: a string is wanted, not ${text(name)}`);
+      }
+      return call<void>("setSessionName", { name });
+    },
     getSessionName: () => call<string | undefined>("getSessionName"),
     setLabel: (entryId: string, label: string | undefined) =>
       call<void>("setLabel", { entryId, label: textOrNone(label) }),
@@ -179,6 +184,7 @@ export function createApi(extension: number) {
         extension,
         provider: model?.provider,
         id: model?.id,
+        model,
         queued: isQueued(),
       }),
     getThinkingLevel: () => call<string>("getThinkingLevel"),

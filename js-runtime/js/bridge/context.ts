@@ -139,7 +139,11 @@ export function createContext(extension: number, run?: number | null, calls = CA
     isProjectTrusted: () => true,
     signal: signalOf(run),
     isIdle: () => hostSync<boolean>("ctx.isIdle"),
-    abort: () => hostSync<void>("ctx.abort"),
+    abort(): void {
+      hostSync<void>("ctx.abort");
+      // Whoever looks at the signal next sees it; the program's word comes later.
+      if (typeof run === "number") abortRun(run);
+    },
     hasPendingMessages: () => hostSync<boolean>("ctx.hasPendingMessages"),
     shutdown: () => hostSync<void>("ctx.shutdown"),
     getContextUsage: () => hostSync("ctx.getContextUsage"),

@@ -1,7 +1,7 @@
 // Providers of models that extensions bring: their functions, and how the program
 // calls them.
 import { host, hostSync } from "ext:js_runtime/host.ts";
-import { abort, AbortController, JSON, SafeMap } from "ext:js_runtime/safe.ts";
+import { abort, AbortController, JSON, SafeMap, setTimeout } from "ext:js_runtime/safe.ts";
 import { enter } from "ext:js_runtime/bridge/registry.ts";
 import { apiFunctions, forgetApis, keepApi } from "pi:pi-ai/api-registry.ts";
 import type { Stream } from "pi:pi-ai/api-registry.ts";
@@ -166,14 +166,19 @@ export async function streamProvider(json: string): Promise<void> {
       ...options,
       ...hooks,
       signal: controller.signal,
-    })) as unknown as AsyncIterable<Event>;
+    })) as unknown as EventStream;
     await tellAll(token, events);
   } finally {
     streaming.delete(token);
   }
 }
 
-async function tellAll(token: number, events: AsyncIterable<Event>): Promise<void> {
+/** Milliseconds for the result of a stream that has ended without its last event. */
+const RESULT = 1000;
+
+type EventStream = AsyncIterable<Event> & { result?(): Promise<Message> };
+
+async function tellAll(token: number, events: EventStream): Promise<void> {
   if (typeof events?.[Symbol.asyncIterator] !== "function") {
     throw new TypeError("streamSimple must return an event stream, such as createAssistantMessageEventStream() makes");
   }
@@ -181,6 +186,7 @@ async function tellAll(token: number, events: AsyncIterable<Event>): Promise<voi
   let waiting: object[] = [];
   let sending: Promise<void> | undefined;
   let refused: unknown;
+  let over = false;
   const send = async () => {
     try {
       while (waiting.length > 0) {
@@ -199,7 +205,19 @@ async function tellAll(token: number, events: AsyncIterable<Event>): Promise<voi
     sending ??= send();
     if (waiting.length > WAITING) await sending;
     if (refused) throw refused;
-    if (event.type === "done" || event.type === "error") break;
+    over = event.type === "done" || event.type === "error";
+    if (over) break;
+  }
+  // It was ended with its result alone: `stream.end(message)`.
+  if (!over && typeof events.result === "function") {
+    const nothing = new Promise<undefined>((resolve) => setTimeout(resolve, RESULT));
+    const message = await Promise.race([events.result(), nothing]);
+    const reason = message?.stopReason;
+    const failed = reason === "error" || reason === "aborted";
+    if (message) {
+      waiting.push(tell(failed ? { type: "error", reason, error: message } : { type: "done", reason, message }));
+      sending ??= send();
+    }
   }
   await sending;
   if (refused) throw refused;
