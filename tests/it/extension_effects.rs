@@ -125,7 +125,7 @@ async fn nothing_is_left_of_an_extension_that_does_not_load() {
 }
 
 #[tokio::test]
-async fn a_model_is_told_which_tool_to_call() {
+async fn a_model_is_told_which_tool_to_call_and_nothing_after_an_abort() {
     let (server, _home, mut rpc) = with_extension(
         r#"import { complete } from "@mariozechner/pi-ai";
         export default (pi) => pi.registerCommand("ask", { handler: async (_, ctx) => {
@@ -134,13 +134,15 @@ async fn a_model_is_told_which_tool_to_call() {
             for (const toolChoice of ["any", { type: "tool", name: "answer" }]) {
                 await complete(ctx.model, { messages: [{ role: "user", content: "x", timestamp: 0 }], tools }, { apiKey, headers, toolChoice });
             }
-            ctx.ui.notify("asked");
+            const never = { apiKey, headers, signal: AbortSignal.abort() };
+            const { stopReason } = await complete(ctx.model, { messages: [{ role: "user", content: "x", timestamp: 0 }] }, never);
+            ctx.ui.notify(stopReason);
         } });"#,
     )
     .await;
     server.repeat(Answer::text("Fine."));
     rpc.ok(prompt("/ask")).await;
-    rpc.notified("asked").await;
+    rpc.notified("aborted").await;
     let choices: Vec<Value> = server
         .requests()
         .iter()
@@ -183,15 +185,19 @@ async fn a_session_of_an_extension_has_answered_when_its_message_is_sent() {
             await session.sendUserMessage("one");
             const first = session.getLastAssistantText();
             await session.prompt("two");
-            ctx.ui.notify(first + " " + session.getLastAssistantText());
+            const second = session.getLastAssistantText();
+            const message = { customType: "note", content: "three", display: true };
+            await session.sendCustomMessage(message, { triggerTurn: true });
+            ctx.ui.notify([first, second, session.getLastAssistantText()].join(" "));
             session.dispose();
         } });"#,
     )
     .await;
     server.push(Answer::text("First."));
     server.push(Answer::text("Second."));
+    server.push(Answer::text("Third."));
     rpc.ok(prompt("/sub")).await;
-    rpc.notified("First. Second.").await;
+    rpc.notified("First. Second. Third.").await;
 }
 
 #[tokio::test]

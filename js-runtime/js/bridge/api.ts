@@ -148,10 +148,10 @@ export function createApi(extension: number) {
     },
 
     setSessionName: (name: string) => {
-      if (typeof name !== "string") {
-        throw new TypeError(`pi.setSessionName: a string is wanted, not ${text(name)}`);
+      if (name === undefined || name === null) {
+        throw new TypeError(`pi.setSessionName: a string is wanted, not ${name}`);
       }
-      return call<void>("setSessionName", { name });
+      return call<void>("setSessionName", { name: text(name) });
     },
     getSessionName: () => call<string | undefined>("getSessionName"),
     setLabel: (entryId: string, label: string | undefined) =>

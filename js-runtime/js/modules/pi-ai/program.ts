@@ -74,11 +74,15 @@ async function pull(stream: AssistantMessageEventStream, call: Call): Promise<vo
 }
 
 /** What `result()` gives if the program could not even begin. */
-function failed(model: Model, error: unknown): AssistantMessageEvent {
+function failed(
+  model: Model,
+  error: unknown,
+  reason: "error" | "aborted" = "error",
+): AssistantMessageEvent {
   const none = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   return {
     type: "error",
-    reason: "error",
+    reason,
     error: {
       role: "assistant",
       content: [],
@@ -86,7 +90,7 @@ function failed(model: Model, error: unknown): AssistantMessageEvent {
       provider: model.provider,
       model: model.id,
       usage: { ...none, totalTokens: 0, cost: { ...none, total: 0 } },
-      stopReason: "error",
+      stopReason: reason,
       errorMessage: error instanceof Error ? error.message : String(error),
       timestamp: Date.now(),
     },
@@ -97,6 +101,12 @@ function failed(model: Model, error: unknown): AssistantMessageEvent {
 export function throughProgram(api: string | undefined, simple: boolean): Stream {
   return (model, context, options = {}) => {
     const stream = new AssistantMessageEventStream();
+    if (options.signal?.aborted) {
+      // Nothing is asked of the model.
+      stream.push(failed(model, "Request was aborted.", "aborted"));
+      stream.end();
+      return stream;
+    }
     pull(stream, { simple, api, model, context, options }).catch((error) => {
       stream.push(failed(model, error));
       stream.end();

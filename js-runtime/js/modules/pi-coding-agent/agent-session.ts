@@ -383,8 +383,11 @@ export class AgentSession {
     return this.#act("queue", { delivery: "followUp", text, images });
   }
 
-  async sendCustomMessage(message: unknown, options?: unknown): Promise<void> {
+  /** If a run begins with it, it resolves when the agent is done. */
+  async sendCustomMessage(message: unknown, options?: { triggerTurn?: boolean }): Promise<void> {
+    const begins = options?.triggerTurn && !this.isStreaming;
     this.#ask("sendMessage", { message, options });
+    if (begins) await this.#act("waitForIdle");
   }
 
   /** As `prompt`, with content instead of text. */
