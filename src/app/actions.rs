@@ -70,7 +70,7 @@ impl Actions for AgentSession {
     }
 
     fn run(&self) -> Option<u64> {
-        self.state.lock().run.as_ref().map(|run| run.id)
+        self.run_id()
     }
 
     fn rest(&self, run: u64) {

@@ -149,8 +149,9 @@ impl AgentSession {
         let before = compactions();
         loop {
             drop(self.replacing.lock().await);
+            let run = self.run_id();
             self.abort_run();
-            self.wait_idle_or_run().await;
+            self.wait_over(run).await;
             let now = compactions();
             if now.0 == before.0 && now.1 > before.1 {
                 return Err(Unprepared::Already.into());

@@ -12,7 +12,7 @@ use super::AgentSession;
 use super::run::{NewRun, object};
 use crate::agent::AgentMessage;
 use crate::agent::queue::Delivery;
-use crate::ai::message::{ImageContent, UserMessage, now};
+use crate::ai::message::{ContentBlock, ImageContent, UserMessage, now};
 use crate::extensions::Emission;
 use crate::extensions::actions::CustomMessageInput;
 use crate::session::message::CustomMessage;
@@ -453,10 +453,8 @@ impl AgentSession {
 
 /// As content of a message, which is what extensions make of them.
 fn blocks(images: &[ImageContent]) -> Value {
-    images
-        .iter()
-        .map(|image| json!({ "type": "image", "data": image.data, "mimeType": image.mime_type }))
-        .collect()
+    let images = images.iter().cloned().map(ContentBlock::Image);
+    json!(images.collect::<Vec<_>>())
 }
 
 pub(super) fn custom(message: CustomMessageInput) -> AgentMessage {

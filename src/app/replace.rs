@@ -217,9 +217,10 @@ impl AgentSession {
     /// Ends the run; no other may begin before the guard is dropped.
     pub(super) async fn take_over(&self) -> Idle<'_> {
         loop {
+            let run = self.run_id();
             self.abort_run();
             self.abort_summary();
-            self.wait_idle_or_run().await;
+            self.wait_over(run).await;
             if let Some(idle) = self.keep_idle() {
                 return idle;
             }

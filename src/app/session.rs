@@ -182,16 +182,19 @@ impl AgentSession {
         }
     }
 
-    /// The same, but a run that begins meanwhile is not waited for: whoever ended the one
-    /// before decides what becomes of it.
-    pub async fn wait_idle_or_run(&self) {
-        let run = || self.state.lock().run.as_ref().map(|run| run.id);
-        let before = run();
+    /// The number of the run that is going on.
+    pub fn run_id(&self) -> Option<u64> {
+        self.state.lock().run.as_ref().map(|run| run.id)
+    }
+
+    /// Returns when `run`, which was there before somebody ended it, is over and no summary
+    /// is being written; or when another run has begun, which nobody has ended.
+    pub async fn wait_over(&self, run: Option<u64>) {
         let mut busy = self.busy.subscribe();
         while *busy.borrow_and_update() {
-            let now = run();
+            let now = self.run_id();
             // An error means that the session is gone.
-            if now.is_some() && now != before || busy.changed().await.is_err() {
+            if now.is_some() && now != run || busy.changed().await.is_err() {
                 return;
             }
         }

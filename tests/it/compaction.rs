@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::support::{Home, Rpc, prompt, text_of, without};
 
 /// Tokens of a question and its answer, as they are in most tests.
-const TURN: u64 = 4;
+pub const TURN: u64 = 4;
 
 /// About so many tokens of the end of the conversation are kept.
-async fn keeping(tokens: u64) -> (ModelServer, Home) {
+pub async fn keeping(tokens: u64) -> (ModelServer, Home) {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"compaction": {"keepRecentTokens": tokens}}));
@@ -19,7 +19,7 @@ async fn keeping(tokens: u64) -> (ModelServer, Home) {
 }
 
 /// `About one.`, `About two.`, …
-async fn talk(server: &ModelServer, rpc: &mut Rpc, about: &[&str]) {
+pub async fn talk(server: &ModelServer, rpc: &mut Rpc, about: &[&str]) {
     for text in about {
         server.push(Answer::text(&format!("About {text}.")));
         rpc.run(text).await;
@@ -49,7 +49,7 @@ async fn response(rpc: &mut Rpc, id: &str) -> Value {
     .await
 }
 
-async fn said(rpc: &mut Rpc) -> Vec<String> {
+pub async fn said(rpc: &mut Rpc) -> Vec<String> {
     let data = rpc.ok(json!({"type": "get_messages"})).await;
     let messages = data["messages"].as_array().unwrap().iter();
     let text = |message: &Value| match &message["summary"] {
@@ -60,7 +60,7 @@ async fn said(rpc: &mut Rpc) -> Vec<String> {
 }
 
 /// What the newest request asked, message by message.
-fn asked(server: &ModelServer) -> Vec<String> {
+pub fn asked(server: &ModelServer) -> Vec<String> {
     let body = server.last_request().body;
     let messages = body["messages"].as_array().unwrap();
     messages.iter().map(text_of).collect()
@@ -300,68 +300,6 @@ async fn it_can_be_turned_off() {
     assert_eq!(of_type(&home.entries(), "compaction").len(), 1);
 }
 
-const TOO_LONG: &str = "prompt is too long: 213462 tokens > 200000 maximum";
-
-#[tokio::test]
-async fn what_does_not_fit_is_compacted_and_asked_again() {
-    let (server, home) = keeping(1).await;
-    let mut rpc = home.rpc(&[]);
-    talk(&server, &mut rpc, &["one"]).await;
-    server.push(Answer::error(400, TOO_LONG));
-    server.push(Answer::text("The summary."));
-    server.push(Answer::text("It fits."));
-    rpc.ok(prompt("two")).await;
-    rpc.event("agent_end").await;
-    assert_eq!(rpc.event("compaction_start").await["reason"], "overflow");
-    let end = rpc.event("compaction_end").await;
-    assert_eq!(
-        (&end["reason"], &end["willRetry"]),
-        (&json!("overflow"), &json!(true))
-    );
-    rpc.event("agent_start").await;
-    rpc.event("agent_end").await;
-    assert_eq!(asked(&server)[1..], ["two"]);
-    let messages = said(&mut rpc).await;
-    assert_eq!(messages[1..], ["two", "It fits."]);
-    // The failure stays in the file.
-    let failed = home
-        .entries()
-        .into_iter()
-        .find(|entry| entry["message"]["stopReason"] == "error");
-    assert!(failed.is_some());
-}
-
-#[tokio::test]
-async fn what_does_not_fit_after_a_compaction_is_given_up() {
-    let (server, home) = keeping(TURN).await;
-    let mut rpc = home.rpc(&[]);
-    talk(&server, &mut rpc, &["one"]).await;
-    server.push(Answer::error(400, TOO_LONG));
-    server.push(Answer::text("The summary."));
-    server.push(Answer::error(400, TOO_LONG));
-    rpc.ok(prompt("two")).await;
-    assert_eq!(rpc.event("compaction_end").await["willRetry"], true);
-    rpc.event("agent_end").await;
-    let end = rpc.event("compaction_end").await;
-    assert_eq!(
-        end,
-        json!({
-            "type": "compaction_end", "reason": "overflow", "aborted": false, "willRetry": false,
-            "errorMessage": "Context overflow recovery failed after one compact-and-retry \
-                attempt. Try reducing context or switching to a larger-context model.",
-        })
-    );
-    assert_eq!(server.requests().len(), 4);
-    // Another prompt is another chance.
-    server.push(Answer::text("It fits."));
-    rpc.run("three").await;
-    server.push(Answer::error(400, TOO_LONG));
-    server.repeat(Answer::text("The summary."));
-    rpc.ok(prompt("four")).await;
-    rpc.event("compaction_start").await;
-    assert_eq!(rpc.event("compaction_end").await["willRetry"], true);
-}
-
 #[tokio::test]
 async fn an_abort_ends_a_compaction() {
     let (server, home) = keeping(TURN).await;
@@ -408,28 +346,6 @@ async fn an_abort_ends_a_compaction_that_came_by_itself() {
     let state = rpc.ok(json!({"type": "get_state"})).await;
     assert_eq!(state["isCompacting"], false);
     assert!(of_type(&home.entries(), "compaction").is_empty());
-}
-
-/// The next prompt was told that the recovery had failed, and nothing was compacted.
-#[tokio::test]
-async fn a_recovery_that_was_aborted_is_begun_again_with_the_next_prompt() {
-    let (server, home) = keeping(1).await;
-    let mut rpc = home.rpc(&[]);
-    talk(&server, &mut rpc, &["one"]).await;
-    server.push(Answer::error(400, TOO_LONG));
-    server.push(Answer::stall());
-    rpc.ok(prompt("two")).await;
-    rpc.event("compaction_start").await;
-    server.received(3).await;
-    rpc.ok(json!({"type": "abort"})).await;
-    assert_eq!(rpc.event("compaction_end").await["aborted"], true);
-    server.push(Answer::text("The summary."));
-    server.push(Answer::text("It fits."));
-    rpc.ok(prompt("three")).await;
-    assert_eq!(rpc.event("compaction_start").await["reason"], "overflow");
-    let end = rpc.event("compaction_end").await;
-    assert_eq!(end["errorMessage"], Value::Null, "{end}");
-    assert!(end["result"]["summary"].is_string(), "{end}");
 }
 
 #[tokio::test]
@@ -570,17 +486,6 @@ async fn the_original_goes_on_with_it() {
     );
     let after = home.entries();
     assert_eq!(after[..before.len()], before);
-}
-
-#[tokio::test]
-async fn print_mode_goes_on_after_it() {
-    let (server, home) = keeping(1).await;
-    server.push(Answer::text("About one."));
-    home.run(&["-p", "one"], "").await.ok();
-    server.push(Answer::error(400, TOO_LONG));
-    server.push(Answer::text("The summary."));
-    server.push(Answer::text("It fits."));
-    assert_eq!(home.run(&["-c", "-p", "two"], "").await.ok(), "It fits.\n");
 }
 
 #[tokio::test]

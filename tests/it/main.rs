@@ -8,6 +8,7 @@ mod aborts;
 mod cli;
 mod compaction;
 mod compaction_extensions;
+mod compaction_overflow;
 mod compaction_reference;
 mod component_parity;
 mod components;

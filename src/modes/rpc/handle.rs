@@ -187,8 +187,9 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> A
             Answer::FollowUp(QUEUED)
         }
         Command::Abort => {
+            let run = session.run_id();
             session.abort();
-            session.wait_idle_or_run().await;
+            session.wait_over(run).await;
             return Ok(None);
         }
         Command::AbortRetry => {
