@@ -172,6 +172,7 @@ impl AgentSession {
             };
             (due, work)
         };
+        let here = self.here.lock().clone();
         let summarising = self.go_on_with_summary(work);
         let settled = self.compact_by_itself(due, summarising, Some(run)).await;
         let goes_on = match settled {
@@ -182,7 +183,7 @@ impl AgentSession {
         };
         // What was queued meanwhile has nobody seen.
         if goes_on {
-            self.owe_run();
+            self.owe_run(&here);
             self.start_owed().await;
         }
         false

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::AgentSession;
 use super::run::NewRun;
@@ -144,10 +145,11 @@ impl AgentSession {
         }
     }
 
-    /// What is queued is to be said, if anything is.
-    pub(super) fn owe_run(&self) {
+    /// What is queued is to be said, if anything is, and if nobody has said abort since
+    /// `here` was taken.
+    pub(super) fn owe_run(&self, here: &CancellationToken) {
         let mut state = self.state.lock();
-        state.owed = state.queues.want_a_run();
+        state.owed = state.queues.want_a_run() && !here.is_cancelled();
     }
 
     /// Begins the run that is owed to what is queued, unless a prompt may still begin
