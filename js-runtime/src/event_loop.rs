@@ -330,6 +330,7 @@ impl EventLoop {
                     return;
                 }
                 self.control.enter(self.limit());
+                self.isolate.loader.end_load();
                 let Some(function) = self.isolate.functions.get(&function) else {
                     let message = format!("the bridge has no function \"{function}\"");
                     return reply.send(Err(Thrown::new(message)));
@@ -370,7 +371,7 @@ impl EventLoop {
     /// Finds and compiles the whole graph, and starts to evaluate it.
     fn begin_load(&mut self, id: u32, path: &std::path::Path) -> Result<State, Thrown> {
         self.isolate.loader.imports.begin(id);
-        self.isolate.loader.begin_to_warm();
+        self.isolate.loader.begin_load();
         let url = self.isolate.loader.entry(id, path).map_err(Thrown::new)?;
         let loaded = self
             .isolate

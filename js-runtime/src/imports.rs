@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use js_runtime_ext::Author;
+use js_runtime_ext::{Author, EXTENSIONS};
 
-/// Files by extension, those of packages left out. Grows while extensions import more.
+/// Files by extension, those of packages left out, and what is missing. Grows while extensions import more.
 #[derive(Clone, Debug, Default)]
 pub struct Imports(Arc<Mutex<Inner>>);
 
@@ -49,6 +49,21 @@ impl Imports {
         let inner = self.inner();
         let files = inner.files.get(&extension).into_iter().flatten();
         files.cloned().collect()
+    }
+
+    /// A file that is imported and is not there: it matters when it appears.
+    pub(crate) fn note_missing(&self, extension: u32, path: &Path) {
+        if !path.parent().is_some_and(Path::is_dir) {
+            return;
+        }
+        let mut inner = self.inner();
+        inner.note(extension, path);
+        for suffix in EXTENSIONS {
+            let mut name = path.as_os_str().to_owned();
+            name.push(".");
+            name.push(suffix);
+            inner.note(extension, Path::new(&name));
+        }
     }
 
     /// The extension one of whose files is named first in `text`.

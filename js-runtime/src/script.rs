@@ -61,7 +61,7 @@ pub fn run_script(options: RuntimeOptions, script: Script) -> Result<u8, StartEr
 
 async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> {
     let cache = DiskCache::new(options.cache_dir.clone(), &options.version);
-    let (loader, node_services) = Loader::new(cache.clone());
+    let (loader, node_services) = Loader::new(cache);
     let host: Arc<dyn Host> = Arc::new(ProcessHost);
     let shared = Shared::default();
     let workers = Workers {
@@ -86,7 +86,6 @@ async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> 
         main_module: module.clone(),
         loader: loader.clone(),
         node_services,
-        cache,
         shared,
         host,
         stdio: Stdio::default(),

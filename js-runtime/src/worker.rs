@@ -7,7 +7,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use deno_core::{JsRuntime, ModuleSpecifier, v8};
-use deno_runtime::code_cache::CodeCache;
 use deno_runtime::deno_fs::RealFs;
 use deno_runtime::deno_io::Stdio;
 use deno_runtime::deno_permissions::PermissionsContainer;
@@ -48,7 +47,7 @@ pub(crate) fn create(
     descriptors::raise_limit();
     let cache = DiskCache::new(options.cache_dir.clone(), &options.version);
     compile_ahead(&cache, options.entries.clone());
-    let (loader, node_services) = Loader::new(cache.clone());
+    let (loader, node_services) = Loader::new(cache);
     let (stdio, readers) = stdio::redirect(host).map_err(StartError::Stdio)?;
     let shared = Shared::default();
     let family = Family::default();
@@ -56,7 +55,6 @@ pub(crate) fn create(
         main_module: script_url(&options.script)?,
         loader: loader.clone(),
         node_services,
-        cache,
         shared: shared.clone(),
         host: host.clone(),
         stdio,
@@ -103,7 +101,6 @@ pub(crate) struct Parts {
     pub main_module: ModuleSpecifier,
     pub loader: Rc<Loader>,
     pub node_services: NodeServices,
-    pub cache: DiskCache,
     pub shared: Shared,
     pub host: Arc<dyn Host>,
     pub stdio: Stdio,
@@ -115,7 +112,8 @@ pub(crate) struct Parts {
 
 pub(crate) fn main_worker(parts: Parts) -> MainWorker {
     let descriptors = Arc::new(RuntimePermissionDescriptorParser::new(RealSys));
-    MainWorker::bootstrap_from_options(
+    let loader = parts.loader.clone();
+    let worker = MainWorker::bootstrap_from_options(
         &parts.main_module,
         WorkerServiceOptions {
             blob_store: parts.shared.blobs,
@@ -132,10 +130,8 @@ pub(crate) fn main_worker(parts: Parts) -> MainWorker {
             permissions: PermissionsContainer::allow_all(descriptors),
             root_cert_store_provider: None,
             shared_array_buffer_store: Some(parts.shared.array_buffers),
-            v8_code_cache: parts
-                .cache
-                .is_on()
-                .then(|| Arc::new(parts.cache) as Arc<dyn CodeCache>),
+            // See `cache_scripts`.
+            v8_code_cache: None,
         },
         WorkerOptions {
             bootstrap: parts.bootstrap,
@@ -148,7 +144,9 @@ pub(crate) fn main_worker(parts: Parts) -> MainWorker {
             stdio: parts.stdio,
             ..Default::default()
         },
-    )
+    );
+    loader.cache_scripts(&worker.js_runtime);
+    worker
 }
 
 /// What is the same for every isolate.

@@ -126,6 +126,26 @@ async fn what_a_replaced_extension_held_goes_with_it() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_missing_is_waited_for() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionWatch": true }));
+    home.extension(
+        "m.ts",
+        r#"import { value } from "./lib/later";
+        export default (pi) => pi.on("session_start", (_, ctx) => ctx.ui.notify("m " + value));"#,
+    );
+    home.extension("lib/other.ts", "");
+    let mut rpc = home.rpc(&[]);
+    rpc.event("extension_error").await;
+    // The watch begins after that.
+    pause(1000).await;
+    home.extension("lib/later.ts", "export const value: number = 1;");
+    rpc.notified("m 1").await;
+    rpc.notified("Reloaded: later.ts").await;
+}
+
+#[tokio::test]
 async fn saving_a_file_reloads_when_the_agent_is_idle() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);

@@ -4,13 +4,12 @@
 
 mod writer;
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use deno_core::ModuleSpecifier;
-use deno_runtime::code_cache::{CodeCache, CodeCacheType};
 use sha2::{Digest, Sha256};
 
 use self::writer::Writer;
@@ -94,11 +93,12 @@ impl DiskCache {
         if let Some(data) = self.writer.waiting(&path) {
             return Some(data.to_vec());
         }
-        let data = fs::read(&path).ok()?;
+        let mut file = File::open(&path).ok()?;
+        let metadata = file.metadata().ok()?;
+        let mut data = Vec::with_capacity(usize::try_from(metadata.len()).ok()?);
+        file.read_to_end(&mut data).ok()?;
         // Marks it as used, once a day. Failing only shortens its life.
-        if older_than(&path, DAY)
-            && let Ok(file) = File::options().append(true).open(&path)
-        {
+        if is_older(&metadata, DAY) {
             _ = file.set_modified(SystemTime::now());
         }
         Some(data)
@@ -154,42 +154,12 @@ fn sweep(dir: &Path) {
 }
 
 fn older_than(path: &Path, age: Duration) -> bool {
-    fs::metadata(path)
-        .and_then(|metadata| metadata.modified())
-        .is_ok_and(|modified| modified.elapsed().is_ok_and(|elapsed| elapsed > age))
+    fs::metadata(path).is_ok_and(|metadata| is_older(&metadata, age))
 }
 
-/// V8's code cache of CommonJS modules and `node:vm` scripts.
-impl CodeCache for DiskCache {
-    fn get_sync(
-        &self,
-        specifier: &ModuleSpecifier,
-        kind: CodeCacheType,
-        source_hash: u64,
-    ) -> Option<Vec<u8>> {
-        self.read(self.script_key(specifier, kind, source_hash), "v8")
-    }
-
-    fn set_sync(
-        &self,
-        specifier: ModuleSpecifier,
-        kind: CodeCacheType,
-        source_hash: u64,
-        data: &[u8],
-    ) {
-        self.write(self.script_key(&specifier, kind, source_hash), "v8", data);
-    }
-}
-
-impl DiskCache {
-    fn script_key(&self, specifier: &ModuleSpecifier, kind: CodeCacheType, hash: u64) -> Key {
-        self.key(&[
-            b"script",
-            specifier.as_str().as_bytes(),
-            &[u8::from(matches!(kind, CodeCacheType::Script))],
-            &hash.to_le_bytes(),
-        ])
-    }
+fn is_older(metadata: &Metadata, age: Duration) -> bool {
+    let elapsed = metadata.modified().ok().and_then(|it| it.elapsed().ok());
+    elapsed.is_some_and(|elapsed| elapsed > age)
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub(crate) fn compile_ahead(cache: &DiskCache, entries: Vec<(u32, PathBuf)>) {
     // Without the thread it is done when it is needed.
     _ = thread.stack_size(STACK).spawn(move || {
         let (loader, _services) = Loader::new(cache);
+        loader.files.disk.begin();
         compile(&loader, entries);
     });
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use deno_ast::MediaType;
 use deno_core::{FastString, ModuleSpecifier};
 use deno_error::JsErrorBox;
-use deno_path_util::{url_from_file_path, url_to_file_path};
+use deno_path_util::url_from_file_path;
 use deno_runtime::deno_node::NodeRequireLoader;
 use deno_runtime::deno_permissions::PermissionsContainer;
 use node_resolver::DenoIsBuiltInNodeModuleChecker;
@@ -15,16 +15,16 @@ use node_resolver::analyze::{
     CjsModuleExportAnalyzer, EsmAnalysisMode, NodeCodeTranslator, NodeCodeTranslatorMode,
 };
 use node_resolver::errors::PackageJsonLoadError;
-use sys_traits::impls::RealSys;
 
+use super::disk::Disk;
 use super::emit::{parse, transpile};
-use super::files::{Checker, Files, error, read_text};
+use super::files::{Checker, Files, error};
 use super::resolve::{FolderResolver, Resolver};
 use crate::imports::Imports;
 
 /// Makes an ES module around a CommonJS module.
 pub(crate) type Translator =
-    NodeCodeTranslator<Analyzer, Checker, DenoIsBuiltInNodeModuleChecker, FolderResolver, RealSys>;
+    NodeCodeTranslator<Analyzer, Checker, DenoIsBuiltInNodeModuleChecker, FolderResolver, Disk>;
 
 pub(crate) fn translator(files: &Files, resolver: &Resolver) -> Translator {
     let analyzer = CjsModuleExportAnalyzer::new(
@@ -35,7 +35,7 @@ pub(crate) fn translator(files: &Files, resolver: &Resolver) -> Translator {
         resolver.node.clone(),
         resolver.npm.clone(),
         files.package_json.clone(),
-        RealSys,
+        files.disk.clone(),
     );
     NodeCodeTranslator::new(
         deno_maybe_sync::new_rc(analyzer),
@@ -59,13 +59,13 @@ impl NodeRequireLoader for RequireLoader {
     }
 
     fn load_text_file_lossy(&self, path: &Path) -> Result<FastString, JsErrorBox> {
-        let source = read_text(path)?;
+        let source = self.files.text(path)?;
         self.imports.note_required(path);
         if !MediaType::from_path(path).is_emittable() {
-            return Ok(source.into());
+            return Ok(source.to_string().into());
         }
         let url = url_from_file_path(path).map_err(error)?;
-        Ok(transpile(&url, source)?.0.into())
+        Ok(transpile(&url, source.to_string())?.0.into())
     }
 
     fn is_maybe_cjs(&self, specifier: &ModuleSpecifier) -> Result<bool, PackageJsonLoadError> {
@@ -152,11 +152,9 @@ impl CjsCodeAnalyzer for Analyzer {
     }
 }
 
-pub(crate) struct DiskSource;
-
-impl CjsAnalysisSourceProvider for DiskSource {
+impl CjsAnalysisSourceProvider for Files {
     fn load_source<'a>(&'a self, specifier: &ModuleSpecifier) -> Option<Cow<'a, str>> {
-        let path = url_to_file_path(specifier).ok()?;
-        read_text(&path).ok().map(Cow::Owned)
+        let text = self.text_of(specifier).ok()?;
+        Some(Cow::Owned(text.to_string()))
     }
 }

@@ -6,8 +6,8 @@
 //!    it throws when it is used.
 //! 3. A default import of a CommonJS package compiled from ES modules is its
 //!    `exports.default`, and every property can be imported by name.
-//! 4. A file without imports and exports that uses `module` or `exports` is
-//!    CommonJS.
+//! 4. A file without exports that uses `module` or `exports` is CommonJS; one with
+//!    exports may use them as well.
 //!
 //! Everything stays on its line, so that source maps stay true.
 
@@ -61,10 +61,10 @@ pub(crate) fn rewrite(
     exports_of: &mut dyn FnMut(&str) -> Exports,
 ) -> Option<String> {
     let free = free_names(parsed);
-    let is_cjs =
-        parsed.compute_is_script() && (free.contains("module") || free.contains("exports"));
+    let names_module = free.contains("module") || free.contains("exports");
+    let is_cjs = parsed.compute_is_script() && names_module;
     let mut prelude = String::new();
-    if is_cjs || free.contains("require") {
+    if names_module || free.contains("require") {
         prelude.push_str(DEFINE_REQUIRE);
     } else if imports_node_module(parsed) {
         prelude.push_str(HOOK_REQUIRE);
@@ -87,7 +87,41 @@ pub(crate) fn rewrite(
         return body;
     }
     let body = body.unwrap_or_else(|| parsed.text().to_string());
-    Some(format!("{prelude}{}", without_shebang(&body)))
+    let body = without_shebang(&body);
+    if !names_module {
+        return Some(format!("{prelude}{body}"));
+    }
+    let end = match has_exports(parsed) {
+        true => "",
+        false => "\nexport default module.exports;",
+    };
+    Some(format!(
+        "{prelude}const module={{exports:{{}},require,id:import.meta.filename,\
+         filename:import.meta.filename,loaded:false,children:[],paths:[]}},exports=module.exports;\
+         {body}{end}"
+    ))
+}
+
+/// Whether what a file exports is what it puts into `module.exports`. `parsed` is
+/// JavaScript, parsed with scope analysis if it may name that.
+pub(crate) fn exports_by_assignment(parsed: &ParsedSource) -> bool {
+    let free = free_names(parsed);
+    !has_exports(parsed) && (free.contains("module") || free.contains("exports"))
+}
+
+/// Whether a text may name what CommonJS modules are given.
+pub(crate) fn may_name_module(text: &str) -> bool {
+    NODE_NAMES.iter().any(|name| text.contains(name))
+}
+
+fn has_exports(parsed: &ParsedSource) -> bool {
+    let ProgramRef::Module(module) = parsed.program_ref() else {
+        return false;
+    };
+    module.body.iter().any(|item| {
+        let is_import = |declaration: &_| matches!(declaration, ast::ModuleDecl::Import(_));
+        matches!(item, ast::ModuleItem::ModuleDecl(declaration) if !is_import(declaration))
+    })
 }
 
 /// Only the imports.
@@ -275,7 +309,7 @@ fn free_names(parsed: &ParsedSource) -> HashSet<String> {
         }
     }
 
-    if !NODE_NAMES.iter().any(|name| parsed.text().contains(name)) {
+    if !may_name_module(parsed.text()) {
         return HashSet::new();
     }
     let mut finder = Finder {

@@ -9,10 +9,9 @@ use deno_ast::{
 };
 use deno_core::ModuleSpecifier;
 use deno_error::JsErrorBox;
-use deno_path_util::url_to_file_path;
 use serde::{Deserialize, Serialize};
 
-use super::files::{error, read_text};
+use super::files::error;
 use super::{Loader, compat, legacy};
 use crate::cache::Key;
 
@@ -44,13 +43,13 @@ impl Loader {
     pub(super) fn emit(
         &self,
         specifier: &ModuleSpecifier,
-        source: String,
+        source: &str,
     ) -> Result<String, JsErrorBox> {
         let lenient = self.files.is_lenient(specifier);
-        if !lenient && !mentions_our_modules(&source) {
-            return Ok(source);
+        if !lenient && !mentions_our_modules(source) {
+            return Ok(source.to_owned());
         }
-        let key = self.emit_key(specifier, &source);
+        let key = self.emit_key(specifier, source);
         if let Some(code) = self.files.cache.read(key, "js")
             && self.is_current(key, specifier)
             && let Ok(code) = String::from_utf8(code)
@@ -65,8 +64,7 @@ impl Loader {
     /// Compiles a file of TypeScript if it is not in the cache. What it imports, if it
     /// was not: what imports a file that nobody has touched is there, too.
     pub(super) fn emit_ahead(&self, specifier: &ModuleSpecifier) -> Vec<ModuleSpecifier> {
-        let source = url_to_file_path(specifier).map(|path| read_text(&path));
-        let Ok(Ok(source)) = source else {
+        let Ok(source) = self.files.text_of(specifier) else {
             return Vec::new();
         };
         let key = self.emit_key(specifier, &source);
@@ -74,7 +72,7 @@ impl Loader {
             return Vec::new();
         }
         // Whoever needs it will be told what is wrong.
-        let Ok((_, consulted)) = self.compile(key, specifier, source, true) else {
+        let Ok((_, consulted)) = self.compile(key, specifier, &source, true) else {
             return Vec::new();
         };
         let imported = consulted
@@ -96,13 +94,13 @@ impl Loader {
         &self,
         key: Key,
         specifier: &ModuleSpecifier,
-        source: String,
+        source: &str,
         lenient: bool,
     ) -> Result<(String, Vec<Consulted>), JsErrorBox> {
         let known = self.transpiled.borrow_mut().remove(&key);
         let (code, map) = match known {
             Some(transpiled) => transpiled,
-            None => transpile(specifier, source)?,
+            None => transpile(specifier, source.to_owned())?,
         };
         let parsed = parse(specifier, MediaType::JavaScript, code.clone(), lenient)?;
         let mut consulted = Vec::new();
@@ -152,8 +150,8 @@ impl Loader {
     }
 
     pub(super) fn contents_hash(&self, path: &std::path::Path) -> Option<u64> {
-        let bytes = std::fs::read(path).ok()?;
-        Some(self.files.cache.key(&[b"contents", &bytes]).number())
+        let cache = &self.files.cache;
+        (self.files.disk).hash(path, |bytes| cache.key(&[b"contents", bytes]).number())
     }
 }
 

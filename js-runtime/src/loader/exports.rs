@@ -11,9 +11,8 @@ use js_runtime_snapshot::EXPORTS;
 use node_resolver::InNpmPackageChecker;
 
 use super::Loader;
-use super::compat::{Exports, Missing};
+use super::compat::{Exports, Missing, exports_by_assignment, may_name_module};
 use super::emit::{Consulted, parse, transpile};
-use super::files::read_text;
 use crate::cache::Key;
 
 impl Loader {
@@ -50,13 +49,21 @@ impl Loader {
             });
             if maybe {
                 self.consult(&url, consulted);
-                if matches!(self.analysis(&url).as_deref(), Some(Analysis::Script)) {
+                let analysis = self.analysis(&url);
+                if matches!(
+                    analysis.as_deref(),
+                    Some(Analysis::Script | Analysis::Assigned)
+                ) {
                     return Exports::CommonJs;
                 }
             }
             if self.files.checker.in_npm_package(&url) {
                 return Exports::Unknown;
             }
+        }
+        if matches!(self.analysis(&url).as_deref(), Some(Analysis::Assigned)) {
+            self.consult(&url, consulted);
+            return Exports::CommonJs;
         }
         let (mut names, mut seen) = (HashSet::new(), HashSet::new());
         let known = self.collect(&url, &mut names, &mut seen);
@@ -111,22 +118,27 @@ impl Loader {
 
     /// What is in a file, looked at once as long as it says the same: many import it.
     fn analysis(&self, url: &ModuleSpecifier) -> Option<Rc<Analysis>> {
-        let source = read_text(&url_to_file_path(url).ok()?).ok()?;
+        let source = self.files.text_of(url).ok()?;
         let key = self.emit_key(url, &source);
         if let Some(known) = self.analyses.borrow().get(&key) {
             return known.clone();
         }
-        let analysis = self.analyse(key, url, source).map(Rc::new);
+        let analysis = self.analyse(key, url, source.to_string()).map(Rc::new);
         self.analyses.borrow_mut().insert(key, analysis.clone());
         analysis
     }
 
     fn analyse(&self, key: Key, url: &ModuleSpecifier, source: String) -> Option<Analysis> {
         let (code, map) = transpile(url, source).ok()?;
-        let parsed = parse(url, MediaType::JavaScript, code.clone(), false).ok()?;
+        let names_module = may_name_module(&code);
+        let parsed = parse(url, MediaType::JavaScript, code.clone(), names_module).ok()?;
         if MediaType::from_specifier(url).is_emittable() {
             // It will be wanted next.
             self.transpiled.borrow_mut().insert(key, (code, map));
+        }
+        let is_lenient = self.files.is_lenient(url);
+        if is_lenient && names_module && exports_by_assignment(&parsed) {
+            return Some(Analysis::Assigned);
         }
         if parsed.compute_is_script() {
             return Some(Analysis::Script);
@@ -148,6 +160,8 @@ pub(super) type Transpiled = RefCell<HashMap<Key, (String, Option<String>)>>;
 pub(super) enum Analysis {
     /// No `import` and no `export`: CommonJS, if its name allows it.
     Script,
+    /// What it exports, it puts into `module.exports`; see [`super::compat`].
+    Assigned,
     Module {
         exports: Vec<String>,
         /// Where all of what is exported comes from, too.

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use deno_ast::MediaType;
 use deno_core::ModuleSpecifier;
@@ -13,17 +14,21 @@ use deno_path_util::url_to_file_path;
 use deno_resolver::npm::DenoInNpmPackageChecker;
 use node_resolver::errors::PackageJsonLoadError;
 use node_resolver::{InNpmPackageChecker, PackageJsonResolverRc};
-use sys_traits::impls::RealSys;
 
+use super::disk::Disk;
 use crate::cache::{DiskCache, Key};
 
 pub(crate) type Checker = DenoInNpmPackageChecker;
 
+/// Tells a second copy of a module from the first.
+pub(super) const COPY: &str = "copy=";
+
 #[derive(Clone)]
 pub(crate) struct Files {
     pub cache: DiskCache,
+    pub disk: Disk,
     pub checker: Checker,
-    pub package_json: PackageJsonResolverRc<RealSys>,
+    pub package_json: PackageJsonResolverRc<Disk>,
     source_maps: Rc<RefCell<HashMap<String, SourceMap>>>,
 }
 
@@ -36,14 +41,30 @@ enum SourceMap {
 impl Files {
     pub fn new(
         cache: DiskCache,
+        disk: Disk,
         checker: Checker,
-        package_json: PackageJsonResolverRc<RealSys>,
+        package_json: PackageJsonResolverRc<Disk>,
     ) -> Self {
         Self {
             cache,
+            disk,
             checker,
             package_json,
             source_maps: Rc::default(),
+        }
+    }
+
+    /// What a file says, without the mark at its beginning.
+    pub fn text(&self, path: &Path) -> Result<Arc<str>, JsErrorBox> {
+        self.disk.text(path, read_text)
+    }
+
+    /// What the file of a module says; `import("./x?v=2")` asks for it as it is now.
+    pub fn text_of(&self, specifier: &ModuleSpecifier) -> Result<Arc<str>, JsErrorBox> {
+        let path = url_to_file_path(specifier).map_err(error)?;
+        match specifier.query() {
+            Some(query) if !query.starts_with(COPY) => read_text(&path).map(Arc::from),
+            _ => self.text(&path),
         }
     }
 

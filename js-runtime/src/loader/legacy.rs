@@ -19,9 +19,13 @@ pub(super) fn rewritten(parsed: &ParsedSource) -> Option<String> {
         .filter_map(|item| {
             let (from, to, words) = match item {
                 ModuleItem::ModuleDecl(ModuleDecl::TsImportEquals(import)) => {
-                    let is_value = !import.is_type_only && !import.is_export;
                     let external = matches!(import.module_ref, TsModuleRef::TsExternalModuleRef(_));
-                    (is_value && external).then(|| (import.start(), import.id.start(), "const "))?
+                    let words = match import.is_export {
+                        true => "export const ",
+                        false => "const ",
+                    };
+                    let is_value = !import.is_type_only && external;
+                    is_value.then(|| (import.start(), import.id.start(), words))?
                 }
                 ModuleItem::ModuleDecl(ModuleDecl::TsExportAssignment(export)) => {
                     (export.start(), export.expr.start(), "module.exports = ")

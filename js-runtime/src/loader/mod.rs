@@ -9,12 +9,14 @@
 pub(crate) mod ahead;
 mod cjs;
 mod compat;
+mod disk;
 mod emit;
 mod exports;
 mod files;
 mod legacy;
 mod position;
 mod resolve;
+mod scripts;
 mod warm;
 
 use std::borrow::Cow;
@@ -35,9 +37,9 @@ use deno_path_util::url_to_file_path;
 use deno_runtime::deno_node::NodeExtInitServices;
 use futures::FutureExt;
 use serde::Deserialize;
-use sys_traits::impls::RealSys;
 
 use self::cjs::{RequireLoader, Translator};
+use self::disk::Disk;
 pub(crate) use self::emit::EMIT_SETTINGS;
 use self::exports::{Analyses, Transpiled};
 use self::files::{Checker, Files, error, io_error, read_text};
@@ -47,7 +49,7 @@ use crate::cache::DiskCache;
 use crate::imports::Imports;
 use crate::inspector::{is_inspected, with_map};
 
-pub(crate) type NodeServices = NodeExtInitServices<Checker, FolderResolver, RealSys>;
+pub(crate) type NodeServices = NodeExtInitServices<Checker, FolderResolver, Disk>;
 
 pub(crate) struct Loader {
     files: Files,
@@ -71,7 +73,7 @@ impl Loader {
             }),
             node_resolver: resolver.node.clone(),
             pkg_json_resolver: files.package_json.clone(),
-            sys: RealSys,
+            sys: files.disk.clone(),
         };
         let loader = Rc::new(Self {
             files,
@@ -122,19 +124,29 @@ impl Loader {
             let code = ModuleSourceCode::Bytes(bytes.into_boxed_slice().into());
             return Ok(ModuleSource::new(ModuleType::Wasm, code, specifier, None));
         }
-        let source = read_text(&path)?;
+        let source = self.files.text_of(specifier)?;
         let shown = is_inspected().then(|| source.clone());
         let code = match requested {
             RequestedModuleType::Json => {
-                return Ok(module(ModuleType::Json, source, specifier, None));
+                return Ok(module(
+                    ModuleType::Json,
+                    source.to_string(),
+                    specifier,
+                    None,
+                ));
             }
             RequestedModuleType::Text => {
-                return Ok(module(ModuleType::Text, source, specifier, None));
+                return Ok(module(
+                    ModuleType::Text,
+                    source.to_string(),
+                    specifier,
+                    None,
+                ));
             }
             RequestedModuleType::None if media_type == MediaType::Json => {
                 format!("export default {source};")
             }
-            RequestedModuleType::None => self.javascript(specifier, media_type, source)?,
+            RequestedModuleType::None => self.javascript(specifier, media_type, &source)?,
             _ => {
                 return Err(JsErrorBox::type_error(format!(
                     "{specifier} is imported with an attribute that is not supported: use \
@@ -168,7 +180,7 @@ impl Loader {
         &self,
         specifier: &ModuleSpecifier,
         media_type: MediaType,
-        source: String,
+        source: &str,
     ) -> Result<String, JsErrorBox> {
         if media_type.is_emittable() {
             return self.emit(specifier, source);
@@ -182,8 +194,8 @@ impl Loader {
                 .translator
                 .translate_cjs_to_esm_with_source_provider(
                     specifier,
-                    Some(Cow::Borrowed(&source)),
-                    Some(&cjs::DiskSource),
+                    Some(Cow::Borrowed(source)),
+                    Some(&self.files),
                 )
                 .now_or_never()
                 .ok_or_else(|| JsErrorBox::generic("the analysis of CommonJS did not finish"))?
@@ -217,14 +229,21 @@ impl Loader {
         cache.read(key, "v8")
     }
 
-    /// Whoever says this calls [`Self::warm_up`] later.
-    pub fn begin_to_warm(&self) {
+    /// Whoever says this says [`Self::end_load`] and [`Self::warm_up`] later.
+    pub fn begin_load(&self) {
+        self.files.disk.begin();
         self.warm.begin();
+    }
+
+    /// What was loaded may change what there is to load.
+    pub fn end_load(&self) {
+        self.files.disk.end();
     }
 
     /// Makes a cache with what ran; `false` if none is missing. For times of rest.
     pub fn warm_up(&self, runtime: &mut JsRuntime) -> bool {
-        self.warm.next(runtime, &self.files.cache)
+        self.end_load();
+        self.warm.next(runtime, self)
     }
 
     fn compiled_key(&self, specifier: &ModuleSpecifier, hash: u64) -> crate::cache::Key {

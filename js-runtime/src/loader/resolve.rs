@@ -8,6 +8,11 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::disk::Disk;
+use super::files::{COPY, Checker, Files, error};
+use super::position;
+use crate::cache::DiskCache;
+use crate::imports::Imports;
 use deno_core::ModuleSpecifier;
 use deno_error::JsErrorBox;
 use deno_path_util::{url_from_file_path, url_to_file_path};
@@ -16,28 +21,19 @@ use deno_resolver::npm::{
     DenoInNpmPackageChecker, NpmResolver,
 };
 use deno_runtime::deno_node::NodeResolverRc;
-use js_runtime_ext::{EXTENSIONS, probe, virtual_module};
-use node_resolver::cache::{NodeResolutionSys, NodeResolutionThreadLocalCache};
+use js_runtime_ext::{EXTENSIONS, virtual_module};
+use node_resolver::cache::NodeResolutionSys;
 use node_resolver::{
     DenoIsBuiltInNodeModuleChecker, IsBuiltInNodeModuleChecker, NodeConditionOptions,
     NodeResolutionKind, NodeResolver, NodeResolverOptions, PackageJsonResolver,
-    PackageJsonResolverRc, PackageJsonThreadLocalCache, ResolutionMode,
+    PackageJsonResolverRc, ResolutionMode,
 };
-use sys_traits::impls::RealSys;
 
-use super::files::{Checker, Files, error};
-use super::position;
-use crate::cache::DiskCache;
-use crate::imports::Imports;
-
-pub(crate) type FolderResolver = NpmResolver<RealSys>;
-
-/// Tells a second copy of a module from the first.
-const COPY: &str = "copy=";
+pub(crate) type FolderResolver = NpmResolver<Disk>;
 
 #[derive(Clone)]
 pub(crate) struct Resolver {
-    pub node: NodeResolverRc<Checker, FolderResolver, RealSys>,
+    pub node: NodeResolverRc<Checker, FolderResolver, Disk>,
     pub npm: FolderResolver,
     files: Files,
     owners: Rc<RefCell<Owners>>,
@@ -56,14 +52,11 @@ struct Owners {
 
 impl Resolver {
     pub fn new(cache: DiskCache, imports: Imports) -> (Self, Files) {
-        // These caches live as long as the thread and would hide changed files.
-        NodeResolutionThreadLocalCache::clear();
-        PackageJsonThreadLocalCache::clear();
-
+        let disk = Disk::default();
         let checker = DenoInNpmPackageChecker::Byonm(ByonmInNpmPackageChecker);
-        let sys = NodeResolutionSys::new(RealSys, Some(Arc::new(NodeResolutionThreadLocalCache)));
-        let package_json: PackageJsonResolverRc<RealSys> = deno_maybe_sync::new_rc(
-            PackageJsonResolver::new(RealSys, Some(Arc::new(PackageJsonThreadLocalCache))),
+        let sys = NodeResolutionSys::new(disk.clone(), Some(Arc::new(disk.clone())));
+        let package_json: PackageJsonResolverRc<Disk> = deno_maybe_sync::new_rc(
+            PackageJsonResolver::new(disk.clone(), Some(Arc::new(disk.clone()))),
         );
         let options = ByonmNpmResolverCreateOptions {
             root_node_modules_dir: None,
@@ -90,7 +83,7 @@ impl Resolver {
                 ..Default::default()
             },
         ));
-        let files = Files::new(cache, checker, package_json);
+        let files = Files::new(cache, disk, checker, package_json);
         let resolver = Self {
             node,
             npm,
@@ -104,10 +97,14 @@ impl Resolver {
     /// The module of extension `id`: links are followed, since what a linked
     /// extension imports lies beside the real file.
     pub fn entry(&self, id: u32, path: &Path) -> Result<ModuleSpecifier, String> {
-        let found = probe(path).ok_or_else(|| match path.is_dir() {
-            true => format!("{} has no index.ts or index.js", path.display()),
-            false => format!("{} does not exist", path.display()),
-        })?;
+        let found = self
+            .files
+            .disk
+            .probe(path)
+            .ok_or_else(|| match path.is_dir() {
+                true => format!("{} has no index.ts or index.js", path.display()),
+                false => format!("{} does not exist", path.display()),
+            })?;
         let real = found
             .canonicalize()
             .map_err(|error| format!("{}: {error}", found.display()))?;
@@ -160,7 +157,11 @@ impl Resolver {
     ) -> Result<ModuleSpecifier, JsErrorBox> {
         let url = referrer.join(specifier).map_err(error)?;
         let path = url_to_file_path(&url).map_err(error)?;
-        let found = probe(&path).ok_or_else(|| {
+        let owner = self.owners.borrow().of.get(referrer).copied();
+        let found = self.files.disk.probe(&path).ok_or_else(|| {
+            if let Some(owner) = owner {
+                self.imports.note_missing(owner, &path);
+            }
             JsErrorBox::generic(format!(
                 "Cannot find module '{specifier}' ({})",
                 path.display()
@@ -173,7 +174,6 @@ impl Resolver {
             resolved.set_query(url.query());
             return Ok(resolved);
         }
-        let owner = self.owners.borrow().of.get(referrer).copied();
         Ok(match owner {
             Some(owner) if self.files.is_lenient(&resolved) => self.claim(resolved, owner),
             _ => resolved,
@@ -191,7 +191,10 @@ impl Resolver {
                 .and_then(|resolution| resolution.into_url())
         };
         // jiti falls back to what require() would find, too.
-        let found = resolve(referrer, ResolutionMode::Import).or_else(|error| {
+        let imported = (self.files.disk).package(specifier, referrer, || {
+            resolve(referrer, ResolutionMode::Import)
+        });
+        let found = imported.or_else(|error| {
             resolve(referrer, ResolutionMode::Require).map_err(|_| JsErrorBox::from_err(error))
         });
         // The file behind a name of the package's own "imports" is probed for as well.

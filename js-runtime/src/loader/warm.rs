@@ -8,16 +8,22 @@ use std::cell::RefCell;
 
 use deno_core::{JsRuntime, ModuleSpecifier, v8};
 
-use crate::cache::{DiskCache, Key};
+use super::Loader;
+use crate::cache::Key;
 
 /// The ending of such a cache's file.
 pub(crate) const HOT: &str = "hot";
 
 enum Text {
     Module(String),
+    /// CommonJS, if it is what the file says.
+    Required,
     /// One of Node's modules, whose text is part of the program.
     Polyfill,
 }
+
+/// Of the function around a CommonJS module.
+const PARAMETERS: [&str; 5] = ["exports", "require", "module", "__filename", "__dirname"];
 
 /// What was compiled and has no such cache yet.
 struct Compiled {
@@ -40,6 +46,10 @@ impl Warm {
         self.note(specifier, || Text::Module(text.to_owned()), key);
     }
 
+    pub fn note_script(&self, specifier: &ModuleSpecifier, key: Key) {
+        self.note(specifier, || Text::Required, key);
+    }
+
     pub fn note_polyfill(&self, specifier: &ModuleSpecifier, key: Key) {
         self.note(specifier, || Text::Polyfill, key);
     }
@@ -55,57 +65,80 @@ impl Warm {
     }
 
     /// Makes the cache of one of them. `false` if there is none left.
-    pub fn next(&self, runtime: &mut JsRuntime, cache: &DiskCache) -> bool {
+    pub fn next(&self, runtime: &mut JsRuntime, loader: &Loader) -> bool {
         let next = self.0.borrow_mut().as_mut().and_then(Vec::pop);
         let Some(compiled) = next else {
             *self.0.borrow_mut() = None;
             return false;
         };
-        if let Some(data) = hot_cache(runtime, &compiled) {
-            cache.write(compiled.key, HOT, &data);
+        if let Some(data) = hot_cache(runtime, loader, &compiled) {
+            loader.files.cache.write(compiled.key, HOT, &data);
         }
         true
     }
 }
 
 /// The text, the name and the way must be those with which deno_core has compiled it.
-fn hot_cache(runtime: &mut JsRuntime, compiled: &Compiled) -> Option<Vec<u8>> {
+fn hot_cache(runtime: &mut JsRuntime, loader: &Loader, compiled: &Compiled) -> Option<Vec<u8>> {
     let name = compiled.specifier.as_str();
     let in_program = |table: &[(&'static str, &'static str)]| {
         let found = table.binary_search_by_key(&name, |(name, _)| name);
         found.ok().map(|found| table[found].1)
     };
-    let (text, is_module) = match &compiled.text {
-        Text::Module(text) => (text.as_str(), true),
+    let required;
+    let (text, parameters): (&str, Option<&[&str]>) = match &compiled.text {
+        Text::Module(text) => (text, None),
+        Text::Required => {
+            required = loader.required(&compiled.specifier, compiled.key)?;
+            (&required, Some(&PARAMETERS))
+        }
         Text::Polyfill => match in_program(js_runtime_snapshot::RESIDUAL_LAZY_ESM) {
-            Some(text) => (text, true),
-            None => (in_program(js_runtime_snapshot::RESIDUAL_LAZY_JS)?, false),
+            Some(text) => (text, None),
+            None => (
+                in_program(js_runtime_snapshot::RESIDUAL_LAZY_JS)?,
+                Some(&["__bootstrap"]),
+            ),
         },
     };
     deno_core::scope!(scope, runtime);
     let text = v8::String::new(scope, text)?;
     let name = v8::String::new(scope, name)?.into();
-    let script = if is_module { 0 } else { -1 };
+    let is_required = matches!(compiled.text, Text::Required);
+    let host_options =
+        is_required.then(|| deno_runtime::deno_node::create_host_defined_options(scope));
+    let is_module = parameters.is_none();
+    let script = if is_module || is_required { 0 } else { -1 };
     let origin = v8::ScriptOrigin::new(
-        scope, name, 0, 0, false, script, None, false, false, is_module, None,
+        scope,
+        name,
+        0,
+        0,
+        false,
+        script,
+        None,
+        false,
+        false,
+        is_module,
+        host_options,
     );
     let mut source = v8::script_compiler::Source::new(text, Some(&origin));
-    let data = if is_module {
-        let module = v8::script_compiler::compile_module(scope, &mut source)?;
-        module
-            .get_unbound_module_script(scope)
-            .create_code_cache()?
-    } else {
-        let parameter = v8::String::new(scope, "__bootstrap")?;
+    let data = if let Some(names) = parameters {
+        let parameters = names.iter().map(|name| v8::String::new(scope, name));
+        let parameters = parameters.collect::<Option<Vec<_>>>()?;
         let function = v8::script_compiler::compile_function(
             scope,
             &mut source,
-            &[parameter],
+            &parameters,
             &[],
             v8::script_compiler::CompileOptions::NoCompileOptions,
             v8::script_compiler::NoCacheReason::NoReason,
         )?;
         function.create_code_cache()?
+    } else {
+        let module = v8::script_compiler::compile_module(scope, &mut source)?;
+        module
+            .get_unbound_module_script(scope)
+            .create_code_cache()?
     };
     Some(data.to_vec())
 }

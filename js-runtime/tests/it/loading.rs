@@ -157,6 +157,78 @@ async fn typescript_s_words_for_commonjs_work() {
 }
 
 #[tokio::test]
+async fn what_typescript_puts_into_module_exports_is_imported_by_name() {
+    let helpers = [
+        "export = { k };",
+        "module.exports = { k };",
+        "exports.k = k;",
+        "import { sep } from 'node:path';\nmodule.exports = { k: () => k() + sep.length - 1 };",
+    ];
+    for (number, helper) in helpers.into_iter().enumerate() {
+        let folder = Folder::new(&[
+            (
+                "index.ts",
+                &answering(
+                    "import { k } from './o';\nimport * as o from './o';",
+                    "[k(), o.k()]",
+                ),
+            ),
+            (
+                "o.ts",
+                &format!("const k = (): number => {number};\n{helper}"),
+            ),
+        ]);
+        let js = Js::start();
+        let answer = js.get(&folder.path("index.ts")).await;
+        assert_eq!(answer, json!([number, number]), "{helper}");
+    }
+}
+
+#[tokio::test]
+async fn modules_with_exports_may_name_module_and_export_an_import() {
+    let folder = Folder::new(&[
+        (
+            "index.ts",
+            &answering(
+                "import { p, main, c } from './h';",
+                "[p.sep, main, c, typeof module, module.filename === import.meta.filename]",
+            ),
+        ),
+        (
+            "h.ts",
+            "export import p = require('node:path');\nexports.b = 1;\nexport const c = 2;\n\
+             export const main = require.main === module;",
+        ),
+    ]);
+    let js = Js::start();
+    let answer = js.get(&folder.path("index.ts")).await;
+    assert_eq!(answer, json!(["/", false, 2, "object", true]));
+}
+
+/// What is remembered of the disk while extensions are loaded must not hide this.
+#[tokio::test]
+async fn what_is_made_while_loading_is_found() {
+    let imports = "import { mkdirSync, writeFileSync } from 'node:fs';\n\
+        const own = import.meta.dirname;\n\
+        const tried = await import('late').catch(() => 'not there');\n\
+        mkdirSync(own + '/node_modules/late', { recursive: true });\n\
+        writeFileSync(own + '/node_modules/late/package.json', '{\"type\":\"module\",\"exports\":\"./m.js\"}');\n\
+        writeFileSync(own + '/node_modules/late/m.js', 'export const n = 1;');\n\
+        const late = await import('late');\n\
+        writeFileSync(own + '/made.ts', 'export const n: number = 2;');\n\
+        const made = await import('./made');\n\
+        writeFileSync(own + '/made.ts', 'export const n: number = 3;');\n\
+        const again = await import('./made.ts?v=2');";
+    let folder = Folder::new(&[(
+        "index.ts",
+        &answering(imports, "[tried, late.n, made.n, again.n]"),
+    )]);
+    let js = Js::start();
+    let answer = js.get(&folder.path("index.ts")).await;
+    assert_eq!(answer, json!(["not there", 1, 2, 3]));
+}
+
+#[tokio::test]
 async fn import_cycles_are_fine() {
     let folder = Folder::new(&[
         (
@@ -413,8 +485,12 @@ fn sizes(folder: &Path, ending: &str) -> HashMap<PathBuf, u64> {
 #[tokio::test]
 async fn at_rest_code_caches_are_made_with_what_ran() {
     let lazy = "function lazy() { const all = []; all.push(1); all.push(2); return all; }";
-    let imports = format!("import 'node:zlib';\n{lazy}\nconst made = lazy();");
-    let folder = Folder::new(&[("index.ts", &answering(&imports, "made"))]);
+    let required = "const made = require('./required.cjs')();";
+    let imports = format!("import 'node:zlib';\n{lazy}\n{required}\nlazy();");
+    let folder = Folder::new(&[
+        ("index.ts", &answering(&imports, "made")),
+        ("required.cjs", &format!("{lazy}\nmodule.exports = lazy;")),
+    ]);
     let (path, cache) = (folder.path("index.ts"), folder.path("cache"));
     let start = async || {
         let mut options = options();
@@ -435,7 +511,7 @@ async fn at_rest_code_caches_are_made_with_what_ran() {
             .filter(|one| is_larger(one.clone()))
     };
     let deadline = Instant::now() + Duration::from_secs(60);
-    while made().count() < 2 {
+    while made().count() < 3 {
         assert!(Instant::now() < deadline, "{:?}", sizes(&cache, "hot"));
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

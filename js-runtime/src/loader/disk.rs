@@ -1,0 +1,249 @@
+//! What resolving has seen of the disk, so that it looks once. Where a path leads and what
+//! a `package.json` says is remembered as long as the code runs, as by Node; what is in a
+//! file, and where an import leads, while a set of extensions is loaded. That something is
+//! missing is not remembered, since it may be installed, except for a `package.json` in a
+//! folder within a package: each `require` looks for one there.
+
+use std::borrow::{Borrow, Cow};
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::hash::Hash;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use deno_core::ModuleSpecifier;
+use deno_package_json::{PackageJsonCache, PackageJsonCacheResult, PackageJsonRc};
+use js_runtime_ext::probe;
+use node_resolver::cache::NodeResolutionCache;
+use sys_traits::impls::RealSys;
+use sys_traits::{
+    BaseEnvVar, BaseFsCanonicalize, BaseFsMetadata, BaseFsOpen, BaseFsRead, BaseFsReadDir,
+    EnvCurrentDir, FileType, OpenOptions,
+};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Disk(Arc<Mutex<Seen>>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    real: HashMap<PathBuf, PathBuf>,
+    kinds: HashMap<PathBuf, FileType>,
+    package_json: HashMap<PathBuf, Option<PackageJsonRc>>,
+    loading: Option<Loading>,
+}
+
+/// What counts until the code that was loaded is called.
+#[derive(Debug, Default)]
+struct Loading {
+    probed: HashMap<PathBuf, PathBuf>,
+    texts: HashMap<PathBuf, Arc<str>>,
+    hashes: HashMap<PathBuf, u64>,
+    packages: HashMap<(String, String), ModuleSpecifier>,
+}
+
+impl Disk {
+    /// From now on, what is in files is remembered as well.
+    pub fn begin(&self) {
+        self.seen().loading.get_or_insert_default();
+    }
+
+    pub fn end(&self) {
+        self.seen().loading = None;
+    }
+
+    /// See [`js_runtime_ext::probe`].
+    pub fn probe(&self, path: &Path) -> Option<PathBuf> {
+        let look = || probe(path).ok_or(());
+        self.recall(|loading| &mut loading.probed, path, look).ok()
+    }
+
+    /// The text of a file, which `read` reads.
+    pub fn text<E>(
+        &self,
+        path: &Path,
+        read: impl FnOnce(&Path) -> Result<String, E>,
+    ) -> Result<Arc<str>, E> {
+        let look = || read(path).map(Arc::from);
+        self.recall(|loading| &mut loading.texts, path, look)
+    }
+
+    /// What `hash` makes of the bytes of a file; `None` if they cannot be read.
+    pub fn hash(&self, path: &Path, hash: impl FnOnce(&[u8]) -> u64) -> Option<u64> {
+        let look = || std::fs::read(path).map(|bytes| hash(&bytes));
+        self.recall(|loading| &mut loading.hashes, path, look).ok()
+    }
+
+    /// Where the import of a package leads from a folder.
+    pub fn package<E>(
+        &self,
+        specifier: &str,
+        referrer: &ModuleSpecifier,
+        find: impl FnOnce() -> Result<ModuleSpecifier, E>,
+    ) -> Result<ModuleSpecifier, E> {
+        let Ok(folder) = referrer.join(".") else {
+            return find();
+        };
+        let key = (specifier.to_owned(), folder.to_string());
+        self.recall(|loading| &mut loading.packages, &key, find)
+    }
+
+    fn recall<K, Q, V: Clone, E>(
+        &self,
+        map: impl Fn(&mut Loading) -> &mut HashMap<K, V>,
+        key: &Q,
+        look: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, E>
+    where
+        K: Borrow<Q> + Eq + Hash,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        if let Some(loading) = &mut self.seen().loading
+            && let Some(known) = map(loading).get(key)
+        {
+            return Ok(known.clone());
+        }
+        let found = look()?;
+        if let Some(loading) = &mut self.seen().loading {
+            map(loading).insert(key.to_owned(), found.clone());
+        }
+        Ok(found)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        // Nothing panics while it holds the lock; what was seen is whole in any case.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether this is the `package.json` of a folder inside of an installed package.
+fn is_within_package(package_json: &Path) -> bool {
+    let names: Vec<&OsStr> = package_json
+        .components()
+        .filter_map(|component| match component {
+            Component::Normal(name) => Some(name),
+            _ => None,
+        })
+        .collect();
+    let Some(packages) = names.iter().rposition(|name| *name == "node_modules") else {
+        return false;
+    };
+    let inside = &names[packages + 1..];
+    let is_scoped = (inside.first()).is_some_and(|name| name.as_encoded_bytes()[0] == b'@');
+    inside.len() > if is_scoped { 3 } else { 2 }
+}
+
+impl PackageJsonCache for Disk {
+    fn get(&self, path: &Path) -> PackageJsonCacheResult {
+        match self.seen().package_json.get(path) {
+            Some(known) => PackageJsonCacheResult::Hit(known.clone()),
+            None => PackageJsonCacheResult::NotCached,
+        }
+    }
+
+    fn set(&self, path: PathBuf, package_json: Option<PackageJsonRc>) {
+        if package_json.is_some() || is_within_package(&path) {
+            self.seen().package_json.insert(path, package_json);
+        }
+    }
+}
+
+impl NodeResolutionCache for Disk {
+    /// They are remembered by [`BaseFsCanonicalize`] below.
+    fn get_canonicalized(&self, _path: &Path) -> Option<io::Result<PathBuf>> {
+        None
+    }
+
+    fn set_canonicalized(&self, _from: PathBuf, _to: &io::Result<PathBuf>) {}
+
+    fn get_file_type(&self, path: &Path) -> Option<Option<FileType>> {
+        self.seen().kinds.get(path).copied().map(Some)
+    }
+
+    fn set_file_type(&self, path: PathBuf, value: Option<FileType>) {
+        if let Some(kind) = value {
+            self.seen().kinds.insert(path, kind);
+        }
+    }
+}
+
+impl BaseFsCanonicalize for Disk {
+    fn base_fs_canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
+        if let Some(known) = self.seen().real.get(path) {
+            return Ok(known.clone());
+        }
+        let real = RealSys.base_fs_canonicalize(path)?;
+        self.seen().real.insert(path.to_path_buf(), real.clone());
+        Ok(real)
+    }
+}
+
+impl BaseFsMetadata for Disk {
+    type Metadata = <RealSys as BaseFsMetadata>::Metadata;
+
+    fn base_fs_metadata(&self, path: &Path) -> io::Result<Self::Metadata> {
+        RealSys.base_fs_metadata(path)
+    }
+
+    fn base_fs_symlink_metadata(&self, path: &Path) -> io::Result<Self::Metadata> {
+        RealSys.base_fs_symlink_metadata(path)
+    }
+}
+
+impl BaseFsOpen for Disk {
+    type File = <RealSys as BaseFsOpen>::File;
+
+    fn base_fs_open(&self, path: &Path, options: &OpenOptions) -> io::Result<Self::File> {
+        RealSys.base_fs_open(path, options)
+    }
+}
+
+impl BaseFsRead for Disk {
+    fn base_fs_read(&self, path: &Path) -> io::Result<Cow<'static, [u8]>> {
+        RealSys.base_fs_read(path)
+    }
+}
+
+impl BaseFsReadDir for Disk {
+    type ReadDirEntry = <RealSys as BaseFsReadDir>::ReadDirEntry;
+
+    fn base_fs_read_dir(
+        &self,
+        path: &Path,
+    ) -> io::Result<Box<dyn Iterator<Item = io::Result<Self::ReadDirEntry>>>> {
+        RealSys.base_fs_read_dir(path)
+    }
+}
+
+impl EnvCurrentDir for Disk {
+    fn env_current_dir(&self) -> io::Result<PathBuf> {
+        RealSys.env_current_dir()
+    }
+}
+
+impl BaseEnvVar for Disk {
+    fn base_env_var_os(&self, key: &OsStr) -> Option<OsString> {
+        RealSys.base_env_var_os(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_folders_within_packages_never_get_a_package_json() {
+        for (path, within) in [
+            ("/x/node_modules/a/package.json", false),
+            ("/x/node_modules/a/lib/package.json", true),
+            ("/x/node_modules/@s/package.json", false),
+            ("/x/node_modules/@s/a/package.json", false),
+            ("/x/node_modules/@s/a/lib/deep/package.json", true),
+            ("/x/node_modules/a/node_modules/b/package.json", false),
+            ("/x/node_modules/package.json", false),
+            ("/x/lib/package.json", false),
+        ] {
+            assert_eq!(is_within_package(Path::new(path)), within, "{path}");
+        }
+    }
+}
