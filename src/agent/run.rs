@@ -47,6 +47,9 @@ pub trait RunHooks: Send + Sync {
     /// tokens expire. The error becomes the answer's error message.
     async fn stream_options(&self) -> Result<StreamOptions, String>;
 
+    /// Whether the model may see pictures; asked before every request.
+    fn shows_images(&self) -> bool;
+
     /// The `tool_call` event. May change the arguments.
     async fn before_tool_call(
         &self,
@@ -238,10 +241,18 @@ impl Transcript<'_> {
                 return message;
             }
         };
+        let shows_images = self.hooks.shows_images();
         let mut stream = config.api.stream(Request {
             model: config.model.clone(),
             system_prompt: Some(config.system_prompt.clone()).filter(|text| !text.is_empty()),
-            messages: messages.iter().filter_map(|m| m.to_llm()).collect(),
+            messages: messages
+                .iter()
+                .filter_map(|message| message.to_llm())
+                .map(|message| match shows_images {
+                    true => message,
+                    false => message.without_images(),
+                })
+                .collect(),
             tools: config
                 .tools
                 .iter()

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use regex::{Regex, RegexSet};
 
+use super::failure::TOO_BUSY;
 use super::message::{AssistantMessage, StopReason};
 
 /// How the providers say that the conversation no longer fits.
@@ -81,7 +82,7 @@ pub fn is_context_overflow(message: &AssistantMessage, context_window: u64) -> b
 /// Trying again may help. Ask [`is_context_overflow`] first: against that it
 /// does not.
 pub fn is_retryable(error_message: &str) -> bool {
-    RETRYABLE_REGEX.is_match(error_message)
+    !error_message.starts_with(TOO_BUSY) && RETRYABLE_REGEX.is_match(error_message)
 }
 
 #[cfg(test)]

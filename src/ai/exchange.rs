@@ -6,7 +6,7 @@
 mod tests;
 
 use std::hash::{BuildHasher, RandomState};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use indexmap::IndexMap;
@@ -18,15 +18,15 @@ use super::accumulate::Answer;
 use super::failure::{Envelope, Failure, http_text};
 use super::frames::FrameDecoder;
 use super::http;
+use super::retry_delay::asked_delay;
 use super::sse::{SseDecoder, SseEvent};
 use super::stream::{AssistantStream, Request};
 
 /// As the SDKs of the providers do; the agent has its own, slower retries above.
 const RETRIES: u32 = 2;
+/// As Gemini CLI does.
+const RETRIES_OF_CODE_ASSIST: u32 = 3;
 const FIRST_DELAY: Duration = Duration::from_millis(500);
-/// A server that asks for more is not waited for: the agent's own retries show
-/// the user what is going on.
-const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// For the text of an error, and for the end of a body after the last event.
 const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
 const LONGEST_ERROR_BODY: usize = 64 * 1024;
@@ -150,6 +150,10 @@ async fn run<D: Decoder>(
 async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Response, Failure> {
     let client = http::client()?;
     let body = Bytes::from(call.body.to_string());
+    let retries = match call.envelope {
+        Envelope::CodeAssist => RETRIES_OF_CODE_ASSIST,
+        _ => RETRIES,
+    };
     let mut attempt = 0;
     loop {
         let sent = Instant::now();
@@ -180,12 +184,22 @@ async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Respons
                 if response.status().is_success() {
                     return Ok(response);
                 }
-                if attempt == RETRIES || !may_retry(&response) {
-                    return Err(refusal(response, call.envelope, answer).await?);
+                let last = attempt == retries || !may_retry(&response);
+                let (status, headers) = (response.status(), response.headers().clone());
+                let text = error_text(response, answer).await?;
+                let refusal = http_text(status.as_u16(), &text, call.envelope);
+                if last {
+                    return Err(Failure::Http(refusal));
                 }
-                asked_delay(response.headers()).unwrap_or_else(|| back_off(attempt))
+                match asked_delay(&headers, &text, call.envelope) {
+                    Some(delay) if request.options.is_too_long(delay) => {
+                        return Err(Failure::TooBusy { delay, refusal });
+                    }
+                    Some(delay) => delay,
+                    None => back_off(attempt),
+                }
             }
-            Err(error) if attempt == RETRIES || error.is_builder() => {
+            Err(error) if attempt == retries || error.is_builder() => {
                 return Err(Failure::sending(&error, &call.url));
             }
             Err(error) => {
@@ -307,12 +321,8 @@ async fn tell_hooks(
         .await
 }
 
-async fn refusal(
-    mut response: Response,
-    envelope: Envelope,
-    answer: &Answer,
-) -> Result<Failure, Failure> {
-    let status = response.status().as_u16();
+/// What came with a refusal.
+async fn error_text(mut response: Response, answer: &Answer) -> Result<String, Failure> {
     let mut body = Vec::new();
     let reading = async {
         while body.len() < LONGEST_ERROR_BODY
@@ -325,8 +335,7 @@ async fn refusal(
     let _ = answer
         .interruptible(tokio::time::timeout(TAIL_TIMEOUT, reading))
         .await?;
-    let text = String::from_utf8_lossy(&body);
-    Ok(Failure::Http(http_text(status, &text, envelope)))
+    Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
 fn may_retry(response: &Response) -> bool {
@@ -346,20 +355,6 @@ fn may_retry(response: &Response) -> bool {
     }
 }
 
-fn asked_delay(headers: &HeaderMap) -> Option<Duration> {
-    let milliseconds = header(headers, "retry-after-ms").and_then(|text| text.parse::<f64>().ok());
-    let seconds = milliseconds.map(|ms| ms / 1000.0).or_else(|| {
-        let text = header(headers, "retry-after")?;
-        text.parse().ok().or_else(|| {
-            let date = chrono::DateTime::parse_from_rfc2822(text).ok()?;
-            let delay = SystemTime::from(date).duration_since(SystemTime::now());
-            Some(delay.unwrap_or_default().as_secs_f64())
-        })
-    })?;
-    let delay = Duration::try_from_secs_f64(seconds).ok()?;
-    (delay <= LONGEST_DELAY).then_some(delay)
-}
-
 /// Doubles, less up to a quarter, so that clients that failed together do not
 /// come back together.
 fn back_off(attempt: u32) -> Duration {
@@ -368,7 +363,7 @@ fn back_off(attempt: u32) -> Duration {
     (FIRST_DELAY * 2u32.pow(attempt)).mul_f64(1.0 - random as f64 / 1024.0)
 }
 
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 

@@ -2,10 +2,14 @@
 //! compaction are decided by matching them (see [`super::classify`]).
 
 use std::error::Error;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::http::HttpSetupError;
+
+/// How [`Failure::TooBusy`] begins: the agent does not ask again either.
+pub(super) const TOO_BUSY: &str = "The server asks for a wait";
 
 /// Error pages can be whole web sites.
 const LONGEST_TEXT: usize = 4000;
@@ -34,6 +38,11 @@ pub(super) enum Failure {
     /// Status and text of the provider.
     #[error("{0}")]
     Http(String),
+    #[error(
+        "{TOO_BUSY} of {} s, which is longer than retry.maxDelayMs in settings.json allows. {refusal}",
+        delay.as_secs_f64().ceil()
+    )]
+    TooBusy { delay: Duration, refusal: String },
     #[error("Malformed event in the answer: {error}: {data}")]
     Malformed { error: String, data: String },
     /// The provider says in the middle of an answer that it failed.

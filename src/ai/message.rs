@@ -194,6 +194,34 @@ pub fn js_number_if_any<S: Serializer>(
     }
 }
 
+/// What a model is told where there is a picture that it must not see.
+const NO_IMAGE: &str = "Image reading is disabled.";
+
+impl Message {
+    /// With a sentence in place of its pictures.
+    pub fn without_images(mut self) -> Self {
+        let content = match &mut self {
+            Self::User(UserMessage {
+                content: UserContent::Blocks(blocks),
+                ..
+            }) => blocks,
+            Self::ToolResult(result) => &mut result.content,
+            _ => return self,
+        };
+        for block in content.iter_mut() {
+            if matches!(block, ContentBlock::Image(_)) {
+                *block = ContentBlock::text(NO_IMAGE);
+            }
+        }
+        // Once for pictures in a row.
+        content.dedup_by(|next, block| {
+            let is_sentence = |block: &ContentBlock| *block == ContentBlock::text(NO_IMAGE);
+            is_sentence(next) && is_sentence(block)
+        });
+        self
+    }
+}
+
 impl ContentBlock {
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent {

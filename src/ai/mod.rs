@@ -29,6 +29,7 @@ pub mod provided;
 pub mod registry;
 mod request_parts;
 pub(crate) mod retold;
+mod retry_delay;
 pub mod secret_value;
 pub mod select;
 mod sse;

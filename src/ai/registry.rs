@@ -434,7 +434,11 @@ impl ModelRegistry {
             provider: provider.to_owned(),
             reason,
             path: self.auth.path().display().to_string(),
-            advice: self.advice(provider),
+            advice: match self.env_key(provider) {
+                // Not by itself: that key may be paid for by somebody else.
+                Some(_) => "Once it is removed, the key of the environment is used.".to_owned(),
+                None => self.advice(provider),
+            },
         };
         let sign_in = self.sign_in(provider);
         let mut credentials = self.auth.oauth(provider);

@@ -31,6 +31,16 @@ impl Retention {
     }
 }
 
+/// Whether there are calls in it, or results: proxies insist on a list of tools then, be it
+/// an empty one.
+pub(super) fn mentions_tools(messages: &[Message]) -> bool {
+    messages.iter().any(|message| match message {
+        Message::User(_) => false,
+        Message::Assistant(answer) => answer.tool_calls().next().is_some(),
+        Message::ToolResult(_) => true,
+    })
+}
+
 /// Of the answer; `None` where that is left to the API.
 pub(super) fn max_tokens(request: &Request) -> Option<u64> {
     match request.options.max_tokens {

@@ -2,6 +2,7 @@
 //! out, whatever the provider.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use indexmap::IndexMap;
@@ -55,7 +56,20 @@ pub struct StreamOptions {
     pub tool_choice: Option<Value>,
     /// Lets providers keep a prompt cache per session.
     pub session_id: Option<String>,
+    /// A server that asks for a longer wait is not asked again, in milliseconds; 0 is no
+    /// limit. Default: [`MAX_RETRY_DELAY_MS`].
+    pub max_retry_delay_ms: Option<u64>,
     pub hooks: Option<Arc<dyn StreamHooks>>,
+}
+
+/// [`StreamOptions::max_retry_delay_ms`], and the setting `retry.maxDelayMs`.
+pub const MAX_RETRY_DELAY_MS: u64 = 60_000;
+
+impl StreamOptions {
+    pub(super) fn is_too_long(&self, delay: Duration) -> bool {
+        let limit = self.max_retry_delay_ms.unwrap_or(MAX_RETRY_DELAY_MS);
+        limit > 0 && delay > Duration::from_millis(limit)
+    }
 }
 
 /// What the outside may see and change of the HTTP exchange.

@@ -275,7 +275,7 @@ impl Actions for AgentSession {
             true => Chosen::InHandler,
             false => Chosen::Set,
         };
-        let set = self.use_model(model, source).await;
+        let set = self.use_model(model, None, source).await;
         set.map(|()| true).map_err(ActionError::new)
     }
 

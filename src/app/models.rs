@@ -11,7 +11,7 @@ use super::prompt::PromptError;
 use super::refusal::{ErrorCode, Refusal};
 use super::run::object;
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::select::{self, CliModel, SelectError, SessionChoice, StartOptions};
+use crate::ai::select::{self, CliModel, ScopedModel, SelectError, SessionChoice, StartOptions};
 
 /// What `cycle_model` answers.
 #[derive(Clone, Debug, Serialize)]
@@ -108,6 +108,8 @@ impl AgentSession {
             chosen.is_some_and(|model| model.provider == said.provider && model.id == said.model_id)
         });
         let said = said && context.thinking_level.as_deref() == Some(state.thinking.as_str());
+        // It would think as the settings of the day say.
+        state.thinking_unsaid = previous.is_some() && context.thinking_level.is_none();
         let fresh = previous.is_none() && !said;
         if let Some(error) = fresh.then(|| state.begin().err()).flatten() {
             self.notes.lock().push(error.to_string());
@@ -157,7 +159,7 @@ impl AgentSession {
     /// For the next run on, and as the default of new sessions.
     pub async fn set_model(&self, provider: &str, id: &str) -> Result<Arc<Model>, Refusal> {
         let model = self.usable_model(provider, id)?;
-        self.use_model(model.clone(), Chosen::Set).await?;
+        self.use_model(model.clone(), None, Chosen::Set).await?;
         Ok(model)
     }
 
@@ -176,20 +178,28 @@ impl AgentSession {
         let scope = self.state.lock().scope.clone();
         let is_scoped = !scope.is_empty();
         let models = match is_scoped {
-            true => scope.into_iter().map(|one| one.model).collect(),
-            false => self.models.available(),
+            true => scope,
+            false => {
+                let unscoped = |model| ScopedModel {
+                    model,
+                    thinking: None,
+                };
+                let available = self.models.available();
+                available.into_iter().map(unscoped).collect()
+            }
         };
         if models.len() < 2 {
             return Ok(None);
         }
         let current = self.model();
         let position = current.and_then(|current| {
-            let same = |model: &Arc<Model>| model.reference() == current.reference();
+            let same = |one: &ScopedModel| one.model.reference() == current.reference();
             models.iter().position(same)
         });
         let next = position.map_or(0, |position| (position + 1) % models.len());
-        let model = models[next].clone();
-        self.use_model(model.clone(), Chosen::Cycled).await?;
+        let ScopedModel { model, thinking } = models[next].clone();
+        self.use_model(model.clone(), thinking, Chosen::Cycled)
+            .await?;
         Ok(Some(CycledModel {
             model,
             thinking_level: self.thinking_level(),
@@ -197,7 +207,13 @@ impl AgentSession {
         }))
     }
 
-    pub(super) async fn use_model(&self, model: Arc<Model>, chosen: Chosen) -> Result<(), Refusal> {
+    /// `thinking`: with this level, rather than with the one that there is.
+    pub(super) async fn use_model(
+        &self,
+        model: Arc<Model>,
+        thinking: Option<ThinkingLevel>,
+        chosen: Chosen,
+    ) -> Result<(), Refusal> {
         let previous = {
             let mut state = self.state.lock();
             state
@@ -207,8 +223,9 @@ impl AgentSession {
         };
         self.saved(self.settings.set_default_model(&model.provider, &model.id));
         // The new model may not think as hard, and the old one may not have thought.
-        let level = match &previous {
-            Some(previous) if !previous.reasoning => {
+        let level = match (thinking, &previous) {
+            (Some(level), _) => level,
+            (None, Some(previous)) if !previous.reasoning => {
                 let settings = self.settings.values();
                 settings.default_thinking_level.unwrap_or_default()
             }

@@ -408,9 +408,14 @@ impl RunHooks for Hooks<'_> {
             reasoning: Some(thinking),
             thinking_budgets: session.settings.values().thinking_budgets.clone(),
             session_id: Some(id),
+            max_retry_delay_ms: Some(session.settings.values().retry.max_delay_ms),
             hooks: hooked.then(|| Arc::new(ProviderHooks(session.arc())) as _),
             ..StreamOptions::default()
         })
+    }
+
+    fn shows_images(&self) -> bool {
+        !self.session.settings.values().images.block_images
     }
 
     async fn before_tool_call(

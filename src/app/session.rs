@@ -289,6 +289,11 @@ impl AgentSession {
         self.extensions.answer(id, answer);
     }
 
+    /// Whether the question is to be answered with yes or no.
+    pub fn ui_confirms(&self, id: &str) -> bool {
+        self.extensions.confirms(id)
+    }
+
     /// The first line of the session file.
     pub fn header(&self) -> Box<serde_json::value::RawValue> {
         let raw = self.state.lock().session.header().raw.to_string();

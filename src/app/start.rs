@@ -167,6 +167,7 @@ impl AgentSession {
             turn: 0,
             bash: None,
             auto_compaction: values.compaction.enabled,
+            thinking_unsaid: false,
         };
         let (said, saying) = unspoken();
         let session = Arc::new_cyclic(|this| Self {
@@ -237,7 +238,11 @@ impl AgentSession {
         let Some(key) = &self.config.model.api_key else {
             return Ok(());
         };
-        let model = self.model().ok_or(StartError::KeyWithoutModel)?;
+        let choice = &self.config.model;
+        let is_chosen = choice.model.is_some() || !self.state.lock().scope.is_empty();
+        // Another provider must not get it.
+        let model = self.model().filter(|_| is_chosen);
+        let model = model.ok_or(StartError::KeyWithoutModel)?;
         self.models.set_runtime_key(&model.provider, key);
         Ok(())
     }

@@ -81,6 +81,9 @@ pub(super) struct State {
     pub turn: u64,
     pub bash: Option<CancellationToken>,
     pub auto_compaction: bool,
+    /// The file does not say how hard the session thinks, and says so before anything else
+    /// is said in it: who only looks at it does not change it.
+    pub thinking_unsaid: bool,
 }
 
 /// The agent, or whoever summarises, at work.
@@ -94,6 +97,9 @@ impl State {
     /// Appends to the session file and to what the model is told. The file comes
     /// first: nobody hears of what is not stored.
     pub fn say(&mut self, message: Arc<AgentMessage>) -> Result<(), SessionError> {
+        if std::mem::take(&mut self.thinking_unsaid) {
+            self.keep_thinking_level()?;
+        }
         match &*message {
             AgentMessage::Custom(custom) => self.session.append_custom_message(
                 &custom.custom_type,
@@ -110,6 +116,11 @@ impl State {
     /// [`Self::say`]; what cannot be stored is in the conversation all the same, and
     /// is stored as soon as that works. Gives what the user has to be told.
     pub fn say_anyway(&mut self, message: Arc<AgentMessage>) -> Option<String> {
+        if std::mem::take(&mut self.thinking_unsaid)
+            && let Err(error) = self.keep_thinking_level()
+        {
+            tracing::warn!("the thinking level was not stored: {error}");
+        }
         let news = keep(&mut self.session, &message);
         self.context.push(message);
         news
@@ -150,6 +161,11 @@ impl State {
             self.session
                 .append_model_change(&model.provider, &model.id)?;
         }
+        self.keep_thinking_level()
+    }
+
+    /// Whoever goes on with the session thinks as hard.
+    fn keep_thinking_level(&mut self) -> Result<(), SessionError> {
         self.session
             .append_thinking_level_change(self.thinking.as_str())?;
         Ok(())

@@ -130,6 +130,9 @@ fn thinking(options: &Options, warnings: &mut Vec<String>) -> Option<ThinkingLev
 fn tool_choice(options: &Options, warnings: &mut Vec<String>) -> ToolChoice {
     let only = options.tools.as_deref().map(|names| {
         let mut chosen: Vec<String> = Vec::new();
+        if names.trim().is_empty() {
+            warnings.push("--tools names none: the model has no tools".to_owned());
+        }
         for name in list(names) {
             if !tools::NAMES.contains(&name.as_str()) {
                 let valid = tools::NAMES.join(", ");

@@ -268,15 +268,17 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
         _ => prompts(arguments, &config.paths)?,
     };
     let new = config.session == SessionTarget::New;
-    if prompts.is_empty() && matches!(mode, Mode::Print | Mode::Json) && new {
-        warn("nothing was asked: give a message, or pipe one in (see pi --help)");
-    }
+    let nothing_asked = prompts.is_empty() && matches!(mode, Mode::Print | Mode::Json) && new;
     // On the main thread, before those that may start V8's: the first extension may
     // come late, with a reload.
     js_runtime::init();
     inspect(asked_for, place)?;
     let runtime = runtime()?;
     let code = runtime.block_on(mode.run(config, prompts));
+    // Not before: what is wrong with the options may be the reason.
+    if nothing_asked && code == 0 {
+        warn("nothing was asked: give a message, or pipe one in (see pi --help)");
+    }
     tracing::info!(code, "pi ends");
     // Whatever still waits, such as a read of stdin, ends with the process.
     runtime.shutdown_background();

@@ -478,6 +478,11 @@ impl Extensions {
         self.ui.answer(id, answer)
     }
 
+    /// Whether the user is asked for a yes or a no.
+    pub fn confirms(&self, id: &str) -> bool {
+        self.ui.confirms(id)
+    }
+
     /// A question of the program's own.
     pub async fn ask(&self, actions: &dyn Actions, method: UiMethod) -> UiAnswer {
         self.ui.ask(actions, method, None, None).await

@@ -153,6 +153,7 @@ struct Options {
     max_tokens: Option<u64>,
     temperature: Option<f64>,
     session_id: Option<String>,
+    max_retry_delay_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -220,6 +221,7 @@ impl ModelStreams {
                 temperature: options.temperature,
                 tool_choice: options.tool_choice,
                 session_id: options.session_id,
+                max_retry_delay_ms: options.max_retry_delay_ms,
                 hooks: asking,
             },
             cancel: cancel.clone(),

@@ -25,6 +25,8 @@ struct State {
 struct Pending {
     /// The extension's own number for the question.
     token: Option<u64>,
+    /// Yes or no is the answer.
+    confirms: bool,
     answer: oneshot::Sender<UiAnswer>,
 }
 
@@ -47,7 +49,12 @@ impl UiBroker {
             if state.closed {
                 return UiAnswer::Cancelled;
             }
-            state.pending.insert(id.clone(), Pending { token, answer });
+            let pending = Pending {
+                token,
+                confirms: matches!(method, UiMethod::Confirm { .. }),
+                answer,
+            };
+            state.pending.insert(id.clone(), pending);
         }
         let _forget = Forget {
             broker: self,
@@ -83,6 +90,15 @@ impl UiBroker {
             return false;
         };
         pending.answer.send(answer).is_ok()
+    }
+
+    /// Whether this is a question to be answered with yes or no.
+    pub fn confirms(&self, id: &str) -> bool {
+        let state = self.state.lock();
+        state
+            .pending
+            .get(id)
+            .is_some_and(|pending| pending.confirms)
     }
 
     /// The extension does not want to know any more.

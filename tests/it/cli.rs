@@ -1,6 +1,6 @@
 //! The command line: print and JSON mode, stdin, errors and exit codes.
 
-use model_server::{Answer, Block, ModelServer};
+use model_server::{Answer, Block, MODEL, ModelServer, PROVIDER};
 use serde_json::{Value, json};
 
 use crate::support::{Home, text_of};
@@ -248,4 +248,24 @@ async fn a_broken_models_file_is_told_at_the_start() {
         finished.stderr
     );
     finished.ok();
+}
+
+/// It is for one provider, and the default model may be another's.
+#[tokio::test]
+async fn a_key_without_a_model_is_given_to_nobody() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let finished = home.run(&["-p", "--api-key", "secret", "hello"], "").await;
+    assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("--api-key needs a model"),
+        "{}",
+        finished.stderr
+    );
+    assert_eq!(server.requests().len(), 0);
+    server.push(Answer::text("Hi."));
+    let model = format!("{PROVIDER}/{MODEL}");
+    let arguments = ["-p", "--model", &model, "--api-key", "secret", "hello"];
+    assert!(home.run(&arguments, "").await.status.success());
+    assert_eq!(server.last_request().headers["x-api-key"], "secret");
 }

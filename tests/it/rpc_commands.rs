@@ -1,9 +1,11 @@
 //! The commands of RPC mode that a conversation alone does not show.
 
-use model_server::{Answer, MODEL, PROVIDER};
+use std::fs;
+
+use model_server::{Answer, MODEL, ModelServer, PROVIDER};
 use serde_json::{Value, json};
 
-use crate::support::{command, idle, message_end, prompt, text_of};
+use crate::support::{Home, command, idle, message_end, prompt, text_of};
 
 #[tokio::test]
 async fn the_state_of_a_new_session() {
@@ -223,6 +225,63 @@ async fn pictures_of_a_prompt_reach_the_model() {
     rpc.event("agent_end").await;
     let request = server.last_request().body.to_string();
     assert!(request.contains(PIXEL), "{request}");
+}
+
+#[tokio::test]
+async fn pictures_that_are_blocked_reach_no_model() {
+    let (server, home, mut rpc) = idle().await;
+    let picture = json!({"type": "image", "data": "UElYRUw=", "mimeType": "image/png"});
+    let mut look = prompt("what are they?");
+    look["images"] = json!([picture, picture]);
+    server.push(Answer::text("Dots."));
+    rpc.ok(look).await;
+    rpc.event("agent_end").await;
+    assert!(server.last_request().body.to_string().contains("UElYRUw="));
+    // It counts from the next request on.
+    home.settings(json!({"images": {"blockImages": true}}));
+    rpc.ok(command("reload")).await;
+    server.push(Answer::text("What dots?"));
+    rpc.ok(prompt("and now?")).await;
+    rpc.event("agent_end").await;
+    let request = server.last_request().body.to_string();
+    assert!(!request.contains("UElYRUw="), "{request}");
+    assert_eq!(request.matches("Image reading is disabled.").count(), 1);
+}
+
+#[tokio::test]
+async fn models_of_the_scope_come_with_their_thinking_level() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let path = home.agent_dir().join("models.json");
+    let mut models: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let all = models["providers"][PROVIDER]["models"]
+        .as_array_mut()
+        .unwrap();
+    for id in ["thinker", "thinker2"] {
+        let mut thinker = all[0].clone();
+        thinker["id"] = json!(id);
+        thinker["reasoning"] = json!(true);
+        all.push(thinker);
+    }
+    fs::write(&path, models.to_string()).unwrap();
+    let scope = format!("{PROVIDER}/thinker:high,{PROVIDER}/thinker2:low");
+    let mut rpc = home.rpc(&["--models", &scope]);
+    let mut levels = Vec::new();
+    for _ in 0..3 {
+        let cycled = rpc.ok(command("cycle_model")).await;
+        levels.push((
+            cycled["model"]["id"].clone(),
+            cycled["thinkingLevel"].clone(),
+        ));
+    }
+    assert_eq!(
+        json!(levels),
+        json!([
+            ["thinker2", "low"],
+            ["thinker", "high"],
+            ["thinker2", "low"]
+        ])
+    );
 }
 
 #[tokio::test]

@@ -68,6 +68,27 @@ async fn nothing_a_client_sends_ends_the_process() {
 }
 
 #[tokio::test]
+async fn an_answer_that_says_both_is_taken_as_the_question_wants_it() {
+    let (_server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => pi.registerCommand("ask", { handler: async (_, ctx) => {
+            const sure = await ctx.ui.confirm("Sure?", "");
+            const name = await ctx.ui.input("Name?");
+            ctx.ui.notify(JSON.stringify([sure, name]));
+        } });"#,
+    )
+    .await;
+    rpc.send(r#"{"type":"prompt","message":"/ask"}"#).await;
+    for method in ["confirm", "input"] {
+        let asked = rpc.wait(method, |line| line["method"] == method).await;
+        let answer = json!({"type": "extension_ui_response", "id": asked["id"],
+            "value": "me", "confirmed": true});
+        rpc.send(&answer.to_string()).await;
+    }
+    let told = rpc.wait("notify", |line| line["method"] == "notify").await;
+    assert_eq!(told["message"], r#"[true,"me"]"#);
+}
+
+#[tokio::test]
 async fn bytes_that_are_not_utf_8_are_a_bad_line() {
     let (_server, _home, mut rpc) = idle().await;
     rpc.write(b"\xff\xfe\xfd\n").await;

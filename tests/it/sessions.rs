@@ -77,6 +77,38 @@ async fn the_file_is_what_the_original_writes() {
 }
 
 #[tokio::test]
+async fn a_session_that_does_not_say_how_hard_it_thinks_says_so_when_it_goes_on() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    say(&server, &home, &["--thinking", "high"], "first").await;
+    let file = home.session();
+    let text = std::fs::read_to_string(&file).unwrap();
+    // Its entry goes, and what came after it hangs on the one before.
+    let mut lines: Vec<Value> = read_jsonl(&file);
+    let taken = lines.remove(2);
+    assert_eq!(taken["type"], "thinking_level_change", "{text}");
+    lines[2]["parentId"] = taken["parentId"].clone();
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&file, text).unwrap();
+
+    for (level, more) in [("low", &["--thinking", "low"][..]), ("low", &[])] {
+        let arguments = [&["--session", path(&file)], more].concat();
+        let mut rpc = home.rpc(&arguments);
+        let state = rpc.ok(json!({"type": "get_state"})).await;
+        assert_eq!(state["thinkingLevel"], level);
+        server.push(Answer::text("Yes."));
+        rpc.run("more").await;
+        assert!(rpc.close().await.success());
+    }
+    let levels = read_jsonl(&file).into_iter();
+    let levels: Vec<Value> = levels
+        .filter(|line| line["type"] == "thinking_level_change")
+        .map(|line| line["thinkingLevel"].clone())
+        .collect();
+    assert_eq!(levels, ["low"]);
+}
+
+#[tokio::test]
 async fn continue_goes_on_where_the_newest_session_ended() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);

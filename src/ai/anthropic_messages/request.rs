@@ -19,7 +19,7 @@ use crate::ai::message::{
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::request_parts::{
     Retention, SEE_IMAGE, api_key, configured_headers, has_image, is_blank, is_silent_on_thinking,
-    max_tokens, thinking_level, url, with_thoughts,
+    max_tokens, mentions_tools, thinking_level, url, with_thoughts,
 };
 use crate::ai::stream::{Request, ToolSpec};
 use crate::ai::transform::{sanitize_id, transform_messages};
@@ -113,7 +113,7 @@ pub(super) fn body(request: &Request, as_claude_code: bool, retention: Retention
     {
         body["temperature"] = json!(temperature);
     }
-    if !request.tools.is_empty() {
+    if !request.tools.is_empty() || mentions_tools(&request.messages) {
         body["tools"] = converter.tools(&request.tools);
     }
     match &request.options.tool_choice {

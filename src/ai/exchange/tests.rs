@@ -13,29 +13,6 @@ use crate::ai::stream::{AssistantEvent, StreamHooks, StreamItem};
 use crate::ai::testing::{Reply, Server, collect, model, request, request_for, user};
 
 #[test]
-fn servers_say_how_long_to_wait() {
-    let delay = |name: &'static str, value: &str| {
-        let mut headers = HeaderMap::new();
-        headers.insert(name, HeaderValue::from_str(value).unwrap());
-        asked_delay(&headers)
-    };
-    let seconds = |s| Some(Duration::from_secs(s));
-    assert_eq!(delay("retry-after", "7"), seconds(7));
-    assert_eq!(
-        delay("retry-after-ms", "1500"),
-        Some(Duration::from_millis(1500))
-    );
-    assert_eq!(
-        delay("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT"),
-        seconds(0)
-    );
-    for nonsense in ["61", "-1", "NaN", "inf", "soon", ""] {
-        assert_eq!(delay("retry-after", nonsense), None, "{nonsense}");
-    }
-    assert_eq!(asked_delay(&HeaderMap::new()), None);
-}
-
-#[test]
 fn back_off_doubles() {
     for (attempt, longest) in [(0, 500), (1, 1000)] {
         let longest = Duration::from_millis(longest);
@@ -159,6 +136,20 @@ async fn the_last_refusal_is_shown_with_status_and_text() {
         assert_eq!(outcome(&message), expected);
         assert!(is_retryable(&shown));
         assert_eq!(server.requests().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn who_asks_for_too_long_a_wait_is_not_asked_again() {
+    for name in HTTP_APIS {
+        let refuse = || Reply::status(429, "Slow down").header("retry-after", "61");
+        let (message, server) = answer_to(name, vec![refuse()]).await;
+        let shown = "The server asks for a wait of 61 s, which is longer than retry.maxDelayMs \
+                     in settings.json allows. 429 Slow down";
+        let expected = (vec![], StopReason::Error, Some(shown));
+        assert_eq!(outcome(&message), expected);
+        assert!(!is_retryable(shown));
+        assert_eq!(server.requests().len(), 1);
     }
 }
 

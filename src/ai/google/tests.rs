@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use crate::ai::message::StopReason;
@@ -48,6 +50,30 @@ async fn thoughts_text_and_calls_become_blocks() {
             (6, 5, 4, 15)
         );
     }
+}
+
+#[tokio::test]
+async fn code_assist_is_asked_again_when_it_says() {
+    let busy = |message: &str| {
+        let body =
+            json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": message}});
+        Reply::status(429, &body.to_string())
+    };
+    let soon = || busy("Your quota will reset after 0.1s.");
+    let event = json!({"response": {"candidates": [{"content": {"parts": [{"text": "ok"}]}, "finishReason": "STOP"}]}});
+    let key = r#"{"token":"t","projectId":"p"}"#;
+    let server = Server::start(vec![soon(), Reply::typed_events(&[event])]).await;
+    let asked = Instant::now();
+    let message = ask(&server, "google-gemini-cli", key).await;
+    assert_eq!(message.stop_reason, StopReason::Stop, "{message:?}");
+    assert!(asked.elapsed() >= Duration::from_millis(1100));
+
+    let server = Server::start(vec![busy("Your quota will reset after 18h31m10s.")]).await;
+    let message = ask(&server, "google-gemini-cli", key).await;
+    let error = message.error_message.unwrap_or_default();
+    assert!(error.contains("a wait of 66671 s"), "{error}");
+    assert!(error.ends_with("reset after 18h31m10s."), "{error}");
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]

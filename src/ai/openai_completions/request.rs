@@ -8,9 +8,10 @@ use super::convert::Converter;
 use super::response::Reader;
 use crate::ai::exchange::{Call, set_header};
 use crate::ai::failure::{Envelope, Failure};
-use crate::ai::message::Message;
 use crate::ai::model::Model;
-use crate::ai::request_parts::{api_key, configured_headers, max_tokens, thinking_level, url};
+use crate::ai::request_parts::{
+    api_key, configured_headers, max_tokens, mentions_tools, thinking_level, url,
+};
 use crate::ai::stream::{Request, ToolSpec};
 
 pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
@@ -62,7 +63,6 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Value {
             set("tool_stream", json!(true));
         }
     } else if mentions_tools(&request.messages) {
-        // Proxies to Anthropic insist once the conversation contains calls.
         set("tools", json!([]));
     }
     if let Some(choice) = &request.options.tool_choice {
@@ -121,14 +121,6 @@ fn routing(model: &Model, compat: &Compat) -> Vec<(&'static str, Value)> {
         }
     }
     members
-}
-
-fn mentions_tools(messages: &[Message]) -> bool {
-    messages.iter().any(|message| match message {
-        Message::User(_) => false,
-        Message::Assistant(answer) => answer.tool_calls().next().is_some(),
-        Message::ToolResult(_) => true,
-    })
 }
 
 /// Anthropic's cache needs a mark; it goes onto the last text that was said.

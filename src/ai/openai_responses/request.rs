@@ -8,7 +8,7 @@ use super::response::Reader;
 use crate::ai::exchange::{Call, set_header};
 use crate::ai::failure::{Envelope, Failure};
 use crate::ai::request_parts::{
-    Retention, api_key, configured_headers, max_tokens, thinking_level, url,
+    Retention, api_key, configured_headers, max_tokens, mentions_tools, thinking_level, url,
 };
 use crate::ai::stream::{Request, ToolSpec};
 
@@ -64,7 +64,7 @@ pub(super) fn common(request: &Request, model_name: &str) -> Map<String, Value> 
     if let Some(temperature) = request.options.temperature {
         set("temperature", json!(temperature));
     }
-    if !request.tools.is_empty() {
+    if !request.tools.is_empty() || mentions_tools(&request.messages) {
         set("tools", tools(request, json!(false)));
     }
     if let Some(level) = thinking_level(request) {

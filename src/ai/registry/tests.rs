@@ -141,8 +141,7 @@ async fn an_expired_sign_in_is_an_error_until_somebody_refreshes_it() {
         format!(
             "Authentication failed for \"openai\". Its sign-in has expired and could not be renewed (no \
              extension that is loaded knows how). Sign in again with /login openai, or remove it from \
-             {path} and use an API key.\n\nTo give it a key, set OPENAI_API_KEY, or pass --api-key, or add the \
-             provider to {path}."
+             {path} and use an API key.\n\nOnce it is removed, the key of the environment is used."
         )
     );
     let _fixture = fixture.file("auth.json", entry(now() + 60_000));

@@ -99,7 +99,16 @@ impl Scratch {
             let reports = extensions.take_early_errors().into_iter();
             let reports = reports.map(|report| {
                 let frame = report.details.code_frame.map(|frame| format!("\n{frame}"));
-                let text = format!("{}{}", report.error, frame.unwrap_or_default());
+                let place = (report.details.location)
+                    .map(|place| format!("{}:{}:{}", place.file, place.line, place.column))
+                    .filter(|place| !report.error.contains(place.as_str()))
+                    .map(|place| format!(" ({place})"));
+                let text = format!(
+                    "{}{}{}",
+                    report.error,
+                    place.unwrap_or_default(),
+                    frame.unwrap_or_default()
+                );
                 (report.extension_path, text)
             });
             Self {

@@ -50,6 +50,8 @@ pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
             confirmed,
             cancelled,
         } => {
+            // Some clients say both, whatever is asked.
+            let value = value.filter(|_| confirmed.is_none() || !session.ui_confirms(&id));
             let answer = match (cancelled.unwrap_or(false), value, confirmed) {
                 (false, Some(value), _) => UiAnswer::Value(value),
                 (false, None, Some(confirmed)) => UiAnswer::Confirmed(confirmed),

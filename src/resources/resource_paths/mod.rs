@@ -54,7 +54,7 @@ impl ResourceSources<'_> {
         let mut finder = Finder {
             sources: self,
             kind,
-            found: Found::default(),
+            found: Found::new(kind),
             problems: Vec::new(),
         };
         // A file that several of these bring is what the first says, and enabled
@@ -64,7 +64,7 @@ impl ResourceSources<'_> {
         finder.settings_entries(SettingsScope::Global);
         finder.own_folder(SettingsScope::Project);
         finder.own_folder(SettingsScope::Global);
-        let mut configured = std::mem::take(&mut finder.found);
+        let mut configured = std::mem::replace(&mut finder.found, Found::new(kind));
         configured.list.sort_by_key(Candidate::rank);
         if !self.discover {
             // Looked at only to know what the command line names.
@@ -72,19 +72,19 @@ impl ResourceSources<'_> {
         }
         finder.command_line();
         let mut paths = Vec::new();
-        let mut seen = HashSet::new();
+        let mut seen = Seen::new(kind);
         for mut candidate in finder.found.list {
             // Named on the command line, but known: it keeps where it is from.
             if let Some(known) = configured.get(&candidate.resource.path) {
                 candidate = known.clone();
             }
-            if seen.insert(real(&candidate.resource.path)) {
+            if seen.is_new(&candidate.resource.path, true) {
                 paths.push(candidate.resource);
             }
         }
         if self.discover {
             let enabled = configured.list.into_iter().filter(|c| c.enabled);
-            let new = enabled.filter(|c| seen.insert(real(&c.resource.path)));
+            let new = enabled.filter(|c| seen.is_new(&c.resource.path, true));
             paths.extend(new.map(|c| c.resource));
         }
         FoundResources {
@@ -102,7 +102,10 @@ impl ResourceSources<'_> {
             mut paths,
             mut diagnostics,
         } = self.find(kind);
-        let mut seen: HashSet<_> = paths.iter().map(|found| real(&found.path)).collect();
+        let mut seen = Seen::new(kind);
+        for found in &paths {
+            seen.is_new(&found.path, true);
+        }
         for name in named {
             let path = self.paths.resolve(&name.path, &self.paths.cwd);
             let files = match kind {
@@ -117,7 +120,7 @@ impl ResourceSources<'_> {
                 _ => collect_path(&path, kind, &mut diagnostics),
             };
             for path in files {
-                if seen.insert(real(&path)) {
+                if seen.is_new(&path, true) {
                     let source_info = name.origin(&path).with_path(&path);
                     paths.push(ResourcePath { path, source_info });
                 }
@@ -191,17 +194,22 @@ impl Candidate {
     }
 }
 
-/// Each file once, by the path that it really has: what comes first decides
-/// where it is from and whether it is enabled.
-#[derive(Default)]
+/// Each file once: what comes first decides where it is from and whether it is enabled.
 struct Found {
     list: Vec<Candidate>,
-    seen: HashSet<PathBuf>,
+    seen: Seen,
 }
 
 impl Found {
+    fn new(kind: ResourceKind) -> Self {
+        Self {
+            list: Vec::new(),
+            seen: Seen::new(kind),
+        }
+    }
+
     fn add(&mut self, path: PathBuf, origin: &SourceInfo, enabled: bool) {
-        if self.seen.insert(real(&path)) {
+        if self.seen.is_new(&path, enabled) {
             let source_info = origin.with_path(&path);
             let resource = ResourcePath { path, source_info };
             self.list.push(Candidate { resource, enabled });
@@ -212,6 +220,30 @@ impl Found {
         self.list
             .iter()
             .find(|candidate| candidate.resource.path == path)
+    }
+}
+
+/// Which files were found.
+struct Seen {
+    /// A prompt or a theme has its name from its file, and so another one from each link.
+    by_name: bool,
+    paths: HashSet<PathBuf>,
+    /// Where the paths of what is enabled lead.
+    real: HashSet<PathBuf>,
+}
+
+impl Seen {
+    fn new(kind: ResourceKind) -> Self {
+        Self {
+            by_name: matches!(kind, ResourceKind::Prompts | ResourceKind::Themes),
+            paths: HashSet::new(),
+            real: HashSet::new(),
+        }
+    }
+
+    fn is_new(&mut self, path: &Path, enabled: bool) -> bool {
+        let is_new = self.paths.insert(path.to_owned());
+        is_new && (!enabled || self.by_name || self.real.insert(real(path)))
     }
 }
 

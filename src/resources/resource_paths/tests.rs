@@ -407,6 +407,37 @@ fn skills_of_all_roots() {
 
 #[cfg(unix)]
 #[test]
+fn a_link_to_a_prompt_is_another_prompt_and_one_to_an_extension_is_not() {
+    let fixture = Fixture::new(&[
+        ("agent/prompts/review.md", "do it"),
+        ("agent/extensions/one.ts", ""),
+        ("loose/other.ts", ""),
+        (
+            "p/.pi/settings.json",
+            r#"{"extensions": ["../../loose/other.ts", "!**/other.ts"]}"#,
+        ),
+    ]);
+    let place = |name: &str| fixture.paths.home.join(name);
+    let link = |from: &str, to: &str| std::os::unix::fs::symlink(place(to), place(from)).unwrap();
+    link("agent/prompts/r.md", "agent/prompts/review.md");
+    link("agent/extensions/two.ts", "agent/extensions/one.ts");
+    link("agent/extensions/linked.ts", "loose/other.ts");
+    let names = |kind| {
+        let found = fixture.find(kind, &[], true);
+        let names = found
+            .paths
+            .iter()
+            .map(|found| found.path.file_name().unwrap());
+        names
+            .map(|name| name.to_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(ResourceKind::Prompts), ["r.md", "review.md"]);
+    // What the project does without is not what the user has linked.
+    assert_eq!(names(ResourceKind::Extensions), ["linked.ts", "one.ts"]);
+}
+
+#[test]
 fn a_circle_of_links_ends() {
     let fixture = Fixture::new(&[("agent/skills/a/b/SKILL.md", "")]);
     let skills = fixture.paths.agent_dir.join("skills");

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
 use super::file::Object;
 use crate::ai::model::{ThinkingBudgets, ThinkingLevel};
+use crate::ai::stream::MAX_RETRY_DELAY_MS;
 use crate::resources::paths::ResourceKind;
 
 /// Everything the program reads from settings; other keys are kept in the file
@@ -293,7 +294,7 @@ impl Default for RetrySettings {
             enabled: true,
             max_retries: 3,
             base_delay_ms: 2000,
-            max_delay_ms: 60000,
+            max_delay_ms: MAX_RETRY_DELAY_MS,
         }
     }
 }

@@ -30,6 +30,21 @@ fn header<'a>(call: &'a Call, name: &str) -> Option<&'a str> {
 }
 
 #[test]
+fn a_conversation_with_calls_has_a_list_of_tools() {
+    let said = vec![
+        answer(&claude("claude-old"), vec![call("c1", "read", json!({}))]),
+        result("c1", vec![ContentBlock::text("x")]),
+    ];
+    let request = request_for(claude("claude-old"), said);
+    assert_eq!(body(&request, false, Retention::Short)["tools"], json!([]));
+    let request = request_for(claude("claude-old"), vec![user("hello")]);
+    assert_eq!(
+        body(&request, false, Retention::Short)["tools"],
+        json!(null)
+    );
+}
+
+#[test]
 fn a_request() {
     let mut request = request_for(claude("claude-old"), vec![user("hello")]);
     request.tools = vec![tool("read"), tool("bash")];
