@@ -205,6 +205,10 @@ export interface MessageEndEvent {
   type: "message_end";
   message: AgentMessage;
 }
+/** A message of the same role in the place of the one that has ended. */
+export interface MessageEndEventResult {
+  message?: AgentMessage;
+}
 
 interface ToolExecution {
   toolCallId: string;
@@ -350,7 +354,7 @@ export interface ExtensionEvents {
   turn_end: [TurnEndEvent, unknown];
   message_start: [MessageStartEvent, unknown];
   message_update: [MessageUpdateEvent, unknown];
-  message_end: [MessageEndEvent, unknown];
+  message_end: [MessageEndEvent, MessageEndEventResult];
   tool_execution_start: [ToolExecutionStartEvent, unknown];
   tool_execution_update: [ToolExecutionUpdateEvent, unknown];
   tool_execution_end: [ToolExecutionEndEvent, unknown];

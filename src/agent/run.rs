@@ -36,6 +36,9 @@ pub trait RunHooks: Send + Sync {
     /// handed on; a slow reader slows the run, it loses nothing.
     async fn emit(&self, event: Event);
 
+    /// The `message_end` event: gives what is said in the end, which handlers may change.
+    async fn finish(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage>;
+
     /// Last changes to what the model is told (the `context` event).
     async fn transform_context(
         &self,
@@ -151,20 +154,21 @@ pub(super) struct Transcript<'a> {
 }
 
 impl Transcript<'_> {
-    /// Announces a whole message and keeps it.
-    pub(super) async fn say(&mut self, message: Arc<AgentMessage>) {
+    /// Announces a whole message and keeps it, as it is in the end.
+    pub(super) async fn say(&mut self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
         self.hooks
             .emit(Event::MessageStart {
                 message: message.clone(),
             })
             .await;
-        self.keep(message).await;
+        self.keep(message).await
     }
 
-    async fn keep(&mut self, message: Arc<AgentMessage>) {
+    async fn keep(&mut self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
+        let message = self.hooks.finish(message).await;
         self.context.push(message.clone());
         self.new.push(message.clone());
-        self.hooks.emit(Event::MessageEnd { message }).await;
+        message
     }
 
     async fn turns(&mut self, config: &RunConfig, cancel: &CancellationToken) {
@@ -237,8 +241,7 @@ impl Transcript<'_> {
                     failed.stop_reason = StopReason::Aborted;
                 }
                 let message = Arc::new(AgentMessage::Assistant(failed));
-                self.say(message.clone()).await;
-                return message;
+                return self.say(message).await;
             }
         };
         let shows_images = self.hooks.shows_images();
@@ -286,12 +289,10 @@ impl Transcript<'_> {
             }
         };
         let message = Arc::new(AgentMessage::Assistant(done));
-        if started {
-            self.keep(message.clone()).await;
-        } else {
-            self.say(message.clone()).await;
+        match started {
+            true => self.keep(message).await,
+            false => self.say(message).await,
         }
-        message
     }
 }
 

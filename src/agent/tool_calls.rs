@@ -220,6 +220,5 @@ async fn finish(
         is_error: outcome.is_error,
         timestamp: now(),
     }));
-    transcript.say(message.clone()).await;
-    message
+    transcript.say(message).await
 }

@@ -19,6 +19,7 @@ mod refusal;
 mod replace;
 mod rest;
 mod run;
+mod run_hooks;
 mod second;
 mod session;
 mod sign_in;

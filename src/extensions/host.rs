@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use arguments::{
-    Ask, Enter, Name, On, Owner, Replacement, ReportArgs, Token, Update, Visit, check_tool,
-    ui_method,
+    Ask, Changed, Enter, Name, On, Owner, Replacement, ReportArgs, Token, Update, Visit,
+    check_tool, ui_method,
 };
 pub(super) use arguments::{parse, to_value};
 
@@ -66,6 +66,8 @@ pub struct BridgeHost {
     /// Calls that are let through although this generation is stale.
     pub visits: Visits,
     pub yields: Yields,
+    /// What the last handlers of `message_end` made of their message.
+    pub changed_message: Mutex<Option<Value>>,
     streams: ModelStreams,
     summaries: Summaries,
     tool_runs: ToolRuns,
@@ -118,6 +120,7 @@ impl BridgeHost {
             sessions: Sessions::default(),
             visits: Visits::default(),
             yields: Yields::default(),
+            changed_message: Mutex::default(),
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
             summaries: Summaries::new(tokio::runtime::Handle::current()),
             tool_runs: ToolRuns::new(tokio::runtime::Handle::current()),
@@ -389,6 +392,11 @@ impl BridgeHost {
             "ui.cancel" => {
                 self.ui
                     .cancel(self.ui_token(parse::<Token>(method, args)?.token));
+                return Ok(Value::Null);
+            }
+            "message.changed" => {
+                let changed: Changed = parse(method, args)?;
+                *self.changed_message.lock() = Some(changed.message);
                 return Ok(Value::Null);
             }
             "tool.update" => {

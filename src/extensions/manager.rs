@@ -328,6 +328,11 @@ impl Extensions {
         }
     }
 
+    /// What the handlers of the last `message_end` made of its message, if they changed it.
+    pub fn take_changed_message(&self) -> Option<Value> {
+        self.current().host.changed_message.lock().take()
+    }
+
     /// [`Self::notify`] from where nothing can be awaited. Where there is no room the
     /// event is told later, out of order.
     pub fn notify_soon<T: serde::Serialize>(&self, name: &str, event: impl FnOnce() -> T) {

@@ -92,6 +92,53 @@ async fn pictures_of_a_prompt_are_blocks() {
     assert!(server.requests()[0].body.to_string().contains(PIXEL));
 }
 
+#[tokio::test]
+async fn what_message_end_handlers_change_is_what_was_said() {
+    let (server, home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            pi.on("message_end", async ({ message }) => {
+                await undefined;
+                if (message.role === "user") message.content[0].text = "the word is [hidden]";
+                if (message.role === "toolResult") return { message: { role: "user", content: "x" } };
+                if (message.role !== "assistant" || message.content.some((block) => block.type === "toolCall")) return;
+                return { message: { ...message, content: [{ type: "text", text: "Said." }] } };
+            });
+            pi.on("message_end", ({ message }) => {
+                if (message.role === "assistant" && message.content[0].text === "Said.") message.content[0].text += " Twice.";
+            });
+        };"#,
+    )
+    .await;
+    server.push(Answer::tool("bash", json!({"command": "echo tool-output"})));
+    server.push(Answer::text("the word is swordfish"));
+    rpc.ok(json!({"type": "prompt", "message": "the word is swordfish"}))
+        .await;
+    let error = rpc.event("extension_error").await;
+    assert_eq!(
+        error["error"],
+        "a message of the role \"toolResult\" cannot become one of \"user\""
+    );
+    let end = rpc.event("agent_end").await;
+    assert!(end.to_string().contains("Said. Twice."), "{end}");
+    server.push(Answer::text("Fine."));
+    rpc.run("more").await;
+    for request in server.requests() {
+        let asked = request.body.to_string();
+        assert!(asked.contains("[hidden]"), "{asked}");
+        assert!(!asked.contains("swordfish"), "{asked}");
+    }
+    let asked = server.last_request().body.to_string();
+    assert!(
+        asked.contains("tool-output") && asked.contains("Said. Twice."),
+        "{asked}"
+    );
+    let stored = std::fs::read_to_string(home.session()).unwrap();
+    assert!(
+        !stored.contains("swordfish") && stored.contains("Said. Twice."),
+        "{stored}"
+    );
+}
+
 /// Half of it was there.
 #[tokio::test]
 async fn nothing_is_left_of_an_extension_that_does_not_load() {

@@ -159,8 +159,11 @@ function withLive<T>(event: Record<string, unknown>, ask: () => Promise<T>): Pro
   });
 }
 
+/** By a handler of `message_end`: another message in the place of the event's. */
+type Answered = { message?: unknown } | undefined | null;
+
 interface Notification {
-  event: { type: string };
+  event: { type: string; message?: unknown };
   targets: [extension: number, handler: number][];
 }
 
@@ -216,6 +219,7 @@ export async function notify(json: string): Promise<string> {
   for (let index = 0; index < events.length; index += 1) {
     const { event, targets } = events[index];
     if (event.type === "agent_end") restSoon(run);
+    const message = event.type === "message_end" ? JSON.stringify(event.message) : undefined;
     for (let target = 0; target < targets.length; target += 1) {
       const extension = targets[target][0];
       const handler = targets[target][1];
@@ -224,15 +228,16 @@ export async function notify(json: string): Promise<string> {
       const since = now();
       let failed = false;
       try {
-        const result = find(handlers, handler, "handler")(
+        let result = find(handlers, handler, "handler")(
           event as unknown as Record<string, unknown>,
           createContext(extension, run),
         );
         if (result instanceof Promise) {
           calls += 1;
           current = { extension, handler, event: event.type, call: calls, since, result };
-          await race(result, new Promise<void>((resolve) => (skip = resolve)));
+          result = await race(result, new Promise<void>((resolve) => (skip = resolve)));
         }
+        if (message) event.message = (result as Answered)?.message ?? event.message;
       } catch (error) {
         failed = true;
         report(extension, event.type, error);
@@ -241,6 +246,9 @@ export async function notify(json: string): Promise<string> {
         leaveQueued();
       }
       tally(spent, extension, event.type, now() - since, failed);
+    }
+    if (message && JSON.stringify(event.message) !== message) {
+      hostSync("message.changed", { message: event.message });
     }
   }
   return JSON.stringify(spent);

@@ -62,6 +62,11 @@ pub(super) struct Name {
 }
 
 #[derive(Deserialize)]
+pub(super) struct Changed {
+    pub message: Value,
+}
+
+#[derive(Deserialize)]
 pub(super) struct Token {
     pub token: u64,
 }

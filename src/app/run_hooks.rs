@@ -1,0 +1,399 @@
+//! The session as a run of the agent sees it: where its events go, and what extensions
+//! change of what is said, sent and called.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use indexmap::IndexMap;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::AgentSession;
+use super::run::object;
+use crate::agent::AgentMessage;
+use crate::agent::event::Event;
+use crate::agent::queue::Delivery;
+use crate::agent::run::{Outcome, Refusal, RunConfig, RunHooks};
+use crate::ai::message::{StopReason, ToolCall, now};
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::ai::stream::{StreamHooks, StreamOptions};
+
+/// For handlers of results that come after an abort.
+const REVIEW_GRACE: Duration = Duration::from_secs(2);
+
+/// The session as a run sees it.
+pub(super) struct Hooks<'a> {
+    pub session: &'a AgentSession,
+    pub config: &'a RunConfig,
+    /// When it began.
+    pub thinking: ThinkingLevel,
+}
+
+impl Hooks<'_> {
+    /// Whether a run ends with it.
+    async fn tell_extensions(&self, event: &Event) -> bool {
+        let session = self.session;
+        // Otherwise it is tried again, and the session stays busy.
+        let ends = matches!(event, Event::AgentEnd { .. }) && {
+            let mut state = session.state.lock();
+            state.failure = state.passing_failure(self.config);
+            state.failure.is_none()
+        };
+        let cancel = session.run_cancel();
+        if ends {
+            session.begin_ending();
+        }
+        let (turn, event_name) = {
+            let mut state = session.state.lock();
+            match event {
+                Event::AgentStart => state.turn = 0,
+                Event::TurnEnd { .. } => state.turn += 1,
+                _ => {}
+            }
+            let ended = matches!(event, Event::TurnEnd { .. });
+            (state.turn - u64::from(ended), event.name())
+        };
+        session
+            .extensions
+            .notify(event_name, || ForExtensions::new(event, turn), &cancel)
+            .await;
+        ends
+    }
+
+    async fn tell_others(&self, event: Event, ends: bool) {
+        let session = self.session;
+        if let Event::MessageEnd { message } = &event {
+            let news = session.state.lock().say_anyway(message.clone());
+            session.tell_of_store(news).await;
+        }
+        if let Event::MessageEnd { message } = &event {
+            let fits = match &**message {
+                AgentMessage::User(_) => true,
+                AgentMessage::Assistant(answer) => answer.stop_reason != StopReason::Error,
+                _ => false,
+            };
+            session.state.lock().overflow_recovered &= !fits;
+        }
+        let recovered = match &event {
+            Event::MessageEnd { message } => message.as_assistant().and_then(|message| {
+                let fine = !matches!(message.stop_reason, StopReason::Error | StopReason::Aborted);
+                let mut state = session.state.lock();
+                (fine && state.attempt > 0).then(|| std::mem::take(&mut state.attempt))
+            }),
+            _ => None,
+        };
+        let left = ends && session.rest_after_handlers();
+        session.tell(event).await;
+        if ends {
+            let mut state = session.state.lock();
+            if let Some(run) = state.ending.as_ref().map(|ending| ending.run.id) {
+                session.end_ending(&mut state, run);
+            }
+        }
+        if left {
+            session.start_queued().await;
+        }
+        if let Some(attempt) = recovered {
+            session
+                .tell(Event::AutoRetryEnd {
+                    success: true,
+                    attempt,
+                    final_error: None,
+                })
+                .await;
+        }
+    }
+
+    /// What handlers of `before_provider_headers` make of the headers; one that is
+    /// `null` goes.
+    async fn changed_headers(&self, headers: IndexMap<String, String>) -> IndexMap<String, String> {
+        let name = "before_provider_headers";
+        if !self.session.extensions.has_handlers(name) {
+            return headers;
+        }
+        let event = object(json!({ "headers": headers }));
+        let emission = self
+            .session
+            .extensions
+            .emit(name, event, &self.session.run_cancel())
+            .await;
+        let changed = emission.event.get("headers").and_then(Value::as_object);
+        let text = |value: &Value| match value {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        };
+        changed.map_or(headers, |changed| {
+            let kept = changed.iter();
+            kept.filter_map(|(name, value)| Some((name.clone(), text(value)?)))
+                .collect()
+        })
+    }
+
+    /// What handlers of `message_end` made of a message, if it is one still.
+    async fn changed(&self, message: Arc<AgentMessage>, changed: Value) -> Arc<AgentMessage> {
+        let problem = match serde_json::from_value::<AgentMessage>(changed) {
+            Ok(changed) if changed.role() == message.role() => return Arc::new(changed),
+            Ok(changed) => format!(
+                "a message of the role \"{}\" cannot become one of \"{}\"",
+                message.role(),
+                changed.role()
+            ),
+            Err(error) => format!("the message that the handlers left cannot be used: {error}"),
+        };
+        self.session
+            .report("<runtime>", "message_end", problem)
+            .await;
+        message
+    }
+}
+
+#[async_trait]
+impl RunHooks for Hooks<'_> {
+    /// Extensions first, then the file, then the mode.
+    async fn emit(&self, event: Event) {
+        let ends = self.tell_extensions(&event).await;
+        self.tell_others(event, ends).await;
+    }
+
+    async fn finish(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
+        let extensions = &self.session.extensions;
+        // Of a message that nobody waited for.
+        extensions.take_changed_message();
+        let event = Event::MessageEnd {
+            message: message.clone(),
+        };
+        let ends = self.tell_extensions(&event).await;
+        let message = match extensions.take_changed_message() {
+            Some(changed) => self.changed(message, changed).await,
+            None => message,
+        };
+        let event = Event::MessageEnd {
+            message: message.clone(),
+        };
+        self.tell_others(event, ends).await;
+        message
+    }
+
+    async fn transform_context(
+        &self,
+        messages: Vec<Arc<AgentMessage>>,
+        cancel: &CancellationToken,
+    ) -> Vec<Arc<AgentMessage>> {
+        let extensions = &self.session.extensions;
+        if !extensions.has_handlers("context") {
+            return messages;
+        }
+        let event = object(json!({ "messages": messages }));
+        let emission = extensions.emit("context", event, cancel).await;
+        let changed = emission.event.get("messages").cloned().unwrap_or_default();
+        match serde_json::from_value(changed) {
+            Ok(messages) => messages,
+            Err(error) => {
+                let error = format!("the messages that the handlers left cannot be used: {error}");
+                self.session.report("<runtime>", "context", error).await;
+                messages
+            }
+        }
+    }
+
+    async fn stream_options(&self) -> Result<StreamOptions, String> {
+        let session = self.session;
+        let cancel = session.run_cancel();
+        let credentials = tokio::select! {
+            found = session.models.credentials(&self.config.model) => found,
+            () = cancel.cancelled() => return Err("Request was aborted.".into()),
+        };
+        let credentials = credentials.map_err(|error| error.to_string())?;
+        let (thinking, id) = {
+            let state = session.state.lock();
+            // Another model is for the next run, and its level, too.
+            let is_same = state.model.as_ref() == Some(&self.config.model);
+            let thinking = if is_same {
+                state.thinking
+            } else {
+                self.thinking
+            };
+            (thinking, state.session.id().to_string())
+        };
+        let hooked = session.extensions.has_handlers("before_provider_request")
+            || session.extensions.has_handlers("after_provider_response");
+        Ok(StreamOptions {
+            api_key: credentials.api_key,
+            headers: self.changed_headers(credentials.headers).await,
+            reasoning: Some(thinking),
+            thinking_budgets: session.settings.values().thinking_budgets.clone(),
+            session_id: Some(id),
+            max_retry_delay_ms: Some(session.settings.values().retry.max_delay_ms),
+            hooks: hooked.then(|| Arc::new(ProviderHooks(session.arc())) as _),
+            ..StreamOptions::default()
+        })
+    }
+
+    fn shows_images(&self) -> bool {
+        !self.session.settings.values().images.block_images
+    }
+
+    async fn before_tool_call(
+        &self,
+        call: &ToolCall,
+        args: &mut Value,
+        cancel: &CancellationToken,
+    ) -> Result<(), Refusal> {
+        let extensions = &self.session.extensions;
+        if !extensions.has_handlers("tool_call") {
+            return Ok(());
+        }
+        let event = object(json!({
+            "toolName": call.name,
+            "toolCallId": call.id,
+            "input": args,
+        }));
+        let mut emission = extensions.emit("tool_call", event, cancel).await;
+        if let Some(reason) = emission.blocked {
+            let terminate = false;
+            return Err(Refusal { reason, terminate });
+        }
+        if emission.says("block") {
+            let reason = emission
+                .answer
+                .as_ref()
+                .and_then(|answer| answer.get("reason"));
+            let reason = reason
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty());
+            let answer = emission.answer.as_ref();
+            return Err(Refusal {
+                reason: reason.unwrap_or("Tool execution was blocked").to_string(),
+                terminate: answer
+                    .is_some_and(|answer| answer.get("terminate") == Some(&true.into())),
+            });
+        }
+        if let Some(input) = emission.event.remove("input") {
+            *args = input;
+        }
+        Ok(())
+    }
+
+    async fn after_tool_call(
+        &self,
+        call: &ToolCall,
+        args: &Value,
+        outcome: &mut Outcome,
+        cancel: &CancellationToken,
+    ) {
+        let extensions = &self.session.extensions;
+        if !extensions.has_handlers("tool_result") {
+            return;
+        }
+        let event = object(json!({
+            "toolName": call.name,
+            "toolCallId": call.id,
+            "input": args,
+            "content": outcome.output.content,
+            "details": outcome.output.details,
+            "isError": outcome.is_error,
+        }));
+        // A tool that was aborted has a result, too, and handlers a moment to see it.
+        let over = CancellationToken::new();
+        let end = async {
+            cancel.cancelled().await;
+            tokio::time::sleep(REVIEW_GRACE).await;
+            over.cancel();
+            std::future::pending::<()>().await;
+        };
+        let mut emission = tokio::select! {
+            emission = extensions.emit("tool_result", event, &over) => emission,
+            () = end => return,
+        };
+        let content = emission.event.remove("content").unwrap_or_default();
+        match serde_json::from_value(content) {
+            Ok(content) => outcome.output.content = content,
+            Err(error) => {
+                let error = format!("the content that the handlers left cannot be used: {error}");
+                self.session.report("<runtime>", "tool_result", error).await;
+            }
+        }
+        outcome.output.details = emission
+            .event
+            .remove("details")
+            .filter(|details| !details.is_null());
+        if let Some(Value::Bool(is_error)) = emission.event.get("isError") {
+            outcome.is_error = *is_error;
+        }
+    }
+
+    async fn take_steering(&self) -> Vec<Arc<AgentMessage>> {
+        self.take(Delivery::Steer)
+    }
+
+    async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>> {
+        self.take(Delivery::FollowUp)
+    }
+
+    async fn queue_taken(&self) {
+        self.session.queue_changed().await;
+    }
+}
+
+impl Hooks<'_> {
+    fn take(&self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
+        self.session.state.lock().queues.take(delivery)
+    }
+}
+
+/// `before_provider_request` and `after_provider_response`.
+struct ProviderHooks(Arc<AgentSession>);
+
+#[async_trait]
+impl StreamHooks for ProviderHooks {
+    async fn payload(&self, _model: &Model, payload: Value) -> Value {
+        let cancel = self.0.run_cancel();
+        let event = object(json!({ "payload": payload }));
+        let name = "before_provider_request";
+        let mut emission = self.0.extensions.emit(name, event, &cancel).await;
+        emission.event.remove("payload").unwrap_or_default()
+    }
+
+    async fn response(&self, _model: &Model, status: u16, headers: &IndexMap<String, String>) {
+        let cancel = self.0.run_cancel();
+        let event = object(json!({ "status": status, "headers": headers }));
+        let name = "after_provider_response";
+        self.0.extensions.emit(name, event, &cancel).await;
+    }
+}
+
+/// What extensions are told: the wire format, and the number and time of a turn.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ForExtensions<'a> {
+    Plain(&'a Event),
+    Turn(WithTurn<'a>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WithTurn<'a> {
+    #[serde(flatten)]
+    event: &'a Event,
+    turn_index: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<i64>,
+}
+
+impl<'a> ForExtensions<'a> {
+    fn new(event: &'a Event, turn: u64) -> Self {
+        let timestamp = match event {
+            Event::TurnStart => Some(now()),
+            Event::TurnEnd { .. } => None,
+            _ => return Self::Plain(event),
+        };
+        Self::Turn(WithTurn {
+            event,
+            turn_index: turn,
+            timestamp,
+        })
+    }
+}
