@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use js_runtime_ext::{Author, EXTENSIONS};
 
-/// Files by extension, those of packages left out, and what is missing. Grows while extensions import more.
+/// Files by extension, those of packages left out, and what is missing. Grows while
+/// extensions import more.
 #[derive(Clone, Debug, Default)]
 pub struct Imports(Arc<Mutex<Inner>>);
 

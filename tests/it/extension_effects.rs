@@ -98,12 +98,13 @@ async fn what_message_end_handlers_change_is_what_was_said() {
         r#"export default (pi) => {
             pi.on("message_end", async ({ message }) => {
                 await undefined;
-                if (message.role === "user") message.content[0].text = "the word is [hidden]";
+                if (message.role === "user") message.content[0].text = message.content[0].text.replace("swordfish", "[hidden]");
                 if (message.role === "toolResult") return { message: { role: "user", content: "x" } };
                 if (message.role !== "assistant" || message.content.some((block) => block.type === "toolCall")) return;
                 return { message: { ...message, content: [{ type: "text", text: "Said." }] } };
             });
             pi.on("message_end", ({ message }) => {
+                if (message.role === "user" && message.content[0].text === "a circle") message.content[1] = message.content;
                 if (message.role === "assistant" && message.content[0].text === "Said.") message.content[0].text += " Twice.";
             });
         };"#,
@@ -137,6 +138,16 @@ async fn what_message_end_handlers_change_is_what_was_said() {
         !stored.contains("swordfish") && stored.contains("Said. Twice."),
         "{stored}"
     );
+
+    server.push(Answer::text("Round."));
+    rpc.ok(json!({"type": "prompt", "message": "a circle"}))
+        .await;
+    let error = rpc.event("extension_error").await;
+    let text = error["error"].as_str().unwrap();
+    assert!(text.contains("circular"), "{error}");
+    rpc.event("agent_end").await;
+    let asked = server.last_request().body.to_string();
+    assert!(asked.contains("a circle"), "{asked}");
 }
 
 /// Half of it was there.

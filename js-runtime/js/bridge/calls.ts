@@ -211,6 +211,16 @@ function tally(spent: Spent[], extension: number, event: string, took: number, f
   if (took > sum.slowest) sum.slowest = took;
 }
 
+/** The agent waits for it: what its handlers made of the message is what was said. */
+function tellOfChange(extension: number, event: Notification["event"], before: string): void {
+  try {
+    if (JSON.stringify(event.message) === before) return;
+    hostSync("message.changed", { message: event.message });
+  } catch (error) {
+    report(extension, event.type, error);
+  }
+}
+
 /** Handlers whose answers do not count, in order. */
 export async function notify(json: string): Promise<string> {
   const spent: Spent[] = [];
@@ -247,9 +257,7 @@ export async function notify(json: string): Promise<string> {
       }
       tally(spent, extension, event.type, now() - since, failed);
     }
-    if (message && JSON.stringify(event.message) !== message) {
-      hostSync("message.changed", { message: event.message });
-    }
+    if (message) tellOfChange(targets[targets.length - 1][0], event, message);
   }
   return JSON.stringify(spent);
 }

@@ -18,7 +18,7 @@ use node_resolver::errors::PackageJsonLoadError;
 
 use super::disk::Disk;
 use super::emit::{parse, transpile};
-use super::files::{Checker, Files, error};
+use super::files::{Checker, Files, error, read_text};
 use super::resolve::{FolderResolver, Resolver};
 use crate::imports::Imports;
 
@@ -59,13 +59,14 @@ impl NodeRequireLoader for RequireLoader {
     }
 
     fn load_text_file_lossy(&self, path: &Path) -> Result<FastString, JsErrorBox> {
-        let source = self.files.text(path)?;
+        // Who requires a file again has changed it.
+        let source = read_text(path)?;
         self.imports.note_required(path);
         if !MediaType::from_path(path).is_emittable() {
-            return Ok(source.to_string().into());
+            return Ok(source.into());
         }
         let url = url_from_file_path(path).map_err(error)?;
-        Ok(transpile(&url, source.to_string())?.0.into())
+        Ok(transpile(&url, source)?.0.into())
     }
 
     fn is_maybe_cjs(&self, specifier: &ModuleSpecifier) -> Result<bool, PackageJsonLoadError> {
@@ -85,15 +86,20 @@ pub(crate) struct Analyzer {
     files: Files,
 }
 
-impl Analyzer {
-    /// `None` for an ES module.
-    fn analyze(
+impl Files {
+    /// Whether it is no ES module.
+    pub fn is_script(&self, specifier: &ModuleSpecifier, source: &str) -> bool {
+        matches!(self.analyze_cjs(specifier, source), Ok(Some(_)))
+    }
+
+    /// What a CommonJS module exports; `None` for an ES module.
+    fn analyze_cjs(
         &self,
         specifier: &ModuleSpecifier,
         source: &str,
     ) -> Result<Option<CjsAnalysisExports>, JsErrorBox> {
-        let key = self.files.cache.key(&[b"cjs", source.as_bytes()]);
-        if let Some(known) = self.files.cache.read(key, "cjs")
+        let key = self.cache.key(&[b"cjs", source.as_bytes()]);
+        if let Some(known) = self.cache.read(key, "cjs")
             && let Ok(known) = serde_json::from_slice(&known)
         {
             return Ok(known);
@@ -108,7 +114,7 @@ impl Analyzer {
             }
         });
         if let Ok(json) = serde_json::to_vec(&exports) {
-            self.files.cache.write(key, "cjs", &json);
+            self.cache.write(key, "cjs", &json);
         }
         Ok(exports)
     }
@@ -136,7 +142,7 @@ impl CjsCodeAnalyzer for Analyzer {
         if !maybe.map_err(JsErrorBox::from_err)? {
             return Ok(CjsAnalysis::Esm(source, None));
         }
-        Ok(match self.analyze(specifier, &source)? {
+        Ok(match self.files.analyze_cjs(specifier, &source)? {
             Some(exports) => CjsAnalysis::Cjs(exports),
             None => CjsAnalysis::Esm(source, None),
         })

@@ -49,11 +49,7 @@ impl Loader {
             });
             if maybe {
                 self.consult(&url, consulted);
-                let analysis = self.analysis(&url);
-                if matches!(
-                    analysis.as_deref(),
-                    Some(Analysis::Script | Analysis::Assigned)
-                ) {
+                if self.is_commonjs(&url) {
                     return Exports::CommonJs;
                 }
             }
@@ -74,6 +70,20 @@ impl Loader {
             Some(()) => Exports::Known(names, Missing::Undefined),
             None => Exports::Unknown,
         }
+    }
+
+    /// Of JavaScript that may be CommonJS.
+    fn is_commonjs(&self, url: &ModuleSpecifier) -> bool {
+        if self.files.checker.in_npm_package(url) {
+            // It will be asked for its names next, and is large: it is read once for both.
+            let source = self.files.text_of(url);
+            return source.is_ok_and(|source| self.files.is_script(url, &source));
+        }
+        let analysis = self.analysis(url);
+        matches!(
+            analysis.as_deref(),
+            Some(Analysis::Script | Analysis::Assigned)
+        )
     }
 
     fn consult(&self, url: &ModuleSpecifier, consulted: &mut Vec<Consulted>) {
@@ -130,14 +140,13 @@ impl Loader {
 
     fn analyse(&self, key: Key, url: &ModuleSpecifier, source: String) -> Option<Analysis> {
         let (code, map) = transpile(url, source).ok()?;
-        let names_module = may_name_module(&code);
+        let names_module = self.files.is_lenient(url) && may_name_module(&code);
         let parsed = parse(url, MediaType::JavaScript, code.clone(), names_module).ok()?;
         if MediaType::from_specifier(url).is_emittable() {
             // It will be wanted next.
             self.transpiled.borrow_mut().insert(key, (code, map));
         }
-        let is_lenient = self.files.is_lenient(url);
-        if is_lenient && names_module && exports_by_assignment(&parsed) {
+        if names_module && exports_by_assignment(&parsed) {
             return Some(Analysis::Assigned);
         }
         if parsed.compute_is_script() {
