@@ -185,19 +185,8 @@ async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Respons
                     return Ok(response);
                 }
                 let last = attempt == retries || !may_retry(&response);
-                let (status, headers) = (response.status(), response.headers().clone());
-                let text = error_text(response, answer).await?;
-                let refusal = http_text(status.as_u16(), &text, call.envelope);
-                if last {
-                    return Err(Failure::Http(refusal));
-                }
-                match asked_delay(&headers, &text, call.envelope) {
-                    Some(delay) if request.options.is_too_long(delay) => {
-                        return Err(Failure::TooBusy { delay, refusal });
-                    }
-                    Some(delay) => delay,
-                    None => back_off(attempt),
-                }
+                let asked = refused(response, last, call, request, answer).await?;
+                asked.unwrap_or_else(|| back_off(attempt))
             }
             Err(error) if attempt == retries || error.is_builder() => {
                 return Err(Failure::sending(&error, &call.url));
@@ -319,6 +308,33 @@ async fn tell_hooks(
     answer
         .interruptible(hooks.response(&request.model, status, &headers))
         .await
+}
+
+/// How long the server wants to be left alone, if it says so; an error if it is not to be
+/// asked again.
+async fn refused(
+    response: Response,
+    last: bool,
+    call: &Call,
+    request: &Request,
+    answer: &Answer,
+) -> Result<Option<Duration>, Failure> {
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let is_too_long = |asked: Duration| request.options.is_too_long(asked);
+    let asked = asked_delay(&headers, "", call.envelope);
+    let in_text = asked.is_none() && call.envelope == Envelope::CodeAssist;
+    if !last && !in_text && !asked.is_some_and(is_too_long) {
+        return Ok(asked);
+    }
+    let text = error_text(response, answer).await?;
+    let refusal = http_text(status, &text, call.envelope);
+    if last {
+        return Err(Failure::Http(refusal));
+    }
+    match asked_delay(&headers, &text, call.envelope) {
+        Some(delay) if is_too_long(delay) => Err(Failure::TooBusy { delay, refusal }),
+        asked => Ok(asked),
+    }
 }
 
 /// What came with a refusal.

@@ -275,7 +275,7 @@ impl AgentSession {
                 return;
             }
             let previous = std::mem::replace(&mut state.thinking, level);
-            if let Err(error) = state.session.append_thinking_level_change(level.as_str()) {
+            if let Err(error) = state.keep_thinking_level() {
                 tracing::warn!("{error}");
             }
             (level, previous, thinks || level != ThinkingLevel::Off)

@@ -32,8 +32,8 @@ pub(super) struct Hooks<'a> {
 }
 
 impl Hooks<'_> {
-    /// Whether a run ends with it.
-    async fn tell_extensions(&self, event: &Event) -> bool {
+    /// Gives whether a run ends with it, and what handlers made of its message.
+    async fn tell_extensions(&self, event: &Event) -> (bool, Option<Value>) {
         let session = self.session;
         // Otherwise it is tried again, and the session stays busy.
         let ends = matches!(event, Event::AgentEnd { .. }) && {
@@ -55,11 +55,19 @@ impl Hooks<'_> {
             let ended = matches!(event, Event::TurnEnd { .. });
             (state.turn - u64::from(ended), event.name())
         };
-        session
-            .extensions
-            .notify(event_name, || ForExtensions::new(event, turn), &cancel)
-            .await;
-        ends
+        let told = || ForExtensions::new(event, turn);
+        let extensions = &session.extensions;
+        let changed = match event {
+            Event::MessageEnd { .. } => {
+                let telling = extensions.notify_of_message(event_name, told, &cancel);
+                telling.await
+            }
+            _ => {
+                extensions.notify(event_name, told, &cancel).await;
+                None
+            }
+        };
+        (ends, changed)
     }
 
     async fn tell_others(&self, event: Event, ends: bool) {
@@ -154,19 +162,16 @@ impl Hooks<'_> {
 impl RunHooks for Hooks<'_> {
     /// Extensions first, then the file, then the mode.
     async fn emit(&self, event: Event) {
-        let ends = self.tell_extensions(&event).await;
+        let (ends, _) = self.tell_extensions(&event).await;
         self.tell_others(event, ends).await;
     }
 
     async fn finish(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
-        let extensions = &self.session.extensions;
-        // Of a message that nobody waited for.
-        extensions.take_changed_message();
         let event = Event::MessageEnd {
             message: message.clone(),
         };
-        let ends = self.tell_extensions(&event).await;
-        let message = match extensions.take_changed_message() {
+        let (ends, changed) = self.tell_extensions(&event).await;
+        let message = match changed {
             Some(changed) => self.changed(message, changed).await,
             None => message,
         };

@@ -97,9 +97,7 @@ impl State {
     /// Appends to the session file and to what the model is told. The file comes
     /// first: nobody hears of what is not stored.
     pub fn say(&mut self, message: Arc<AgentMessage>) -> Result<(), SessionError> {
-        if std::mem::take(&mut self.thinking_unsaid) {
-            self.keep_thinking_level()?;
-        }
+        self.say_thinking_level()?;
         match &*message {
             AgentMessage::Custom(custom) => self.session.append_custom_message(
                 &custom.custom_type,
@@ -116,9 +114,7 @@ impl State {
     /// [`Self::say`]; what cannot be stored is in the conversation all the same, and
     /// is stored as soon as that works. Gives what the user has to be told.
     pub fn say_anyway(&mut self, message: Arc<AgentMessage>) -> Option<String> {
-        if std::mem::take(&mut self.thinking_unsaid)
-            && let Err(error) = self.keep_thinking_level()
-        {
+        if let Err(error) = self.say_thinking_level() {
             tracing::warn!("the thinking level was not stored: {error}");
         }
         let news = keep(&mut self.session, &message);
@@ -164,8 +160,16 @@ impl State {
         self.keep_thinking_level()
     }
 
+    fn say_thinking_level(&mut self) -> Result<(), SessionError> {
+        match self.thinking_unsaid {
+            true => self.keep_thinking_level(),
+            false => Ok(()),
+        }
+    }
+
     /// Whoever goes on with the session thinks as hard.
-    fn keep_thinking_level(&mut self) -> Result<(), SessionError> {
+    pub fn keep_thinking_level(&mut self) -> Result<(), SessionError> {
+        self.thinking_unsaid = false;
         self.session
             .append_thinking_level_change(self.thinking.as_str())?;
         Ok(())

@@ -321,6 +321,10 @@ mod tests {
             built.warnings,
             ["Unknown tool \"bsh\". Valid tools: read, bash, edit, write, grep, find, ls"]
         );
+        assert_eq!(
+            good(&["--tools", " "]).warnings,
+            ["--tools names none: the model has no tools"]
+        );
         let none = ToolChoice {
             only: None,
             none: true,

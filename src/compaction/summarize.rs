@@ -21,6 +21,8 @@ pub struct Summarizer {
     pub api: Arc<dyn Api>,
     pub api_key: Option<String>,
     pub headers: IndexMap<String, String>,
+    /// See [`StreamOptions::max_retry_delay_ms`].
+    pub max_retry_delay_ms: Option<u64>,
 }
 
 /// What a compaction came to: also the answer to `compact`, and what an extension
@@ -170,6 +172,7 @@ impl Summarizer {
                 headers: self.headers.clone(),
                 reasoning: thinking,
                 max_tokens: Some(limit),
+                max_retry_delay_ms: self.max_retry_delay_ms,
                 ..StreamOptions::default()
             },
             cancel: cancel.clone(),

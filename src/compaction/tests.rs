@@ -343,6 +343,7 @@ fn scripted(answers: Vec<AgentMessage>) -> (Arc<Scripted>, Summarizer) {
         api: api.clone(),
         api_key: Some("k".into()),
         headers: Default::default(),
+        max_retry_delay_ms: None,
     };
     (api, summarizer)
 }

@@ -66,8 +66,8 @@ pub struct BridgeHost {
     /// Calls that are let through although this generation is stale.
     pub visits: Visits,
     pub yields: Yields,
-    /// What the last handlers of `message_end` made of their message.
-    pub changed_message: Mutex<Option<Value>>,
+    /// What handlers made of a message, by the number of the change.
+    pub changed_message: Mutex<Option<(u64, Value)>>,
     streams: ModelStreams,
     summaries: Summaries,
     tool_runs: ToolRuns,
@@ -396,7 +396,7 @@ impl BridgeHost {
             }
             "message.changed" => {
                 let changed: Changed = parse(method, args)?;
-                *self.changed_message.lock() = Some(changed.message);
+                *self.changed_message.lock() = Some((changed.change, changed.message));
                 return Ok(Value::Null);
             }
             "tool.update" => {
@@ -473,6 +473,10 @@ impl BridgeHost {
         answer
     }
 
+    pub fn next_token(&self) -> u64 {
+        self.tokens.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Unique among generations.
     fn ui_token(&self, token: u64) -> u64 {
         u64::from(self.generation) << 32 | token
@@ -488,7 +492,7 @@ impl BridgeHost {
         }
         match method {
             "ai.stream.open" => {
-                let id = self.tokens.fetch_add(1, Ordering::Relaxed);
+                let id = self.next_token();
                 return self.streams.open(method, args, id);
             }
             "ai.stream.answer" => return self.streams.answer(method, args),
@@ -513,7 +517,7 @@ impl BridgeHost {
             return answer;
         }
         if method == "file_mutation.acquire" {
-            let token = self.tokens.fetch_add(1, Ordering::Relaxed);
+            let token = self.next_token();
             return self.mutations.acquire(method, args, token).await;
         }
         let actions = self.actions(args)?;

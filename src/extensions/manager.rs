@@ -305,7 +305,36 @@ impl Extensions {
         event: impl FnOnce() -> T,
         cancel: &CancellationToken,
     ) {
+        self.tell_handlers(&self.current(), name, event, None, cancel)
+            .await;
+    }
+
+    /// [`Self::notify`] of an event whose `message` handlers may change: gives what they
+    /// made of it, if that is something else.
+    pub async fn notify_of_message<T: serde::Serialize>(
+        &self,
+        name: &str,
+        event: impl FnOnce() -> T,
+        cancel: &CancellationToken,
+    ) -> Option<Value> {
         let generation = self.current();
+        let change = generation.host.next_token();
+        self.tell_handlers(&generation, name, event, Some(change), cancel)
+            .await;
+        // A handler that nobody waited for may have left another one.
+        let mut changed = generation.host.changed_message.lock();
+        let (_, message) = changed.take().filter(|(number, _)| *number == change)?;
+        Some(message)
+    }
+
+    async fn tell_handlers<T: serde::Serialize>(
+        &self,
+        generation: &Generation,
+        name: &str,
+        event: impl FnOnce() -> T,
+        change: Option<u64>,
+        cancel: &CancellationToken,
+    ) {
         let is_heard = generation.has_handlers(name);
         if !is_heard && generation.notifications.is_empty() {
             return;
@@ -321,16 +350,11 @@ impl Extensions {
             };
             let targets = generation.host.registry.lock().handlers(name);
             let queue = &generation.notifications;
-            queue.push(event, targets, run, cancel).await;
+            queue.push(event, targets, change, run, cancel).await;
         }
         if events::find(name).is_some_and(|(_, kind)| matches!(kind.merge, Merge::Settle)) {
             generation.settle(run, cancel).await;
         }
-    }
-
-    /// What the handlers of the last `message_end` made of its message, if they changed it.
-    pub fn take_changed_message(&self) -> Option<Value> {
-        self.current().host.changed_message.lock().take()
     }
 
     /// [`Self::notify`] from where nothing can be awaited. Where there is no room the
@@ -357,7 +381,7 @@ impl Extensions {
                 let never = CancellationToken::new();
                 generation
                     .notifications
-                    .push(event, targets, run, &never)
+                    .push(event, targets, None, run, &never)
                     .await;
             });
         }

@@ -30,8 +30,7 @@ pub struct Notifications {
 
 enum Item {
     Event {
-        event: Box<RawValue>,
-        targets: Vec<(ExtensionId, FunctionId)>,
+        notification: Notification,
         run: Option<u64>,
     },
     Drained(oneshot::Sender<()>),
@@ -47,6 +46,9 @@ struct Batch {
 struct Notification {
     event: Box<RawValue>,
     targets: Vec<(ExtensionId, FunctionId)>,
+    /// What handlers make of the event's message is told under this number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<u64>,
 }
 
 /// The handler that the queue stands still for.
@@ -78,14 +80,16 @@ impl Notifications {
         &self,
         event: Box<RawValue>,
         targets: Vec<(ExtensionId, FunctionId)>,
+        change: Option<u64>,
         run: Option<u64>,
         cancel: &CancellationToken,
     ) {
-        let item = Item::Event {
+        let notification = Notification {
             event,
             targets,
-            run,
+            change,
         };
+        let item = Item::Event { notification, run };
         tokio::select! {
             biased;
             // An error means that the generation is gone, and its handlers with it.
@@ -107,11 +111,12 @@ impl Notifications {
         match self.queue.try_reserve() {
             Ok(room) => {
                 self.open.fetch_add(1, Ordering::AcqRel);
-                room.send(Item::Event {
+                let notification = Notification {
                     event,
                     targets,
-                    run,
-                });
+                    change: None,
+                };
+                room.send(Item::Event { notification, run });
                 Ok(())
             }
             Err(mpsc::error::TrySendError::Full(())) => Err(event),
@@ -148,17 +153,13 @@ async fn pump(
         };
         for item in waiting.drain(..) {
             match item {
-                Item::Event {
-                    event,
-                    targets,
-                    run,
-                } => {
+                Item::Event { notification, run } => {
                     if batch.run != run {
                         let events = std::mem::take(&mut batch.events);
                         deliver(&generation, &open, &Batch { events, ..batch }).await;
                         batch.run = run;
                     }
-                    batch.events.push(Notification { event, targets });
+                    batch.events.push(notification);
                 }
                 Item::Drained(done) => {
                     let events = std::mem::take(&mut batch.events);

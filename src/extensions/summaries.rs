@@ -189,6 +189,7 @@ fn summarizer(asked: Asked) -> Result<Summarizer, HostError> {
         headers: asked.headers.unwrap_or_default(),
         model: Arc::new(asked.model),
         api,
+        max_retry_delay_ms: None,
     })
 }
 

@@ -269,3 +269,16 @@ async fn a_key_without_a_model_is_given_to_nobody() {
     assert!(home.run(&arguments, "").await.status.success());
     assert_eq!(server.last_request().headers["x-api-key"], "secret");
 }
+
+#[tokio::test]
+async fn the_real_error_stands_alone() {
+    let (_server, home) = set_up().await;
+    let finished = home.run(&["--bogus", "hello"], "").await;
+    assert_eq!(finished.stderr, "Error: Unknown option: --bogus\n");
+    let finished = home.run(&["-p"], "").await;
+    assert!(
+        finished.stderr.contains("nothing was asked"),
+        "{}",
+        finished.stderr
+    );
+}

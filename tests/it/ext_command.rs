@@ -139,7 +139,7 @@ async fn a_check_finds_everything_that_is_wrong() {
         ],
         &["> 2 |   nothing.here();"],
         &["warning: It registers nothing"],
-        &["error: later"],
+        &["error: later ("],
         &[
             "error: The tool \"my tool\" cannot be sent to models",
             "warning: The tool mute has no description",

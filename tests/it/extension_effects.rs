@@ -150,6 +150,38 @@ async fn what_message_end_handlers_change_is_what_was_said() {
     assert!(asked.contains("a circle"), "{asked}");
 }
 
+/// The handlers of the first message go on when the run is over, and nobody waits for them.
+#[tokio::test]
+async fn a_late_change_of_a_message_does_not_become_another_message() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            let context;
+            pi.registerCommand("hold", { handler: async (_, ctx) => { context = ctx; ctx.ui.notify("held"); } });
+            let first = true;
+            pi.on("message_end", async ({ message }, ctx) => {
+                if (message.role !== "user" || !first) return;
+                first = false;
+                await context.waitForIdle();
+                ctx.ui.notify("over");
+                await new Promise((resolve) => setTimeout(resolve, 500));
+                message.content[0].text = "late";
+            });
+        };"#,
+    )
+    .await;
+    rpc.ok(json!({"type": "prompt", "message": "/hold"})).await;
+    rpc.notified("held").await;
+    server.repeat(Answer::text("Yes."));
+    rpc.ok(json!({"type": "prompt", "message": "one"})).await;
+    rpc.notified("over").await;
+    rpc.run("two").await;
+    let asked = server.last_request().body.to_string();
+    assert!(
+        asked.contains("\"one\"") && asked.contains("\"two\"") && !asked.contains("late"),
+        "{asked}"
+    );
+}
+
 /// Half of it was there.
 #[tokio::test]
 async fn nothing_is_left_of_an_extension_that_does_not_load() {

@@ -165,6 +165,8 @@ type Answered = { message?: unknown } | undefined | null;
 interface Notification {
   event: { type: string; message?: unknown };
   targets: [extension: number, handler: number][];
+  /** The number under which a change of the message is told. */
+  change?: number;
 }
 
 /** The handler that a batch waits for. */
@@ -212,12 +214,12 @@ function tally(spent: Spent[], extension: number, event: string, took: number, f
 }
 
 /** The agent waits for it: what its handlers made of the message is what was said. */
-function tellOfChange(extension: number, event: Notification["event"], before: string): void {
+function tellOfChange({ event, targets, change }: Notification, before: string): void {
   try {
     if (JSON.stringify(event.message) === before) return;
-    hostSync("message.changed", { message: event.message });
+    hostSync("message.changed", { change, message: event.message });
   } catch (error) {
-    report(extension, event.type, error);
+    report(targets[targets.length - 1][0], event.type, error);
   }
 }
 
@@ -227,9 +229,9 @@ export async function notify(json: string): Promise<string> {
   const { events, run } = JSON.parse(json) as { events: Notification[]; run?: number | null };
   // By number: iterating is the extensions' to patch.
   for (let index = 0; index < events.length; index += 1) {
-    const { event, targets } = events[index];
+    const { event, targets, change } = events[index];
     if (event.type === "agent_end") restSoon(run);
-    const message = event.type === "message_end" ? JSON.stringify(event.message) : undefined;
+    const message = change === undefined ? undefined : JSON.stringify(event.message);
     for (let target = 0; target < targets.length; target += 1) {
       const extension = targets[target][0];
       const handler = targets[target][1];
@@ -257,7 +259,7 @@ export async function notify(json: string): Promise<string> {
       }
       tally(spent, extension, event.type, now() - since, failed);
     }
-    if (message) tellOfChange(targets[targets.length - 1][0], event, message);
+    if (message) tellOfChange(events[index], message);
   }
   return JSON.stringify(spent);
 }

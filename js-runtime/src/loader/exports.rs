@@ -57,10 +57,6 @@ impl Loader {
                 return Exports::Unknown;
             }
         }
-        if matches!(self.analysis(&url).as_deref(), Some(Analysis::Assigned)) {
-            self.consult(&url, consulted);
-            return Exports::CommonJs;
-        }
         let (mut names, mut seen) = (HashSet::new(), HashSet::new());
         let known = self.collect(&url, &mut names, &mut seen);
         for url in &seen {
@@ -68,7 +64,10 @@ impl Loader {
         }
         match known {
             Some(()) => Exports::Known(names, Missing::Undefined),
-            None => Exports::Unknown,
+            None => match self.analysis(&url).as_deref() {
+                Some(Analysis::Assigned) => Exports::CommonJs,
+                _ => Exports::Unknown,
+            },
         }
     }
 

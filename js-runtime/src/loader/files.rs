@@ -54,17 +54,12 @@ impl Files {
         }
     }
 
-    /// What a file says, without the mark at its beginning.
-    pub fn text(&self, path: &Path) -> Result<Arc<str>, JsErrorBox> {
-        self.disk.text(path, read_text)
-    }
-
     /// What the file of a module says; `import("./x?v=2")` asks for it as it is now.
     pub fn text_of(&self, specifier: &ModuleSpecifier) -> Result<Arc<str>, JsErrorBox> {
         let path = url_to_file_path(specifier).map_err(error)?;
         match specifier.query() {
             Some(query) if !query.starts_with(COPY) => read_text(&path).map(Arc::from),
-            _ => self.text(&path),
+            _ => self.disk.text(&path, read_text),
         }
     }
 

@@ -44,7 +44,7 @@ pub(crate) use self::emit::EMIT_SETTINGS;
 use self::exports::{Analyses, Transpiled};
 use self::files::{Checker, Files, error, io_error, read_text};
 use self::resolve::{FolderResolver, Resolver};
-use self::warm::{HOT, Warm};
+use self::warm::{HOT, Text, Warm};
 use crate::cache::DiskCache;
 use crate::imports::Imports;
 use crate::inspector::{is_inspected, with_map};
@@ -165,7 +165,7 @@ impl Loader {
         let cached = SourceCodeCacheInfo {
             hash: key.number(),
             data: self
-                .compiled(specifier, key.number(), Some(&code))
+                .compiled(specifier, key.number(), || Text::Module(code.clone()))
                 .map(Cow::Owned),
         };
         Ok(module(
@@ -209,12 +209,12 @@ impl Loader {
     }
 
     /// V8's code cache: the one with what ran, or else the one without it. V8 passes a
-    /// number through that identifies the text; without a text it is one of the program's.
+    /// number through that identifies the text.
     fn compiled(
         &self,
         specifier: &ModuleSpecifier,
         hash: u64,
-        text: Option<&str>,
+        text: impl FnOnce() -> Text,
     ) -> Option<Vec<u8>> {
         let key = self.compiled_key(specifier, hash);
         let cache = &self.files.cache;
@@ -222,11 +222,15 @@ impl Loader {
         if hot.is_some() || !cache.is_on() {
             return hot;
         }
-        match text {
-            Some(text) => self.warm.note_module(specifier, text, key),
-            None => self.warm.note_polyfill(specifier, key),
-        }
+        self.warm.note(specifier, text, key);
         cache.read(key, "v8")
+    }
+
+    /// There is no code cache, or V8 did not take it.
+    fn keep_compiled(&self, specifier: &ModuleSpecifier, hash: u64, data: &[u8]) {
+        let key = self.compiled_key(specifier, hash);
+        self.files.cache.write(key, "v8", data);
+        self.files.cache.remove(key, HOT);
     }
 
     /// Whoever says this says [`Self::end_load`] and [`Self::warm_up`] later.
@@ -279,10 +283,7 @@ impl ModuleLoader for Loader {
         hash: u64,
         code_cache: &[u8],
     ) -> Pin<Box<dyn Future<Output = ()>>> {
-        let key = self.compiled_key(&specifier, hash);
-        self.files.cache.write(key, "v8", code_cache);
-        // There is none, or V8 did not take it.
-        self.files.cache.remove(key, HOT);
+        self.keep_compiled(&specifier, hash, code_cache);
         async {}.boxed_local()
     }
 
@@ -295,7 +296,9 @@ impl ModuleLoader for Loader {
     ) -> Option<SourceCodeCacheInfo> {
         Some(SourceCodeCacheInfo {
             hash: 0,
-            data: self.compiled(specifier, 0, None).map(Cow::Owned),
+            data: self
+                .compiled(specifier, 0, || Text::Polyfill)
+                .map(Cow::Owned),
         })
     }
 

@@ -11,7 +11,7 @@ use twox_hash::XxHash64;
 
 use super::Loader;
 use super::files::read_text;
-use super::warm::HOT;
+use super::warm::Text;
 use crate::cache::Key;
 
 impl Loader {
@@ -22,44 +22,25 @@ impl Loader {
         let (reader, writer) = (self.clone(), self.clone());
         runtime.set_eval_context_code_cache_cbs(Some((
             Box::new(move |specifier, text| Ok(reader.script(specifier, text))),
-            Box::new(move |specifier, hash, data| writer.script_compiled(&specifier, hash, data)),
+            Box::new(move |specifier, hash, data| writer.keep_compiled(&specifier, hash, data)),
         )));
     }
 
     /// `text` in UTF-16.
     fn script(&self, specifier: &ModuleSpecifier, text: &[u16]) -> SourceCodeCacheInfo {
         let hash = hash_of(text);
-        let key = self.script_key(specifier, hash);
-        let cache = &self.files.cache;
-        let data = cache.read(key, HOT).or_else(|| {
-            self.warm.note_script(specifier, key);
-            cache.read(key, "v8")
-        });
+        let data = self.compiled(specifier, hash, || Text::Script);
         SourceCodeCacheInfo {
             hash,
             data: data.map(Cow::Owned),
         }
     }
 
-    /// There is none, or V8 did not take it.
-    fn script_compiled(&self, specifier: &ModuleSpecifier, hash: u64, data: &[u8]) {
-        let key = self.script_key(specifier, hash);
-        self.files.cache.write(key, "v8", data);
-        self.files.cache.remove(key, HOT);
-    }
-
     /// What `require` has compiled of a file, if it is what the file says now.
     pub(super) fn required(&self, specifier: &ModuleSpecifier, key: Key) -> Option<String> {
         let text = read_text(&url_to_file_path(specifier).ok()?).ok()?;
         let units: Vec<u16> = text.encode_utf16().collect();
-        (self.script_key(specifier, hash_of(&units)) == key).then_some(text)
-    }
-
-    fn script_key(&self, specifier: &ModuleSpecifier, hash: u64) -> Key {
-        let name = specifier.as_str().as_bytes();
-        self.files
-            .cache
-            .key(&[b"script", name, &hash.to_le_bytes()])
+        (self.compiled_key(specifier, hash_of(&units)) == key).then_some(text)
     }
 }
 

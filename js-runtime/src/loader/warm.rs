@@ -14,10 +14,11 @@ use crate::cache::Key;
 /// The ending of such a cache's file.
 pub(crate) const HOT: &str = "hot";
 
-enum Text {
+/// What is compiled.
+pub(crate) enum Text {
     Module(String),
     /// CommonJS, if it is what the file says.
-    Required,
+    Script,
     /// One of Node's modules, whose text is part of the program.
     Polyfill,
 }
@@ -42,19 +43,7 @@ impl Warm {
         self.0.borrow_mut().get_or_insert_default();
     }
 
-    pub fn note_module(&self, specifier: &ModuleSpecifier, text: &str, key: Key) {
-        self.note(specifier, || Text::Module(text.to_owned()), key);
-    }
-
-    pub fn note_script(&self, specifier: &ModuleSpecifier, key: Key) {
-        self.note(specifier, || Text::Required, key);
-    }
-
-    pub fn note_polyfill(&self, specifier: &ModuleSpecifier, key: Key) {
-        self.note(specifier, || Text::Polyfill, key);
-    }
-
-    fn note(&self, specifier: &ModuleSpecifier, text: impl FnOnce() -> Text, key: Key) {
+    pub fn note(&self, specifier: &ModuleSpecifier, text: impl FnOnce() -> Text, key: Key) {
         if let Some(all) = &mut *self.0.borrow_mut() {
             all.push(Compiled {
                 specifier: specifier.clone(),
@@ -88,7 +77,7 @@ fn hot_cache(runtime: &mut JsRuntime, loader: &Loader, compiled: &Compiled) -> O
     let required;
     let (text, parameters): (&str, Option<&[&str]>) = match &compiled.text {
         Text::Module(text) => (text, None),
-        Text::Required => {
+        Text::Script => {
             required = loader.required(&compiled.specifier, compiled.key)?;
             (&required, Some(&PARAMETERS))
         }
@@ -103,7 +92,7 @@ fn hot_cache(runtime: &mut JsRuntime, loader: &Loader, compiled: &Compiled) -> O
     deno_core::scope!(scope, runtime);
     let text = v8::String::new(scope, text)?;
     let name = v8::String::new(scope, name)?.into();
-    let is_required = matches!(compiled.text, Text::Required);
+    let is_required = matches!(compiled.text, Text::Script);
     let host_options =
         is_required.then(|| deno_runtime::deno_node::create_host_defined_options(scope));
     let is_module = parameters.is_none();

@@ -1,6 +1,7 @@
 //! Black-box tests of the runtime: real extensions in temporary folders, loaded
 //! through the real bridge. One binary, because each that links V8 is large.
 
+mod caching;
 mod console;
 mod errors;
 mod hostile;

@@ -37,6 +37,16 @@ fn signed(content: &str, signature: &str) -> AssistantBlock {
 }
 
 #[test]
+fn a_conversation_with_calls_has_a_list_of_tools() {
+    let said = vec![
+        answer(&openai(), vec![call("c1", "read", json!({}))]),
+        result("c1", vec![ContentBlock::text("x")]),
+    ];
+    let with_calls = body(&request_for(openai(), said), Retention::Short);
+    assert_eq!(with_calls["tools"], json!([]));
+}
+
+#[test]
 fn a_request() {
     let mut request = request_for(openai(), vec![user("hello")]);
     request.tools = vec![tool("read")];

@@ -63,6 +63,7 @@ pub(super) struct Name {
 
 #[derive(Deserialize)]
 pub(super) struct Changed {
+    pub change: u64,
     pub message: Value,
 }
 

@@ -1,0 +1,165 @@
+//! What is remembered of modules: on the disk from start to start, and of the disk while
+//! extensions are loaded.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Folder, Js, answering, options};
+
+/// In place of the only compiled file that has `text` in it; tells whether there is one.
+fn replace_cached(cache: &Path, text: &str, code: &str) -> bool {
+    let entries = std::fs::read_dir(cache).unwrap();
+    let mut files = entries.map(|entry| entry.unwrap().path());
+    let found = files.find(|path| {
+        path.extension().is_some_and(|extension| extension == "js")
+            && std::fs::read_to_string(path).is_ok_and(|found| found.contains(text))
+    });
+    found.is_some_and(|path| std::fs::write(path, code).is_ok())
+}
+
+#[tokio::test]
+async fn the_cache_is_used_and_notices_changes() {
+    let folder = Folder::new(&[
+        (
+            "index.ts",
+            &answering("import { Kind, n } from './lib';", "[typeof Kind, n]"),
+        ),
+        ("lib.ts", "export interface Kind {}\nexport const n = 1;"),
+    ]);
+    let path = folder.path("index.ts");
+    let answer = async || {
+        let mut options = options();
+        options.cache_dir = Some(folder.path("cache"));
+        let js = Js::with(options);
+        let answer = js.get(&path).await;
+        // What was compiled is on the disk then.
+        js.runtime.shutdown().await;
+        answer
+    };
+    assert_eq!(answer().await, json!(["undefined", 1]));
+
+    // What is there is taken: a marked copy shows through.
+    let cache = folder.path("cache");
+    let code = "export const n = 'cached';";
+    assert!(replace_cached(&cache, "export const n = 1", code));
+    assert_eq!(answer().await, json!(["undefined", "cached"]));
+
+    // The file that imports is the same, but what it was made from is not.
+    folder.write("lib.ts", "export class Kind {}\nexport const n = 2;");
+    assert_eq!(answer().await, json!(["function", 2]));
+    folder.write("lib.js", "export const n = 'found first';");
+    assert_eq!(answer().await, json!(["undefined", "found first"]));
+}
+
+/// The files of `folder` that end so, with their sizes.
+fn sizes(folder: &Path, ending: &str) -> HashMap<PathBuf, u64> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let files = entries.map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|found| found == ending));
+    let size = |path: &PathBuf| std::fs::metadata(path).unwrap().len();
+    files.map(|path| (path.clone(), size(&path))).collect()
+}
+
+#[tokio::test]
+async fn at_rest_code_caches_are_made_with_what_ran() {
+    let lazy = "function lazy() { const all = []; all.push(1); all.push(2); return all; }";
+    let required = "const made = require('./required.cjs')();";
+    let imports = format!("import 'node:zlib';\n{lazy}\n{required}\nlazy();");
+    let folder = Folder::new(&[
+        ("index.ts", &answering(&imports, "made")),
+        ("required.cjs", &format!("{lazy}\nmodule.exports = lazy;")),
+    ]);
+    let (path, cache) = (folder.path("index.ts"), folder.path("cache"));
+    let start = async || {
+        let mut options = options();
+        options.cache_dir = Some(cache.clone());
+        let js = Js::with(options);
+        assert_eq!(js.get(&path).await, json!([1, 2]));
+        js
+    };
+    // Functions came to some of Node's files, too.
+    let is_larger = |(path, size): (PathBuf, u64)| {
+        let first = std::fs::metadata(path.with_extension("v8"));
+        first.is_ok_and(|first| first.len() < size)
+    };
+    let js = start().await;
+    let made = || {
+        sizes(&cache, "hot")
+            .into_iter()
+            .filter(|one| is_larger(one.clone()))
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while made().count() < 3 {
+        assert!(Instant::now() < deadline, "{:?}", sizes(&cache, "hot"));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    js.runtime.shutdown().await;
+    let made = sizes(&cache, "hot");
+
+    // They are used; what V8 does not take is made anew.
+    for path in made.keys() {
+        std::fs::write(path, "damaged").unwrap();
+    }
+    start().await.runtime.shutdown().await;
+    assert_eq!(sizes(&cache, "hot"), HashMap::new());
+}
+
+#[tokio::test]
+async fn what_will_be_loaded_is_compiled_before() {
+    let folder = Folder::new(&[
+        (
+            "index.ts",
+            &answering("import { n } from './inner/lib';\nimport './broken';", "n"),
+        ),
+        ("inner/lib.ts", "export const n: number = 1;"),
+        ("broken.ts", "export const = 1;"),
+    ]);
+    let path = folder.path("index.ts");
+    let cache = folder.path("cache");
+    let start = || {
+        let mut options = options();
+        options.cache_dir = Some(cache.clone());
+        options.entries = vec![(1, folder.path("nowhere.ts")), (2, path.clone())];
+        Js::with(options)
+    };
+    // Nobody asks for a load.
+    let js = start();
+    let code = "export const n = 'ahead';";
+    while !replace_cached(&cache, "export const n = 1", code) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let error = js.load(2, &path).await.unwrap_err().to_string();
+    assert!(error.contains("broken.ts:1:14"), "{error}");
+    js.runtime.shutdown().await;
+
+    folder.write("broken.ts", "export {};");
+    let js = start();
+    js.load(2, &path).await.unwrap();
+    assert_eq!(js.dispatch("get", Value::Null).await, Ok(json!("ahead")));
+}
+
+/// What is remembered of the disk while extensions are loaded must not hide this.
+#[tokio::test]
+async fn what_is_made_while_loading_is_found() {
+    let imports = "import { mkdirSync, writeFileSync } from 'node:fs';\n\
+        const own = import.meta.dirname;\n\
+        const tried = await import('late').catch(() => 'not there');\n\
+        mkdirSync(own + '/node_modules/late', { recursive: true });\n\
+        writeFileSync(own + '/node_modules/late/package.json', '{\"type\":\"module\",\"exports\":\"./m.js\"}');\n\
+        writeFileSync(own + '/node_modules/late/m.js', 'export const n = 1;');\n\
+        const late = await import('late');\n\
+        writeFileSync(own + '/made.ts', 'export const n: number = 2;');\n\
+        const made = await import('./made');\n\
+        writeFileSync(own + '/made.ts', 'export const n: number = 3;');\n\
+        const again = await import('./made.ts?v=2');";
+    let folder = Folder::new(&[(
+        "index.ts",
+        &answering(imports, "[tried, late.n, made.n, again.n]"),
+    )]);
+    let js = Js::start();
+    let answer = js.get(&folder.path("index.ts")).await;
+    assert_eq!(answer, json!(["not there", 1, 2, 3]));
+}
