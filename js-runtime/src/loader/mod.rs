@@ -15,11 +15,13 @@ mod exports;
 mod files;
 mod legacy;
 mod position;
+mod prime;
 mod resolve;
 mod scripts;
 mod warm;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -30,7 +32,7 @@ use deno_ast::MediaType;
 use deno_core::{
     JsRuntime, ModuleLoadOptions, ModuleLoadReferrer, ModuleLoadResponse, ModuleLoader,
     ModuleSource, ModuleSourceCode, ModuleSpecifier, ModuleType, RequestedModuleType,
-    ResolutionKind, SourceCodeCacheInfo,
+    ResolutionKind, SourceCodeCacheInfo, v8,
 };
 use deno_error::JsErrorBox;
 use deno_path_util::url_to_file_path;
@@ -43,6 +45,7 @@ use self::disk::Disk;
 pub(crate) use self::emit::EMIT_SETTINGS;
 use self::exports::{Analyses, Transpiled};
 use self::files::{Checker, Files, error, io_error, read_text};
+use self::prime::Primed;
 use self::resolve::{FolderResolver, Resolver};
 use self::warm::{HOT, Text, Warm};
 use crate::cache::DiskCache;
@@ -58,6 +61,7 @@ pub(crate) struct Loader {
     analyses: Analyses,
     transpiled: Transpiled,
     warm: Warm,
+    primed: Primed,
     pub imports: Imports,
 }
 
@@ -82,6 +86,7 @@ impl Loader {
             analyses: Analyses::default(),
             transpiled: Transpiled::default(),
             warm: Warm::default(),
+            primed: Primed::default(),
             imports,
         });
         (loader, services)
@@ -107,7 +112,10 @@ impl Loader {
         requested: &RequestedModuleType,
     ) -> Result<ModuleSource, JsErrorBox> {
         if specifier.scheme() == "pi" {
-            return own_module(specifier);
+            // deno_core has the texts of those that there are.
+            return Err(JsErrorBox::generic(format!(
+                "{specifier} is not a module of this program"
+            )));
         }
         if specifier.scheme() == "data" {
             return data_module(specifier);
@@ -268,6 +276,19 @@ impl ModuleLoader for Loader {
         self.resolver.resolve(specifier, referrer)
     }
 
+    fn resolve_with_scope(
+        &self,
+        scope: &mut v8::PinScope,
+        specifier: &str,
+        referrer: &str,
+        kind: ResolutionKind,
+        _attributes: &HashMap<String, String>,
+    ) -> Result<ModuleSpecifier, JsErrorBox> {
+        let resolved = self.resolve(specifier, referrer, kind)?;
+        self.prime(scope, &resolved);
+        Ok(resolved)
+    }
+
     fn load(
         &self,
         specifier: &ModuleSpecifier,
@@ -297,7 +318,7 @@ impl ModuleLoader for Loader {
         Some(SourceCodeCacheInfo {
             hash: 0,
             data: self
-                .compiled(specifier, 0, || Text::Polyfill)
+                .compiled(specifier, 0, || Text::OfTheProgram)
                 .map(Cow::Owned),
         })
     }
@@ -349,23 +370,6 @@ struct MapSources {
     #[serde(default)]
     source_root: Option<String>,
     sources: Vec<Option<String>>,
-}
-
-/// One of our own modules that the snapshot has only as text.
-fn own_module(specifier: &ModuleSpecifier) -> Result<ModuleSource, JsErrorBox> {
-    let table = js_runtime_snapshot::RESIDUAL_LAZY_ESM;
-    let found = table.binary_search_by_key(&specifier.as_str(), |(name, _)| name);
-    let Ok(found) = found else {
-        return Err(JsErrorBox::generic(format!(
-            "{specifier} is not a module of this program"
-        )));
-    };
-    Ok(ModuleSource::new(
-        ModuleType::JavaScript,
-        ModuleSourceCode::String(deno_core::FastString::from_static(table[found].1)),
-        specifier,
-        None,
-    ))
 }
 
 /// `import("data:text/javascript,…")`

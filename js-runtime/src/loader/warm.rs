@@ -19,8 +19,8 @@ pub(crate) enum Text {
     Module(String),
     /// CommonJS, if it is what the file says.
     Script,
-    /// One of Node's modules, whose text is part of the program.
-    Polyfill,
+    /// One of our own modules, or of Node's.
+    OfTheProgram,
 }
 
 /// Of the function around a CommonJS module.
@@ -81,7 +81,7 @@ fn hot_cache(runtime: &mut JsRuntime, loader: &Loader, compiled: &Compiled) -> O
             required = loader.required(&compiled.specifier, compiled.key)?;
             (&required, Some(&PARAMETERS))
         }
-        Text::Polyfill => match in_program(js_runtime_snapshot::RESIDUAL_LAZY_ESM) {
+        Text::OfTheProgram => match in_program(js_runtime_snapshot::RESIDUAL_LAZY_ESM) {
             Some(text) => (text, None),
             None => (
                 in_program(js_runtime_snapshot::RESIDUAL_LAZY_JS)?,
@@ -91,27 +91,13 @@ fn hot_cache(runtime: &mut JsRuntime, loader: &Loader, compiled: &Compiled) -> O
     };
     deno_core::scope!(scope, runtime);
     let text = v8::String::new(scope, text)?;
-    let name = v8::String::new(scope, name)?.into();
-    let is_required = matches!(compiled.text, Text::Script);
-    let host_options =
-        is_required.then(|| deno_runtime::deno_node::create_host_defined_options(scope));
-    let is_module = parameters.is_none();
-    let script = if is_module || is_required { 0 } else { -1 };
-    let origin = v8::ScriptOrigin::new(
-        scope,
-        name,
-        0,
-        0,
-        false,
-        script,
-        None,
-        false,
-        false,
-        is_module,
-        host_options,
-    );
-    let mut source = v8::script_compiler::Source::new(text, Some(&origin));
     let data = if let Some(names) = parameters {
+        let is_required = matches!(compiled.text, Text::Script);
+        let host_options =
+            is_required.then(|| deno_runtime::deno_node::create_host_defined_options(scope));
+        let script = if is_required { 0 } else { -1 };
+        let origin = origin(scope, name, script, false, host_options)?;
+        let mut source = v8::script_compiler::Source::new(text, Some(&origin));
         let parameters = names.iter().map(|name| v8::String::new(scope, name));
         let parameters = parameters.collect::<Option<Vec<_>>>()?;
         let function = v8::script_compiler::compile_function(
@@ -124,10 +110,43 @@ fn hot_cache(runtime: &mut JsRuntime, loader: &Loader, compiled: &Compiled) -> O
         )?;
         function.create_code_cache()?
     } else {
+        let origin = module_origin(scope, name)?;
+        let mut source = v8::script_compiler::Source::new(text, Some(&origin));
         let module = v8::script_compiler::compile_module(scope, &mut source)?;
         module
             .get_unbound_module_script(scope)
             .create_code_cache()?
     };
     Some(data.to_vec())
+}
+
+/// As deno_core says where a module is from.
+pub(super) fn module_origin<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    name: &str,
+) -> Option<v8::ScriptOrigin<'s>> {
+    origin(scope, name, 0, true, None)
+}
+
+fn origin<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    name: &str,
+    script: i32,
+    is_module: bool,
+    host_options: Option<v8::Local<'s, v8::Data>>,
+) -> Option<v8::ScriptOrigin<'s>> {
+    let name = v8::String::new(scope, name)?.into();
+    Some(v8::ScriptOrigin::new(
+        scope,
+        name,
+        0,
+        0,
+        false,
+        script,
+        None,
+        false,
+        false,
+        is_module,
+        host_options,
+    ))
 }

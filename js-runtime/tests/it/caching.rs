@@ -64,6 +64,21 @@ fn sizes(folder: &Path, ending: &str) -> HashMap<PathBuf, u64> {
 }
 
 #[tokio::test]
+async fn what_the_program_brings_is_compiled_once_as_well() {
+    let imports = "import { Compile } from 'typebox/compile';";
+    let folder = Folder::new(&[("index.ts", &answering(imports, "typeof Compile"))]);
+    let (path, cache) = (folder.path("index.ts"), folder.path("cache"));
+    let mut options = options();
+    options.cache_dir = Some(cache.clone());
+    let js = Js::with(options);
+    assert_eq!(js.get(&path).await, json!("function"));
+    js.runtime.shutdown().await;
+    let compiled = sizes(&cache, "v8");
+    // The extension's file is smaller, whatever is made of it.
+    assert!(compiled.values().any(|&size| size > 50_000), "{compiled:?}");
+}
+
+#[tokio::test]
 async fn at_rest_code_caches_are_made_with_what_ran() {
     let lazy = "function lazy() { const all = []; all.push(1); all.push(2); return all; }";
     let required = "const made = require('./required.cjs')();";
