@@ -36,6 +36,16 @@ export interface PromptOptions {
   /** Needed while the agent works. */
   streamingBehavior?: "steer" | "followUp";
 }
+/** Of a command that a user or an extension runs, not the model. */
+export interface BashResult {
+  output: string;
+  /** Not there if it was cancelled. */
+  exitCode: number | undefined;
+  cancelled: boolean;
+  truncated: boolean;
+  /** The whole output, when it was long. */
+  fullOutputPath?: string;
+}
 export interface ModelCycleResult {
   model: Model;
   thinkingLevel: ThinkingLevel;
@@ -66,6 +76,13 @@ export class AgentSession {
   readonly isStreaming: boolean;
   readonly isCompacting: boolean;
   readonly isRetrying: boolean;
+  /** From 1 while a request that failed is tried again, else 0. */
+  readonly retryAttempt: number;
+  readonly autoRetryEnabled: boolean;
+  readonly isBashRunning: boolean;
+  /** Whether commands that ran during a run wait for its end. */
+  readonly hasPendingBashMessages: boolean;
+  readonly promptTemplates: readonly PromptTemplate[];
   readonly messages: AgentMessage[];
   readonly systemPrompt: string;
   readonly steeringMode: QueueMode;
@@ -76,6 +93,7 @@ export class AgentSession {
   readonly autoCompactionEnabled: boolean;
   readonly pendingMessageCount: number;
   readonly scopedModels: readonly ScopedModel[];
+  setScopedModels(models: ScopedModel[]): void;
   /** Returns what ends it. */
   subscribe(listener: AgentSessionEventListener): () => void;
   dispose(): void;
@@ -114,11 +132,20 @@ export class AgentSession {
   setAutoCompactionEnabled(enabled: boolean): void;
   setAutoRetryEnabled(enabled: boolean): void;
   abortRetry(): void;
+  executeBash(
+    command: string,
+    onChunk?: (chunk: string) => void,
+    options?: { excludeFromContext?: boolean },
+  ): Promise<BashResult>;
+  recordBashResult(command: string, result: BashResult, options?: { excludeFromContext?: boolean }): void;
+  abortBash(): void;
   setSessionName(name: string): void;
   getUserMessagesForForking(): { entryId: string; text: string }[];
   getSessionStats(): SessionStats;
   getContextUsage(): ContextUsage | undefined;
   exportToHtml(outputPath?: string): Promise<string>;
+  /** The branch that is open, as a session file of its own; returns its path. */
+  exportToJsonl(outputPath?: string): string;
   getLastAssistantText(): string | undefined;
   reload(): Promise<void>;
 }

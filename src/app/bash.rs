@@ -105,18 +105,24 @@ impl AgentSession {
         result: &BashOutcome,
         exclude_from_context: bool,
     ) {
-        let message = Arc::new(AgentMessage::BashExecution(BashExecutionMessage {
-            command: command.to_string(),
-            output: result.output.clone(),
-            exit_code: result.exit_code,
-            cancelled: result.cancelled,
-            truncated: result.truncated,
-            full_output_path: result.full_output_path.clone(),
-            timestamp: now(),
-            exclude_from_context: exclude_from_context.then_some(true),
-        }));
+        let message = bash_message(command, result, exclude_from_context);
         let news = self.store_command(stay, message);
         self.tell_of_store(news).await;
+    }
+
+    /// A command that somebody else has run.
+    pub(super) fn record_result(
+        &self,
+        command: &str,
+        result: &BashOutcome,
+        exclude_from_context: bool,
+    ) {
+        let stay = self.stay_here();
+        let news = self.store_command(&stay, bash_message(command, result, exclude_from_context));
+        if news.is_some() {
+            let session = self.arc();
+            (self.handle).spawn(async move { session.tell_of_store(news).await });
+        }
     }
 
     /// Ends the command that was started last.
@@ -152,4 +158,21 @@ impl AgentSession {
         .await;
         self.tell(Event::MessageEnd { message }).await;
     }
+}
+
+fn bash_message(
+    command: &str,
+    result: &BashOutcome,
+    exclude_from_context: bool,
+) -> Arc<AgentMessage> {
+    Arc::new(AgentMessage::BashExecution(BashExecutionMessage {
+        command: command.to_string(),
+        output: result.output.clone(),
+        exit_code: result.exit_code,
+        cancelled: result.cancelled,
+        truncated: result.truncated,
+        full_output_path: result.full_output_path.clone(),
+        timestamp: now(),
+        exclude_from_context: exclude_from_context.then_some(true),
+    }))
 }

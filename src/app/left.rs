@@ -71,6 +71,10 @@ impl AgentSession {
         }
     }
 
+    pub(super) fn stay_here(&self) -> Stay {
+        self.stay(&mut self.state.lock(), None)
+    }
+
     /// In the session that is open, if no other is named.
     fn stay(&self, state: &mut State, place: Option<u64>) -> Stay {
         let place = place.unwrap_or(state.place);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
@@ -21,6 +21,7 @@ use crate::agent::queue::{Delivery, QueueMode};
 use crate::ai::message::ImageContent;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::registry::ModelRegistry;
+use crate::ai::select::ScopedModel;
 use crate::extensions::actions::{
     ActionError, ActionResult, Actions, CustomMessageInput, NavigateOptions, SendOptions,
 };
@@ -100,7 +101,9 @@ impl AgentSession {
             None => Session::in_memory(&cwd),
         };
         // What is set in it is not stored: it is not the user who sets it.
-        let settings = Settings::in_memory(Settings::load(&paths).merged());
+        let settings = options.settings;
+        let settings = settings.unwrap_or_else(|| Settings::load(&paths).merged());
+        let settings = Settings::in_memory(settings);
         let config = AppConfig {
             paths,
             mode: "print",
@@ -166,6 +169,14 @@ fn delivery(name: &str) -> ActionResult<Delivery> {
             "There is no queue \"{other}\": use \"steer\" or \"followUp\""
         ))),
     }
+}
+
+/// A model that may be cycled to.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Scoped {
+    model: Model,
+    thinking_level: Option<ThinkingLevel>,
 }
 
 fn unknown(what: &str) -> ActionError {
@@ -346,6 +357,28 @@ impl SecondSession for AgentSession {
                 nothing
             }
             "scopedModels" => Ok(Actions::scoped_models(self)),
+            "setScopedModels" => {
+                let models: Vec<Scoped> = given(args, "models")?;
+                let scoped = |one: Scoped| ScopedModel {
+                    model: Arc::new(one.model),
+                    thinking: one.thinking_level,
+                };
+                self.state.lock().scope = models.into_iter().map(scoped).collect();
+                nothing
+            }
+            "recordBash" => {
+                let command: String = given(args, "command")?;
+                let excluded: Option<bool> = given(args, "excludeFromContext")?;
+                self.record_result(&command, &given(args, "result")?, excluded.unwrap_or(false));
+                nothing
+            }
+            "atWork" => {
+                let state = self.state.lock();
+                Ok(json!({
+                    "autoRetry": state.retry.enabled,
+                    "pendingBash": !state.deferred_bash.is_empty(),
+                }))
+            }
             other => Err(unknown(other)),
         }
     }

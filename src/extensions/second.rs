@@ -12,7 +12,7 @@ use js_runtime::HostError;
 use parking_lot::Mutex;
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::{RwLock, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -61,6 +61,9 @@ pub struct SecondOptions {
     /// In the place of what the files say.
     #[serde(default)]
     pub texts: GivenTexts,
+    /// In the place of the user's and the project's.
+    #[serde(default)]
+    pub settings: Option<Map<String, Value>>,
 }
 
 /// What a resource loader gives; where it gives nothing, the files count.

@@ -20,6 +20,69 @@ async fn checked(rpc: &mut Rpc, command: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
+const SETTINGS: &str = r#"
+import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager, SettingsManager } from "@mariozechner/pi-coding-agent";
+import { existsSync, readFileSync } from "node:fs";
+
+export default (pi) => pi.registerCommand("own", { handler: async (_args, ctx) => {
+  const settingsManager = SettingsManager.inMemory({
+    steeringMode: "all", retry: { enabled: false }, compaction: { enabled: true },
+  });
+  settingsManager.applyOverrides({ compaction: { enabled: false } });
+  const sessionManager = SessionManager.inMemory(ctx.cwd);
+  // Else the original makes one, which reads the settings anew: those in memory are lost.
+  const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir() });
+  await resourceLoader.reload();
+  const { session } = await createAgentSession({ model: ctx.model, sessionManager, settingsManager, resourceLoader });
+  session.setScopedModels([{ model: ctx.model, thinkingLevel: "low" }]);
+  const given = [session.steeringMode, session.followUpMode, session.autoRetryEnabled, session.autoCompactionEnabled];
+  const scoped = session.scopedModels.map(({ model, thinkingLevel }) => [model.id === ctx.model.id, thinkingLevel]);
+  const running = session.executeBash("echo ran");
+  const bash = [session.isBashRunning];
+  await running;
+  bash.push(session.isBashRunning, session.hasPendingBashMessages);
+  session.recordBashResult("elsewhere", { output: "done", exitCode: 0, cancelled: false, truncated: false });
+  const messages = session.messages.map(({ role, command, output }) => [role, command, output]);
+  const to = session.exportToJsonl("exported/branch.jsonl");
+  const lines = readFileSync(to, "utf8").trimEnd().split("\n").map((line) => JSON.parse(line));
+  const [header, ...entries] = lines;
+  ctx.ui.notify(JSON.stringify({
+    given, scoped, bash, messages, there: existsSync("exported/branch.jsonl"),
+    header: [header.type, header.version, header.id === session.sessionId, header.cwd === ctx.cwd],
+    chained: entries.every((entry, index) => entry.parentId === (entries[index - 1]?.id ?? null)),
+    exported: entries.filter((entry) => entry.type === "message").length,
+    retryAttempt: session.retryAttempt, templates: Array.isArray(session.promptTemplates),
+  }));
+  session.dispose();
+} });
+"#;
+
+#[tokio::test]
+async fn a_session_of_an_extension_has_the_settings_that_it_is_given() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("own.ts", SETTINGS);
+    home.settings(json!({"followUpMode": "all", "compaction": {"enabled": true}}));
+    let expected = json!({
+        "given": ["all", "one-at-a-time", false, false],
+        "scoped": [[true, "low"]],
+        "bash": [true, false, false],
+        "messages": [
+            ["bashExecution", "echo ran", "ran\n"],
+            ["bashExecution", "elsewhere", "done"],
+        ],
+        "there": true,
+        "header": ["session", 3, true, true],
+        "chained": true,
+        "exported": 2,
+        "retryAttempt": 0,
+        "templates": true,
+    });
+    for (who, mut rpc) in [("ours", home.rpc(&[])), ("theirs", home.original_rpc(&[]))] {
+        assert_eq!(checked(&mut rpc, "own").await, expected, "{who}");
+    }
+}
+
 #[tokio::test]
 async fn an_extension_runs_sessions_of_its_own() {
     let server = ModelServer::start().await;

@@ -31,6 +31,7 @@ interface Fs {
   existsSync(path: string): boolean;
   readFileSync(path: string, encoding: "utf8"): string;
   writeFileSync(path: string, text: string, options?: { encoding?: "utf8"; mode?: number }): void;
+  mkdirSync(path: string, options: { recursive: true }): unknown;
   rmSync(path: string, options?: { force?: boolean }): void;
   readdirSync(path: string, options: { withFileTypes: true }): Entry[];
   statSync(path: string): { isDirectory(): boolean };

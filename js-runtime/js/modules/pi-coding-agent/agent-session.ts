@@ -1,6 +1,9 @@
 // `AgentSession`: a session that an extension runs beside its own. It is run by the
 // program; here is the handle on it.
 import { host, hostSync } from "pi:host.ts";
+import { fs, path } from "pi:node.ts";
+import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
+import { CURRENT_SESSION_VERSION } from "pi:pi-coding-agent/session-file.ts";
 import { createView } from "pi:pi-coding-agent/session-view.ts";
 import type { Since } from "pi:pi-coding-agent/session-view.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
@@ -11,6 +14,11 @@ type Listener = (event: { type: string; [member: string]: unknown }) => void;
 interface Model {
   provider: string;
   id: string;
+}
+
+export interface ScopedModel {
+  model: Model;
+  thinkingLevel?: string;
 }
 
 export interface CustomTool {
@@ -31,8 +39,14 @@ export interface CustomTool {
   ): unknown;
 }
 
+interface Heard {
+  type: string;
+  attempt?: number;
+  [member: string]: unknown;
+}
+
 type News =
-  | { kind: "event"; event: { type: string } }
+  | { kind: "event"; event: Heard }
   | { kind: "tool"; call: number; name: string; what: "prepare" | "execute"; args: unknown }
   | { kind: "abort"; call: number };
 
@@ -88,6 +102,7 @@ const KEPT = [
   "stats",
   "contextUsage",
   "lastAssistantText",
+  "atWork",
 ];
 
 const OURS = Symbol();
@@ -102,7 +117,10 @@ export class AgentSession {
   #tools: Map<string, CustomTool>;
   #listeners = new Set<Listener>();
   #running = new Map<number, AbortController>();
-  #retrying = false;
+  /** Attempts at the request that failed last, while it is tried again. */
+  #attempt = 0;
+  /** Commands that run. */
+  #commands = 0;
   #disposed = false;
   /** The last answers, once it is disposed of. */
   #kept = new Map<string, unknown>();
@@ -157,9 +175,9 @@ export class AgentSession {
     }
   }
 
-  #hear(event: { type: string }): void {
-    if (event.type === "auto_retry_start") this.#retrying = true;
-    if (event.type === "auto_retry_end") this.#retrying = false;
+  #hear(event: Heard): void {
+    if (event.type === "auto_retry_start") this.#attempt = event.attempt ?? 1;
+    if (event.type === "auto_retry_end") this.#attempt = 0;
     for (const listener of [...this.#listeners]) {
       try {
         listener(event);
@@ -297,7 +315,15 @@ export class AgentSession {
   }
 
   get isRetrying(): boolean {
-    return this.#retrying;
+    return this.#attempt > 0;
+  }
+
+  get retryAttempt(): number {
+    return this.#attempt;
+  }
+
+  get autoRetryEnabled(): boolean {
+    return this.#ask<{ autoRetry: boolean }>("atWork").autoRetry;
   }
 
   get messages(): unknown[] {
@@ -338,6 +364,17 @@ export class AgentSession {
 
   get scopedModels(): unknown[] {
     return this.#ask("scopedModels");
+  }
+
+  /** Those that `cycleModel` goes through; all that can be used if there are none. */
+  setScopedModels(models: ScopedModel[]): void {
+    this.#ask("setScopedModels", { models });
+  }
+
+  /** Those of the resource loader that it was begun with. */
+  get promptTemplates(): unknown[] {
+    const loader = this.resourceLoader as ResourceLoader | undefined;
+    return loader?.getPrompts?.().prompts ?? [];
   }
 
   /** It has none: nothing is loaded into a session that an extension runs. */
@@ -486,10 +523,25 @@ export class AgentSession {
     options: { excludeFromContext?: boolean } = {},
   ): Promise<unknown> {
     const { excludeFromContext } = options;
+    this.#commands++;
     return this.#act<{ output: string }>("bash", { command, excludeFromContext }).then((result) => {
       onChunk?.(result.output);
       return result;
-    });
+    }).finally(() => this.#commands--);
+  }
+
+  /** A command that somebody else has run joins the conversation. */
+  recordBashResult(command: string, result: object, options: { excludeFromContext?: boolean } = {}): void {
+    const { excludeFromContext } = options;
+    this.#ask("recordBash", { command, result, excludeFromContext });
+  }
+
+  get isBashRunning(): boolean {
+    return this.#commands > 0;
+  }
+
+  get hasPendingBashMessages(): boolean {
+    return this.#ask<{ pendingBash: boolean }>("atWork").pendingBash;
   }
 
   abortBash(): void {
@@ -518,6 +570,21 @@ export class AgentSession {
 
   exportToHtml(path?: string): Promise<string> {
     return this.#act("exportHtml", { path });
+  }
+
+  /** The branch that is open, as a session of its own. Returns where it was written. */
+  exportToJsonl(outputPath?: string): string {
+    const { dirname, resolve } = path();
+    const { mkdirSync, writeFileSync } = fs();
+    const timestamp = new Date().toISOString();
+    const to = resolve(outputPath ?? `session-${timestamp.replace(/[:.]/g, "-")}.jsonl`);
+    const view = this.sessionManager;
+    const header = { type: "session", version: CURRENT_SESSION_VERSION, id: view.getSessionId(), timestamp, cwd: view.getCwd() };
+    const entries = view.getBranch() as { id: string }[];
+    const chained = entries.map((entry, index) => ({ ...entry, parentId: entries[index - 1]?.id ?? null }));
+    mkdirSync(dirname(to), { recursive: true });
+    writeFileSync(to, [header, ...chained].map((line) => `${JSON.stringify(line)}\n`).join(""));
+    return to;
   }
 
   getLastAssistantText(): string | undefined {

@@ -1,17 +1,19 @@
 // `createAgentSession` and its variants: an extension begins a session of its own.
 import { currentFolder, path } from "pi:node.ts";
 import { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
-import type { CustomTool } from "pi:pi-coding-agent/agent-session.ts";
+import type { CustomTool, ScopedModel } from "pi:pi-coding-agent/agent-session.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { DefaultResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
+import { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
 
 interface SessionOptions {
   cwd?: string;
   agentDir?: string;
   model?: object;
   thinkingLevel?: string;
+  scopedModels?: ScopedModel[];
   /** Tools, or their names. */
   tools?: (string | { name: string })[];
   customTools?: CustomTool[];
@@ -55,6 +57,7 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
       thinkingLevel,
       tools: options.tools?.map((tool) => (typeof tool === "string" ? tool : tool.name)),
       texts: textsOf(resourceLoader),
+      settings: SettingsManager.inEffect(options.settingsManager),
     },
     services: {
       modelRegistry: options.modelRegistry,
@@ -62,6 +65,7 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
       resourceLoader,
     },
   });
+  if (options.scopedModels) session.setScopedModels(options.scopedModels);
   return {
     session,
     extensionsResult: resourceLoader?.getExtensions?.() ?? { extensions: [], errors: [] },

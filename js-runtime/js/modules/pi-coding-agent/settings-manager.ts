@@ -129,6 +129,11 @@ class Manager {
     }
   }
 
+  /** What is in effect, overrides included. */
+  static inEffect(manager: unknown): Settings | undefined {
+    return manager instanceof Manager ? structuredClone(manager.#merged) : undefined;
+  }
+
   getGlobalSettings = (): Settings => structuredClone(this.#settings.global);
   getProjectSettings = (): Settings => structuredClone(this.#settings.project);
 
