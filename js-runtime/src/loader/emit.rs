@@ -12,7 +12,7 @@ use deno_error::JsErrorBox;
 use serde::{Deserialize, Serialize};
 
 use super::files::error;
-use super::{Loader, compat, legacy};
+use super::{Loader, compat, legacy, statements};
 use crate::cache::Key;
 
 /// The code that makes cached files: when it changes, they do not count any more.
@@ -46,7 +46,7 @@ impl Loader {
         source: &str,
     ) -> Result<String, JsErrorBox> {
         let lenient = self.files.is_lenient(specifier);
-        if !lenient && !mentions_our_modules(source) {
+        if !lenient && (!mentions_our_modules(source) || self.has_its_imports(specifier, source)) {
             return Ok(source.to_owned());
         }
         let key = self.emit_key(specifier, source);
@@ -59,6 +59,19 @@ impl Loader {
         }
         let (code, _) = self.compile(key, specifier, source, lenient)?;
         Ok(code)
+    }
+
+    /// Whether a file of a package needs no change, since our modules have what it imports.
+    fn has_its_imports(&self, specifier: &ModuleSpecifier, source: &str) -> bool {
+        let Some(statements) = statements::about_ours(source) else {
+            return false;
+        };
+        let Ok(parsed) = parse(specifier, MediaType::JavaScript, statements, false) else {
+            return false;
+        };
+        let mut exports_of =
+            |imported: &str| self.exports_of(imported, specifier, false, &mut Vec::new());
+        compat::rewrite_imports(&parsed, &mut exports_of).is_none()
     }
 
     /// Compiles a file of TypeScript if it is not in the cache. What it imports, if it

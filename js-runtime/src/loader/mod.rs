@@ -18,6 +18,7 @@ mod position;
 mod prime;
 mod resolve;
 mod scripts;
+mod statements;
 mod warm;
 
 use std::borrow::Cow;
