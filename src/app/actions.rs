@@ -103,7 +103,8 @@ impl Actions for AgentSession {
         let delivery = options.deliver_as.and_then(DeliverAs::delivery);
         let delivery = delivery.unwrap_or(Delivery::Steer);
         // Also if it is to begin a turn: one that handlers still see has not ended.
-        let message = match self.queue_if_ending(delivery, message) {
+        let begins = options.trigger_turn || options.deliver_as.is_some();
+        let message = match self.queue_if_ending(delivery, message, begins) {
             Ok(()) => return Ok(()),
             Err(message) => message,
         };

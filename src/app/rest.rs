@@ -47,12 +47,13 @@ impl AgentSession {
         self.ending.send_replace(false);
     }
 
-    /// Keeps what a handler of `agent_end` says for the run that comes next, and gives
-    /// it back if no run is about to rest.
+    /// Keeps what a handler of `agent_end` says for the run that comes next, which begins
+    /// for it if it `begins` one, and gives it back if no run is about to rest.
     pub(super) fn queue_if_ending(
         &self,
         delivery: Delivery,
         message: Arc<AgentMessage>,
+        begins: bool,
     ) -> Result<(), Arc<AgentMessage>> {
         let mut state = self.state.lock();
         if state
@@ -62,7 +63,10 @@ impl AgentSession {
         {
             return Err(message);
         }
-        state.queues.push_quiet(delivery, message);
+        match begins {
+            true => state.queues.push(delivery, message),
+            false => state.queues.push_quiet(delivery, message),
+        }
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value, json};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::quarantine::Quarantine;
@@ -510,6 +510,16 @@ impl Extensions {
     /// Whether the user is asked for a yes or a no.
     pub fn confirms(&self, id: &str) -> bool {
         self.ui.confirms(id)
+    }
+
+    /// Whether anybody waits for an answer to the question.
+    pub fn asks(&self, id: &str) -> bool {
+        self.ui.asks(id)
+    }
+
+    /// Changes when there may be questions that nobody asks any more.
+    pub fn withdrawn_questions(&self) -> watch::Receiver<u64> {
+        self.ui.withdrawn()
     }
 
     /// A question of the program's own.

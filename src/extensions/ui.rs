@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::actions::Actions;
 use crate::agent::event::{Event, UiAnswer, UiMethod, UiRequest};
@@ -13,6 +13,8 @@ use crate::agent::event::{Event, UiAnswer, UiMethod, UiRequest};
 #[derive(Default)]
 pub struct UiBroker {
     state: Mutex<State>,
+    /// Counts the times that questions went without an answer of the user.
+    withdrawn: watch::Sender<u64>,
 }
 
 #[derive(Default)]
@@ -101,20 +103,38 @@ impl UiBroker {
             .is_some_and(|pending| pending.confirms)
     }
 
+    /// Whether anybody waits for an answer to it.
+    pub fn asks(&self, id: &str) -> bool {
+        self.state.lock().pending.contains_key(id)
+    }
+
+    /// Changes when there may be questions that nobody asks any more.
+    pub fn withdrawn(&self) -> watch::Receiver<u64> {
+        self.withdrawn.subscribe()
+    }
+
     /// The extension does not want to know any more.
     pub fn cancel(&self, token: u64) {
-        self.state
-            .lock()
-            .pending
-            .retain(|_, pending| pending.token != Some(token));
+        self.withdraw(|_, pending| pending.token == Some(token));
+    }
+
+    fn withdraw(&self, which: impl Fn(&str, &Pending) -> bool) {
+        let withdrawn = {
+            let pending = &mut self.state.lock().pending;
+            let before = pending.len();
+            pending.retain(|id, pending| !which(id, pending));
+            pending.len() < before
+        };
+        if withdrawn {
+            self.withdrawn.send_modify(|times| *times += 1);
+        }
     }
 
     /// Nobody is there any more: what waits for an answer, and whatever is asked
     /// from now on, is cancelled.
     pub fn close(&self) {
-        let mut state = self.state.lock();
-        state.closed = true;
-        state.pending.clear();
+        self.state.lock().closed = true;
+        self.withdraw(|_, _| true);
     }
 }
 
@@ -126,6 +146,6 @@ struct Forget<'a> {
 
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
-        self.broker.state.lock().pending.remove(self.id);
+        self.broker.withdraw(|id, _| id == self.id);
     }
 }

@@ -29,12 +29,13 @@ async fn an_error_shows_the_line_and_whose_it_is() {
     fs::write(
         folder.join("src/main.ts"),
         "import { fails } from \"dep\";\n\
-         import { open } from \"old-dep\";\n\
+         import { open } from \"old-dep\"; import { close } from \"cjs-dep\";\n\
          interface Removed { byTheCompiler: boolean }\n\
          export default function (pi) {\n\
          \x20 const handler = async () => fails();\n\
          \x20 pi.registerCommand(\"esm\", { handler });\n\
-         \x20 pi.registerCommand(\"cjs\", { handler: async () => { open(); } });\n\
+         \x20 pi.registerCommand(\"old\", { handler: async () => { open(); } });\n\
+         \x20 pi.registerCommand(\"cjs\", { handler: async () => { close(); } });\n\
          }\n",
     )
     .unwrap();
@@ -74,6 +75,22 @@ async fn an_error_shows_the_line_and_whose_it_is() {
     .unwrap();
     fs::write(old.join("index.js.map"), map("src/gone.ts")).unwrap();
 
+    // CommonJS, and its map lies elsewhere.
+    let cjs = folder.join("node_modules/cjs-dep");
+    fs::create_dir_all(cjs.join("src")).unwrap();
+    fs::create_dir_all(cjs.join("dist/maps")).unwrap();
+    let manifest = r#"{"name": "cjs-dep", "main": "dist/index.js"}"#;
+    fs::write(cjs.join("package.json"), manifest).unwrap();
+    fs::write(
+        cjs.join("dist/index.js"),
+        "exports.close = () => { throw new Error('closed'); };\n\
+         //# sourceMappingURL=maps/index.js.map\n",
+    )
+    .unwrap();
+    let elsewhere = map("index.ts").replace("\"names\"", "\"sourceRoot\":\"../../src/\",\"names\"");
+    fs::write(cjs.join("dist/maps/index.js.map"), elsewhere).unwrap();
+    fs::write(cjs.join("src/index.ts"), "\n\n\nexport const close = 1;\n").unwrap();
+
     let mut rpc = home.rpc(&DEMO);
     let esm = error(&mut rpc, "/esm").await;
     assert_eq!(
@@ -99,12 +116,18 @@ async fn an_error_shows_the_line_and_whose_it_is() {
     let source = dep.join("src/index.ts:4:1");
     assert!(text.contains(source.to_str().unwrap()), "{text}");
 
-    let cjs = error(&mut rpc, "/cjs").await;
-    assert_eq!(cjs["error"], "old");
-    let text = cjs["stack"].as_str().unwrap();
+    let gone = error(&mut rpc, "/old").await;
+    assert_eq!(gone["error"], "old");
+    let text = gone["stack"].as_str().unwrap();
     let compiled = old.join("index.js:1:");
     assert!(text.contains(compiled.to_str().unwrap()), "{text}");
-    assert_eq!(cjs["location"]["line"], 7, "{cjs}");
+    assert_eq!(gone["location"]["line"], 7, "{gone}");
+
+    let closed = error(&mut rpc, "/cjs").await;
+    assert_eq!(closed["error"], "closed");
+    let text = closed["stack"].as_str().unwrap();
+    let source = cjs.join("src/index.ts:4:1");
+    assert!(text.contains(source.to_str().unwrap()), "{text}");
     rpc.close().await;
 }
 

@@ -120,48 +120,55 @@ async fn handlers_are_done_when_the_agent_goes_on() {
     rpc.close().await;
 }
 
-/// The run that is ending still counts as one, which takes what is to begin a turn.
+/// The run that is ending still counts as one, which takes what is to begin a turn: so
+/// another begins, as with the newest originals. What begins nothing waits.
 #[tokio::test]
-async fn a_turn_asked_for_while_the_run_ends_waits_for_the_next_run() {
+async fn a_turn_asked_for_while_the_run_ends_begins_the_next_run() {
     let source = r#"let ends = 0;
         export default (pi) => pi.on("agent_end", async (event, ctx) => {
             ends += 1;
-            if (ends > 1) return;
-            const say = (content, deliverAs) =>
-                pi.sendMessage({ customType: "said", content, display: true }, { triggerTurn: true, deliverAs });
-            say("early");
-            say("early, to follow", "followUp");
+            const say = (content, options) =>
+                pi.sendMessage({ customType: "said", content, display: true }, options);
+            if (ends === 1) {
+                say("early", { triggerTurn: true });
+                say("early, to follow", { triggerTurn: true, deliverAs: "followUp" });
+            }
+            if (ends === 2) say("only said");
             await new Promise((resolve) => setTimeout(resolve, 20));
             ctx.ui.notify("done");
         });"#;
     let (server, _home, mut rpc) = with_extension(source).await;
-    server.push(Answer::text("One."));
-    rpc.run("go").await;
+    for text in ["One.", "Two.", "Three."] {
+        server.push(Answer::text(text));
+    }
+    rpc.ok(prompt("go")).await;
     rpc.event("agent_settled").await;
-    assert_eq!(server.requests().len(), 1);
-    server.push(Answer::text("Two."));
-    server.push(Answer::text("Three."));
-    let second = rpc.run("second").await;
-    let expected = [
-        "agent_start",
-        "turn_start",
-        "message_start user",
-        "message_end user",
-        "message_start custom early",
-        "message_end custom early",
+    let turn = [
         "message_start assistant",
         "message_end assistant",
         "turn_end",
-        "turn_start",
-        "message_start custom early, to follow",
-        "message_end custom early, to follow",
-        "message_start assistant",
-        "message_end assistant",
-        "turn_end",
-        "agent_end",
     ];
-    let second = story(&second);
-    assert_eq!(second[..expected.len()], expected, "{second:#?}");
+    let said =
+        |content: &str| ["start", "end"].map(|kind| format!("message_{kind} custom {content}"));
+    let expected = [
+        vec![
+            "agent_end".to_owned(),
+            "agent_start".into(),
+            "turn_start".into(),
+        ],
+        said("early").into(),
+        turn.map(String::from).into(),
+        vec!["turn_start".into()],
+        said("early, to follow").into(),
+        turn.map(String::from).into(),
+        vec!["agent_end".into()],
+    ];
+    let expected = expected.concat();
+    let mut story = story(&rpc.lines());
+    story.retain(|line| !line.starts_with('>'));
+    let begin = story.iter().position(|line| line == "agent_end").unwrap();
+    assert_eq!(story[begin..begin + expected.len()], expected, "{story:#?}");
+    assert_eq!(server.requests().len(), 3);
     assert_eq!(rpc.close().await.code(), Some(0));
 }
 

@@ -1,6 +1,7 @@
 //! The line mode, at a terminal of its own: what a user types, and what they see.
 
 use std::io::{Read, Write};
+use std::num::NonZeroU16;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
@@ -11,6 +12,8 @@ use regex::Regex;
 
 use crate::support::{Home, PATIENCE};
 
+const ROWS: NonZeroU16 = NonZeroU16::new(40).unwrap();
+const COLUMNS: NonZeroU16 = NonZeroU16::new(100).unwrap();
 const ESCAPE: &str = "\x1b";
 const CONTROL_C: &str = "\x03";
 const CONTROL_D: &str = "\x04";
@@ -40,6 +43,12 @@ const ASK: &str = r#"export default function (pi) {
       ctx.ui.notify("and on");
     },
   });
+  pi.registerCommand("late", {
+    handler: (_args, ctx) => {
+      setTimeout(() => ctx.ui.notify("here it is"), 300);
+      setTimeout(() => ctx.ui.notify("and another"), 600);
+    },
+  });
   pi.registerCommand("hang", { handler: () => new Promise(() => {}) });
 }
 "#;
@@ -49,6 +58,8 @@ pub struct Terminal {
     master: Box<dyn MasterPty + Send>,
     keys: Arc<Mutex<Box<dyn Write + Send>>>,
     printed: Receiver<Vec<u8>>,
+    /// What the user sees.
+    screen: Arc<Mutex<vt100::Parser>>,
     /// Everything that was printed.
     raw: Vec<u8>,
     /// How much of it, without escape sequences, was looked at.
@@ -67,8 +78,8 @@ impl Terminal {
     pub fn open(home: &Home, term: &str, arguments: &[&str]) -> Self {
         let pair = native_pty_system()
             .openpty(PtySize {
-                rows: 40,
-                cols: 100,
+                rows: ROWS.get(),
+                cols: COLUMNS.get(),
                 ..PtySize::default()
             })
             .unwrap();
@@ -87,14 +98,19 @@ impl Terminal {
         let mut reader = pair.master.try_clone_reader().unwrap();
         let (print, printed) = mpsc::channel();
         let answers = keys.clone();
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS, COLUMNS, 0)));
+        let shown = screen.clone();
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             // The end of a terminal is an error on Linux.
             while let Ok(count @ 1..) = reader.read(&mut buffer) {
                 let bytes = buffer[..count].to_vec();
+                shown.lock().process(&bytes);
                 // The line editor asks where the cursor is.
                 if bytes.windows(4).any(|four| four == b"\x1b[6n") {
-                    answers.lock().write_all(b"\x1b[1;1R").unwrap();
+                    let (row, column) = shown.lock().screen().cursor_position();
+                    let answer = format!("\x1b[{};{}R", row + 1, column + 1);
+                    answers.lock().write_all(answer.as_bytes()).unwrap();
                 }
                 if print.send(bytes).is_err() {
                     return;
@@ -106,6 +122,7 @@ impl Terminal {
             master: pair.master,
             keys,
             printed,
+            screen,
             raw: Vec::new(),
             seen: 0,
         }
@@ -302,10 +319,8 @@ async fn extensions_need_not_wait_for_an_answer() {
     let (_home, mut terminal) = set_up("xterm");
     terminal.line("/impatient");
     terminal.see("? Quick?\n");
+    terminal.see("(the question was withdrawn)\n");
     terminal.see("went on: false\n");
-    terminal.see("y/n> ");
-    terminal.line("y");
-    terminal.see("(nobody waits for this answer any more)\n");
     terminal.see("? Slow?\n(1 s to answer)\n");
     // Two clocks run, of the extension's question and of its dialog.
     let before = terminal.see("and on\n");
@@ -315,6 +330,30 @@ async fn extensions_need_not_wait_for_an_answer() {
     terminal.see("> ");
     terminal.line("/quit");
     assert_eq!(terminal.end(), 0);
+}
+
+/// The line editor painted its prompt over it when it had one line.
+#[tokio::test]
+async fn what_comes_while_the_prompt_waits_stays_on_the_screen() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.line("/late");
+    terminal.see("/late\n");
+    terminal.see("> ");
+    terminal.keys("half a pro");
+    terminal.see("here it is\n");
+    terminal.see("and another\n");
+    terminal.see("half a pro");
+    terminal.keys("mpt");
+    terminal.see("mpt");
+    let shown = terminal.screen.lock().screen().contents();
+    let lines: Vec<&str> = shown
+        .lines()
+        .skip_while(|line| !line.contains("/late"))
+        .collect();
+    assert_eq!(
+        lines,
+        ["> /late", "here it is", "and another", "> half a prompt"]
+    );
 }
 
 #[tokio::test]

@@ -67,7 +67,11 @@ impl NodeRequireLoader for RequireLoader {
             return Ok(source.into());
         }
         let url = url_from_file_path(path).map_err(error)?;
-        Ok(transpile(&url, source)?.0.into())
+        let (code, map) = transpile(&url, source)?;
+        if let Some(map) = map {
+            self.files.keep_map(&url, map);
+        }
+        Ok(code.into())
     }
 
     fn is_maybe_cjs(&self, specifier: &ModuleSpecifier) -> Result<bool, PackageJsonLoadError> {

@@ -93,6 +93,12 @@ impl Files {
         maps.insert(specifier.to_string(), map);
     }
 
+    /// Of what is not in the cache.
+    pub fn keep_map(&self, specifier: &ModuleSpecifier, map: String) {
+        let mut maps = self.source_maps.borrow_mut();
+        maps.insert(specifier.to_string(), SourceMap::Here(map));
+    }
+
     pub fn source_map(&self, file_name: &str) -> Option<Vec<u8>> {
         match self.source_maps.borrow().get(file_name)? {
             SourceMap::Here(map) => Some(map.clone().into_bytes()),

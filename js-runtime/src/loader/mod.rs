@@ -14,6 +14,7 @@ mod emit;
 mod exports;
 mod files;
 mod legacy;
+mod maps;
 mod position;
 mod prime;
 mod resolve;
@@ -39,7 +40,6 @@ use deno_error::JsErrorBox;
 use deno_path_util::url_to_file_path;
 use deno_runtime::deno_node::NodeExtInitServices;
 use futures::FutureExt;
-use serde::Deserialize;
 
 use self::cjs::{RequireLoader, Translator};
 use self::disk::Disk;
@@ -325,31 +325,12 @@ impl ModuleLoader for Loader {
     }
 
     fn get_source_map(&self, file_name: &str) -> Option<Cow<'_, [u8]>> {
-        self.files.source_map(file_name).map(Cow::Owned)
+        let map = self.files.source_map(file_name);
+        map.or_else(|| maps::of_script(file_name)).map(Cow::Owned)
     }
 
-    /// A map that a package brings, if the sources that it speaks of are there, too:
-    /// a place in a file that nobody has helps less than one in the compiled file.
     fn load_external_source_map(&self, source_map_url: &str) -> Option<Cow<'_, [u8]>> {
-        let url = ModuleSpecifier::parse(source_map_url).ok()?;
-        let map = std::fs::read(url_to_file_path(&url).ok()?).ok()?;
-        let parsed: MapSources = serde_json::from_slice(&map).ok()?;
-        let is_there = |source: &Option<String>| {
-            let source = source.as_deref()?;
-            let path = match &parsed.source_root {
-                Some(root) => format!("{}/{source}", root.trim_end_matches('/')),
-                None => source.to_owned(),
-            };
-            url_to_file_path(&url.join(&path).ok()?)
-                .ok()?
-                .exists()
-                .then_some(())
-        };
-        parsed
-            .sources
-            .iter()
-            .any(|source| is_there(source).is_some())
-            .then_some(Cow::Owned(map))
+        maps::external(source_map_url).map(Cow::Owned)
     }
 
     fn source_map_source_exists(&self, _source_url: &str) -> Option<bool> {
@@ -362,15 +343,6 @@ impl ModuleLoader for Loader {
         let source = read_text(&url_to_file_path(&url).ok()?).ok()?;
         source.lines().nth(line_number).map(str::to_string)
     }
-}
-
-/// What of a source map says where the sources are.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct MapSources {
-    #[serde(default)]
-    source_root: Option<String>,
-    sources: Vec<Option<String>>,
 }
 
 /// `import("data:text/javascript,…")`

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{self, JoinSet};
 use tokio::time::sleep_until;
 
@@ -22,6 +22,8 @@ use crate::cli::input::FirstPrompt;
 
 /// Within it a second Ctrl-C at the prompt quits.
 const TWICE: Duration = Duration::from_secs(2);
+/// How far the clocks of a question and of its dialog may be apart.
+const CLOCKS: Duration = Duration::from_millis(250);
 /// Bytes that may wait to be printed while the user types; then the agent waits.
 const HELD: usize = 256 * 1024;
 
@@ -36,8 +38,10 @@ pub struct Client {
     pub(super) jobs: JoinSet<Done>,
     pub(super) running: HashMap<task::Id, Job>,
     dialogs: VecDeque<Dialog>,
-    /// The dialog whose answer is wanted.
-    asked: Option<String>,
+    /// There may be dialogs that nobody asks any more.
+    withdrawn: watch::Receiver<u64>,
+    /// The dialog whose answer is wanted, and the text that this began with.
+    asked: Option<(String, String)>,
     /// What was typed of it when something had to be printed.
     answering: Option<String>,
     /// Printed as soon as the user does not type.
@@ -60,6 +64,7 @@ impl Client {
         prompts: Vec<FirstPrompt>,
     ) -> Self {
         Self {
+            withdrawn: session.extensions().withdrawn_questions(),
             session,
             screen,
             terminal,
@@ -112,6 +117,7 @@ impl Client {
                     }
                     self.on_done(done);
                 }
+                Ok(()) = self.withdrawn.changed() => self.forget_dialogs(),
                 () = self.session.wait_idle(), if busy => {}
                 () = self.session.asked_to_leave() => self.leaving = Some(0),
                 () = sleep_until(wake.unwrap_or_else(Instant::now).into()), if wake.is_some() => {
@@ -142,7 +148,8 @@ impl Client {
                 Some(Want::Answer { many_lines, .. }) => {
                     // Whole lines are shown above the answer.
                     let holds = *many_lines && self.terminal.is_plain();
-                    dialog.is_some() && self.asked == dialog && (holds || !self.out.ends_with('\n'))
+                    let asked = self.asked.as_ref().map(|(id, _)| id.clone());
+                    dialog.is_some() && asked == dialog && (holds || !self.out.ends_with('\n'))
                 }
                 Some(Want::Message { .. }) => dialog.is_none(),
                 Some(Want::Keys) => dialog.is_none() && self.typing.is_none() && self.is_working(),
@@ -181,10 +188,10 @@ impl Client {
 
     fn next_want(&mut self) -> Want {
         let now = Instant::now();
+        self.keep_answer();
         if let Some(dialog) = self.dialogs.front() {
-            if self.asked.as_ref() != Some(&dialog.id) {
-                self.asked = Some(dialog.id.clone());
-                self.answering = None;
+            if self.asked.is_none() {
+                self.asked = Some((dialog.id.clone(), dialog.prefill().to_string()));
                 let text = self.screen.lines(&dialog.text(now));
                 self.out += &text;
             }
@@ -197,7 +204,6 @@ impl Client {
                 many_lines: dialog.many_lines(),
             };
         }
-        self.asked = None;
         if let Some(text) = self.typing.take() {
             self.out += &self.screen.start_line();
             return Want::Message { text };
@@ -214,6 +220,21 @@ impl Client {
         }
     }
 
+    /// What was typed for a dialog that is gone may have been meant for the model.
+    fn keep_answer(&mut self) {
+        let front = self.dialogs.front().map(|dialog| &dialog.id);
+        if self.asked.as_ref().map(|(id, _)| id) == front {
+            return;
+        }
+        let prefill = self.asked.take().map(|(_, prefill)| prefill);
+        if let Some(text) = self.answering.take()
+            && self.draft.is_empty()
+            && Some(&text) != prefill.as_ref()
+        {
+            self.draft = text;
+        }
+    }
+
     fn is_working(&self) -> bool {
         self.session.is_working() || !self.running.is_empty()
     }
@@ -221,7 +242,9 @@ impl Client {
     fn on_event(&mut self, event: &Event) {
         if let Event::ExtensionUiRequest(request) = event {
             if let Some(dialog) = Dialog::new(request, Instant::now()) {
-                self.dialogs.push_back(dialog);
+                if self.session.extensions().asks(&dialog.id) {
+                    self.dialogs.push_back(dialog);
+                }
                 return;
             }
             if let UiMethod::SetEditorText { text } = &request.method {
@@ -397,6 +420,19 @@ impl Client {
             .retain(|dialog| dialog.deadline.is_none_or(|deadline| deadline > now));
         if self.dialogs.len() < before {
             self.out += &self.screen.lines("(no answer in time)");
+        }
+    }
+
+    /// Those that nobody asks any more go, but for those whose time is up.
+    fn forget_dialogs(&mut self) {
+        let soon = Instant::now() + CLOCKS;
+        let extensions = self.session.extensions();
+        self.dialogs.retain(|dialog| {
+            extensions.asks(&dialog.id) || dialog.deadline.is_some_and(|deadline| deadline <= soon)
+        });
+        let front = self.dialogs.front().map(|dialog| &dialog.id);
+        if self.asked.as_ref().is_some_and(|(id, _)| Some(id) != front) {
+            self.out += &self.screen.lines("(the question was withdrawn)");
         }
     }
 

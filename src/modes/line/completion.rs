@@ -16,6 +16,7 @@ use crate::app::AgentSession;
 /// meanwhile.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+#[derive(Clone)]
 pub struct Completions {
     session: Weak<AgentSession>,
     runtime: Handle,

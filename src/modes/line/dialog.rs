@@ -162,7 +162,10 @@ impl Dialog {
                 "n" | "no" => Verdict::Answer(UiAnswer::Confirmed(false)),
                 _ => Verdict::Again("Type y or n.".to_string()),
             },
-            Question::Input { .. } => Verdict::Answer(UiAnswer::Value(text.to_string())),
+            // One line, also when it was pasted with its end.
+            Question::Input { .. } => {
+                Verdict::Answer(UiAnswer::Value(text.replace(['\r', '\n'], "")))
+            }
             Question::Editor { .. } => {
                 let text = text.trim_end_matches('\n');
                 Verdict::Answer(UiAnswer::Value(text.to_string()))

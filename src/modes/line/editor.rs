@@ -13,14 +13,15 @@ use std::time::Duration;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::{cursor, execute, terminal};
 use reedline::{
-    ColumnarMenu, EditCommand, Emacs, FileBackedHistory, HistoryItem, MenuBuilder, Prompt,
-    PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal,
-    ValidationResult, Validator, default_emacs_keybindings,
+    ColumnarMenu, EditCommand, Emacs, History, HistoryItem, MenuBuilder, Prompt, PromptEditMode,
+    PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal, ValidationResult,
+    Validator, default_emacs_keybindings,
 };
 use tempfile::TempPath;
 use tokio::sync::mpsc;
 
 use super::completion::Completions;
+use super::history::SharedHistory;
 use super::terminal::{Said, Want};
 
 /// How soon a stop is noticed.
@@ -29,7 +30,7 @@ const MENU: &str = "completions";
 const ESCAPE: &str = "escape";
 
 pub struct Settings {
-    pub history: FileBackedHistory,
+    pub history: SharedHistory,
     pub completions: Completions,
     pub colours: bool,
 }
@@ -115,20 +116,16 @@ pub fn restore() {
 
 /// What the thread has.
 struct Keyboard {
-    prompt: Reedline,
+    settings: Settings,
     external: Option<External>,
-    colours: bool,
     stop: Arc<AtomicBool>,
 }
 
 impl Keyboard {
     fn new(settings: Settings, stop: Arc<AtomicBool>) -> Self {
-        let external = External::find();
-        let colours = settings.colours;
         Self {
-            prompt: prompt_editor(settings, &stop, external.as_ref()),
-            external,
-            colours,
+            settings,
+            external: External::find(),
             stop,
         }
     }
@@ -145,8 +142,9 @@ impl Keyboard {
                     })
             }
             Want::Prompt { text } => {
-                set_text(&mut self.prompt, &text);
-                read(&mut self.prompt, "")
+                let mut editor = prompt_editor(&self.settings, &self.stop, self.external.as_ref());
+                set_text(&mut editor, &text);
+                read(&mut editor, "")
             }
             Want::Message { text } => {
                 let mut editor = self.answer_editor(false);
@@ -154,10 +152,8 @@ impl Keyboard {
                 let said = read(&mut editor, "");
                 if let Ok(Said::Line(line)) = &said {
                     // A history that cannot be written costs nothing else.
-                    let _ = self
-                        .prompt
-                        .history_mut()
-                        .save(HistoryItem::from_command_line(line.clone()));
+                    let _ =
+                        (self.settings.history).save(HistoryItem::from_command_line(line.clone()));
                 }
                 said
             }
@@ -183,7 +179,8 @@ impl Keyboard {
             KeyCode::Esc,
             ReedlineEvent::ExecuteHostCommand(ESCAPE.to_string()),
         );
-        let editor = base(self.colours, &self.stop).with_edit_mode(Box::new(Emacs::new(keys)));
+        let editor =
+            base(self.settings.colours, &self.stop).with_edit_mode(Box::new(Emacs::new(keys)));
         match many_lines {
             true => with_external(
                 editor.with_validator(Box::new(UntilEmptyLine)),
@@ -273,7 +270,7 @@ fn meaning(key: KeyEvent) -> Option<Said> {
 }
 
 fn prompt_editor(
-    settings: Settings,
+    settings: &Settings,
     stop: &Arc<AtomicBool>,
     external: Option<&External>,
 ) -> Reedline {
@@ -297,8 +294,8 @@ fn prompt_editor(
         .with_columns(1);
     let editor = base(settings.colours, stop)
         .with_edit_mode(Box::new(Emacs::new(keys)))
-        .with_history(Box::new(settings.history))
-        .with_completer(Box::new(settings.completions))
+        .with_history(Box::new(settings.history.clone()))
+        .with_completer(Box::new(settings.completions.clone()))
         .with_quick_completions(true)
         .with_partial_completions(true)
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)));

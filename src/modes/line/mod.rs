@@ -13,6 +13,7 @@ mod commands;
 mod completion;
 mod dialog;
 mod editor;
+mod history;
 mod jobs;
 mod plain;
 mod screen;
@@ -148,7 +149,7 @@ fn open_terminal(
         }
     };
     let terminal = Terminal::editor(editor::Settings {
-        history,
+        history: history::SharedHistory::new(history),
         completions: Completions::new(session),
         colours: style.colours,
     })?;
