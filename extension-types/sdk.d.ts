@@ -1,7 +1,7 @@
 // Sessions of an extension's own, beside the one that it belongs to; and another pi.
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
-import type { AgentEvent, AgentState } from "./agent-loop.js";
+import type { Agent, AgentEvent, AgentState } from "./agent-loop.js";
 import type { SourceInfo, ToolDefinition, ToolInfo } from "./api.js";
 import type { ContextUsage } from "./context.js";
 import type { CompactionReason, CompactionResult } from "./events.js";
@@ -70,6 +70,12 @@ export class AgentSession {
   readonly settingsManager: SettingsManager;
   readonly modelRegistry: ModelRegistry;
   readonly resourceLoader: ResourceLoader;
+  /** What runs it, pi itself: what else is set in it, its streams and hooks, is refused. */
+  readonly agent: Pick<
+    Agent,
+    | "state" | "sessionId" | "steeringMode" | "followUpMode" | "subscribe" | "prompt" | "steer" | "followUp"
+    | "clearAllQueues" | "hasQueuedMessages" | "abort" | "waitForIdle" | "reset"
+  >;
   readonly state: AgentState;
   readonly model: Model | undefined;
   readonly thinkingLevel: ThinkingLevel;

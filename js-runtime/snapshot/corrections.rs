@@ -250,6 +250,21 @@ const CORRECTIONS: &[Correction] = &[
                       core.loadExtScript(\"ext:deno_node/internal/errors.ts\"); throw new \
                       AbortError(undefined, { cause: opts.signal.reason }); }",
     },
+    // An error of the file system is made where nobody awaits it, and names no place in the
+    // extension: Node gives it the stack of who called.
+    Correction {
+        specifier: "ext:deno_node/internal/fs/promises.ts",
+        text: "export default promises;",
+        replacement: "for (const name of Object.keys(promises)) { \
+                      if (name === \"constants\" || name === \"watch\" || name === \"glob\") continue; \
+                      const call = promises[name]; \
+                      const placed = { async [name](...args) { \
+                      try { return await call.apply(this, args); } catch (error) { \
+                      if (typeof error?.errno === \"number\") Error.captureStackTrace(error); \
+                      throw error; } } }[name]; \
+                      Object.defineProperty(placed, \"length\", { value: call.length, configurable: true }); \
+                      promises[name] = placed; } export default promises;",
+    },
     // What did not run has a code of its own, and no channel.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",

@@ -60,6 +60,9 @@ fn reason(stop: Stop) -> Cow<'static, str> {
     }
 }
 
+/// Of the errors inside an `AggregateError` so many are told.
+const AGGREGATED: usize = 10;
+
 /// How a call or a load failed on the JavaScript thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Thrown {
@@ -121,6 +124,16 @@ impl From<&JsError> for Thrown {
             }
             cause = error.cause.as_deref();
         }
+        let inner = error.aggregated.iter().flatten().take(AGGREGATED);
+        let inner: Vec<Self> = inner.map(Self::from).collect();
+        for (index, one) in inner.iter().enumerate() {
+            let before = if index == 0 { ": " } else { "; " };
+            message.push_str(before);
+            message.push_str(&one.message);
+            if !one.stack.is_empty() {
+                stack = format!("{stack}\n  one of its errors\n{}", one.stack);
+            }
+        }
         let place = error.frames.iter().find_map(|frame| {
             let file = frame.file_name.as_deref()?.strip_prefix("file://")?;
             Some(format!(
@@ -131,6 +144,10 @@ impl From<&JsError> for Thrown {
             ))
         });
         let plain = match &error.message {
+            Some(message) if message.is_empty() && !inner.is_empty() => {
+                let messages: Vec<&str> = inner.iter().map(|one| one.plain.as_str()).collect();
+                messages.join("; ")
+            }
             Some(message) => message.clone(),
             None => unquoted(&message),
         };

@@ -14,8 +14,11 @@ use tokio::sync::{mpsc, oneshot};
 use super::AgentSession;
 use super::config::{AppConfig, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
 use super::forks::ForkPosition;
+use super::models::Chosen;
 use super::prompt::{Behavior, PromptError, PromptRequest, Source};
+use super::refusal::Refusal;
 use super::session::EventSink;
+use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::agent::queue::{Delivery, QueueMode};
 use crate::ai::message::ImageContent;
@@ -179,6 +182,22 @@ struct Scoped {
     thinking_level: Option<ThinkingLevel>,
 }
 
+impl AgentSession {
+    /// A model that is known, or is all there. One that lacks members is meant by its name.
+    async fn use_given_model(&self, model: &Value) -> Result<(), Refusal> {
+        match Model::deserialize(model) {
+            Ok(given) if self.models.has_auth(&given.provider) => {
+                self.use_model(Arc::new(given), None, Chosen::Set).await
+            }
+            _ => {
+                let named = |member: &str| model[member].as_str().unwrap_or_default();
+                let set = self.set_model(named("provider"), named("id")).await;
+                set.map(drop)
+            }
+        }
+    }
+}
+
 fn unknown(what: &str) -> ActionError {
     ActionError::new(format!(
         "AgentSession.{what}() is not supported by this version of pi"
@@ -234,9 +253,8 @@ impl SecondSession for AgentSession {
                 nothing
             }
             "setModel" => {
-                let (provider, id): (String, String) =
-                    (given(args, "provider")?, given(args, "id")?);
-                shown(done(self.set_model(&provider, &id).await)?)
+                done(self.use_given_model(&args["model"]).await)?;
+                nothing
             }
             "cycleModel" => shown(done(self.cycle_model().await)?),
             "compact" => {
@@ -364,6 +382,22 @@ impl SecondSession for AgentSession {
                     thinking: one.thinking_level,
                 };
                 self.state.lock().scope = models.into_iter().map(scoped).collect();
+                nothing
+            }
+            "setMessages" => {
+                let messages: Vec<AgentMessage> = given(args, "messages")?;
+                self.state.lock().context = messages.into_iter().map(Arc::new).collect();
+                nothing
+            }
+            "useModel" => {
+                let (session, model) = (self.arc(), args["model"].clone());
+                (self.handle).spawn(async move {
+                    if let Err(refusal) = session.use_given_model(&model).await {
+                        session
+                            .report("<runtime>", "agent.state.model", refusal.to_string())
+                            .await;
+                    }
+                });
                 nothing
             }
             "recordBash" => {

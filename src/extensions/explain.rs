@@ -26,7 +26,12 @@ pub fn explain(error: &mut ExtensionError, path: Option<&str>) {
         error.details.extension = Some(name_of(Path::new(path)));
     }
     if error.details.location.is_none() {
-        error.details.location = location(error.whole());
+        // What a message quotes, the stack of another error, is not where this one was made.
+        let whole = error.whole();
+        let stack = whole
+            .split_once(&error.error)
+            .map_or("", |(_, stack)| stack);
+        error.details.location = location(stack).or_else(|| location(whole));
     }
     // What cannot be parsed is shown by the parser already.
     if error.details.code_frame.is_none() && !error.whole().contains("\n  |\n") {
@@ -207,6 +212,15 @@ mod tests {
             Some(place("/p/ext.ts", 1, 21))
         );
         assert_eq!(location("Error: see http://x:1:2 for more"), None);
+    }
+
+    #[test]
+    fn what_a_message_quotes_is_not_the_place() {
+        let quoted = "it said\n    at other (/p/other.ts:1:1)";
+        let stack = format!("Error: {quoted}\n    at mine (/p/mine.ts:2:3)");
+        let mut error = ExtensionError::thrown("/p/mine.ts", "load", quoted.into(), Some(stack));
+        explain(&mut error, None);
+        assert_eq!(error.details.location, Some(place("/p/mine.ts", 2, 3)));
     }
 
     #[test]

@@ -132,6 +132,38 @@ async fn an_error_shows_the_line_and_whose_it_is() {
 }
 
 #[tokio::test]
+async fn a_missing_file_and_several_errors_are_told_with_their_places() {
+    let home = Home::bare();
+    home.extension(
+        "reader.ts",
+        "import { readFile } from \"node:fs/promises\";\n\
+         export default (pi) => pi.registerCommand(\"read\", {\n\
+         \x20 handler: async () => { await readFile(\"/is/nowhere\"); },\n\
+         });\n",
+    );
+    home.extension(
+        "several.ts",
+        "const failed = (text) => new Error(text);\n\
+         export default (pi) => pi.registerCommand(\"several\", {\n\
+         \x20 handler: () => { throw new AggregateError([failed(\"first\"), failed(\"second\")]); },\n\
+         });\n",
+    );
+    let mut rpc = home.rpc(&DEMO);
+    let failed = error(&mut rpc, "/read").await;
+    assert_eq!(failed["location"]["line"], 3, "{failed}");
+    assert_eq!(
+        failed["error"],
+        "ENOENT: no such file or directory, open '/is/nowhere'"
+    );
+    let several = error(&mut rpc, "/several").await;
+    assert_eq!(several["error"], "first; second");
+    assert_eq!(several["location"]["line"], 3, "{several}");
+    let stack = several["stack"].as_str().unwrap();
+    assert!(stack.contains("Error: first; Error: second"), "{stack}");
+    rpc.close().await;
+}
+
+#[tokio::test]
 async fn print_mode_shows_the_line() {
     let home = Home::bare();
     home.extension(

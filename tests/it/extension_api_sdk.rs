@@ -83,6 +83,120 @@ async fn a_session_of_an_extension_has_the_settings_that_it_is_given() {
     }
 }
 
+const SEEDED: &str = r#"
+import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agent";
+
+const told = {
+  name: "told",
+  label: "Told",
+  description: "Tells",
+  parameters: { type: "object", properties: {} },
+  async execute(_id, _params, _signal, _onUpdate, ctx) {
+    ctx.ui.notify("nobody hears it");
+    ctx.ui.setStatus("told", "told");
+    return { content: [{ type: "text", text: `${await ctx.ui.confirm("Sure?", "")} ${ctx.hasUI}` }], details: {} };
+  },
+};
+
+export default (pi) => pi.registerCommand("seeded", { handler: async (_args, ctx) => {
+  const { session } = await createAgentSession({
+    model: ctx.model, sessionManager: SessionManager.inMemory(ctx.cwd), tools: ["told"], customTools: [told],
+  });
+  const { agent } = session;
+  const seed = [{ role: "user", content: "My name is Bob.", timestamp: 1 }];
+  agent.state.messages = seed;
+  const seeded = [agent.state.messages.length, session.messages.length, agent === session.agent];
+  await session.prompt("What is my name?");
+  const after = session.messages.map(({ role }) => role);
+  const result = session.messages.find(({ role }) => role === "toolResult").content[0].text;
+  const fine = session.state.errorMessage ?? null;
+  await session.prompt("Fail.");
+  const failed = session.state.errorMessage;
+  const custom = { ...ctx.model, id: "custom", maxTokens: 77 };
+  await session.setModel(custom);
+  await session.prompt("Who are you?");
+  agent.steer({ role: "user", content: [{ type: "text", text: "queued" }], timestamp: 2 });
+  const queued = agent.hasQueuedMessages();
+  agent.clearAllQueues();
+  ctx.ui.notify(JSON.stringify({
+    seeded, after, result, fine, failed: failed.includes("no such luck"), queued,
+    cleared: agent.state.errorMessage ?? null, pending: agent.state.pendingToolCalls.size,
+    tools: agent.state.tools.map(({ name }) => name),
+    made: [typeof session.modelRegistry.find, typeof session.settingsManager.getRetrySettings],
+  }));
+  session.dispose();
+} });
+"#;
+
+/// As pi-btw does: what was said elsewhere is told to a session of the extension's own.
+#[tokio::test]
+async fn the_agent_of_a_session_takes_messages_and_refuses_what_it_cannot_do() {
+    for original in [true, false] {
+        let server = ModelServer::start().await;
+        let home = Home::new(&server);
+        home.extension("seeded.ts", SEEDED);
+        home.settings(json!({"retry": {"enabled": false}}));
+        server.push(Answer::tool("told", json!({})));
+        server.push(Answer::text("Bob."));
+        server.push(Answer::error(400, "no such luck"));
+        server.push(Answer::text("I am custom."));
+        let mut rpc = match original {
+            true => home.original_rpc(&[]),
+            false => home.rpc(&[]),
+        };
+        let found = checked(&mut rpc, "seeded").await;
+        let expected = json!({
+            "seeded": [1, 1, true],
+            "after": ["user", "user", "assistant", "toolResult", "assistant"],
+            "result": "false false",
+            "fine": null,
+            "failed": true,
+            "queued": true,
+            "cleared": null,
+            "pending": 0,
+            "tools": ["told"],
+            "made": ["function", "function"],
+        });
+        assert_eq!(found, expected, "original: {original}");
+        let requests = server.requests();
+        let first = requests[0].body["messages"].to_string();
+        assert!(first.contains("My name is Bob."), "{first}");
+        let last = &requests.last().unwrap().body;
+        assert_eq!(
+            (&last["model"], &last["max_tokens"]),
+            (&json!("custom"), &json!(77))
+        );
+    }
+
+    let home = Home::bare();
+    let source = r#"import { createAgentSession } from "@mariozechner/pi-coding-agent";
+        export default (pi) => pi.registerCommand("refused", { handler: async (_args, ctx) => {
+          const { session } = await createAgentSession({ model: ctx.model });
+          const said = [];
+          const { sessionManager } = ctx;
+          await createAgentSession({ sessionManager }).catch((error) => said.push(error.message.split(":")[0]));
+          for (const set of [
+            () => (session.agent.beforeToolCall = () => ({ block: true })),
+            () => (session.agent.state.systemPrompt = "Be kind."),
+            () => session.agent.state.messages.push({ role: "user", content: "x" }),
+            () => (session.agent.anything = 1),
+          ]) {
+            try { set(); said.push("done"); } catch (error) { said.push(error.message.split(":")[0]); }
+          }
+          ctx.ui.notify(JSON.stringify(said));
+        } });"#;
+    home.extension("refused.ts", source);
+    let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
+    let expected = json!([
+        "createAgentSession",
+        "agent.beforeToolCall cannot be set",
+        "agent.state.systemPrompt cannot be set",
+        "Cannot add property 0, object is not extensible",
+        "Cannot add property anything, object is not extensible",
+    ]);
+    assert_eq!(checked(&mut rpc, "refused").await, expected);
+}
+
 #[tokio::test]
 async fn an_extension_runs_sessions_of_its_own() {
     let server = ModelServer::start().await;

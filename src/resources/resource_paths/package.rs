@@ -2,10 +2,14 @@
 //! the kinds of resource. Here are packages that lie in a local folder; what
 //! installs others will put them into one.
 
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::path::{Component, Path, PathBuf};
 
-use super::collect::{Manifest, collect_dir, collect_path};
-use super::patterns::{Patterns, is_pattern};
+use globset::GlobBuilder;
+use ignore::WalkBuilder;
+
+use super::collect::{Manifest, collect_dir, collect_path, is_test};
+use super::patterns::{Patterns, is_override, is_pattern};
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::paths::{ResourceKind, normalize};
 use crate::resources::settings::PackageFilter;
@@ -62,28 +66,76 @@ impl Package<'_> {
             || Manifest::read(self.root, problems).is_some()
     }
 
-    /// What a manifest's plain entries bring and its patterns let through.
+    /// What a manifest's entries bring, globs among them, and its `!`, `+` and `-` let
+    /// through.
     fn named(
         &self,
         entries: &[String],
         kind: ResourceKind,
         problems: &mut Vec<Diagnostic>,
     ) -> Vec<PathBuf> {
-        let (globs, plain): (Vec<_>, Vec<_>) = entries.iter().cloned().partition(|e| is_pattern(e));
-        let patterns = self.parse(&globs, problems);
+        let (patterns, complaints) = Patterns::parse_overrides(entries);
+        self.report(complaints, problems);
         let mut files = Vec::new();
-        for entry in plain {
-            let path = normalize(&self.root.join(&entry));
-            if path.exists() {
-                files.extend(collect_path(&path, kind, problems));
-            } else {
+        for entry in entries.iter().filter(|entry| !is_override(entry)) {
+            let paths = match is_pattern(entry) {
+                true => self.expand(entry, kind, problems),
+                false => vec![normalize(&self.root.join(entry))],
+            };
+            let there: Vec<PathBuf> = paths.into_iter().filter(|path| path.exists()).collect();
+            if there.is_empty() {
                 let root = self.root.display();
                 let message = format!("The package {root} names \"{entry}\", which does not exist");
+                let path = normalize(&self.root.join(entry));
                 problems.push(Diagnostic::warning(&path, message));
             }
+            for path in there {
+                files.extend(collect_path(&path, kind, problems));
+            }
         }
-        files.retain(|file| patterns.allow(file, self.root));
+        let mut seen = HashSet::new();
+        files.retain(|file| patterns.allow(file, self.root) && seen.insert(file.clone()));
         files
+    }
+
+    /// What a glob of the manifest finds below the package, without hidden files and
+    /// packages inside it.
+    fn expand(
+        &self,
+        entry: &str,
+        kind: ResourceKind,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Vec<PathBuf> {
+        let glob = entry.strip_prefix("./").unwrap_or(entry);
+        let matcher = match GlobBuilder::new(glob).literal_separator(true).build() {
+            Ok(glob) => glob.compile_matcher(),
+            Err(error) => {
+                self.report(
+                    vec![format!("The pattern \"{entry}\" is ignored: {error}")],
+                    problems,
+                );
+                return Vec::new();
+            }
+        };
+        let parts = Path::new(glob).components();
+        let is_literal = |part: &Component| !is_pattern(&part.as_os_str().to_string_lossy());
+        let literal: PathBuf = parts.clone().take_while(is_literal).collect();
+        let depth = parts.count() - literal.components().count();
+        let walk = WalkBuilder::new(self.root.join(literal))
+            .standard_filters(false)
+            .hidden(true)
+            .max_depth((!glob.contains("**")).then_some(depth))
+            .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != "node_modules")
+            .build();
+        let found = walk.filter_map(|entry| Some(entry.ok()?.into_path()));
+        let wanted = |path: &PathBuf| {
+            let relative = path.strip_prefix(self.root).unwrap_or(path);
+            let is_test = kind == ResourceKind::Extensions && is_test(path);
+            matcher.is_match(relative) && !is_test
+        };
+        let mut found: Vec<PathBuf> = found.filter(wanted).collect();
+        found.sort();
+        found
     }
 
     fn conventional(&self, kind: ResourceKind, problems: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
@@ -92,8 +144,12 @@ impl Package<'_> {
 
     fn parse(&self, patterns: &[String], problems: &mut Vec<Diagnostic>) -> Patterns {
         let (patterns, complaints) = Patterns::parse(patterns.iter().map(String::as_str));
+        self.report(complaints, problems);
+        patterns
+    }
+
+    fn report(&self, complaints: Vec<String>, problems: &mut Vec<Diagnostic>) {
         let reports = complaints.into_iter();
         problems.extend(reports.map(|message| Diagnostic::warning(self.root, message)));
-        patterns
     }
 }

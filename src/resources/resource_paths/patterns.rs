@@ -9,7 +9,12 @@ use globset::{GlobBuilder, GlobMatcher};
 
 /// Whether an entry of a list is a pattern; others are paths.
 pub(crate) fn is_pattern(entry: &str) -> bool {
-    entry.starts_with(['!', '+', '-']) || entry.contains(['*', '?'])
+    is_override(entry) || entry.contains(['*', '?'])
+}
+
+/// Whether it says something about files that others name.
+pub(crate) fn is_override(entry: &str) -> bool {
+    entry.starts_with(['!', '+', '-'])
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +55,7 @@ impl Patterns {
     /// Only what starts with `!`, `+` or `-`: the patterns of a settings list
     /// that apply to files which the list itself did not name.
     pub(crate) fn parse_overrides(entries: &[String]) -> (Self, Vec<String>) {
-        let overrides = entries.iter().filter(|e| e.starts_with(['!', '+', '-']));
+        let overrides = entries.iter().filter(|entry| is_override(entry));
         Self::parse(overrides.map(String::as_str))
     }
 

@@ -353,6 +353,35 @@ fn filters_and_manifests_of_packages() {
 }
 
 #[test]
+fn globs_of_a_manifest_are_what_they_find() {
+    let fixture = Fixture::new(&[
+        ("agent/settings.json", r#"{"packages": ["~/pkg"]}"#),
+        (
+            "pkg/package.json",
+            r#"{"pi": {"extensions": ["./ext/*.ts", "more/**/*.js", "!ext/b.ts", "none/*.ts"]}}"#,
+        ),
+        ("pkg/ext/a.ts", ""),
+        ("pkg/ext/a.test.ts", ""),
+        ("pkg/ext/b.ts", ""),
+        ("pkg/ext/.hidden.ts", ""),
+        ("pkg/ext/deep/c.ts", ""),
+        ("pkg/more/one/d.js", ""),
+        ("pkg/more/node_modules/e.js", ""),
+    ]);
+    let found = fixture.find(ResourceKind::Extensions, &[], true);
+    assert_eq!(fixture.names(&found), ["pkg/ext/a.ts", "pkg/more/one/d.js"]);
+    let warned: Vec<&str> = found
+        .diagnostics
+        .iter()
+        .map(|one| one.message.as_str())
+        .collect();
+    assert!(
+        matches!(warned[..], [one] if one.contains("\"none/*.ts\"")),
+        "{warned:?}"
+    );
+}
+
+#[test]
 fn the_projects_entry_of_a_package_stands_for_the_users() {
     let fixture = Fixture::new(&[
         ("agent/settings.json", r#"{"packages": ["~/pkg"]}"#),

@@ -4,89 +4,26 @@ import { host, hostSync } from "pi:host.ts";
 import { fs, path } from "pi:node.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { CURRENT_SESSION_VERSION } from "pi:pi-coding-agent/session-file.ts";
+import { nobody } from "pi:pi-coding-agent/nobody.ts";
+import { SessionAgent } from "pi:pi-coding-agent/session-agent.ts";
+import type { Heard } from "pi:pi-coding-agent/session-agent.ts";
+import type {
+  Block,
+  CustomTool,
+  Listener,
+  Model,
+  News,
+  Opening,
+  PromptOptions,
+  ScopedModel,
+  Services,
+  State,
+  UserMessageOptions,
+} from "pi:pi-coding-agent/agent-session-types.ts";
 import { createView } from "pi:pi-coding-agent/session-view.ts";
 import type { Since } from "pi:pi-coding-agent/session-view.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 import type { View } from "pi:pi-coding-agent/session-view.ts";
-
-type Listener = (event: { type: string; [member: string]: unknown }) => void;
-
-interface Model {
-  provider: string;
-  id: string;
-}
-
-export interface ScopedModel {
-  model: Model;
-  thinkingLevel?: string;
-}
-
-export interface CustomTool {
-  name: string;
-  label?: string;
-  description: string;
-  parameters: unknown;
-  promptSnippet?: string;
-  promptGuidelines?: string[];
-  executionMode?: string;
-  prepareArguments?(args: unknown): unknown;
-  execute(
-    toolCallId: string,
-    params: unknown,
-    signal: AbortSignal | undefined,
-    onUpdate: ((partial: unknown) => void) | undefined,
-    ctx: unknown,
-  ): unknown;
-}
-
-interface Heard {
-  type: string;
-  attempt?: number;
-  [member: string]: unknown;
-}
-
-type News =
-  | { kind: "event"; event: Heard }
-  | { kind: "tool"; call: number; name: string; what: "prepare" | "execute"; args: unknown }
-  | { kind: "abort"; call: number };
-
-interface State {
-  model?: Model;
-  thinkingLevel: string;
-  isStreaming: boolean;
-  isCompacting: boolean;
-  steeringMode: string;
-  followUpMode: string;
-  sessionFile?: string;
-  sessionId: string;
-  sessionName?: string;
-  autoCompactionEnabled: boolean;
-  pendingMessageCount: number;
-}
-
-interface PromptOptions {
-  expandPromptTemplates?: boolean;
-  images?: unknown[];
-  streamingBehavior?: "steer" | "followUp";
-}
-
-interface Block {
-  type: string;
-  text?: string;
-}
-
-interface UserMessageOptions {
-  deliverAs?: "steer" | "followUp";
-  expandPromptTemplates?: boolean;
-}
-
-export interface Opening {
-  /** Nothing if it is to live in memory. */
-  sessionManager?: SessionManager;
-  customTools: CustomTool[];
-  options: object;
-  services: { modelRegistry?: unknown; settingsManager?: unknown; resourceLoader?: unknown };
-}
 
 /** What can still be asked of one that was disposed of. */
 const KEPT = [
@@ -110,9 +47,7 @@ const textOf = (error: unknown) => (error instanceof Error ? error.message : Str
 
 export class AgentSession {
   readonly sessionManager: SessionManager;
-  readonly modelRegistry: unknown;
-  readonly settingsManager: unknown;
-  readonly resourceLoader: unknown;
+  #services: Services;
   #token: number;
   #tools: Map<string, CustomTool>;
   #listeners = new Set<Listener>();
@@ -125,6 +60,7 @@ export class AgentSession {
   /** The last answers, once it is disposed of. */
   #kept = new Map<string, unknown>();
   #view: View;
+  #agent: SessionAgent;
 
   constructor(key: unknown, token: number, { sessionManager, customTools, services }: Opening) {
     if (key !== OURS) {
@@ -140,11 +76,13 @@ export class AgentSession {
       () => this.#kept.get("context") ?? hostSync("second.context", { token }),
     );
     this.#view = view;
+    this.#agent = new SessionAgent(this, {
+      ask: (question, args) => this.#ask(question, args),
+      act: (action, args) => this.#act(action, args),
+    });
     if (sessionManager) SessionManager.handOver(sessionManager).show(view);
     this.sessionManager = sessionManager ?? (view as unknown as SessionManager);
-    this.modelRegistry = services.modelRegistry;
-    this.settingsManager = services.settingsManager;
-    this.resourceLoader = services.resourceLoader;
+    this.#services = services;
     void this.#listen();
   }
 
@@ -178,6 +116,7 @@ export class AgentSession {
   #hear(event: Heard): void {
     if (event.type === "auto_retry_start") this.#attempt = event.attempt ?? 1;
     if (event.type === "auto_retry_end") this.#attempt = 0;
+    SessionAgent.hear(this.#agent, event);
     for (const listener of [...this.#listeners]) {
       try {
         listener(event);
@@ -217,6 +156,7 @@ export class AgentSession {
   #context({ signal }: AbortController): object {
     return {
       hasUI: false,
+      ui: nobody,
       mode: "print",
       cwd: this.sessionManager.getCwd(),
       sessionManager: this.sessionManager,
@@ -225,6 +165,8 @@ export class AgentSession {
       signal,
       isIdle: () => !this.isStreaming,
       abort: () => void this.abort(),
+      shutdown: () => void this.abort(),
+      compact: (options?: { customInstructions?: string }) => void this.compact(options?.customInstructions),
       hasPendingMessages: () => this.pendingMessageCount > 0,
       getContextUsage: () => this.getContextUsage(),
       getSystemPrompt: () => this.systemPrompt,
@@ -275,27 +217,24 @@ export class AgentSession {
     this.#kept = kept;
   }
 
-  /** The parts of the agent that can be looked at, and what can be done to it. */
-  get agent(): object {
-    const session = this;
-    return {
-      subscribe: (listener: Listener) => session.subscribe(listener),
-      abort: () => void session.abort(),
-      waitForIdle: () => session.#act("waitForIdle"),
-      prompt: (text: string, images?: unknown[]) => session.prompt(text, { images }),
-      get state() {
-        return session.state;
-      },
-      get sessionId() {
-        return session.sessionId;
-      },
-    };
+  get modelRegistry(): unknown {
+    return this.#services.modelRegistry;
   }
 
-  get state(): object {
-    const { model, thinkingLevel, isStreaming } = this.#state;
-    const { messages, systemPrompt } = this;
-    return { model, thinkingLevel, isStreaming, messages, systemPrompt, tools: this.getAllTools() };
+  get settingsManager(): unknown {
+    return this.#services.settingsManager;
+  }
+
+  get resourceLoader(): unknown {
+    return this.#services.resourceLoader;
+  }
+
+  get agent(): SessionAgent {
+    return this.#agent;
+  }
+
+  get state(): SessionAgent["state"] {
+    return this.#agent.state;
   }
 
   get model(): Model | undefined {
@@ -457,8 +396,8 @@ export class AgentSession {
     return this.#act("abort");
   }
 
-  async setModel({ provider, id }: Model): Promise<void> {
-    await this.#act("setModel", { provider, id });
+  async setModel(model: Model): Promise<void> {
+    await this.#act("setModel", { model });
   }
 
   async cycleModel(): Promise<unknown> {

@@ -1,8 +1,10 @@
 // `createAgentSession` and its variants: an extension begins a session of its own.
 import { currentFolder, path } from "pi:node.ts";
 import { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
-import type { CustomTool, ScopedModel } from "pi:pi-coding-agent/agent-session.ts";
+import type { CustomTool, ScopedModel } from "pi:pi-coding-agent/agent-session-types.ts";
+import { AuthStorage } from "pi:pi-coding-agent/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
+import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
 import { DefaultResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
@@ -43,10 +45,39 @@ function textsOf(loader: ResourceLoader | undefined): object {
   };
 }
 
+/** Made when somebody looks at it. */
+function lazily<T extends object>(makers: { [Name in keyof T]: () => T[Name] }): T {
+  const made = {} as T;
+  for (const name of Object.keys(makers) as (keyof T)[]) {
+    Object.defineProperty(made, name, {
+      configurable: true,
+      get() {
+        const value = makers[name]();
+        Object.defineProperty(made, name, { value });
+        return value;
+      },
+    });
+  }
+  return made;
+}
+
+function modelsOf(agentDir: string | undefined, authStorage: unknown): ModelRegistry {
+  const folder = agentDir ?? getAgentDir();
+  const { join } = path();
+  const auth = authStorage instanceof AuthStorage ? authStorage : AuthStorage.create(join(folder, "auth.json"));
+  return ModelRegistry.create(auth, join(folder, "models.json"));
+}
+
 export async function createAgentSession(options: SessionOptions = {}): Promise<Created> {
   const cwd = options.cwd ?? options.sessionManager?.getCwd() ?? currentFolder();
   const { agentDir, model, thinkingLevel, resourceLoader, customTools = [] } = options;
   const sessionManager = options.sessionManager ?? SessionManager.create(cwd);
+  if (!(sessionManager instanceof SessionManager)) {
+    throw new TypeError(
+      "createAgentSession: sessionManager belongs to the session that is open; make one with " +
+        "SessionManager.inMemory(), create() or forkFrom()",
+    );
+  }
   const session = await AgentSession.open({
     sessionManager,
     customTools,
@@ -59,11 +90,11 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
       texts: textsOf(resourceLoader),
       settings: SettingsManager.inEffect(options.settingsManager),
     },
-    services: {
-      modelRegistry: options.modelRegistry,
-      settingsManager: options.settingsManager,
-      resourceLoader,
-    },
+    services: lazily({
+      modelRegistry: () => options.modelRegistry ?? modelsOf(agentDir, options.authStorage),
+      settingsManager: () => options.settingsManager ?? SettingsManager.create(cwd, agentDir),
+      resourceLoader: () => resourceLoader,
+    }),
   });
   if (options.scopedModels) session.setScopedModels(options.scopedModels);
   return {
@@ -98,7 +129,9 @@ export async function createAgentSessionServices(options: ServicesOptions): Prom
   const { cwd, agentDir = getAgentDir(), resourceLoaderOptions } = options;
   const resourceLoader = new DefaultResourceLoader({ ...resourceLoaderOptions, cwd, agentDir });
   await resourceLoader.reload();
-  const { authStorage, settingsManager, modelRegistry } = options;
+  const authStorage = options.authStorage ?? AuthStorage.create(path().join(agentDir, "auth.json"));
+  const settingsManager = options.settingsManager ?? SettingsManager.create(cwd, agentDir);
+  const modelRegistry = options.modelRegistry ?? modelsOf(agentDir, authStorage);
   return { cwd, agentDir, authStorage, settingsManager, modelRegistry, resourceLoader, diagnostics: [] };
 }
 

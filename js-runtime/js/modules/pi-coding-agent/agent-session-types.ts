@@ -1,0 +1,83 @@
+// What `AgentSession` takes and hears.
+import type { Heard } from "pi:pi-coding-agent/session-agent.ts";
+import type { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
+
+export type Listener = (event: { type: string; [member: string]: unknown }) => void;
+
+export interface Model {
+  provider: string;
+  id: string;
+}
+
+export interface ScopedModel {
+  model: Model;
+  thinkingLevel?: string;
+}
+
+export interface CustomTool {
+  name: string;
+  label?: string;
+  description: string;
+  parameters: unknown;
+  promptSnippet?: string;
+  promptGuidelines?: string[];
+  executionMode?: string;
+  prepareArguments?(args: unknown): unknown;
+  execute(
+    toolCallId: string,
+    params: unknown,
+    signal: AbortSignal | undefined,
+    onUpdate: ((partial: unknown) => void) | undefined,
+    ctx: unknown,
+  ): unknown;
+}
+
+export type News =
+  | { kind: "event"; event: Heard }
+  | { kind: "tool"; call: number; name: string; what: "prepare" | "execute"; args: unknown }
+  | { kind: "abort"; call: number };
+
+export interface State {
+  model?: Model;
+  thinkingLevel: string;
+  isStreaming: boolean;
+  isCompacting: boolean;
+  steeringMode: string;
+  followUpMode: string;
+  sessionFile?: string;
+  sessionId: string;
+  sessionName?: string;
+  autoCompactionEnabled: boolean;
+  pendingMessageCount: number;
+}
+
+export interface PromptOptions {
+  expandPromptTemplates?: boolean;
+  images?: unknown[];
+  streamingBehavior?: "steer" | "followUp";
+}
+
+export interface Block {
+  type: string;
+  text?: string;
+}
+
+export interface UserMessageOptions {
+  deliverAs?: "steer" | "followUp";
+  expandPromptTemplates?: boolean;
+}
+
+/** What it was begun with, or would have been. */
+export interface Services {
+  readonly modelRegistry: unknown;
+  readonly settingsManager: unknown;
+  readonly resourceLoader: unknown;
+}
+
+export interface Opening {
+  /** Nothing if it is to live in memory. */
+  sessionManager?: SessionManager;
+  customTools: CustomTool[];
+  options: object;
+  services: Services;
+}

@@ -1,0 +1,232 @@
+// `session.agent` of a session that an extension runs: the program is its agent. What can
+// be set is, anything else is refused: an assignment that does nothing would be believed.
+import type { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
+
+export interface Heard {
+  type: string;
+  attempt?: number;
+  toolCallId?: string;
+  message?: { role: string; errorMessage?: string };
+  [member: string]: unknown;
+}
+
+/** How it reaches the program. */
+export interface Reach {
+  ask<T>(question: string, args?: object): T;
+  act<T = void>(action: string, args?: object): Promise<T>;
+}
+
+interface Block {
+  type: string;
+  text?: string;
+}
+
+interface Message {
+  role: string;
+  content: string | Block[];
+  [member: string]: unknown;
+}
+
+function refuse(what: string): never {
+  throw new Error(
+    `${what} cannot be set: pi itself runs this session. Give createAgentSession() what it is to ` +
+      "have (model, tools, customTools, resourceLoader), or run an Agent of pi-agent-core",
+  );
+}
+
+/** What is there now, of a session that goes on. */
+class SessionState {
+  #session: AgentSession;
+  #reach: Reach;
+  #pending = new Set<string>();
+  #failure: string | undefined;
+  #streaming: unknown;
+
+  constructor(session: AgentSession, reach: Reach) {
+    this.#session = session;
+    this.#reach = reach;
+  }
+
+  static hear(state: SessionState, event: Heard): void {
+    const { type, message, toolCallId = "" } = event;
+    if (type === "agent_start") state.#failure = undefined;
+    if (type === "turn_end" && message?.errorMessage) state.#failure = message.errorMessage;
+    if (type === "message_start" || type === "message_update") state.#streaming = message;
+    if (type === "message_end" || type === "agent_end") state.#streaming = undefined;
+    if (type === "tool_execution_start") state.#pending.add(toolCallId);
+    if (type === "tool_execution_end") state.#pending.delete(toolCallId);
+  }
+
+  get model(): unknown {
+    return this.#session.model;
+  }
+
+  set model(model: unknown) {
+    this.#reach.ask("useModel", { model });
+  }
+
+  get thinkingLevel(): string {
+    return this.#session.thinkingLevel;
+  }
+
+  set thinkingLevel(level: string) {
+    this.#session.setThinkingLevel(level);
+  }
+
+  get isStreaming(): boolean {
+    return this.#session.isStreaming;
+  }
+
+  /** What the model is told; frozen, since only setting it changes that. */
+  get messages(): readonly unknown[] {
+    return Object.freeze(this.#session.messages);
+  }
+
+  /** From the next run on. The session's entries stay as they are. */
+  set messages(messages: readonly unknown[]) {
+    this.#reach.ask("setMessages", { messages });
+  }
+
+  get systemPrompt(): string {
+    return this.#session.systemPrompt;
+  }
+
+  set systemPrompt(_text: string) {
+    refuse("agent.state.systemPrompt");
+  }
+
+  /** Those that are offered to the model. */
+  get tools(): unknown[] {
+    const active = new Set(this.#session.getActiveToolNames());
+    return (this.#session.getAllTools() as { name: string }[]).filter((tool) => active.has(tool.name));
+  }
+
+  set tools(_tools: unknown[]) {
+    refuse("agent.state.tools");
+  }
+
+  get errorMessage(): string | undefined {
+    return this.#failure;
+  }
+
+  get streamingMessage(): unknown {
+    return this.#streaming;
+  }
+
+  get pendingToolCalls(): ReadonlySet<string> {
+    return new Set(this.#pending);
+  }
+}
+
+/** Members of `Agent` that are not looked at here. */
+const REFUSED = [
+  "streamFn",
+  "beforeToolCall",
+  "afterToolCall",
+  "transformContext",
+  "convertToLlm",
+  "getApiKey",
+  "onPayload",
+  "onResponse",
+  "toolExecution",
+  "thinkingBudgets",
+  "transport",
+  "maxRetryDelayMs",
+];
+
+const textOf = (content: string | Block[]) =>
+  typeof content === "string"
+    ? content
+    : content.filter((block) => block.type === "text").map((block) => block.text).join("\n");
+const imagesOf = (content: string | Block[]) =>
+  typeof content === "string" ? [] : content.filter((block) => block.type === "image");
+
+export class SessionAgent {
+  #session: AgentSession;
+  #reach: Reach;
+  readonly state: SessionState;
+
+  constructor(session: AgentSession, reach: Reach) {
+    this.#session = session;
+    this.#reach = reach;
+    this.state = Object.preventExtensions(new SessionState(session, reach));
+    Object.preventExtensions(this);
+  }
+
+  static hear(agent: SessionAgent, event: Heard): void {
+    SessionState.hear(agent.state, event);
+  }
+
+  get sessionId(): string {
+    return this.#session.sessionId;
+  }
+
+  get steeringMode(): string {
+    return this.#session.steeringMode;
+  }
+
+  set steeringMode(mode: string) {
+    this.#session.setSteeringMode(mode);
+  }
+
+  get followUpMode(): string {
+    return this.#session.followUpMode;
+  }
+
+  set followUpMode(mode: string) {
+    this.#session.setFollowUpMode(mode);
+  }
+
+  subscribe(listener: (event: { type: string }) => void): () => void {
+    return this.#session.subscribe(listener);
+  }
+
+  abort(): void {
+    void this.#session.abort();
+  }
+
+  waitForIdle(): Promise<void> {
+    return this.#reach.act("waitForIdle");
+  }
+
+  prompt(input: string | Message | Message[], images?: unknown[]): Promise<void> {
+    if (typeof input === "string") return this.#session.prompt(input, { images, expandPromptTemplates: false });
+    const messages = Array.isArray(input) ? input : [input];
+    const last = messages.at(-1);
+    if (last?.role !== "user") refuse("a prompt without a message of the user at its end");
+    if (messages.length > 1) this.state.messages = [...this.state.messages, ...messages.slice(0, -1)];
+    const { content } = last as Message;
+    return this.#session.prompt(textOf(content), { images: imagesOf(content), expandPromptTemplates: false });
+  }
+
+  steer({ content }: Message): void {
+    void this.#session.steer(textOf(content), imagesOf(content));
+  }
+
+  followUp({ content }: Message): void {
+    void this.#session.followUp(textOf(content), imagesOf(content));
+  }
+
+  hasQueuedMessages(): boolean {
+    return this.#session.pendingMessageCount > 0;
+  }
+
+  clearAllQueues(): void {
+    this.#session.clearQueue();
+  }
+
+  /** Nothing is queued, and nothing that was said is told to the model. */
+  reset(): void {
+    this.#session.clearQueue();
+    this.state.messages = [];
+  }
+
+  continue(): Promise<void> {
+    return Promise.reject(new Error("agent.continue() is not supported in a session: use prompt()"));
+  }
+}
+
+for (const name of REFUSED) {
+  const what = `agent.${name}`;
+  Object.defineProperty(SessionAgent.prototype, name, { get: () => undefined, set: () => refuse(what) });
+}
