@@ -74,6 +74,9 @@ impl UiBroker {
                 answer = &mut answered => return answer,
                 () = actions.emit(Event::ExtensionUiRequest(request)) => {}
             }
+            // JavaScript first does what it does while it waits, however quick the answer
+            // is: handlers of `agent_end` see the run at rest then.
+            tokio::task::yield_now().await;
             answered.await
         };
         let answer = match timeout {
