@@ -21,7 +21,7 @@ use super::session::EventSink;
 use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::agent::queue::{Delivery, QueueMode};
-use crate::ai::message::ImageContent;
+use crate::ai::message::{ImageContent, UserMessage};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::registry::ModelRegistry;
 use crate::ai::select::ScopedModel;
@@ -382,6 +382,18 @@ impl SecondSession for AgentSession {
                     thinking: one.thinking_level,
                 };
                 self.state.lock().scope = models.into_iter().map(scoped).collect();
+                nothing
+            }
+            // As it is, and whether or not there is a run that takes it.
+            "queueMessage" => {
+                let name: String = given(args, "delivery")?;
+                let images: Vec<ImageContent> = given(args, "images")?;
+                let message = UserMessage::new(given::<String>(args, "text")?, images);
+                let message = Arc::new(AgentMessage::User(message));
+                self.state.lock().queues.push(delivery(&name)?, message);
+                let session = self.arc();
+                self.handle
+                    .spawn(async move { session.queue_changed().await });
                 nothing
             }
             "setMessages" => {

@@ -199,12 +199,16 @@ export class SessionAgent {
     return this.#session.prompt(textOf(content), { images: imagesOf(content), expandPromptTemplates: false });
   }
 
-  steer({ content }: Message): void {
-    void this.#session.steer(textOf(content), imagesOf(content));
+  #queue(delivery: string, { content }: Message): void {
+    this.#reach.ask("queueMessage", { delivery, text: textOf(content), images: imagesOf(content) });
   }
 
-  followUp({ content }: Message): void {
-    void this.#session.followUp(textOf(content), imagesOf(content));
+  steer(message: Message): void {
+    this.#queue("steer", message);
+  }
+
+  followUp(message: Message): void {
+    this.#queue("followUp", message);
   }
 
   hasQueuedMessages(): boolean {
