@@ -11,15 +11,13 @@ use super::files::read_text;
 /// that nobody has helps less than one in the compiled file.
 pub(super) fn external(url: &str) -> Option<Vec<u8>> {
     let url = ModuleSpecifier::parse(url).ok()?;
-    let text = match url.scheme() {
-        "data" => DataUrl::process(url.as_str()).ok()?.decode_to_vec().ok()?.0,
-        _ => std::fs::read(url_to_file_path(&url).ok()?).ok()?,
-    };
-    let mut map: Value = serde_json::from_slice(&text).ok()?;
     if url.scheme() == "data" {
         // Its sources are beside the file that has it.
+        let (text, _fragment) = DataUrl::process(url.as_str()).ok()?.decode_to_vec().ok()?;
         return Some(text);
     }
+    let text = std::fs::read(url_to_file_path(&url).ok()?).ok()?;
+    let mut map: Value = serde_json::from_slice(&text).ok()?;
     let root = map.get("sourceRoot").and_then(Value::as_str);
     let root = root.map(|root| format!("{}/", root.trim_end_matches('/')));
     // They are relative to the map, not to the file that was made of them.

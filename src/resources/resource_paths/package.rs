@@ -5,11 +5,10 @@
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
-use globset::GlobBuilder;
 use ignore::WalkBuilder;
 
 use super::collect::{Manifest, collect_dir, collect_path, is_test};
-use super::patterns::{Patterns, is_override, is_pattern};
+use super::patterns::{Patterns, is_override, is_pattern, matcher};
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::paths::{ResourceKind, normalize};
 use crate::resources::settings::PackageFilter;
@@ -107,13 +106,10 @@ impl Package<'_> {
         problems: &mut Vec<Diagnostic>,
     ) -> Vec<PathBuf> {
         let glob = entry.strip_prefix("./").unwrap_or(entry);
-        let matcher = match GlobBuilder::new(glob).literal_separator(true).build() {
-            Ok(glob) => glob.compile_matcher(),
-            Err(error) => {
-                self.report(
-                    vec![format!("The pattern \"{entry}\" is ignored: {error}")],
-                    problems,
-                );
+        let matcher = match matcher(entry, glob) {
+            Ok(matcher) => matcher,
+            Err(complaint) => {
+                self.report(vec![complaint], problems);
                 return Vec::new();
             }
         };

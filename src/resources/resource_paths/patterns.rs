@@ -42,11 +42,9 @@ impl Patterns {
             } else {
                 (&mut patterns.includes, entry)
             };
-            match GlobBuilder::new(glob).literal_separator(true).build() {
-                Ok(glob) => list.push(glob.compile_matcher()),
-                Err(error) => {
-                    complaints.push(format!("The pattern \"{entry}\" is ignored: {error}"))
-                }
+            match matcher(entry, glob) {
+                Ok(matcher) => list.push(matcher),
+                Err(complaint) => complaints.push(complaint),
             }
         }
         (patterns, complaints)
@@ -65,6 +63,13 @@ impl Patterns {
         let chosen = included && !names.match_any(&self.excludes);
         (chosen || names.equal_any(&self.force_includes)) && !names.equal_any(&self.force_excludes)
     }
+}
+
+/// Of `glob`, which stands in `entry`; an error is what to say of that.
+pub(crate) fn matcher(entry: &str, glob: &str) -> Result<GlobMatcher, String> {
+    let built = GlobBuilder::new(glob).literal_separator(true).build();
+    let matcher = built.map(|glob| glob.compile_matcher());
+    matcher.map_err(|error| format!("The pattern \"{entry}\" is ignored: {error}"))
 }
 
 fn exact(path: &str) -> String {

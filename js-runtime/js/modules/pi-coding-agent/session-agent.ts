@@ -193,7 +193,9 @@ export class SessionAgent {
     if (typeof input === "string") return this.#session.prompt(input, { images, expandPromptTemplates: false });
     const messages = Array.isArray(input) ? input : [input];
     const last = messages.at(-1);
-    if (last?.role !== "user") refuse("a prompt without a message of the user at its end");
+    if (last?.role !== "user") {
+      return Promise.reject(new Error("agent.prompt(): the last message must be one of the user, to be answered"));
+    }
     if (messages.length > 1) this.state.messages = [...this.state.messages, ...messages.slice(0, -1)];
     const { content } = last as Message;
     return this.#session.prompt(textOf(content), { images: imagesOf(content), expandPromptTemplates: false });
