@@ -56,6 +56,12 @@ impl SharedText {
         reader(&self.whole.read()[..self.length])
     }
 
+    /// What `before`, an earlier moment of the same text, has grown by.
+    fn since(&self, before: &Self) -> Option<String> {
+        let same = Arc::ptr_eq(&self.whole, &before.whole) && before.length <= self.length;
+        same.then(|| self.whole.read()[before.length..self.length].to_owned())
+    }
+
     /// Who holds an earlier beginning does not see it.
     fn push(&mut self, piece: &str) {
         let mut whole = self.whole.write();
@@ -70,6 +76,14 @@ impl SharedText {
         whole.push_str(piece);
         self.length = whole.len();
     }
+}
+
+/// What became of a block between two moments.
+pub enum Grown {
+    /// Its text has this more at its end, which may be nothing.
+    By(String),
+    /// It is another one, or a call whose arguments have changed.
+    Anew,
 }
 
 impl PartialBlock {
@@ -119,6 +133,30 @@ impl PartialBlock {
             }),
             Self::Still(block) => (**block).clone(),
         }
+    }
+
+    pub fn since(&self, before: &Self) -> Grown {
+        let grown = match (self, before) {
+            (
+                Self::Text { hull, text },
+                Self::Text {
+                    hull: hull_before,
+                    text: before,
+                },
+            ) if Arc::ptr_eq(hull, hull_before) => text.since(before),
+            (
+                Self::Call { hull, json },
+                Self::Call {
+                    hull: hull_before,
+                    json: before,
+                },
+            ) if Arc::ptr_eq(hull, hull_before) => json.since(before).filter(String::is_empty),
+            (Self::Still(block), Self::Still(before)) if Arc::ptr_eq(block, before) => {
+                Some(String::new())
+            }
+            _ => None,
+        };
+        grown.map_or(Grown::Anew, Grown::By)
     }
 
     /// `false` if this is nothing that can grow.
@@ -172,6 +210,11 @@ impl Partial {
         &self.around
     }
 
+    /// Whether they differ in their blocks at most; `false` where nobody knows.
+    pub fn is_within_the_same(&self, before: &Self) -> bool {
+        Arc::ptr_eq(&self.around, &before.around)
+    }
+
     pub fn blocks(&self) -> &[PartialBlock] {
         &self.blocks
     }
@@ -207,7 +250,7 @@ impl Partial {
     }
 
     /// `false` if the block has to be set instead.
-    pub(super) fn push(&mut self, index: usize, piece: &str) -> bool {
+    pub(crate) fn push(&mut self, index: usize, piece: &str) -> bool {
         self.blocks
             .get_mut(index)
             .is_some_and(|block| block.push(piece))

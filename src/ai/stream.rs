@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::message::{AssistantBlock, AssistantMessage, Message, ToolCall};
 use super::model::{Model, ThinkingBudgets, ThinkingLevel};
 pub(crate) use super::partial::SharedText;
-pub use super::partial::{Partial, PartialBlock};
+pub use super::partial::{Grown, Partial, PartialBlock};
 
 /// Everything one call of a model needs.
 #[derive(Clone)]

@@ -62,6 +62,10 @@ impl Hooks<'_> {
                 let telling = extensions.notify_of_message(event_name, told, &cancel);
                 telling.await
             }
+            Event::MessageUpdate(update) => {
+                extensions.notify_of_update(update, &cancel).await;
+                None
+            }
             _ => {
                 extensions.notify(event_name, told, &cancel).await;
                 None

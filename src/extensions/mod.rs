@@ -31,6 +31,7 @@ mod summaries;
 mod tool;
 mod tool_runs;
 pub mod ui;
+mod updates;
 mod user_bash;
 mod visits;
 mod yields;

@@ -15,6 +15,8 @@ use super::generation::{CallFailure, Generation, outcome};
 use super::ledger::Tally;
 use super::patience::{Outcome, Patience};
 use super::registry::{ExtensionId, FunctionId};
+use super::updates::Told;
+use crate::agent::event::MessageUpdate;
 
 /// Events that wait. A stream that runs ahead of its handlers by more than this
 /// is slowed down to their pace.
@@ -30,11 +32,22 @@ pub struct Notifications {
 
 enum Item {
     Event {
-        notification: Notification,
+        told: News,
+        targets: Targets,
+        change: Option<u64>,
         run: Option<u64>,
     },
     Drained(oneshot::Sender<()>),
 }
+
+/// What there is to tell.
+pub enum News {
+    Event(Box<RawValue>),
+    /// Made into JSON when it is its turn: it says what is new since the one before.
+    Update(Box<MessageUpdate>),
+}
+
+type Targets = Vec<(ExtensionId, FunctionId)>;
 
 #[derive(Serialize)]
 struct Batch {
@@ -45,7 +58,7 @@ struct Batch {
 #[derive(Serialize)]
 struct Notification {
     event: Box<RawValue>,
-    targets: Vec<(ExtensionId, FunctionId)>,
+    targets: Targets,
     /// What handlers make of the event's message is told under this number.
     #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<u64>,
@@ -78,18 +91,18 @@ impl Notifications {
     /// Where there is no room, the event is dropped when `cancel` fires.
     pub async fn push(
         &self,
-        event: Box<RawValue>,
-        targets: Vec<(ExtensionId, FunctionId)>,
+        told: News,
+        targets: Targets,
         change: Option<u64>,
         run: Option<u64>,
         cancel: &CancellationToken,
     ) {
-        let notification = Notification {
-            event,
+        let item = Item::Event {
+            told,
             targets,
             change,
+            run,
         };
-        let item = Item::Event { notification, run };
         tokio::select! {
             biased;
             // An error means that the generation is gone, and its handlers with it.
@@ -105,18 +118,18 @@ impl Notifications {
     pub fn try_push(
         &self,
         event: Box<RawValue>,
-        targets: Vec<(ExtensionId, FunctionId)>,
+        targets: Targets,
         run: Option<u64>,
     ) -> Result<(), Box<RawValue>> {
         match self.queue.try_reserve() {
             Ok(room) => {
                 self.open.fetch_add(1, Ordering::AcqRel);
-                let notification = Notification {
-                    event,
+                room.send(Item::Event {
+                    told: News::Event(event),
                     targets,
                     change: None,
-                };
-                room.send(Item::Event { notification, run });
+                    run,
+                });
                 Ok(())
             }
             Err(mpsc::error::TrySendError::Full(())) => Err(event),
@@ -143,6 +156,7 @@ async fn pump(
     open: Arc<AtomicUsize>,
 ) {
     let mut waiting = Vec::with_capacity(BATCH);
+    let mut updates = Told::default();
     while items.recv_many(&mut waiting, BATCH).await > 0 {
         let Some(generation) = generation.upgrade() else {
             return;
@@ -153,34 +167,60 @@ async fn pump(
         };
         for item in waiting.drain(..) {
             match item {
-                Item::Event { notification, run } => {
+                Item::Event {
+                    told,
+                    targets,
+                    change,
+                    run,
+                } => {
                     if batch.run != run {
                         let events = std::mem::take(&mut batch.events);
-                        deliver(&generation, &open, &Batch { events, ..batch }).await;
+                        deliver(&generation, &open, &Batch { events, ..batch }, &mut updates).await;
                         batch.run = run;
                     }
-                    batch.events.push(notification);
+                    let event = match told {
+                        News::Event(event) => {
+                            updates.forget();
+                            event
+                        }
+                        News::Update(update) => match updates.update(&update) {
+                            Ok(event) => event,
+                            Err(error) => {
+                                tracing::error!("an update cannot be told to extensions: {error}");
+                                open.fetch_sub(1, Ordering::AcqRel);
+                                continue;
+                            }
+                        },
+                    };
+                    batch.events.push(Notification {
+                        event,
+                        targets,
+                        change,
+                    });
                 }
                 Item::Drained(done) => {
                     let events = std::mem::take(&mut batch.events);
-                    deliver(&generation, &open, &Batch { events, ..batch }).await;
+                    deliver(&generation, &open, &Batch { events, ..batch }, &mut updates).await;
                     // Nobody may be waiting any more.
                     let _ = done.send(());
                 }
             }
         }
-        deliver(&generation, &open, &batch).await;
+        deliver(&generation, &open, &batch, &mut updates).await;
     }
 }
 
-async fn deliver(generation: &Generation, open: &AtomicUsize, batch: &Batch) {
+async fn deliver(generation: &Generation, open: &AtomicUsize, batch: &Batch, updates: &mut Told) {
     if !batch.events.is_empty() {
-        hand_over(generation, batch).await;
+        if !hand_over(generation, batch).await {
+            updates.forget();
+        }
         open.fetch_sub(batch.events.len(), Ordering::AcqRel);
     }
 }
 
-async fn hand_over(generation: &Generation, batch: &Batch) {
+/// `false` if the bridge may not have seen all of it.
+async fn hand_over(generation: &Generation, batch: &Batch) -> bool {
     let call = generation.call("notify", batch);
     tokio::pin!(call);
     let mut shown: Option<Shown<'_>> = None;
@@ -202,12 +242,12 @@ async fn hand_over(generation: &Generation, batch: &Batch) {
                 if let Some(shown) = shown {
                     shown.wait.over(outcome(&answer));
                 }
-                return;
+                return answer.is_ok();
             }
             () = tokio::time::sleep(pause) => {
                 match overdue(generation, &mut shown).await {
                     Some(left) => pause = left,
-                    None => return,
+                    None => return false,
                 }
             }
         }

@@ -332,3 +332,49 @@ async fn a_handler_does_not_wait_for_the_session_that_waits_for_it() {
     assert_eq!(home.sessions().len(), 1, "only what was said in is kept");
     rpc.run("three").await;
 }
+
+/// The bridge is told what is new in an answer only, and puts it together.
+#[tokio::test]
+async fn handlers_see_the_answer_so_far_whatever_others_make_of_theirs() {
+    let (server, home, mut rpc) = with_extension(
+        r#"
+import { appendFileSync } from "node:fs";
+export default (pi) => {
+  pi.on("message_update", async (event) => {
+    appendFileSync("seen.jsonl", JSON.stringify(event) + "\n");
+    await null;
+    for (const block of event.message.content) {
+      block.text = block.thinking = "changed";
+      if (block.arguments) block.arguments.list = "changed";
+    }
+    event.message.usage.input = event.assistantMessageEvent.partial.usage.cost.input = -1;
+    event.message.content.length = 0;
+  });
+};
+"#,
+    )
+    .await;
+    let arguments = json!({"path": "a", "list": [{"of": ["many", "things"]}, "é \u{1f600}"]});
+    server.push(
+        Answer::thinking("Let me see, \u{1f600} said one.")
+            .then_text("First I look.")
+            .then_tool("look", arguments)
+            .in_pieces_of(3),
+    );
+    server.push(Answer::text("It is \"done\", \u{1f600}.\n").in_pieces_of(1));
+    rpc.ok(prompt("go")).await;
+    rpc.event("agent_end").await;
+    let lines = rpc.lines();
+    let told: Vec<&Value> = (lines.iter())
+        .filter(|line| line["type"] == "message_update")
+        .collect();
+    let seen = fs::read_to_string(home.cwd().join("seen.jsonl")).unwrap();
+    let seen: Vec<Value> = (seen.lines())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(seen.len() > 15, "{}", seen.len());
+    assert_eq!(seen.len(), told.len());
+    for (seen, told) in seen.iter().zip(told) {
+        assert_eq!(seen, told);
+    }
+}

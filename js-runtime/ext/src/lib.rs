@@ -68,6 +68,7 @@ deno_core::extension!(
         "bridge/session.ts",
         "bridge/theme.ts",
         "bridge/ui.ts",
+        "bridge/updates.ts",
         "brotli.ts",
         "connect.ts",
         "files.ts",

@@ -34,6 +34,8 @@ import {
   shortcuts,
   tools,
 } from "ext:js_runtime/bridge/registry.ts";
+import { eventOf } from "ext:js_runtime/bridge/updates.ts";
+import type { Update } from "ext:js_runtime/bridge/updates.ts";
 import { exec } from "pi:pi-coding-agent/tool-runs.ts";
 import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
 
@@ -163,7 +165,7 @@ function withLive<T>(event: Record<string, unknown>, ask: () => Promise<T>): Pro
 type Answered = { message?: unknown } | undefined | null;
 
 interface Notification {
-  event: { type: string; message?: unknown };
+  event: { type: string; message?: unknown } | Update;
   targets: [extension: number, handler: number][];
   /** The number under which a change of the message is told. */
   change?: number;
@@ -214,7 +216,12 @@ function tally(spent: Spent[], extension: number, event: string, took: number, f
 }
 
 /** The agent waits for it: what its handlers made of the message is what was said. */
-function tellOfChange({ event, targets, change }: Notification, before: string): void {
+function tellOfChange(
+  event: { type: string; message?: unknown },
+  targets: Notification["targets"],
+  change: number | undefined,
+  before: string,
+): void {
   try {
     if (JSON.stringify(event.message) === before) return;
     hostSync("message.changed", { change, message: event.message });
@@ -229,7 +236,8 @@ export async function notify(json: string): Promise<string> {
   const { events, run } = JSON.parse(json) as { events: Notification[]; run?: number | null };
   // By number: iterating is the extensions' to patch.
   for (let index = 0; index < events.length; index += 1) {
-    const { event, targets, change } = events[index];
+    const { event: told, targets, change } = events[index];
+    const event = "step" in told ? eventOf(told) : told;
     if (event.type === "agent_end") restSoon(run);
     const message = change === undefined ? undefined : JSON.stringify(event.message);
     for (let target = 0; target < targets.length; target += 1) {
@@ -259,7 +267,7 @@ export async function notify(json: string): Promise<string> {
       }
       tally(spent, extension, event.type, now() - since, failed);
     }
-    if (message) tellOfChange(events[index], message);
+    if (message) tellOfChange(event, targets, change, message);
   }
   return JSON.stringify(spent);
 }

@@ -1,0 +1,122 @@
+//! Events whose answers do not count, on their way into the queue.
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::Extensions;
+use crate::agent::event::MessageUpdate;
+use crate::extensions::events::{self, Merge};
+use crate::extensions::generation::Generation;
+use crate::extensions::notifications::News;
+
+impl Extensions {
+    /// Queues an event whose answers do not count, and waits for its handlers if it is
+    /// one of [`Merge::Settle`]; `event` is made only if somebody listens, and has its
+    /// `type`. Whoever waits for room in the queue waits no more when `cancel` fires,
+    /// and the event is not told.
+    pub async fn notify<T: serde::Serialize>(
+        &self,
+        name: &str,
+        event: impl FnOnce() -> T,
+        cancel: &CancellationToken,
+    ) {
+        self.tell_handlers(&self.current(), name, event, None, cancel)
+            .await;
+    }
+
+    /// [`Self::notify`] of an answer that has grown.
+    pub async fn notify_of_update(&self, update: &MessageUpdate, cancel: &CancellationToken) {
+        let generation = self.current();
+        let targets = generation.host.registry.lock().handlers("message_update");
+        if !targets.is_empty() {
+            let run = self.actions().and_then(|actions| actions.run());
+            let told = News::Update(Box::new(update.clone()));
+            let queue = &generation.notifications;
+            queue.push(told, targets, None, run, cancel).await;
+        }
+    }
+
+    /// [`Self::notify`] of an event whose `message` handlers may change: gives what they
+    /// made of it, if that is something else.
+    pub async fn notify_of_message<T: serde::Serialize>(
+        &self,
+        name: &str,
+        event: impl FnOnce() -> T,
+        cancel: &CancellationToken,
+    ) -> Option<Value> {
+        let generation = self.current();
+        let change = generation.host.next_token();
+        self.tell_handlers(&generation, name, event, Some(change), cancel)
+            .await;
+        // A handler that nobody waited for may have left another one.
+        let mut changed = generation.host.changed_message.lock();
+        let (_, message) = changed.take().filter(|(number, _)| *number == change)?;
+        Some(message)
+    }
+
+    async fn tell_handlers<T: serde::Serialize>(
+        &self,
+        generation: &Generation,
+        name: &str,
+        event: impl FnOnce() -> T,
+        change: Option<u64>,
+        cancel: &CancellationToken,
+    ) {
+        let is_heard = generation.has_handlers(name);
+        if !is_heard && generation.notifications.is_empty() {
+            return;
+        }
+        let run = self.actions().and_then(|actions| actions.run());
+        if is_heard {
+            let event = match serde_json::value::to_raw_value(&event()) {
+                Ok(event) => event,
+                Err(error) => {
+                    tracing::error!("{name} cannot be told to extensions: {error}");
+                    return;
+                }
+            };
+            let targets = generation.host.registry.lock().handlers(name);
+            let queue = &generation.notifications;
+            let told = News::Event(event);
+            queue.push(told, targets, change, run, cancel).await;
+        }
+        if events::find(name).is_some_and(|(_, kind)| matches!(kind.merge, Merge::Settle)) {
+            generation.settle(run, cancel).await;
+        }
+    }
+
+    /// [`Self::notify`] from where nothing can be awaited. Where there is no room the
+    /// event is told later, out of order.
+    pub fn notify_soon<T: serde::Serialize>(&self, name: &str, event: impl FnOnce() -> T) {
+        let generation = self.current();
+        if !generation.has_handlers(name) {
+            return;
+        }
+        let event = match serde_json::value::to_raw_value(&event()) {
+            Ok(event) => event,
+            Err(error) => {
+                tracing::error!("{name} cannot be told to extensions: {error}");
+                return;
+            }
+        };
+        let targets = generation.host.registry.lock().handlers(name);
+        let run = self.actions().and_then(|actions| actions.run());
+        let pushed = generation
+            .notifications
+            .try_push(event, targets.clone(), run);
+        if let Err(event) = pushed {
+            self.handle.spawn(async move {
+                let never = CancellationToken::new();
+                generation
+                    .notifications
+                    .push(News::Event(event), targets, None, run, &never)
+                    .await;
+            });
+        }
+    }
+
+    /// Returns when handlers have heard of all that they were told so far.
+    pub async fn wait_heard(&self) {
+        self.current().notifications.drain().await;
+    }
+}
