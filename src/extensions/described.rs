@@ -31,6 +31,10 @@ pub struct Described {
     pub providers: Vec<String>,
     /// Names of events that it has handlers for.
     pub events: Vec<&'static str>,
+    /// Names of events of other versions, which do not happen here, that it has
+    /// handlers for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unheard_events: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -136,6 +140,7 @@ fn describe(registry: &Registry) -> Vec<Described> {
             .collect(),
         providers: registry.providers_of(id),
         events: registry.events_of(id),
+        unheard_events: registry.unheard_of(id),
     });
     described.collect()
 }

@@ -227,6 +227,11 @@ pub fn complaint(name: &str) -> Option<String> {
     find(name).is_none().then(|| unknown(name))
 }
 
+/// Whether `name` was an event once, or is one in later versions.
+pub fn is_of_another_version(name: &str) -> bool {
+    FORMER.iter().any(|(former, _)| *former == name) || LATER.contains(&name)
+}
+
 /// What the author of an extension is told that listens to what never happens.
 pub fn unknown(name: &str) -> String {
     if let Some((_, successor)) = FORMER.iter().find(|(former, _)| *former == name) {

@@ -158,7 +158,8 @@ impl Registry {
         self.providers.retain(|(owner, _)| *owner != extension);
     }
 
-    /// `Err` is what its author is told, once, of an event that does not happen.
+    /// `Err` is what its author is told, once, of an event that no version has.
+    /// Those of other versions are listened to by what is made for several.
     pub fn add_handler(
         &mut self,
         extension: ExtensionId,
@@ -172,10 +173,30 @@ impl Registry {
                 .push((extension, id));
             return Ok(());
         }
-        match self.unheard.insert((extension, event.to_string())) {
+        let is_new = self.unheard.insert((extension, event.to_string()));
+        if events::is_of_another_version(event) {
+            tracing::info!(
+                extension = self.path(extension),
+                "{}",
+                events::unknown(event)
+            );
+            return Ok(());
+        }
+        match is_new {
             true => Err(events::unknown(event)),
             false => Ok(()),
         }
+    }
+
+    /// The names of events of other versions that an extension listens to.
+    pub fn unheard_of(&self, extension: ExtensionId) -> Vec<String> {
+        let own = (self.unheard.iter()).filter(|(owner, _)| *owner == extension);
+        let mut names: Vec<String> = own
+            .filter(|(_, name)| events::is_of_another_version(name))
+            .map(|(_, name)| name.clone())
+            .collect();
+        names.sort_unstable();
+        names
     }
 
     pub fn remove_handler(&mut self, id: FunctionId) {
@@ -324,10 +345,12 @@ impl Registry {
         &self.renderers
     }
 
-    /// Registering one again changes it.
+    /// Registering one again changes it, also one of another extension.
     pub fn add_provider(&mut self, extension: ExtensionId, name: &str) {
-        self.remove_provider(name);
-        self.providers.push((extension, name.to_owned()));
+        let new = (extension, name.to_owned());
+        if !self.providers.contains(&new) {
+            self.providers.push(new);
+        }
     }
 
     pub fn remove_provider(&mut self, name: &str) {

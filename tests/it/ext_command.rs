@@ -106,6 +106,7 @@ async fn a_check_finds_everything_that_is_wrong() {
          \x20 pi.registerCommand(\"model\", { handler: async () => {} });\n\
          \x20 pi.registerCommand(\"two words\", { handler: async () => {} });\n\
          \x20 pi.registerFlag(\"print\", { type: \"boolean\" });\n\
+         \x20 pi.on(\"session_switch\", () => {});\n\
          };\n",
     );
     fs::create_dir_all(home.cwd().join("empty")).unwrap();
@@ -149,6 +150,7 @@ async fn a_check_finds_everything_that_is_wrong() {
             "warning: /model is a command of pi's own",
             "error: The command \"two words\" cannot be typed",
             "error: --print is an option of pi's own",
+            "warning: The event \"session_switch\" is no more: use session_start",
         ],
         &["error: It is no module"],
         &["error: There is no such file"],

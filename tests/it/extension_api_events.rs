@@ -52,15 +52,13 @@ async fn what_newer_extensions_listen_to_happens() {
     home.extension("events.ts", include_str!("extension_api/events.ts"));
     let mut rpc = home.rpc(&[]);
 
-    // What never happens is said once, and the extension is there all the same.
-    let said = load_errors(&mut rpc, 3).await;
-    for part in [
-        "\"session_switch\" is no more: use session_start",
-        "\"project_trust\" does not happen",
-        "There is no event \"tool_cal\"",
-    ] {
-        assert!(said.iter().any(|(_, text)| text.contains(part)), "{said:?}");
-    }
+    // What no version has is said once, and the extension is there all the same. Events
+    // of other versions are listened to by what is made for several.
+    let said = load_errors(&mut rpc, 1).await;
+    let [(_, text)] = &said[..] else {
+        panic!("{said:?}")
+    };
+    assert!(text.contains("There is no event \"tool_cal\""), "{said:?}");
 
     let known = told(&mut rpc, "know").await;
     let expected = json!({

@@ -16,6 +16,7 @@ use crate::cli::doctor::{module_of, syntax_of};
 use crate::cli::{CliError, output, paths};
 use crate::extensions::described::{Described, DescribedTool};
 use crate::extensions::explain::{code_frame, explain};
+use crate::extensions::unknown_event;
 use crate::modes::line::is_own_command;
 use crate::resources::extension_paths::{ExtensionPath, ResourceSources, find_extensions};
 use crate::resources::settings::Settings;
@@ -206,6 +207,8 @@ fn examine(extension: &Described) -> Vec<Finding> {
             flag.name
         )));
     }
+    let unheard = extension.unheard_events.iter();
+    findings.extend(unheard.filter_map(|name| unknown_event(name)).map(warning));
     let does_nothing = extension.tools.is_empty()
         && extension.commands.is_empty()
         && extension.flags.is_empty()
