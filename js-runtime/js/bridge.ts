@@ -8,6 +8,7 @@ import {
   abortStream,
   answerLogin,
   callSignIn,
+  forgetStreams,
   login,
   streamProvider,
 } from "ext:js_runtime/bridge/providers.ts";
@@ -24,6 +25,7 @@ Object.defineProperty(globalThis, "__pi", {
     answerLogin,
     becomeGuest,
     callSignIn,
+    forgetStreams,
     login,
     streamProvider,
   },

@@ -34,6 +34,16 @@ const CORRECTIONS: &[Correction] = &[
                       for (const name of Object.keys(own)) globalThis.console[name] = own[name]; } \
                       const origStdoutWrite = FunctionPrototypeBind(",
     },
+    // What ends a worker and nobody listens for is an uncaught exception of its owner.
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "if (this.listenerCount(\"error\") > 0) {",
+        replacement: "if (this.listenerCount(\"error\") === 0) { \
+                      const unheard = new Error(data.errorMessage ?? data.message); \
+                      unheard.name = data.name ?? \"Error\"; \
+                      unheard.stack = `${unheard.name}: ${unheard.message}\\n    in a worker`; \
+                      Promise.reject(unheard); } else {",
+    },
     // The last messages of a forked child come before its end, those, too, that are read
     // and wait for their turn. A grandchild may keep the channel open.
     Correction {

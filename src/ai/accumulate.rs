@@ -299,17 +299,34 @@ impl Answer {
             false => result,
         };
         let message = &mut self.message;
-        for block in &mut message.content {
-            if let AssistantBlock::ToolCall(call) = block {
-                call.partial_json = None;
-            }
-        }
         if let Err(failure) = result {
             message.stop_reason = match failure {
                 Failure::Aborted => StopReason::Aborted,
                 _ => StopReason::Error,
             };
             message.error_message = Some(failure.to_string());
+        }
+        self.send().await;
+    }
+
+    /// Sends the last item of an answer that has said itself how it ends. Calls of an
+    /// answer that was aborted are not made.
+    pub(super) async fn finish_as_it_is(mut self) {
+        let message = &mut self.message;
+        let unfinished = !matches!(message.stop_reason, StopReason::Stop | StopReason::Length);
+        if self.cancel.is_cancelled() && unfinished {
+            message.stop_reason = StopReason::Aborted;
+            let words = message.error_message.take();
+            message.error_message = words.or_else(|| Some(Failure::Aborted.to_string()));
+        }
+        self.send().await;
+    }
+
+    async fn send(mut self) {
+        for block in &mut self.message.content {
+            if let AssistantBlock::ToolCall(call) = block {
+                call.partial_json = None;
+            }
         }
         // Fails only if nobody reads any more, and then nobody misses it.
         let _ = self

@@ -134,7 +134,8 @@ async fn run<D: Decoder>(
         let body = call.body.take();
         call.body = answer
             .interruptible(hooks.payload(&request.model, body))
-            .await?;
+            .await?
+            .map_err(Failure::Hook)?;
     }
     if let Some(encode) = call.encode {
         call.body = encode(call.body.take());
@@ -307,7 +308,8 @@ async fn tell_hooks(
     let status = response.status().as_u16();
     answer
         .interruptible(hooks.response(&request.model, status, &headers))
-        .await
+        .await?
+        .map_err(Failure::Hook)
 }
 
 /// How long the server wants to be left alone, if it says so; an error if it is not to be

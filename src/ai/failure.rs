@@ -32,6 +32,9 @@ pub(super) enum Failure {
     Connection(String),
     #[error("Request timed out. {0}")]
     Timeout(String),
+    /// What looked at the request or the response does not want it.
+    #[error("{0}")]
+    Hook(String),
     /// After the first byte of an answer and before its end.
     #[error("Connection lost: {0}")]
     Lost(String),

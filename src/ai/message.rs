@@ -147,10 +147,15 @@ pub enum StopReason {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {
+    #[serde(deserialize_with = "tokens")]
     pub input: u64,
+    #[serde(deserialize_with = "tokens")]
     pub output: u64,
+    #[serde(deserialize_with = "tokens")]
     pub cache_read: u64,
+    #[serde(deserialize_with = "tokens")]
     pub cache_write: u64,
+    #[serde(deserialize_with = "tokens")]
     pub total_tokens: u64,
     pub cost: Cost,
 }
@@ -160,15 +165,15 @@ pub struct Usage {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Cost {
-    #[serde(serialize_with = "js_number")]
+    #[serde(serialize_with = "js_number", deserialize_with = "price")]
     pub input: f64,
-    #[serde(serialize_with = "js_number")]
+    #[serde(serialize_with = "js_number", deserialize_with = "price")]
     pub output: f64,
-    #[serde(serialize_with = "js_number")]
+    #[serde(serialize_with = "js_number", deserialize_with = "price")]
     pub cache_read: f64,
-    #[serde(serialize_with = "js_number")]
+    #[serde(serialize_with = "js_number", deserialize_with = "price")]
     pub cache_write: f64,
-    #[serde(serialize_with = "js_number")]
+    #[serde(serialize_with = "js_number", deserialize_with = "price")]
     pub total: f64,
 }
 
@@ -289,10 +294,24 @@ pub fn now() -> i64 {
 
 /// JavaScript has one kind of number: extensions write fractions of milliseconds.
 pub(crate) fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-    let number = serde_json::Number::deserialize(deserializer)?;
-    let whole = |number: f64| number as i64;
+    let number = Value::deserialize(deserializer)?;
+    Ok(number.as_i64().unwrap_or_else(|| float(&number) as i64))
+}
+
+/// Extensions estimate what their providers do not say, with fractions, and with
+/// differences that come out below nothing.
+fn tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let number = Value::deserialize(deserializer)?;
     Ok(number
-        .as_i64()
-        .or(number.as_f64().map(whole))
-        .unwrap_or_default())
+        .as_u64()
+        .unwrap_or_else(|| float(&number).round() as u64))
+}
+
+fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(float(&Value::deserialize(deserializer)?))
+}
+
+/// What is no number is 0: it costs nobody the message. NaN is `null` in JSON.
+fn float(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_default()
 }

@@ -16,6 +16,8 @@ mod frames;
 pub mod google;
 pub(crate) mod half_characters;
 pub mod http;
+pub(crate) mod lenient;
+pub(crate) mod mend;
 pub mod message;
 pub mod mistral;
 pub mod model;

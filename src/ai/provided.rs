@@ -11,6 +11,7 @@ use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::lenient;
 use super::model::{Modality, Model, ModelCost};
 use super::oauth::SignIn;
 use super::stream::Api;
@@ -27,7 +28,10 @@ pub struct ProviderConfig {
     pub api_key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "lenient::headers"
+    )]
     pub headers: Option<IndexMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_header: Option<bool>,
@@ -35,9 +39,11 @@ pub struct ProviderConfig {
     pub models: Option<Vec<ProviderModel>>,
 }
 
+/// Servers list their models in many ways, and extensions pass it on.
 #[derive(Clone, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProviderModel {
+    #[serde(deserialize_with = "lenient::text")]
     pub id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -45,19 +51,52 @@ pub struct ProviderModel {
     pub api: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
+    #[serde(deserialize_with = "lenient::truth")]
     pub reasoning: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "lenient::modalities"
+    )]
     pub input: Option<Vec<Modality>>,
+    #[serde(deserialize_with = "lenient::cost")]
     pub cost: ModelCost,
     /// JavaScript has one kind of number.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "lenient::number"
+    )]
     pub context_window: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "lenient::number"
+    )]
     pub max_tokens: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "lenient::headers"
+    )]
     pub headers: Option<IndexMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compat: Option<Value>,
+}
+
+/// A model that an extension asks, which it may have written by hand.
+#[derive(Deserialize)]
+pub struct GivenModel {
+    #[serde(default, deserialize_with = "lenient::text")]
+    provider: String,
+    #[serde(flatten)]
+    model: ProviderModel,
+}
+
+impl GivenModel {
+    pub fn whole(mut self) -> Model {
+        let headers = self.model.headers.take();
+        Model {
+            headers,
+            ..ProviderConfig::default().model(&self.provider, &self.model)
+        }
+    }
 }
 
 /// Keys may stand in the key and the headers.
@@ -80,10 +119,24 @@ pub struct Provided {
 }
 
 /// A wire API that an extension implements.
-struct ProvidedApi {
-    /// Whose it is; `provider:<name>` belongs to a provider.
-    source: Option<String>,
-    api: Arc<dyn Api>,
+pub struct ProvidedApi {
+    pub name: String,
+    /// What takes it back; `provider:<name>` belongs to a provider.
+    pub source: Option<String>,
+    /// The number of its extension.
+    pub owner: u32,
+    /// The number of its function.
+    pub id: u64,
+    pub api: Arc<dyn Api>,
+}
+
+/// What one extension has said of a provider.
+struct Registration {
+    name: String,
+    /// The number of the extension.
+    owner: u32,
+    config: ProviderConfig,
+    sign_in: Option<Arc<dyn SignIn>>,
 }
 
 /// What one set of extensions has registered.
@@ -108,12 +161,50 @@ impl Default for Providers {
     }
 }
 
+/// What is taken back uncovers what others had said before.
 #[derive(Default)]
 struct State {
+    /// In the order in which they were said.
+    registrations: Vec<Registration>,
+    /// What these come to.
     providers: IndexMap<String, Provided>,
-    apis: IndexMap<String, ProvidedApi>,
-    /// Of `registerOAuthProvider`, which knows no models.
-    sign_ins: IndexMap<String, Arc<dyn SignIn>>,
+    /// The last one of a name counts.
+    apis: Vec<ProvidedApi>,
+    /// Of `registerOAuthProvider`, which knows no models; and whose they are.
+    sign_ins: IndexMap<String, (u32, Arc<dyn SignIn>)>,
+}
+
+impl State {
+    fn say(&mut self, said: Registration) {
+        let mut of_name = self.registrations.iter_mut().rev();
+        match of_name.find(|known| known.name == said.name) {
+            Some(known) if known.owner == said.owner => {
+                known.config.merge(said.config);
+                known.sign_in = said.sign_in.or(known.sign_in.take());
+            }
+            _ => self.registrations.push(said),
+        }
+    }
+
+    /// Works out what is said of `name` all in all.
+    fn sum_up(&mut self, name: &str) {
+        let mut all = self.registrations.iter().filter(|said| said.name == name);
+        let Some(first) = all.next() else {
+            self.providers.shift_remove(name);
+            return;
+        };
+        let (mut config, mut sign_in) = (first.config.clone(), first.sign_in.clone());
+        for said in all {
+            config.merge(said.config.clone());
+            sign_in = said.sign_in.clone().or(sign_in);
+        }
+        let provided = Provided {
+            config,
+            sign_in,
+            modified: None,
+        };
+        self.providers.insert(name.to_owned(), provided);
+    }
 }
 
 impl ProviderConfig {
@@ -235,14 +326,22 @@ impl Providers {
         changed
     }
 
-    pub fn register(&self, name: &str, config: ProviderConfig, sign_in: Option<Arc<dyn SignIn>>) {
+    /// `owner` is the number of the extension that says it.
+    pub fn register(
+        &self,
+        owner: u32,
+        name: &str,
+        config: ProviderConfig,
+        sign_in: Option<Arc<dyn SignIn>>,
+    ) {
         self.change(|state| {
-            let provided = state.providers.entry(name.to_owned()).or_default();
-            provided.config.merge(config);
-            provided.modified = None;
-            if sign_in.is_some() {
-                provided.sign_in = sign_in;
-            }
+            state.say(Registration {
+                name: name.to_owned(),
+                owner,
+                config,
+                sign_in,
+            });
+            state.sum_up(name);
         });
     }
 
@@ -250,9 +349,26 @@ impl Providers {
     pub fn unregister(&self, name: &str) -> bool {
         let source = api_source(name);
         self.change(|state| {
-            let apis = &mut state.apis;
-            apis.retain(|_, known| known.source.as_deref() != Some(&source));
+            (state.apis).retain(|known| known.source.as_deref() != Some(&source));
+            state.registrations.retain(|said| said.name != name);
             state.providers.shift_remove(name).is_some()
+        })
+    }
+
+    /// Nothing of what this extension has registered is left. Gives the numbers of the
+    /// functions that nobody will call any more.
+    pub fn discard(&self, owner: u32) -> Vec<u64> {
+        self.change(|state| {
+            let (gone, left) = std::mem::take(&mut state.registrations)
+                .into_iter()
+                .partition::<Vec<_>, _>(|said| said.owner == owner);
+            state.registrations = left;
+            for said in gone {
+                state.sum_up(&said.name);
+            }
+            state.sign_ins.retain(|_, (by, _)| *by != owner);
+            let gone = state.apis.extract_if(.., |known| known.owner == owner);
+            gone.map(|known| known.id).collect()
         })
     }
 
@@ -287,10 +403,13 @@ impl Providers {
         state.providers.is_empty() && state.apis.is_empty() && state.sign_ins.is_empty()
     }
 
-    pub fn register_api(&self, name: &str, source: Option<String>, api: Arc<dyn Api>) {
+    pub fn register_api(&self, new: ProvidedApi) {
         self.change(|state| {
-            let provided = ProvidedApi { source, api };
-            state.apis.insert(name.to_owned(), provided);
+            let is_older = |known: &ProvidedApi| {
+                (&known.name, &known.source, known.owner) == (&new.name, &new.source, new.owner)
+            };
+            state.apis.retain(|known| !is_older(known));
+            state.apis.push(new);
         });
     }
 
@@ -298,21 +417,24 @@ impl Providers {
     pub fn unregister_apis(&self, source: Option<&str>) {
         self.change(|state| {
             let apis = &mut state.apis;
-            apis.retain(|_, known| source.is_some() && known.source.as_deref() != source);
+            apis.retain(|known| source.is_some() && known.source.as_deref() != source);
         });
     }
 
     pub fn unregister_api(&self, name: &str) {
-        self.change(|state| state.apis.shift_remove(name));
+        self.change(|state| state.apis.retain(|known| known.name != name));
     }
 
     pub fn api(&self, name: &str) -> Option<Arc<dyn Api>> {
         let state = self.state.read();
-        state.apis.get(name).map(|known| Arc::clone(&known.api))
+        let mut latest = state.apis.iter().rev();
+        latest
+            .find(|known| known.name == name)
+            .map(|known| Arc::clone(&known.api))
     }
 
-    pub fn register_sign_in(&self, id: &str, sign_in: Arc<dyn SignIn>) {
-        self.change(|state| state.sign_ins.insert(id.to_owned(), sign_in));
+    pub fn register_sign_in(&self, owner: u32, id: &str, sign_in: Arc<dyn SignIn>) {
+        self.change(|state| state.sign_ins.insert(id.to_owned(), (owner, sign_in)));
     }
 
     pub fn unregister_sign_in(&self, id: &str) {
@@ -325,7 +447,8 @@ impl Providers {
             .providers
             .get(id)
             .and_then(|known| known.sign_in.as_ref());
-        of_provider.or_else(|| state.sign_ins.get(id)).cloned()
+        let alone = || state.sign_ins.get(id).map(|(_, sign_in)| sign_in);
+        of_provider.or_else(alone).cloned()
     }
 
     /// Ids and functions of all sign-ins.
@@ -340,7 +463,7 @@ impl Providers {
             let known = state.providers.get(*id);
             known.is_none_or(|known| known.sign_in.is_none())
         });
-        let alone = alone.map(|(id, sign_in)| (id.clone(), Arc::clone(sign_in)));
+        let alone = alone.map(|(id, (_, sign_in))| (id.clone(), Arc::clone(sign_in)));
         of_providers.chain(alone).collect()
     }
 }
@@ -395,9 +518,10 @@ mod tests {
     fn a_later_registration_changes_what_it_names() {
         let providers = Providers::default();
         let first = json!({"baseUrl": "u", "apiKey": "k", "api": "a", "models": [{"id": "m"}]});
-        providers.register("x", config(first), None);
+        providers.register(0, "x", config(first), None);
         let before = providers.revision();
-        providers.register("x", config(json!({"baseUrl": "v", "models": []})), None);
+        let other = json!({"baseUrl": "v", "models": []});
+        providers.register(1, "x", config(other), None);
         assert_ne!(providers.revision(), before);
         let models = providers.get("x").unwrap().config.apply("x", Vec::new());
         let seen: Vec<_> = models
@@ -405,6 +529,10 @@ mod tests {
             .map(|m| (&*m.id, &*m.base_url, &*m.api))
             .collect();
         assert_eq!(seen, [("m", "v", "a")]);
+        // What one of them said is gone with it, and nothing else.
+        providers.discard(1);
+        let models = providers.get("x").unwrap().config.apply("x", Vec::new());
+        assert_eq!(models[0].base_url, "u");
         assert!(providers.unregister("x"));
         assert!(!providers.unregister("x"));
         assert!(providers.get("x").is_none());

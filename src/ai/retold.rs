@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::accumulate::Answer;
 use super::failure::Failure;
-use super::message::{AssistantMessage, StopReason, ToolCall, Usage};
+use super::mend::mend;
+use super::message::{AssistantMessage, StopReason, ToolCall};
 use super::model::Model;
 use super::stream::StreamItem;
 
@@ -80,7 +81,11 @@ impl Retelling {
     pub(crate) async fn finish(mut self, problem: Option<String>) {
         let problem = problem.filter(|_| self.ended.is_none());
         match self.ended.take() {
-            Some(message) => *self.answer.edit() = message,
+            // Whole, or with words of its own, even if somebody has said abort.
+            Some(message) => {
+                *self.answer.edit() = message;
+                return self.answer.finish_as_it_is().await;
+            }
             None => {
                 let text = problem
                     .unwrap_or_else(|| "The stream ended without a done or error event".to_owned());
@@ -190,7 +195,10 @@ impl Retelling {
         }
     }
 
-    async fn end_call(&mut self, index: usize, whole: Value) -> Result<(), Failure> {
+    async fn end_call(&mut self, index: usize, mut whole: Value) -> Result<(), Failure> {
+        if whole.is_object() && !whole["arguments"].is_object() {
+            whole["arguments"] = Value::Object(Map::new());
+        }
         let whole: Option<ToolCall> = serde_json::from_value(whole).ok();
         if let (Some(known), Some(mut whole)) = (self.answer.tool_call(index), whole) {
             // The arguments are parsed from this when the call ends.
@@ -215,10 +223,8 @@ fn merge(
             whole[member] = value;
         }
     }
-    // Numbers that JavaScript could not work out are no reason to lose an answer.
-    if serde_json::from_value::<Usage>(whole["usage"].clone()).is_err() {
-        whole["usage"] = serde_json::to_value(Usage::default()).map_err(unusable)?;
-    }
+    whole["role"] = "assistant".into();
+    mend(&mut whole);
     let mut merged: AssistantMessage = serde_json::from_value(whole).map_err(unusable)?;
     if merged.timestamp == 0 {
         merged.timestamp = message.timestamp;

@@ -76,10 +76,16 @@ impl StreamOptions {
 #[async_trait]
 pub trait StreamHooks: Send + Sync {
     /// The provider's own request body, just before it is sent; the answer is
-    /// sent in its place.
-    async fn payload(&self, model: &Model, payload: Value) -> Value;
-    /// Status and headers (names in lower case), before the body is read.
-    async fn response(&self, model: &Model, status: u16, headers: &IndexMap<String, String>);
+    /// sent in its place. An error is why nothing is sent.
+    async fn payload(&self, model: &Model, payload: Value) -> Result<Value, String>;
+    /// Status and headers (names in lower case), before the body is read. An error is
+    /// why it is not read.
+    async fn response(
+        &self,
+        model: &Model,
+        status: u16,
+        headers: &IndexMap<String, String>,
+    ) -> Result<(), String>;
 }
 
 /// One step of an answer. Serialised as `assistantMessageEvent` of

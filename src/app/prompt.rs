@@ -114,7 +114,8 @@ pub enum PromptError {
     #[error("{0}")]
     Auth(String),
     #[error(
-        "The model {model} speaks the API \"{api}\", which this version of pi does not support yet"
+        "The model {model} speaks the API \"{api}\", which neither pi nor an extension that is \
+         loaded provides"
     )]
     UnknownApi { model: String, api: String },
     #[error(

@@ -358,19 +358,25 @@ struct ProviderHooks(Arc<AgentSession>);
 
 #[async_trait]
 impl StreamHooks for ProviderHooks {
-    async fn payload(&self, _model: &Model, payload: Value) -> Value {
+    async fn payload(&self, _model: &Model, payload: Value) -> Result<Value, String> {
         let cancel = self.0.run_cancel();
         let event = object(json!({ "payload": payload }));
         let name = "before_provider_request";
         let mut emission = self.0.extensions.emit(name, event, &cancel).await;
-        emission.event.remove("payload").unwrap_or_default()
+        Ok(emission.event.remove("payload").unwrap_or_default())
     }
 
-    async fn response(&self, _model: &Model, status: u16, headers: &IndexMap<String, String>) {
+    async fn response(
+        &self,
+        _model: &Model,
+        status: u16,
+        headers: &IndexMap<String, String>,
+    ) -> Result<(), String> {
         let cancel = self.0.run_cancel();
         let event = object(json!({ "status": status, "headers": headers }));
         let name = "after_provider_response";
         self.0.extensions.emit(name, event, &cancel).await;
+        Ok(())
     }
 }
 

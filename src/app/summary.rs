@@ -15,7 +15,8 @@ pub(super) enum NoSummarizer {
     #[error("{0}")]
     Auth(String),
     #[error(
-        "The model {model} speaks the API \"{api}\", which this version of pi does not support yet"
+        "The model {model} speaks the API \"{api}\", which neither pi nor an extension that is \
+         loaded provides"
     )]
     Api { model: String, api: String },
     #[error("cancelled")]

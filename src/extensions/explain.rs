@@ -42,7 +42,7 @@ pub fn explain(error: &mut ExtensionError, path: Option<&str>) {
 /// The first place in a text that is not in somebody's package, else the first.
 fn location(text: &str) -> Option<Location> {
     static PLACE: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"(?m)(?:\((?:imported at )?|^ *at (?:async )?)((?:/|[A-Za-z]:\\)[^\n()]*?):(\d+):(\d+)\)?$")
+        Regex::new(r"(?m)(?:\((?:imported at )?|^ *at (?:async )?)((?:/|[A-Za-z]:\\)[^\n]*?):(\d+):(\d+)\)?$")
             .expect("the pattern is constant and tested")
     });
     let places = PLACE.captures_iter(text).filter_map(|found| {
@@ -52,7 +52,9 @@ fn location(text: &str) -> Option<Location> {
             column: found[3].parse().ok()?,
         })
     });
-    let places: Vec<Location> = places.collect();
+    // Folders may have parentheses in their names; what `eval` made has two places in a
+    // line, and none of them is a line of the file.
+    let places: Vec<Location> = places.filter(|place| !place.file.contains("), ")).collect();
     let own = places
         .iter()
         .find(|place| !place.file.contains("/node_modules/"));
@@ -210,6 +212,14 @@ mod tests {
         assert_eq!(
             location("Cannot find module './no.ts' (imported at /p/ext.ts:1:21)"),
             Some(place("/p/ext.ts", 1, 21))
+        );
+        assert_eq!(
+            location("Error: x\n    at f (/p/(routes)/a.ts:1:2)\n    at /p/b.ts:3:4"),
+            Some(place("/p/(routes)/a.ts", 1, 2))
+        );
+        assert_eq!(
+            location("Error: x\n    at eval (eval at f (/p/a.ts:1:2), <anonymous>:3:4)"),
+            None
         );
         assert_eq!(location("Error: see http://x:1:2 for more"), None);
     }

@@ -19,8 +19,11 @@ use super::services::env_api_key;
 use crate::agent::event::MessageUpdate;
 use crate::ai::api::api;
 use crate::ai::demo;
+use crate::ai::lenient::{headers, number, or_default};
+use crate::ai::mend::mend;
 use crate::ai::message::{AssistantMessage, Message, StopReason};
 use crate::ai::model::{Model, ThinkingBudgets, ThinkingLevel};
+use crate::ai::provided::GivenModel;
 use crate::ai::stream::{
     AssistantStream, Request, StreamHooks, StreamItem, StreamOptions, ToolSpec,
 };
@@ -35,13 +38,13 @@ pub struct ModelStreams {
 }
 
 /// What became of a question.
-type Reply = oneshot::Sender<Result<Option<Value>, String>>;
+type Reply = Result<Option<Value>, String>;
 
 struct Open {
     stream: tokio::sync::Mutex<AssistantStream>,
     questions: tokio::sync::Mutex<mpsc::Receiver<Question>>,
     /// Questions that were passed on, and are not answered yet.
-    asked: Mutex<HashMap<u64, Reply>>,
+    asked: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
     cancel: CancellationToken,
 }
 
@@ -56,12 +59,12 @@ impl Drop for Open {
 struct Asked {
     /// pi-ai's `streamSimple`, which chooses what the options do not say.
     simple: bool,
-    model: Model,
+    model: GivenModel,
     /// Instead of the one that the model names.
     #[serde(default)]
     api: Option<String>,
     context: Context,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     options: Options,
     /// Which of the functions among the options there are.
     #[serde(default)]
@@ -79,7 +82,7 @@ struct Hooks {
 /// What an extension's `onPayload` or `onResponse` is to be asked.
 struct Question {
     told: Value,
-    reply: Reply,
+    reply: oneshot::Sender<Reply>,
 }
 
 /// The functions among the options, seen from the program.
@@ -89,36 +92,37 @@ struct Asking {
 }
 
 impl Asking {
-    /// `None` if the extension does not answer any more.
-    async fn ask(&self, told: Value) -> Option<Value> {
+    /// An error is what the extension has thrown: nothing may go on without it.
+    async fn ask(&self, told: Value) -> Reply {
         let (reply, replied) = oneshot::channel();
         let question = Question { told, reply };
-        self.questions.send(question).await.ok()?;
-        match replied.await.ok()? {
-            Ok(answer) => answer,
-            Err(error) => {
-                tracing::warn!("an extension's onPayload or onResponse failed: {error}");
-                None
-            }
-        }
+        let gone = || "The extension does not answer any more".to_owned();
+        self.questions.send(question).await.map_err(|_| gone())?;
+        replied.await.map_err(|_| gone())?
     }
 }
 
 #[async_trait]
 impl StreamHooks for Asking {
-    async fn payload(&self, _model: &Model, payload: Value) -> Value {
+    async fn payload(&self, _model: &Model, payload: Value) -> Result<Value, String> {
         if !self.hooks.payload {
-            return payload;
+            return Ok(payload);
         }
-        let changed = self.ask(json!({ "payload": payload })).await;
-        changed.unwrap_or(payload)
+        let changed = self.ask(json!({ "payload": payload })).await?;
+        Ok(changed.unwrap_or(payload))
     }
 
-    async fn response(&self, _model: &Model, status: u16, headers: &IndexMap<String, String>) {
+    async fn response(
+        &self,
+        _model: &Model,
+        status: u16,
+        headers: &IndexMap<String, String>,
+    ) -> Result<(), String> {
         if self.hooks.response {
             let response = json!({ "status": status, "headers": headers });
-            self.ask(json!({ "response": response })).await;
+            self.ask(json!({ "response": response })).await?;
         }
+        Ok(())
     }
 }
 
@@ -127,30 +131,35 @@ impl StreamHooks for Asking {
 struct Context {
     #[serde(default)]
     system_prompt: Option<String>,
-    messages: Vec<Message>,
-    #[serde(default)]
+    /// Of a session, or written by hand.
+    messages: Vec<Value>,
+    #[serde(default, deserialize_with = "or_default")]
     tools: Vec<Tool>,
 }
 
 #[derive(Deserialize)]
 struct Tool {
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     description: String,
-    parameters: Value,
+    #[serde(default)]
+    parameters: Option<Value>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Options {
     api_key: Option<String>,
-    headers: IndexMap<String, String>,
+    #[serde(deserialize_with = "headers")]
+    headers: Option<IndexMap<String, String>>,
     /// Under another name for the functions that are not `Simple`.
     #[serde(alias = "reasoningEffort")]
-    reasoning: Option<ThinkingLevel>,
+    reasoning: Option<String>,
     tool_choice: Option<Value>,
+    #[serde(deserialize_with = "or_default")]
     thinking_budgets: ThinkingBudgets,
-    max_tokens: Option<u64>,
+    #[serde(deserialize_with = "number")]
+    max_tokens: Option<f64>,
     temperature: Option<f64>,
     session_id: Option<String>,
     max_retry_delay_ms: Option<u64>,
@@ -189,6 +198,7 @@ impl ModelStreams {
             hooks,
             simple,
         } = asked;
+        let model = model.whole();
         let name = name.as_ref().unwrap_or(&model.api);
         let api = api(name)
             .ok_or_else(|| HostError::new(format!("No API provider registered for api: {name}")))?;
@@ -204,19 +214,21 @@ impl ModelStreams {
         let tools = context.tools.into_iter().map(|tool| ToolSpec {
             name: tool.name,
             description: tool.description,
-            parameters: tool.parameters,
+            parameters: (tool.parameters)
+                .unwrap_or_else(|| json!({ "type": "object", "properties": {} })),
         });
         let request = Request {
             model: Arc::new(model),
             system_prompt: context.system_prompt,
-            messages: context.messages,
+            messages: messages(context.messages)?,
             tools: tools.collect(),
             options: StreamOptions {
                 api_key,
-                headers: options.headers,
-                reasoning: options.reasoning,
+                headers: options.headers.unwrap_or_default(),
+                reasoning: options.reasoning.as_deref().map(level).transpose()?,
                 thinking_budgets: options.thinking_budgets,
-                max_tokens: options.max_tokens,
+                // A float becomes the nearest integer that fits.
+                max_tokens: options.max_tokens.map(|tokens| tokens as u64),
                 as_told: !simple,
                 temperature: options.temperature,
                 tool_choice: options.tool_choice,
@@ -298,6 +310,37 @@ impl Open {
         let mut told = question.told;
         told["ask"] = json!(number);
         json!({ "type": "question", "question": told })
+    }
+}
+
+/// Those that a model can be told; extensions pass on what a session has.
+fn messages(given: Vec<Value>) -> Result<Vec<Message>, HostError> {
+    let is_told = |message: &Value| {
+        let role = message["role"].as_str().unwrap_or_default();
+        matches!(role, "user" | "assistant" | "toolResult")
+    };
+    let told = given.into_iter().enumerate();
+    let told = told.filter(|(_, message)| is_told(message));
+    let read = told.map(|(index, mut message)| {
+        mend(&mut message);
+        serde_json::from_value(message)
+            .map_err(|error| HostError::new(format!("context.messages[{index}]: {error}")))
+    });
+    read.collect()
+}
+
+fn level(name: &str) -> Result<ThinkingLevel, HostError> {
+    match name {
+        // Of later versions.
+        "max" => Ok(ThinkingLevel::Xhigh),
+        // What only some APIs know, and says the same.
+        "none" => Ok(ThinkingLevel::Off),
+        name => ThinkingLevel::parse(name).ok_or_else(|| {
+            let known = ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ");
+            HostError::new(format!(
+                "There is no thinking level \"{name}\". The levels are: {known}"
+            ))
+        }),
     }
 }
 

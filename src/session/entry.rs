@@ -13,6 +13,7 @@ use super::message::{AgentMessage, BranchSummaryMessage, CompactionSummaryMessag
 use super::paths;
 use super::raw::Raw;
 use crate::ai::half_characters;
+use crate::ai::mend::mend;
 use crate::ai::message::UserContent;
 
 #[derive(Debug)]
@@ -187,12 +188,15 @@ impl Entry {
         let message = match self.kind {
             // The role is known already. Serde would read all of the message into
             // values that know no type before it looked for it.
-            EntryKind::Message { ref role } => match role.as_str() {
-                "user" => AgentMessage::User(self.parse_body()?),
-                "assistant" => AgentMessage::Assistant(self.parse_body()?),
-                "toolResult" => AgentMessage::ToolResult(self.parse_body()?),
-                _ => self.parse_body()?,
-            },
+            EntryKind::Message { ref role } => {
+                let read = match role.as_str() {
+                    "user" => self.parse_body().map(AgentMessage::User),
+                    "assistant" => self.parse_body().map(AgentMessage::Assistant),
+                    "toolResult" => self.parse_body().map(AgentMessage::ToolResult),
+                    _ => self.parse_body(),
+                };
+                read.or_else(|error| self.mended().ok_or(error))?
+            }
             EntryKind::CustomMessage { .. } => {
                 let body: CustomBody = half_characters::from_str(&self.raw)?;
                 AgentMessage::Custom(CustomMessage {
@@ -230,6 +234,13 @@ impl Entry {
             | EntryKind::Other { .. } => return Ok(None),
         };
         Ok(Some(message))
+    }
+
+    /// The message of somebody who wrote it in another way.
+    fn mended(&self) -> Option<AgentMessage> {
+        let mut message: Value = self.parse_body().ok()?;
+        mend(&mut message);
+        serde_json::from_value(message).ok()
     }
 
     fn parse_body<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {

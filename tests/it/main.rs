@@ -47,6 +47,7 @@ mod pi_test;
 mod providers_examples;
 mod providers_registry;
 mod providers_streaming;
+mod providers_together;
 mod providers_wire;
 mod resources;
 mod rpc_ages;

@@ -332,7 +332,7 @@ async fn a_provider_that_makes_no_sense_costs_only_the_answer() {
         ("nothing", "error", "must return an event stream"),
         ("ends", "error", "without a done or error event"),
         ("junk", "stop", "fine"),
-        ("broken", "error", "cannot be used"),
+        ("broken", "stop", "no array"),
         ("own", "stop", "mine"),
     ] {
         // Not to be tried again.

@@ -1,9 +1,9 @@
 // Providers of models that extensions bring: their functions, and how the program
 // calls them.
 import { host, hostSync } from "ext:js_runtime/host.ts";
-import { abort, AbortController, JSON, SafeMap, setTimeout } from "ext:js_runtime/safe.ts";
+import { abort, AbortController, isArray, JSON, SafeMap, setTimeout } from "ext:js_runtime/safe.ts";
 import { enter } from "ext:js_runtime/bridge/registry.ts";
-import { apiFunctions, forgetApis, keepApi } from "pi:pi-ai/api-registry.ts";
+import { apiFunctions, forgetApis, forgetStreams as forgetIds, keepApi } from "pi:pi-ai/api-registry.ts";
 import type { Stream } from "pi:pi-ai/api-registry.ts";
 import { answerLogin as answer } from "pi:pi-ai/oauth.ts";
 import { keepSignIn, type SignIn, signIns } from "pi:pi-ai/sign-ins.ts";
@@ -54,7 +54,7 @@ export function registerProvider(
     },
   });
   if (!done) {
-    if (streams !== undefined) forgetApis(source);
+    if (streams !== undefined) forgetIds([streams]);
     return;
   }
   modifyModels(name, oauth, registry);
@@ -149,6 +149,28 @@ function teller(): (event: Event) => object {
   };
 }
 
+/** Of an extension that did not load. */
+export function forgetStreams(json: string): void {
+  forgetIds(JSON.parse(json) as number[]);
+}
+
+/** Of a response of Node's `http`, of `fetch`, or of a provider's own making. */
+function plainHeaders(headers: unknown): Record<string, string> {
+  const plain: Record<string, string> = {};
+  const given = headers as Iterable<[string, unknown]> | Record<string, unknown> | undefined;
+  const isList = typeof (given as Iterable<unknown> | undefined)?.[Symbol.iterator] === "function";
+  const pairs = isList ? (given as Iterable<[string, unknown]>) : Object.entries(given ?? {});
+  for (const [name, value] of pairs) {
+    if (value !== undefined && value !== null) plain[name] = isArray(value) ? value.join(", ") : `${value}`;
+  }
+  return plain;
+}
+
+async function passOn(token: number, payload: unknown): Promise<unknown> {
+  const changed = await host<{ payload: unknown } | null>("provider.payload", { token, payload });
+  return changed ? changed.payload : payload;
+}
+
 export async function streamProvider(json: string): Promise<void> {
   const asked = JSON.parse(json) as Asked;
   const { extension, token, model, context, options, hooked } = asked;
@@ -157,8 +179,11 @@ export async function streamProvider(json: string): Promise<void> {
   const controller = new AbortController();
   streaming.set(token, controller);
   const hooks = hooked && {
-    onPayload: (payload: unknown) => host("provider.payload", { token, payload }),
-    onResponse: (response: object) => host("provider.response", { token, ...response }),
+    onPayload: (payload: unknown) => passOn(token, payload),
+    onResponse: (response?: { status?: number; headers?: unknown }) => {
+      const status = Number(response?.status) || 0;
+      return host("provider.response", { token, status, headers: plainHeaders(response?.headers) });
+    },
   };
   try {
     enter(extension, `provider:${model.provider}`);

@@ -391,13 +391,19 @@ struct Recorder(Mutex<Vec<(u16, Option<String>)>>);
 
 #[async_trait]
 impl StreamHooks for Recorder {
-    async fn payload(&self, _: &Model, mut payload: Value) -> Value {
+    async fn payload(&self, _: &Model, mut payload: Value) -> Result<Value, String> {
         payload["added"] = json!(true);
-        payload
+        Ok(payload)
     }
 
-    async fn response(&self, _: &Model, status: u16, headers: &IndexMap<String, String>) {
+    async fn response(
+        &self,
+        _: &Model,
+        status: u16,
+        headers: &IndexMap<String, String>,
+    ) -> Result<(), String> {
         self.0.lock().push((status, headers.get("x-test").cloned()));
+        Ok(())
     }
 }
 

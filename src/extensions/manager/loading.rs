@@ -113,7 +113,12 @@ impl Extensions {
                 }
                 Err(error) => {
                     fail(index, error.to_string());
-                    host.discard(id);
+                    let streams = host.discard(id);
+                    if !streams.is_empty() {
+                        let streams = serde_json::json!(streams).to_string();
+                        // An error means that the isolate is gone, and they with it.
+                        let _ = runtime.call("forgetStreams", streams).await;
+                    }
                 }
             }
         }

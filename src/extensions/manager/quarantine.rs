@@ -82,7 +82,7 @@ impl Quarantine {
         let offenders = self.0.lock();
         let offender = offenders.get(path)?;
         Some(format!(
-            "set aside, because it was stopped before ({}) and has not changed since; {}",
+            "set aside, because it was stopped ({}) and has not changed since; {}",
             offender.why,
             way_back(path)
         ))

@@ -18,7 +18,7 @@ use super::host::{Answer, BridgeHost, parse, to_value};
 use super::registry::{ExtensionId, FunctionId};
 use crate::ai::model::Model;
 use crate::ai::oauth::SignIn;
-use crate::ai::provided::{ProviderConfig, Providers, api_source};
+use crate::ai::provided::{ProvidedApi, ProviderConfig, Providers, api_source};
 use crate::ai::registry::ModelRegistry;
 use registries::Registries;
 use sign_in::{Dialogs, ExtensionSignIn};
@@ -150,13 +150,11 @@ impl Provisions {
 }
 
 impl BridgeHost {
-    /// What an extension has registered that did not load.
-    pub fn discard(&self, extension: ExtensionId) {
-        let mut registry = self.registry.lock();
-        for name in registry.providers_of(extension) {
-            self.provisions.registered.unregister(&name);
-        }
-        registry.forget(extension);
+    /// What an extension has registered that did not load. Gives the numbers of the
+    /// functions that stream: the bridge has them still.
+    pub fn discard(&self, extension: ExtensionId) -> Vec<FunctionId> {
+        self.registry.lock().forget(extension);
+        self.provisions.registered.discard(extension)
     }
 
     /// What is there at once; `None` if the method is another room's.
@@ -203,8 +201,15 @@ impl BridgeHost {
             "ai.find" => parse::<Reference>(method, args)
                 .and_then(|given| to_value(provisions.models.find(&given.provider, &given.id))),
             "ai.registerApi" => parse::<ApiRegistration>(method, args).map(|given| {
-                let api = ExtensionApi::new(self.this.clone(), self.current().extension, given.id);
-                registered.register_api(&given.api, given.source_id, Arc::new(api));
+                let owner = self.current().extension;
+                let api = ExtensionApi::new(self.this.clone(), owner, given.id);
+                registered.register_api(ProvidedApi {
+                    name: given.api,
+                    source: given.source_id,
+                    owner,
+                    id: given.id,
+                    api: Arc::new(api),
+                });
                 Value::Null
             }),
             "ai.unregisterApis" => parse::<Source>(method, args).map(|given| {
@@ -218,7 +223,7 @@ impl BridgeHost {
             "oauth.register" => parse::<SignInAlone>(method, args).map(|given| {
                 let extension = self.current().extension;
                 let sign_in = self.sign_in(extension, &given.id, given.functions);
-                registered.register_sign_in(&given.id, sign_in);
+                registered.register_sign_in(extension, &given.id, sign_in);
                 Value::Null
             }),
             "oauth.unregister" => parse::<Named>(method, args).map(|given| {
@@ -270,12 +275,17 @@ impl BridgeHost {
         }
         let registered = self.registered_with(registry)?;
         if let (Some(id), Some(api)) = (streams, &config.api) {
-            let source = Some(api_source(&name));
-            let api_of = ExtensionApi::new(self.this.clone(), extension, id);
-            registered.register_api(api, source, Arc::new(api_of));
+            let streams = ExtensionApi::new(self.this.clone(), extension, id);
+            registered.register_api(ProvidedApi {
+                name: api.clone(),
+                source: Some(api_source(&name)),
+                owner: extension,
+                id,
+                api: Arc::new(streams),
+            });
         }
         let sign_in = oauth.map(|oauth| self.sign_in(extension, &name, oauth));
-        registered.register(&name, config, sign_in);
+        registered.register(extension, &name, config, sign_in);
         if registry == 0 {
             self.registry.lock().add_provider(extension, &name);
         }

@@ -81,9 +81,15 @@ impl Feeds {
             "payload" => {
                 let given: Payload = parse(method, args)?;
                 let feed = self.get(given.token)?;
-                Ok(match &feed.hooks {
-                    Some(hooks) => hooks.payload(&feed.model, given.payload).await,
-                    None => given.payload,
+                let Some(hooks) = &feed.hooks else {
+                    return Ok(Value::Null);
+                };
+                let asked = hooks.payload(&feed.model, given.payload.clone()).await;
+                let payload = asked.map_err(HostError::new)?;
+                // JSON loses what the provider had; what nobody changed it keeps.
+                Ok(match payload == given.payload {
+                    true => Value::Null,
+                    false => json!({ "payload": payload }),
                 })
             }
             "response" => {
@@ -92,7 +98,8 @@ impl Feeds {
                 if let Some(hooks) = &feed.hooks {
                     hooks
                         .response(&feed.model, given.status, &given.headers)
-                        .await;
+                        .await
+                        .map_err(HostError::new)?;
                 }
                 Ok(Value::Null)
             }

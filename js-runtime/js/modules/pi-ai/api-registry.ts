@@ -32,7 +32,8 @@ interface Registered {
   id: number;
 }
 
-const registered = new Map<string, Registered>();
+/** In the order of registration: the last one of a name counts. */
+const registered = new Map<string, Registered[]>();
 /** `clearApiProviders` was called: extensions see none of the program's. */
 let cleared = false;
 let last = 0;
@@ -56,18 +57,24 @@ export function keepApi(provider: ApiProvider, sourceId?: string): number {
   last += 1;
   apiFunctions.set(last, streamSimple);
   const guard = { api, stream: guarded(api, stream), streamSimple: guarded(api, streamSimple) };
-  const before = registered.get(api);
-  if (before) apiFunctions.delete(before.id);
-  registered.set(api, { provider: guard, sourceId, id: last });
+  const all = registered.get(api) ?? [];
+  registered.set(api, [...all, { provider: guard, sourceId, id: last }]);
   return last;
 }
 
 function forget(matches: (entry: Registered) => boolean): void {
-  for (const [api, entry] of registered) {
-    if (!matches(entry)) continue;
-    registered.delete(api);
-    apiFunctions.delete(entry.id);
+  for (const [api, entries] of registered) {
+    const left = entries.filter((entry) => !matches(entry));
+    if (left.length === entries.length) continue;
+    for (const entry of entries) if (matches(entry)) apiFunctions.delete(entry.id);
+    if (left.length > 0) registered.set(api, left);
+    else registered.delete(api);
   }
+}
+
+/** Those of functions that the program does not call any more. */
+export function forgetStreams(ids: number[]): void {
+  forget((entry) => ids.includes(entry.id));
 }
 
 /** What belongs to a source that the program has forgotten already. */
@@ -96,13 +103,13 @@ function ofProgram(api: string): ApiProvider {
 }
 
 export function getApiProvider(api: string): ApiProvider | undefined {
-  const own = registered.get(api);
+  const own = registered.get(api)?.at(-1);
   if (own) return own.provider;
   return programs().includes(api) ? ofProgram(api) : undefined;
 }
 
 export function getApiProviders(): ApiProvider[] {
-  const own = Array.from(registered.values(), ({ provider }) => provider);
+  const own = Array.from(registered.values(), (entries) => entries.at(-1)!.provider);
   const others = programs().filter((api) => !registered.has(api));
   return [...others.map(ofProgram), ...own];
 }
@@ -120,8 +127,7 @@ export function registerBuiltInApiProviders(): void {
   for (const api of programs()) {
     const own = registered.get(api);
     if (own) {
-      registered.delete(api);
-      apiFunctions.delete(own.id);
+      forgetStreams(own.map(({ id }) => id));
       hostSync("ai.unregisterApi", { api });
     }
   }

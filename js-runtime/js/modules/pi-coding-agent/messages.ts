@@ -14,9 +14,19 @@ interface Message {
   content: string | Block[];
 }
 
-/** Replaces the kinds of messages that only pi knows by user messages; the program knows how. */
-export function convertToLlm(messages: unknown[]): unknown[] {
-  return hostSync("messages.to_llm", { messages });
+const SENT = ["user", "assistant", "toolResult"];
+const OF_PI = ["bashExecution", "custom", "branchSummary", "compactionSummary"];
+
+/**
+ * Replaces the kinds of messages that only pi knows by user messages; the program knows
+ * how. Kinds that nobody knows are left out.
+ */
+export function convertToLlm(messages: Partial<Message>[]): unknown[] {
+  return messages.flatMap((message) => {
+    const role = message?.role ?? "";
+    if (SENT.includes(role)) return [message];
+    return OF_PI.includes(role) ? hostSync("messages.to_llm", { messages: [message] }) : [];
+  });
 }
 
 const MAX_RESULT_CHARACTERS = 2000;

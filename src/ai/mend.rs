@@ -1,0 +1,113 @@
+//! Messages that were not made by a wire API of ours, but written by hand, by an
+//! extension's provider or by another version: what is missing and needed by nobody is
+//! added, what has no meaning here is left out, so that the message is not lost.
+
+use serde_json::{Map, Value, json};
+
+use super::lenient::known;
+use super::message::{AssistantBlock, ContentBlock, StopReason, Usage};
+
+/// Of an assistant, a tool or a user; anything else is left as it is.
+pub fn mend(message: &mut Value) {
+    let Some(message) = message.as_object_mut() else {
+        return;
+    };
+    match message.get("role").and_then(Value::as_str) {
+        Some("assistant") => mend_answer(message),
+        Some("toolResult") => {
+            texts(message, &["toolCallId", "toolName"]);
+            if !message.get("isError").is_some_and(Value::is_boolean) {
+                message.insert("isError".into(), false.into());
+            }
+            blocks(message, known::<ContentBlock>);
+        }
+        // Without anything said it is none.
+        Some("user") if message.get("content").is_some_and(Value::is_array) => {
+            blocks(message, known::<ContentBlock>);
+        }
+        _ => {}
+    }
+}
+
+fn mend_answer(message: &mut Map<String, Value>) {
+    texts(message, &["api", "provider", "model"]);
+    for member in ["responseId", "errorMessage"] {
+        if message.get(member).is_some_and(|value| !value.is_string()) {
+            message.remove(member);
+        }
+    }
+    let usage = message.get("usage").cloned().and_then(known::<Usage>);
+    message.insert("usage".into(), json!(usage.unwrap_or_default()));
+    let reason = message.get("stopReason").cloned();
+    if reason.and_then(known::<StopReason>).is_none() {
+        let calls = message.get("content").and_then(Value::as_array);
+        let calls = calls.is_some_and(|all| all.iter().any(|one| one["type"] == "toolCall"));
+        let reason = match calls {
+            true => StopReason::ToolUse,
+            false => StopReason::Stop,
+        };
+        message.insert("stopReason".into(), json!(reason));
+    }
+    blocks(message, |mut block| {
+        // A call that says nothing is refused by what the tool wants to know.
+        if block["type"] == "toolCall" && !block["arguments"].is_object() {
+            block["arguments"] = json!({});
+        }
+        known::<AssistantBlock>(block)
+    });
+}
+
+fn texts(message: &mut Map<String, Value>, members: &[&str]) {
+    for &member in members {
+        if !message.get(member).is_some_and(Value::is_string) {
+            message.insert(member.into(), "".into());
+        }
+    }
+}
+
+/// A text alone is a block; a block that nobody knows is none.
+fn blocks<T: serde::Serialize>(
+    message: &mut Map<String, Value>,
+    known: impl Fn(Value) -> Option<T>,
+) {
+    let blocks = match message.remove("content") {
+        Some(Value::Array(blocks)) => blocks,
+        Some(Value::String(text)) => vec![json!({ "type": "text", "text": text })],
+        _ => Vec::new(),
+    };
+    let blocks: Vec<T> = blocks.into_iter().filter_map(known).collect();
+    message.insert("content".into(), json!(blocks));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ai::message::Message;
+
+    fn mended(mut message: Value) -> Message {
+        mend(&mut message);
+        serde_json::from_value(message).unwrap()
+    }
+
+    #[test]
+    fn what_nobody_needs_may_be_missing() {
+        let Message::Assistant(answer) = mended(json!({
+            "role": "assistant", "stopReason": "tool_calls", "usage": null, "model": 5,
+            "content": [{"type": "image", "data": "", "mimeType": "image/png"},
+                {"type": "toolCall", "id": "1", "name": "look"}]
+        })) else {
+            panic!("no answer")
+        };
+        assert_eq!(answer.stop_reason, StopReason::ToolUse);
+        assert_eq!(answer.tool_calls().next().unwrap().arguments, json!({}));
+        assert_eq!(answer.content.len(), 1);
+        let Message::ToolResult(result) =
+            mended(json!({"role": "toolResult", "toolCallId": "1", "content": "seen"}))
+        else {
+            panic!("no result")
+        };
+        assert_eq!(result.content, [ContentBlock::text("seen")]);
+        let unknown = json!({"role": "user", "content": [{"type": "audio"}, {"type": "text", "text": "a"}]});
+        assert!(matches!(mended(unknown), Message::User(_)));
+    }
+}

@@ -1,0 +1,234 @@
+//! Several extensions that speak of the same providers and APIs, and what extensions and
+//! other programs write by hand where a wire API of ours would be strict.
+
+use std::fs;
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, prompt};
+
+/// A provider `name` of one model, `m`, that answers with `name`.
+fn provider(name: &str, api: &str) -> String {
+    format!(
+        r#"pi.registerProvider("{name}", {{ baseUrl: "http://{name}", apiKey: "k", api: "{api}",
+             models: [{{ id: "m", name: "m", reasoning: false, input: ["text"], contextWindow: 1000, maxTokens: 10,
+               cost: {{ input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }} }}],
+             streamSimple: (model) => {{ const s = createAssistantMessageEventStream();
+               s.push({{ type: "done", message: {{ content: [{{ type: "text", text: "{name} at " + model.baseUrl }}] }} }});
+               return s; }} }});"#
+    )
+}
+
+fn extension(body: &str) -> String {
+    format!(
+        "import {{ createAssistantMessageEventStream, complete }} from \"@mariozechner/pi-ai\";\n\
+         export default (pi) => {{ {body} }};"
+    )
+}
+
+#[tokio::test]
+async fn an_extension_that_does_not_load_leaves_what_others_said_of_its_providers() {
+    let home = Home::bare();
+    home.extension("1.ts", &extension(&provider("p", "shared")));
+    let override_it = r#"pi.registerProvider("p", { baseUrl: "http://elsewhere" });"#;
+    let other = provider("q", "shared");
+    home.extension(
+        "2.ts",
+        &extension(&format!(r#"{override_it} {other} throw new Error("no");"#)),
+    );
+    let mut rpc = home.rpc(&["--model", "p/m"]);
+    rpc.event("extension_error").await;
+    assert_eq!(rpc.answer_to("hi").await, "p at http://p");
+    let models = rpc.ok(json!({"type": "get_available_models"})).await;
+    assert_eq!(models["models"].as_array().unwrap().len(), 1, "{models}");
+}
+
+#[tokio::test]
+async fn a_provider_that_goes_gives_its_api_back() {
+    let home = Home::bare();
+    let both = [provider("a", "shared"), provider("b", "shared")].concat();
+    let drop =
+        r#"pi.registerCommand("drop", { handler: async () => pi.unregisterProvider("b") });"#;
+    home.extension("1.ts", &extension(&format!("{both}{drop}")));
+    let mut rpc = home.rpc(&["--model", "a/m"]);
+    // As in the original: an API is who registered it last.
+    assert_eq!(rpc.answer_to("hi").await, "b at http://a");
+    rpc.ok(prompt("/drop")).await;
+    assert_eq!(rpc.answer_to("hi").await, "a at http://a");
+}
+
+#[tokio::test]
+async fn models_of_a_listing_may_have_what_nobody_knows() {
+    let home = Home::bare();
+    home.extension(
+        "1.ts",
+        r#"export default (pi) => pi.registerProvider("listed", { baseUrl: "u", apiKey: "k", api: "openai-completions",
+             headers: { "x-none": null, "x-number": 5 },
+             models: [{ id: "one", input: ["text", "audio"], contextWindow: "128000", maxTokens: Infinity, reasoning: "yes",
+                        cost: { input: "1", output: 2 } }, { id: 2 }] });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    let models = rpc.ok(json!({"type": "get_available_models"})).await;
+    let seen: Vec<Value> = (models["models"].as_array().unwrap().iter())
+        .map(|model| {
+            json!([
+                model["id"],
+                model["input"],
+                model["contextWindow"],
+                model["maxTokens"],
+                model["reasoning"],
+                model["cost"]["input"]
+            ])
+        })
+        .collect();
+    let expected = json!([
+        ["one", ["text"], 128_000, 16_384, true, 1],
+        ["2", ["text"], 128_000, 16_384, false, 0]
+    ]);
+    assert_eq!(json!(seen), expected);
+}
+
+#[tokio::test]
+async fn models_are_asked_with_what_was_written_by_hand() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    let body = r#"
+      pi.registerCommand("ask", { handler: async (name, ctx) => {
+        const { apiKey } = await ctx.modelRegistry.getApiKeyAndHeaders(ctx.model);
+        const { id, api, baseUrl } = ctx.model;
+        const user = { role: "user", content: "hello" };
+        const guard = () => { throw new Error("not this one"); };
+        const [messages, options] = {
+          plain: [[user], { maxTokens: 10.5, headers: null, reasoning: "max" }],
+          said: [[user, { role: "assistant", content: [{ type: "text", text: "yo" }, { type: "toolCall", id: "1", name: "t" }] },
+            { role: "toolResult", toolCallId: "1", content: "seen" }, { role: "custom", content: "x" }, user], {}],
+          payload: [[user], { onPayload: guard }],
+          response: [[user], { onResponse: async () => guard() }],
+          level: [[user], { reasoningEffort: "very" }],
+          message: [[user, { role: "user", content: [{ type: "text", text: "a" }], timestamp: "then" }], {}],
+        }[name];
+        const answer = await complete({ id, api, baseUrl }, { messages, tools: null }, { apiKey, ...options });
+        ctx.ui.notify(answer.errorMessage ?? answer.content[0].text);
+      } });"#;
+    home.extension("1.ts", &extension(body));
+    let mut rpc = home.rpc(&[]);
+    for (name, answer, asked) in [
+        ("plain", "Fine.", 1),
+        ("said", "Fine.", 2),
+        ("payload", "not this one", 2),
+        ("response", "not this one", 3),
+        (
+            "level",
+            "There is no thinking level \"very\". The levels are: off, minimal, low, medium, high, xhigh",
+            3,
+        ),
+        ("message", "Fine.", 4),
+    ] {
+        rpc.ok(prompt(&format!("/ask {name}"))).await;
+        let said = rpc.ui("notify").await["message"].clone();
+        let said = said.as_str().unwrap();
+        assert!(said.ends_with(answer), "{name}: {said}");
+        assert_eq!(server.requests().len(), asked, "{name}");
+    }
+    let said = &server.requests()[1].body["messages"];
+    let calls = said[1]["content"].to_string();
+    assert!(calls.contains("yo") && calls.contains("tool_use"), "{said}");
+}
+
+#[tokio::test]
+async fn who_looks_at_requests_changes_nothing_of_a_provider_in_javascript() {
+    let home = Home::bare();
+    home.extension(
+        "watch.ts",
+        r#"export default (pi) => {
+             pi.on("before_provider_request", (event) => event.payload.change ? { ...event.payload, changed: true } : undefined);
+             pi.on("after_provider_response", (event, ctx) => ctx.ui.notify(JSON.stringify([event.status, event.headers]))); };"#,
+    );
+    home.extension(
+        "mine.ts",
+        r#"import { createAssistantMessageEventStream } from "@mariozechner/pi-ai";
+        export default (pi) => pi.registerProvider("mine", { baseUrl: "u", apiKey: "k", api: "mine",
+          models: [{ id: "m" }], streamSimple: (model, _context, options) => { const s = createAssistantMessageEventStream();
+            (async () => {
+              const payload = { bytes: new Uint8Array([1]), at: new Date(0), fn: () => 1 };
+              const same = await options.onPayload(payload, model) === payload;
+              const other = await options.onPayload({ change: true }, model);
+              await options.onResponse({ status: 200, token: 7, headers: { "set-cookie": ["a", "b"], none: undefined } });
+              await options.onResponse(new Response("", { status: 201, headers: { "x-of": "fetch" } }));
+              s.push({ type: "done", message: { content: [{ type: "text", text: JSON.stringify([same, other]) }] } });
+            })();
+            return s; } });"#,
+    );
+    let mut rpc = home.rpc(&["--model", "mine/m"]);
+    rpc.ok(prompt("hi")).await;
+    rpc.notified(r#"[200,{"set-cookie":"a, b"}]"#).await;
+    let of_fetch = rpc.ui("notify").await["message"].to_string();
+    assert!(
+        of_fetch.contains("201") && of_fetch.contains("x-of"),
+        "{of_fetch}"
+    );
+    rpc.event("agent_end").await;
+    let said = rpc.ok(json!({"type": "get_last_assistant_text"})).await;
+    assert_eq!(said["text"], r#"[true,{"change":true,"changed":true}]"#);
+}
+
+#[tokio::test]
+async fn an_answer_whose_numbers_are_odd_is_not_left_out_of_its_session() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let file = home.cwd().join("s.jsonl");
+    let entry = |id: u32, message: Value| {
+        json!({"type": "message", "id": format!("m{id}"), "parentId": (id > 0).then(|| format!("m{}", id - 1)),
+            "timestamp": "2025-01-01T00:00:00.000Z", "message": message})
+    };
+    let answer = |usage: Value, more: Value| {
+        let mut message = json!({"role": "assistant", "content": [{"type": "text", "text": "said"}],
+            "api": "x", "provider": "y", "model": "z", "usage": usage, "stopReason": "stop", "timestamp": 1});
+        for (name, value) in more.as_object().unwrap() {
+            message[name] = value.clone();
+        }
+        message
+    };
+    let user = json!({"role": "user", "content": "go", "timestamp": 1});
+    let cost = json!({"input": 0.5, "output": null, "cacheRead": 0, "cacheWrite": 0, "total": 0.5});
+    let lines = [
+        json!({"type": "session", "version": 3, "id": "s", "timestamp": "2025-01-01T00:00:00.000Z", "cwd": home.cwd()}),
+        entry(0, user),
+        entry(
+            1,
+            answer(
+                json!({"input": 10.6, "output": -3, "cacheRead": null, "cost": cost}),
+                json!({}),
+            ),
+        ),
+        entry(
+            2,
+            answer(
+                Value::Null,
+                json!({"stopReason": "end_turn", "timestamp": "2025-01-01T00:00:00Z"}),
+            ),
+        ),
+    ];
+    let text: Vec<String> = lines.iter().map(Value::to_string).collect();
+    fs::write(&file, text.join("\n") + "\n").unwrap();
+    let mut rpc = home.rpc(&["--session", file.to_str().unwrap()]);
+    let messages = rpc.ok(json!({"type": "get_messages"})).await;
+    assert_eq!(
+        messages["messages"].as_array().unwrap().len(),
+        3,
+        "{messages}"
+    );
+    assert_eq!(messages["messages"][1]["usage"]["input"], 11);
+    assert_eq!(messages["messages"][2]["stopReason"], "stop");
+    let stats = rpc.ok(json!({"type": "get_session_stats"})).await;
+    assert_eq!(stats["tokens"]["output"], 0, "{stats}");
+    assert_eq!(stats["cost"], 0.5, "{stats}");
+    server.push(Answer::text("Gone on."));
+    rpc.run("on").await;
+    assert_eq!(
+        server.last_request().body["messages"][1]["role"],
+        "assistant"
+    );
+}
