@@ -35,6 +35,8 @@ export type * from "./tool-types.js";
 export * from "./tools.js";
 
 export const VERSION: string;
+/** `.pi`: the folder of pi's files in a project, and in the home folder. */
+export const CONFIG_DIR_NAME: string;
 export function getAgentDir(): string;
 /** The folder that this program is in. */
 export function getPackageDir(): string;
@@ -92,6 +94,14 @@ export const CURRENT_SESSION_VERSION: number;
 export function parseSessionEntries(content: string): (SessionHeader | SessionEntry)[];
 /** At the leaf, which is the last entry if it is not given. */
 export function buildSessionContext(entries: SessionEntry[], leafId?: string | null): SessionContext;
+/** Those that the model is told of; the leaf is the last entry if it is not given. */
+export function buildContextEntries(
+  entries: SessionEntry[],
+  leafId?: string | null,
+  byId?: Map<string, SessionEntry>,
+): SessionEntry[];
+/** What an entry adds to the conversation. */
+export function sessionEntryToContextMessages(entry: SessionEntry): AgentMessage[];
 /** Brings the entries of an older file, header first, to this version, in place. */
 export function migrateSessionEntries(entries: (SessionHeader | SessionEntry)[]): void;
 export function getLatestCompactionEntry(entries: SessionEntry[]): CompactionEntry | null;

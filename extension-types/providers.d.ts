@@ -1,5 +1,5 @@
 // Providers that an extension registers, and the user's models, keys and settings.
-import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Model, SimpleStreamOptions } from "./pi-ai.js";
+import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Model, SimpleStreamOptions, StreamOptions } from "./pi-ai.js";
 import type { OAuthCredentials, OAuthLoginCallbacks, OAuthSignIn } from "./oauth.js";
 
 export interface ProviderModelConfig {
@@ -35,6 +35,18 @@ export type ModelCredentials =
   | { ok: true; apiKey?: string; headers?: Record<string, string> }
   | { ok: false; error: string };
 
+/** A provider, and how its models are asked with a key that the caller has. */
+export interface RegisteredProvider {
+  id: string;
+  /** For people. */
+  name: string;
+  /** Of its first model. */
+  baseUrl: string;
+  getModels(): Model[];
+  stream(model: Model, context: Context, options?: StreamOptions): AssistantMessageEventStream;
+  streamSimple(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
+}
+
 /** The models that there are, and what it takes to ask them. */
 export class ModelRegistry {
   private constructor();
@@ -53,11 +65,20 @@ export class ModelRegistry {
   /** @deprecated Use `getApiKeyAndHeaders`. */
   getApiKey(model: Model): Promise<string | undefined>;
   getProviderDisplayName(provider: string): string;
+  /** Whether there is a key, and where from: `runtime`, `stored`, `environment`, `models_json_key`. */
+  getProviderAuthStatus(provider: string): { configured: boolean; source?: string };
+  getProviderAuth(provider: string): Promise<{ auth: { apiKey: string } } | undefined>;
+  /** `undefined` if there are no models of it. */
+  getProvider(provider: string): RegisteredProvider | undefined;
+  /** Those of extensions. */
+  getRegisteredProviderIds(): string[];
+  getRegisteredProviderConfig(provider: string): ProviderConfig | undefined;
   registerProvider(name: string, config: ProviderConfig): void;
   unregisterProvider(name: string): void;
   /** Asks a model with the user's key. */
   complete(model: Model, context: Context, options?: SimpleStreamOptions): Promise<AssistantMessage>;
-  stream(model: Model, context: Context, options?: SimpleStreamOptions): Promise<AssistantMessageEventStream>;
+  stream(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
+  streamSimple(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
   /** Reads models.json again. */
   refresh(): void;
 }

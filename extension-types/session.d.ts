@@ -160,6 +160,8 @@ export interface ReadonlySessionManager {
   getTree(): SessionTreeNode[];
   getSessionName(): string | undefined;
   buildSessionContext(): SessionContext;
+  /** The latest compaction of the branch, what it has kept, and what came after it. */
+  buildContextEntries(): SessionEntry[];
 }
 
 export interface NewSessionOptions {
@@ -215,6 +217,8 @@ export class SessionManager implements ReadonlySessionManager {
   getTree(): SessionTreeNode[];
   getSessionName(): string | undefined;
   buildSessionContext(): SessionContext;
+  /** The latest compaction of the branch, what it has kept, and what came after it. */
+  buildContextEntries(): SessionEntry[];
 
   /** These answer with the id of the new entry, which hangs on the leaf. */
   appendMessage(message: Message | CustomMessage | BashExecutionMessage): string;

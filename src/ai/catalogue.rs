@@ -12,6 +12,8 @@ use super::secret_value::Env;
 /// A provider that comes with the program.
 pub struct Provider {
     pub id: &'static str,
+    /// For people.
+    pub name: &'static str,
     /// The model to take when the user names none.
     pub default_model: &'static str,
     /// Environment variables that may hold a key; the first that is set wins.
@@ -20,9 +22,10 @@ pub struct Provider {
 }
 
 macro_rules! provider {
-    ($id:literal, $default_model:literal, $key_env:expr) => {
+    ($id:literal, $name:literal, $default_model:literal, $key_env:expr) => {
         Provider {
             id: $id,
+            name: $name,
             default_model: $default_model,
             key_env: &$key_env,
             data: include_str!(concat!("catalogue/", $id, ".json")),
@@ -33,50 +36,105 @@ macro_rules! provider {
 /// The order matters: of several providers with a key, the first one's default
 /// model is taken.
 pub static PROVIDERS: [Provider; 23] = [
-    provider!("amazon-bedrock", "us.anthropic.claude-opus-4-6-v1", []),
+    provider!(
+        "amazon-bedrock",
+        "Amazon Bedrock",
+        "us.anthropic.claude-opus-4-6-v1",
+        []
+    ),
     provider!(
         "anthropic",
+        "Anthropic",
         "claude-opus-4-6",
         ["ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY"]
     ),
-    provider!("openai", "gpt-5.4", ["OPENAI_API_KEY"]),
+    provider!("openai", "OpenAI", "gpt-5.4", ["OPENAI_API_KEY"]),
     provider!(
         "azure-openai-responses",
+        "Azure OpenAI",
         "gpt-5.2",
         ["AZURE_OPENAI_API_KEY"]
     ),
-    provider!("openai-codex", "gpt-5.4", []),
-    provider!("google", "gemini-2.5-pro", ["GEMINI_API_KEY"]),
-    provider!("google-gemini-cli", "gemini-2.5-pro", []),
-    provider!("google-antigravity", "gemini-3.1-pro-high", []),
+    provider!("openai-codex", "OpenAI Codex", "gpt-5.4", []),
+    provider!("google", "Google", "gemini-2.5-pro", ["GEMINI_API_KEY"]),
+    provider!(
+        "google-gemini-cli",
+        "Google Gemini CLI",
+        "gemini-2.5-pro",
+        []
+    ),
+    provider!(
+        "google-antigravity",
+        "Google Antigravity",
+        "gemini-3.1-pro-high",
+        []
+    ),
     provider!(
         "google-vertex",
+        "Google Vertex AI",
         "gemini-3-pro-preview",
         ["GOOGLE_CLOUD_API_KEY"]
     ),
     provider!(
         "github-copilot",
+        "GitHub Copilot",
         "gpt-4o",
         ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"]
     ),
-    provider!("openrouter", "openai/gpt-5.1-codex", ["OPENROUTER_API_KEY"]),
+    provider!(
+        "openrouter",
+        "OpenRouter",
+        "openai/gpt-5.1-codex",
+        ["OPENROUTER_API_KEY"]
+    ),
     // The original writes `claude-opus-4-6` here, which the gateway does not have.
     provider!(
         "vercel-ai-gateway",
+        "Vercel AI Gateway",
         "anthropic/claude-opus-4.6",
         ["AI_GATEWAY_API_KEY"]
     ),
-    provider!("xai", "grok-4-fast-non-reasoning", ["XAI_API_KEY"]),
-    provider!("groq", "openai/gpt-oss-120b", ["GROQ_API_KEY"]),
-    provider!("cerebras", "zai-glm-4.7", ["CEREBRAS_API_KEY"]),
-    provider!("zai", "glm-5", ["ZAI_API_KEY"]),
-    provider!("mistral", "devstral-medium-latest", ["MISTRAL_API_KEY"]),
-    provider!("minimax", "MiniMax-M2.7", ["MINIMAX_API_KEY"]),
-    provider!("minimax-cn", "MiniMax-M2.7", ["MINIMAX_CN_API_KEY"]),
-    provider!("huggingface", "moonshotai/Kimi-K2.5", ["HF_TOKEN"]),
-    provider!("opencode", "claude-opus-4-6", ["OPENCODE_API_KEY"]),
-    provider!("opencode-go", "kimi-k2.5", ["OPENCODE_API_KEY"]),
-    provider!("kimi-coding", "kimi-for-coding", ["KIMI_API_KEY"]),
+    provider!("xai", "xAI", "grok-4-fast-non-reasoning", ["XAI_API_KEY"]),
+    provider!("groq", "Groq", "openai/gpt-oss-120b", ["GROQ_API_KEY"]),
+    provider!("cerebras", "Cerebras", "zai-glm-4.7", ["CEREBRAS_API_KEY"]),
+    provider!("zai", "Z.AI", "glm-5", ["ZAI_API_KEY"]),
+    provider!(
+        "mistral",
+        "Mistral",
+        "devstral-medium-latest",
+        ["MISTRAL_API_KEY"]
+    ),
+    provider!("minimax", "MiniMax", "MiniMax-M2.7", ["MINIMAX_API_KEY"]),
+    provider!(
+        "minimax-cn",
+        "MiniMax CN",
+        "MiniMax-M2.7",
+        ["MINIMAX_CN_API_KEY"]
+    ),
+    provider!(
+        "huggingface",
+        "Hugging Face",
+        "moonshotai/Kimi-K2.5",
+        ["HF_TOKEN"]
+    ),
+    provider!(
+        "opencode",
+        "OpenCode Zen",
+        "claude-opus-4-6",
+        ["OPENCODE_API_KEY"]
+    ),
+    provider!(
+        "opencode-go",
+        "OpenCode Go",
+        "kimi-k2.5",
+        ["OPENCODE_API_KEY"]
+    ),
+    provider!(
+        "kimi-coding",
+        "Kimi For Coding",
+        "kimi-for-coding",
+        ["KIMI_API_KEY"]
+    ),
 ];
 
 /// What the environment has for a provider: a key, or the mark of credentials that

@@ -107,7 +107,8 @@ mod tests {
             panic!("no result")
         };
         assert_eq!(result.content, [ContentBlock::text("seen")]);
-        let unknown = json!({"role": "user", "content": [{"type": "audio"}, {"type": "text", "text": "a"}]});
+        let unknown =
+            json!({"role": "user", "content": [{"type": "audio"}, {"type": "text", "text": "a"}]});
         assert!(matches!(mended(unknown), Message::User(_)));
     }
 }

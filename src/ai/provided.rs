@@ -21,6 +21,9 @@ use super::stream::Api;
 #[derive(Clone, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProviderConfig {
+    /// For people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// Like the values of headers: see [`super::secret_value`].
@@ -248,6 +251,7 @@ impl ProviderConfig {
                 *old = new;
             }
         }
+        take(&mut self.name, newer.name);
         take(&mut self.base_url, newer.base_url);
         take(&mut self.api_key, newer.api_key);
         take(&mut self.api, newer.api);

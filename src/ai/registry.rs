@@ -308,6 +308,29 @@ impl ModelRegistry {
             || self.env_key(provider).is_some()
     }
 
+    /// For people.
+    pub fn display_name(&self, provider: &str) -> String {
+        let added = self.provided().get(provider);
+        let named = added.and_then(|added| added.config.name);
+        let built_in = || catalogue::provider(provider).map(|known| known.name.to_owned());
+        named
+            .or_else(built_in)
+            .unwrap_or_else(|| provider.to_owned())
+    }
+
+    /// Where a provider's key is from, in the words of the original.
+    pub fn auth_source(&self, provider: &str) -> Option<&'static str> {
+        if self.auth.runtime_key(provider).is_some() {
+            Some("runtime")
+        } else if self.auth.entry(provider).is_some() {
+            Some("stored")
+        } else if self.env_key(provider).is_some() {
+            Some("environment")
+        } else {
+            self.has_auth(provider).then_some("models_json_key")
+        }
+    }
+
     /// Whether the provider is used by a sign-in instead of an API key.
     pub fn uses_oauth(&self, provider: &str) -> bool {
         self.auth.runtime_key(provider).is_none()

@@ -190,9 +190,7 @@ impl AgentSession {
             return Ok(false);
         }
         let copy = crate::session::import(&source, &dir).map_err(|error| error.to_string())?;
-        if !self.is_open(&copy) {
-            self.go_on_with(&copy, cwd).await?;
-        }
+        self.go_on_with(&copy, cwd).await?;
         Ok(true)
     }
 
@@ -235,6 +233,12 @@ impl AgentSession {
 
     pub(super) async fn go_on_with(&self, path: &Path, cwd: Option<&Path>) -> Result<(), Refusal> {
         let (next, warnings) = match self.go_back_to(path, cwd) {
+            None if self.is_open(path) => {
+                if let Some(cwd) = cwd {
+                    self.state.lock().session.override_cwd(cwd);
+                }
+                (Next::Again, Vec::new())
+            }
             Some(stay) => (Next::Back(stay), Vec::new()),
             None => {
                 let (mut session, warnings) = Session::open(path, &self.cwd())?;

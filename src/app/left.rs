@@ -24,6 +24,8 @@ pub(super) enum Next {
     Opened(Box<Session>),
     /// One that was left, and is still held.
     Back(Stay),
+    /// The same once more, which has one writer, at its last entry.
+    Again,
 }
 
 impl From<Session> for Next {
@@ -124,6 +126,7 @@ impl State {
                 .iter()
                 .find(|left| left.place == stay.place)
                 .map_or(&self.session, |left| &left.session),
+            Next::Again => &self.session,
         };
         let path = session.path().map(Path::to_owned);
         (path, session.cwd().to_path_buf())
@@ -145,6 +148,10 @@ impl State {
                 };
                 let left = self.left.swap_remove(at);
                 (left.place, left.session, Some(stay))
+            }
+            Next::Again => {
+                self.session.go_to_the_end();
+                return None;
             }
         };
         let left = Left {

@@ -56,13 +56,11 @@ impl AgentSession {
         if self.is_vetoed("session_before_switch", event).await {
             return Ok(false);
         }
-        if !self.is_open(path) {
-            self.go_on_with(path, cwd).await?;
-        }
+        self.go_on_with(path, cwd).await?;
         Ok(true)
     }
 
-    /// Whether it is this session's own file, which has one writer.
+    /// Whether it is this session's own file.
     pub(super) fn is_open(&self, path: &Path) -> bool {
         let own = self.state.lock().session.path().map(Path::to_owned);
         own.is_some_and(|own| same(&own, path))

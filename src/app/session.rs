@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -268,10 +269,14 @@ impl AgentSession {
     /// Also fires the signal that extensions hold of it.
     pub(super) fn cancel(&self, work: Option<Run>) {
         if let Some(work) = work {
-            work.cancel.cancel();
             let extensions = self.extensions.clone();
-            self.handle
-                .spawn(async move { extensions.abort_run(work.id).await });
+            let mut told = Box::pin(async move { extensions.abort_run(work.id).await });
+            // It is on its way before whatever is told of the end of the run.
+            let sent = told.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            work.cancel.cancel();
+            if sent.is_pending() {
+                self.handle.spawn(told);
+            }
         }
     }
 

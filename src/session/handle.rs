@@ -323,6 +323,11 @@ impl Session {
         self.tree.set_leaf(leaf)
     }
 
+    /// Moves to the last entry, where a file that is opened begins.
+    pub fn go_to_the_end(&mut self) {
+        self.tree.go_to_the_end();
+    }
+
     /// The entries from the root to `from`, or to the leaf.
     pub fn branch(&self, from: Option<&str>) -> Vec<Arc<Entry>> {
         self.tree.path_to(from.or(self.tree.leaf()))

@@ -157,6 +157,10 @@ impl Tree {
         Ok(())
     }
 
+    pub(super) fn go_to_the_end(&mut self) {
+        self.leaf = self.entries.len().checked_sub(1);
+    }
+
     pub(super) fn known(&self, id: &str) -> Result<&Arc<Entry>, SessionError> {
         self.get(id).ok_or_else(|| unknown(id))
     }

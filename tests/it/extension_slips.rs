@@ -238,3 +238,34 @@ async fn what_is_stale_says_so_and_what_was_aborted_has_a_result() {
     assert!(text.contains("This extension instance is stale"), "{error}");
     rpc.close().await;
 }
+
+/// As in Node, where it would be an uncaught exception of the program.
+#[tokio::test]
+async fn a_worker_that_throws_and_nobody_listens_to_is_told_of() {
+    let (_server, _home, mut rpc) = with_extension(
+        r#"import { Worker } from "node:worker_threads";
+        export default (pi) => pi.registerCommand("work", { handler: async (listens, ctx) => {
+          const worker = new Worker("setTimeout(() => { throw new TypeError('in worker') }, 1)", { eval: true });
+          if (listens) worker.on("error", (error) => ctx.ui.notify(`heard ${error.message}`));
+          worker.on("exit", (code) => ctx.ui.notify(`exit ${code}`));
+        } });"#,
+    )
+    .await;
+    rpc.ok(prompt("/work")).await;
+    let error = rpc.event("extension_error").await;
+    let said = error["error"].as_str().unwrap();
+    assert!(said.contains("in worker"), "{error}");
+    assert!(
+        error["extensionPath"].to_string().contains("ext.ts"),
+        "{error}"
+    );
+    rpc.notified("exit 1").await;
+    rpc.ok(prompt("/work listens")).await;
+    rpc.notified("heard in worker").await;
+    rpc.notified("exit 1").await;
+    let errors = rpc.lines();
+    let errors = errors
+        .iter()
+        .filter(|line| line["type"] == "extension_error");
+    assert_eq!(errors.count(), 1);
+}

@@ -20,12 +20,13 @@ interface ProviderConfig {
 /** `pi.registerProvider(name, config)`, or with an object that has the name in it. */
 export function registerProvider(
   extension: number,
-  given: string | (ProviderConfig & { id?: string; name?: string }),
+  nameOrAll: string | (ProviderConfig & { id?: string; name?: string }),
   config?: ProviderConfig,
   registry = 0,
 ): void {
-  const name = typeof given === "string" ? given : (given?.id ?? given?.name ?? "");
-  const all = typeof given === "string" ? config : given;
+  const isNamed = typeof nameOrAll === "string";
+  const name = isNamed ? nameOrAll : (nameOrAll?.id ?? nameOrAll?.name ?? "");
+  const all = isNamed ? config : nameOrAll;
   if (typeof all !== "object" || all === null) {
     throw new TypeError(`pi.registerProvider("${name}"): the configuration must be an object`);
   }
@@ -57,8 +58,14 @@ export function registerProvider(
     if (streams !== undefined) forgetIds([streams]);
     return;
   }
+  let ofRegistry = given.get(registry);
+  if (!ofRegistry) given.set(registry, (ofRegistry = new SafeMap()));
+  ofRegistry.set(name, all);
   modifyModels(name, oauth, registry);
 }
+
+/** The configurations as they were given last, by registry and name. */
+const given = new SafeMap<number, Map<string, ProviderConfig>>();
 
 /** A provider that the user has signed in to may offer other models. */
 function modifyModels(name: string, oauth: SignIn | undefined, registry: number): void {
@@ -83,6 +90,7 @@ setRegistrar({
   register: (registry, name, config) =>
     registerProvider(RUNNING, name as string, config as ProviderConfig, registry),
   unregister: (registry, name) => unregisterProvider(RUNNING, name, registry),
+  given: (registry) => given.get(registry) ?? new SafeMap(),
 });
 
 // What the program calls.

@@ -55,7 +55,11 @@ export {
   prepareBranchEntries,
   shouldCompact,
 } from "pi:pi-coding-agent/compaction.ts";
-export { getAgentDir, getPackageDir, VERSION } from "pi:pi-coding-agent/config.ts";
+export { CONFIG_DIR_NAME, getAgentDir, getPackageDir, VERSION } from "pi:pi-coding-agent/config.ts";
+export {
+  buildContextEntries,
+  sessionEntryToContextMessages,
+} from "pi:pi-coding-agent/context-entries.ts";
 export { parseFrontmatter, stripFrontmatter } from "pi:pi-coding-agent/frontmatter.ts";
 export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
 export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";

@@ -107,6 +107,9 @@ impl BridgeHost {
                 registry.read_models_of(asked.models);
                 Value::Null
             }
+            "registered" => json!(registry.provided().names()),
+            "name" => json!(registry.display_name(provider)),
+            "authSource" => json!(registry.auth_source(provider)),
             "hasAuth" => json!(registry.has_auth(provider)),
             "usesOAuth" => json!(registry.uses_oauth(provider)),
             "auth.all" => Value::Object(auth.entries()),

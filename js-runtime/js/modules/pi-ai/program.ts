@@ -74,7 +74,7 @@ async function pull(stream: AssistantMessageEventStream, call: Call): Promise<vo
 }
 
 /** What `result()` gives if the program could not even begin. */
-function failed(
+export function failed(
   model: Model,
   error: unknown,
   reason: "error" | "aborted" = "error",

@@ -3,9 +3,10 @@
 import { host, hostSync } from "pi:host.ts";
 import { path } from "pi:node.ts";
 import type { StreamOptions } from "pi:pi-ai/api-registry.ts";
-import type { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
+import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
 import type { Model } from "pi:pi-ai/models.ts";
-import { completeSimple, streamSimple } from "pi:pi-ai/stream.ts";
+import { failed } from "pi:pi-ai/program.ts";
+import { completeSimple, stream, streamSimple } from "pi:pi-ai/stream.ts";
 import { AuthStorage, type Calls } from "pi:pi-coding-agent/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 
@@ -18,10 +19,21 @@ export type ResolvedAuth =
   | { ok: true; apiKey?: string; headers?: Record<string, string> }
   | { ok: false; error: string };
 
+interface Provider {
+  id: string;
+  name: string;
+  baseUrl: string;
+  getModels(): Model[];
+  stream: typeof stream;
+  streamSimple: typeof streamSimple;
+}
+
 /** How providers are registered: the bridge's part, which has the functions. */
 interface Registrar {
   register(registry: number, name: unknown, config: unknown): void;
   unregister(registry: number, name: string): void;
+  /** What was given last for each name. */
+  given(registry: number): ReadonlyMap<string, unknown>;
 }
 
 let registrar: Registrar | undefined;
@@ -92,6 +104,37 @@ export class ModelRegistry {
     registrar!.unregister(this.#registry, name);
   }
 
+  getRegisteredProviderIds(): string[] {
+    return this.#ask("registered");
+  }
+
+  /** As it was given; `undefined` of a provider that no extension has registered. */
+  getRegisteredProviderConfig(name: string): unknown {
+    const isThere = this.getRegisteredProviderIds().includes(name);
+    return isThere ? registrar!.given(this.#registry).get(name) : undefined;
+  }
+
+  getProviderDisplayName = (provider: string): string => this.#ask("name", { provider });
+
+  getProviderAuthStatus(provider: string): { configured: boolean; source?: string } {
+    const source = this.#ask<string | null>("authSource", { provider });
+    return source ? { configured: true, source } : { configured: false };
+  }
+
+  async getProviderAuth(provider: string): Promise<{ auth: { apiKey: string } } | undefined> {
+    const apiKey = await this.getApiKeyForProvider(provider);
+    return apiKey ? { auth: { apiKey } } : undefined;
+  }
+
+  /** Its models, and how they are asked with a key that the caller has. */
+  getProvider(id: string): Provider | undefined {
+    const models = () => this.getAll().filter(({ provider }) => provider === id);
+    const [first] = models();
+    if (!first) return undefined;
+    const name = this.getProviderDisplayName(id);
+    return { id, name, baseUrl: first.baseUrl as string, getModels: models, stream, streamSimple };
+  }
+
   async #authorised(model: Model, options: StreamOptions): Promise<StreamOptions> {
     const auth = await this.getApiKeyAndHeaders(model);
     if (!auth.ok) throw new Error(auth.error);
@@ -104,11 +147,17 @@ export class ModelRegistry {
     return await completeSimple(model, context, await this.#authorised(model, options));
   }
 
-  async stream(
-    model: Model,
-    context: unknown,
-    options: StreamOptions = {},
-  ): Promise<AssistantMessageEventStream> {
-    return streamSimple(model, context, await this.#authorised(model, options));
+  stream(model: Model, context: unknown, options: StreamOptions = {}): AssistantMessageEventStream {
+    const told = new AssistantMessageEventStream();
+    const pass = async () => {
+      const events = streamSimple(model, context, await this.#authorised(model, options));
+      for await (const event of events) told.push(event);
+    };
+    pass()
+      .catch((error) => told.push(failed(model, error)))
+      .finally(() => told.end());
+    return told;
   }
+
+  streamSimple = this.stream;
 }

@@ -1,5 +1,6 @@
 // What can be read of a session: its entries, mirrored. The program holds the truth;
 // a read fetches only what came since the last one.
+import { contextOfPath } from "pi:pi-coding-agent/context-entries.ts";
 
 export interface Entry {
   type: string;
@@ -146,5 +147,9 @@ export function createView(
       return name;
     },
     buildSessionContext: context,
+    buildContextEntries(): Entry[] {
+      const { leafId } = sync();
+      return contextOfPath(branch(leafId));
+    },
   };
 }

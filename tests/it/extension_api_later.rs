@@ -1,0 +1,125 @@
+//! What packages for later versions use of the API.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, prompt};
+
+#[tokio::test]
+async fn the_entries_that_a_model_is_told_of() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    home.settings(json!({"compaction": {"keepRecentTokens": 1}}));
+    home.extension(
+        "ext.ts",
+        r#"import { buildContextEntries, CONFIG_DIR_NAME, sessionEntryToContextMessages } from "@earendil-works/pi-coding-agent";
+        export default (pi) => pi.registerCommand("look", { handler: async (_args, ctx) => {
+          const { sessionManager: session } = ctx;
+          const own = session.buildContextEntries();
+          const same = buildContextEntries(session.getEntries());
+          ctx.ui.notify(JSON.stringify({
+            same: JSON.stringify(own) === JSON.stringify(same),
+            none: buildContextEntries(session.getEntries(), null),
+            folder: CONFIG_DIR_NAME,
+            told: own.flatMap(sessionEntryToContextMessages).map(({ role, content, summary }) => content ?? summary),
+            agrees: JSON.stringify(own.flatMap(sessionEntryToContextMessages).map(({ role }) => role)) ===
+              JSON.stringify(session.buildSessionContext().messages.map(({ role }) => role)),
+          }));
+        } });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    for text in ["one", "two"] {
+        rpc.run(text).await;
+    }
+    server.push(Answer::text("They counted."));
+    rpc.ok(json!({"type": "compact"})).await;
+    rpc.run("three").await;
+    rpc.ok(prompt("/look")).await;
+    let said = rpc.ui("notify").await["message"].clone();
+    let said: Value = serde_json::from_str(said.as_str().unwrap()).unwrap();
+    for (member, expected) in [
+        ("same", json!(true)),
+        ("agrees", json!(true)),
+        ("none", json!([])),
+        ("folder", json!(".pi")),
+    ] {
+        assert_eq!(said[member], expected, "{said}");
+    }
+    let told = said["told"].to_string();
+    assert!(
+        told.contains("They counted.") && told.contains("three") && !told.contains("one"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn providers_can_be_looked_up_and_asked() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => {
+          const config = { name: "Of mine", baseUrl: "http://u", apiKey: "k", api: "openai-completions", models: [{ id: "m" }] };
+          pi.registerProvider("mine", config);
+          pi.registerCommand("look", { handler: async (_args, ctx) => {
+            const { modelRegistry: registry, model } = ctx;
+            const context = { messages: [{ role: "user", content: "hello" }] };
+            const provider = registry.getProvider(model.provider);
+            const { apiKey } = (await registry.getProviderAuth(model.provider)).auth;
+            const asked = await provider.streamSimple(model, context, { apiKey }).result();
+            const kinds = [];
+            for await (const event of registry.stream(model, context)) kinds.push(event.type);
+            ctx.ui.notify(JSON.stringify({
+              asked: asked.content[0].text, last: kinds.at(-1), id: provider.id, models: provider.getModels().length,
+              nobody: registry.getProvider("nobody") ?? null, ids: registry.getRegisteredProviderIds(),
+              same: registry.getRegisteredProviderConfig("mine") === config,
+              not: registry.getRegisteredProviderConfig("anthropic") ?? null,
+              names: ["mine", "xai", "nobody"].map((id) => registry.getProviderDisplayName(id)),
+              status: ["mine", "nobody"].map((id) => registry.getProviderAuthStatus(id)),
+            }));
+          } });
+        };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/look")).await;
+    let said = rpc.ui("notify").await["message"].clone();
+    let said: Value = serde_json::from_str(said.as_str().unwrap()).unwrap();
+    let expected = json!({
+        "asked": "Fine.", "last": "done", "id": "scripted", "models": 1,
+        "nobody": null, "ids": ["mine"], "same": true, "not": null,
+        "names": ["Of mine", "xAI", "nobody"],
+        "status": [{"configured": true, "source": "models_json_key"}, {"configured": false}],
+    });
+    assert_eq!(said, expected);
+}
+
+#[tokio::test]
+async fn a_switch_to_the_session_that_is_open_begins_it_again() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => { for (const name of ["session_shutdown", "session_start"])
+          pi.on(name, (event) => console.error(`${name} ${event.reason}.`)); };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.run("one").await;
+    let state = rpc.ok(json!({"type": "get_state"})).await;
+    let file = &state["sessionFile"];
+    let done = rpc
+        .ok(json!({"type": "switch_session", "sessionPath": file}))
+        .await;
+    assert_eq!(done["cancelled"], false);
+    let again = rpc.ok(json!({"type": "get_state"})).await;
+    assert_eq!(again["sessionFile"], *file);
+    assert_eq!(again["messageCount"], 2);
+    rpc.run("two").await;
+    let messages = server.last_request().body["messages"].clone();
+    assert_eq!(messages.as_array().unwrap().len(), 3, "{messages}");
+    let said = rpc.stderr();
+    let told = ["session_shutdown resume.", "session_start resume."];
+    assert!(told.iter().all(|line| said.contains(line)), "{said}");
+}
