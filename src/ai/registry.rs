@@ -80,6 +80,10 @@ pub enum AuthError {
         path: String,
         advice: String,
     },
+    #[error(
+        "Authentication failed for \"{provider}\". Its sign-in has given no key ({reason}). Sign in again with /login {provider} if that goes on"
+    )]
+    NoKeyOfSignIn { provider: String, reason: String },
     #[error(transparent)]
     Secret(#[from] SecretError),
 }
@@ -486,7 +490,10 @@ impl ModelRegistry {
         match sign_in {
             Some(sign_in) => {
                 let key = sign_in.api_key(&credentials).await;
-                key.map_err(|error| expired(error.to_string()))
+                key.map_err(|error| AuthError::NoKeyOfSignIn {
+                    provider: provider.to_owned(),
+                    reason: error.to_string(),
+                })
             }
             None => match credentials.get("access").and_then(Value::as_str) {
                 Some(access) => Ok(access.to_owned()),

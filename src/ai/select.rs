@@ -97,6 +97,24 @@ pub fn cli_model(
         .ok_or_else(|| SelectError::NotFound(format!("{provider}/{pattern}")))
 }
 
+/// A provider alone means its default model, or its first. (The TypeScript pi ignores it
+/// then, and asks another provider.)
+pub fn of_provider(registry: &ModelRegistry, name: &str) -> Result<CliModel, SelectError> {
+    let mut providers = registry.providers().into_iter();
+    let unknown = || SelectError::UnknownProvider(name.to_owned());
+    let provider = providers
+        .find(|id| id.eq_ignore_ascii_case(name))
+        .ok_or_else(unknown)?;
+    let models = registry.models_of(&provider);
+    let usual = catalogue::provider(&provider).map(|provider| provider.default_model);
+    let model = models
+        .iter()
+        .find(|model| Some(model.id.as_str()) == usual)
+        .or(models.first())
+        .ok_or_else(|| SelectError::NotFound(format!("{provider}/*")))?;
+    Ok(CliModel::plain(model))
+}
+
 impl CliModel {
     fn plain(model: &Arc<Model>) -> Self {
         Self {

@@ -246,7 +246,10 @@ impl AgentSession {
         }
         let (aborted, error_message) = match &compacted {
             Err(CompactError::Cancelled) => (true, None),
-            Err(CompactError::Failed(error)) => {
+            Err(
+                error @ (CompactError::Failed(_)
+                | CompactError::NoSummarizer(NoSummarizer::Api { .. })),
+            ) => {
                 let what = match overflow {
                     true => "Context overflow recovery failed",
                     false => "Auto-compaction failed",

@@ -39,11 +39,12 @@ impl AgentSession {
     /// says, and what it was set to.
     pub(super) fn choose_model(&self) -> Result<(), SelectError> {
         let choice = &self.config.model;
-        let cli = choice
-            .model
-            .as_deref()
-            .map(|pattern| select::cli_model(&self.models, choice.provider.as_deref(), pattern))
-            .transpose()?;
+        let provider = choice.provider.as_deref();
+        let cli = match (provider, choice.model.as_deref()) {
+            (provider, Some(pattern)) => Some(select::cli_model(&self.models, provider, pattern)?),
+            (Some(provider), None) => Some(select::of_provider(&self.models, provider)?),
+            (None, None) => None,
+        };
         let given = self.beside.model.clone().map(|model| CliModel {
             model,
             thinking: None,

@@ -239,7 +239,8 @@ impl AgentSession {
             return Ok(());
         };
         let choice = &self.config.model;
-        let is_chosen = choice.model.is_some() || !self.state.lock().scope.is_empty();
+        let is_named = choice.model.is_some() || choice.provider.is_some();
+        let is_chosen = is_named || !self.state.lock().scope.is_empty();
         // Another provider must not get it.
         let model = self.model().filter(|_| is_chosen);
         let model = model.ok_or(StartError::KeyWithoutModel)?;

@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use super::args::{Arguments, Options};
 use super::{CliError, Mode, complain};
-use crate::ai::catalogue;
 use crate::ai::model::ThinkingLevel;
-use crate::ai::registry::ModelRegistry;
-use crate::ai::select::SelectError;
 use crate::app::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
 use crate::resources::paths::{Paths, expand_tilde};
 use crate::resources::prompt_files::PromptFlags;
@@ -35,7 +32,7 @@ pub fn build(
         session_dir: session_dir(options, &paths),
         model: ModelChoice {
             provider: given(&options.provider).map(str::to_string),
-            model: model(options, &paths)?,
+            model: given(&options.model).map(str::to_string),
             thinking: thinking(options, warnings),
             scope: options.models.as_deref().map_or_else(Vec::new, list),
             api_key: given(&options.api_key).map(str::to_string),
@@ -89,30 +86,6 @@ fn session_target(options: &Options) -> Result<SessionTarget, ForkConflict> {
 fn session_dir(options: &Options, paths: &Paths) -> Option<PathBuf> {
     let dir = given(&options.session_dir)?;
     Some(expand_tilde(dir, &paths.home))
-}
-
-/// A provider alone means its default model. (The TypeScript pi ignores it then,
-/// and asks another provider.)
-fn model(options: &Options, paths: &Paths) -> Result<Option<String>, SelectError> {
-    let model = given(&options.model);
-    let (Some(name), None) = (given(&options.provider), model) else {
-        return Ok(model.map(str::to_string));
-    };
-    let registry = ModelRegistry::load(&paths.agent_dir);
-    let unknown = || SelectError::UnknownProvider(name.to_string());
-    let provider = registry
-        .providers()
-        .into_iter()
-        .find(|id| id.eq_ignore_ascii_case(name))
-        .ok_or_else(unknown)?;
-    let models = registry.models_of(&provider);
-    let usual = catalogue::provider(&provider).map(|provider| provider.default_model);
-    let model = models
-        .iter()
-        .find(|model| Some(model.id.as_str()) == usual)
-        .or(models.first())
-        .ok_or_else(|| SelectError::NotFound(format!("{provider}/*")))?;
-    Ok(Some(model.id.clone()))
 }
 
 fn thinking(options: &Options, warnings: &mut Vec<String>) -> Option<ThinkingLevel> {
@@ -264,36 +237,6 @@ mod tests {
             (model.provider, model.model, model.api_key),
             (None, None, None)
         );
-    }
-
-    #[test]
-    fn a_provider_alone_means_its_default_model() {
-        let model = |words: &[&str]| good(words).config.model.model;
-        assert_eq!(model(&["--provider", "demo"]).as_deref(), Some("demo"));
-        assert_eq!(
-            model(&["--provider", "OpenAI"]).as_deref(),
-            catalogue::provider("openai").map(|openai| openai.default_model)
-        );
-        assert_eq!(
-            model(&["--provider", "nobody", "--model", "m"]).as_deref(),
-            Some("m")
-        );
-        assert_eq!(model(&[]), None);
-        assert_eq!(
-            bad(&["--provider", "nobody"]),
-            "Unknown provider \"nobody\". Use --list-models to see available providers/models."
-        );
-    }
-
-    #[test]
-    fn a_provider_of_the_user_means_its_first_model() {
-        let dir = tempfile::tempdir().unwrap();
-        let models = r#"{"providers": {"mine": {"baseUrl": "http://127.0.0.1:1/v1",
-            "api": "openai-completions", "apiKey": "k",
-            "models": [{"id": "first"}, {"id": "second"}]}}}"#;
-        std::fs::write(dir.path().join("models.json"), models).unwrap();
-        let built = try_build(dir.path(), &["--provider", "mine"]).unwrap();
-        assert_eq!(built.config.model.model.as_deref(), Some("first"));
     }
 
     #[test]

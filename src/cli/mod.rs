@@ -29,7 +29,6 @@ use config::ForkConflict;
 use input::{Files, FirstPrompt, InputError};
 use js_runtime::Console;
 
-use crate::ai::select::SelectError;
 use crate::app::{AppConfig, SessionTarget, StartError};
 use crate::export::{ExportError, PageColors, export_file};
 use crate::extensions::ConsoleSink;
@@ -62,8 +61,6 @@ enum CliError {
     ExportToMany(String),
     #[error(transparent)]
     Input(#[from] InputError),
-    #[error(transparent)]
-    Model(#[from] SelectError),
     #[error(transparent)]
     Session(#[from] StartError),
     #[error(transparent)]

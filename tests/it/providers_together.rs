@@ -45,6 +45,18 @@ async fn an_extension_that_does_not_load_leaves_what_others_said_of_its_provider
 }
 
 #[tokio::test]
+async fn a_provider_of_an_extension_can_be_named_alone() {
+    let home = Home::bare();
+    home.extension("1.ts", &extension(&provider("p", "own")));
+    let said = home.run(&["--provider", "p", "-p", "hi"], "").await.ok();
+    assert_eq!(said, "p at http://p\n");
+    let unknown = home.run(&["--provider", "nobody", "-p", "hi"], "").await;
+    assert_eq!(unknown.status.code(), Some(1));
+    let text = "Unknown provider \"nobody\"";
+    assert!(unknown.stderr.contains(text), "{}", unknown.stderr);
+}
+
+#[tokio::test]
 async fn a_provider_that_goes_gives_its_api_back() {
     let home = Home::bare();
     let both = [provider("a", "shared"), provider("b", "shared")].concat();

@@ -134,12 +134,17 @@ function teller(): (event: Event) => object {
   /** By block, the half of a character that its last delta ended with. */
   const halves = new SafeMap<number, string>();
   return ({ partial, message, error, ...event }) => {
+    if (typeof event.type !== "string") {
+      throw new TypeError("An event of a provider's stream has no type: it is \"text_delta\", \"done\" and the like");
+    }
+    // Its number, whatever it is written as.
+    const block = Math.trunc(Number(event.contentIndex ?? -1)) || 0;
     if (event.type === "done" || event.type === "error") {
       return { ...event, message: message ?? error };
     }
     const told: Record<string, unknown> = { ...event };
-    if (typeof event.delta === "string") {
-      const block = event.contentIndex ?? -1;
+    if (event.contentIndex !== undefined) told.contentIndex = block;
+    if (event.delta !== undefined && event.delta !== null) {
       const delta = (halves.get(block) ?? "") + event.delta;
       const last = delta.charCodeAt(delta.length - 1);
       const end = delta.length - (last >= 0xd800 && last < 0xdc00 ? 1 : 0);
@@ -147,7 +152,7 @@ function teller(): (event: Event) => object {
       told.delta = delta.slice(0, end);
     }
     const { content, ...head } = partial ?? {};
-    if (!event.type.endsWith("_delta")) told.block = content?.[event.contentIndex ?? -1];
+    if (!event.type.endsWith("_delta")) told.block = content?.[block];
     const after = JSON.stringify(head);
     if (after !== before) {
       told.head = head;

@@ -101,6 +101,19 @@ fn an_unknown_model_of_a_known_provider_is_tried_with_a_warning() {
 }
 
 #[test]
+fn a_provider_alone_means_its_default_model() {
+    let registry = registry([]);
+    let id = |name: &str| of_provider(&registry, name).map(|found| found.model.id.clone());
+    assert_eq!(id("demo").unwrap(), "demo");
+    let usual = catalogue::provider("openai").unwrap().default_model;
+    assert_eq!(id("OpenAI").unwrap(), usual);
+    assert_eq!(
+        id("nobody").unwrap_err().to_string(),
+        "Unknown provider \"nobody\". Use --list-models to see available providers/models."
+    );
+}
+
+#[test]
 fn what_flags_cannot_find_is_an_error() {
     for (provider, model, error) in [
         (
