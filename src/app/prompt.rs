@@ -220,12 +220,13 @@ impl AgentSession {
             return Err(PromptError::Aborted);
         }
         let system_prompt = self.changed_prompt(&started, &base).await;
-        for (_, _, message) in started.collected {
+        for (_, extension, message) in started.collected {
             match serde_json::from_value::<CustomMessageInput>(message) {
                 Ok(message) => prompts.push(Arc::new(custom(message))),
                 Err(error) => {
                     let error = format!("the message cannot be used: {error}");
-                    self.report("<runtime>", "before_agent_start", error).await;
+                    let path = self.extensions.path_of(extension);
+                    self.report(&path, "before_agent_start", error).await;
                 }
             }
         }
@@ -351,18 +352,10 @@ impl AgentSession {
             .get("text")
             .and_then(|text| text.as_str())
             .map_or(given.0, str::to_string);
-        let images = match emission.event.remove("images") {
-            None => given.1,
-            Some(images) => match serde_json::from_value(images) {
-                Ok(images) => images,
-                Err(error) => {
-                    let error =
-                        format!("the images that the handlers left cannot be used: {error}");
-                    self.report("<runtime>", "input", error).await;
-                    given.1
-                }
-            },
-        };
+        let images = emission.event.remove("images");
+        // What does not fit was not taken.
+        let images = images.and_then(|images| serde_json::from_value(images).ok());
+        let images = images.unwrap_or(given.1);
         Ok(Some((text, images)))
     }
 

@@ -19,6 +19,7 @@ use crate::agent::run::{Outcome, Refusal, RunConfig, RunHooks};
 use crate::ai::message::{StopReason, ToolCall, now};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::stream::{StreamHooks, StreamOptions};
+use crate::extensions::answers;
 
 /// For handlers of results that come after an abort.
 const REVIEW_GRACE: Duration = Duration::from_secs(2);
@@ -33,7 +34,7 @@ pub(super) struct Hooks<'a> {
 
 impl Hooks<'_> {
     /// Gives whether a run ends with it, and what handlers made of its message.
-    async fn tell_extensions(&self, event: &Event) -> (bool, Option<Value>) {
+    async fn tell_extensions(&self, event: &Event) -> (bool, Option<AgentMessage>) {
         let session = self.session;
         // Otherwise it is tried again, and the session stays busy.
         let ends = matches!(event, Event::AgentEnd { .. }) && {
@@ -143,23 +144,6 @@ impl Hooks<'_> {
                 .collect()
         })
     }
-
-    /// What handlers of `message_end` made of a message, if it is one still.
-    async fn changed(&self, message: Arc<AgentMessage>, changed: Value) -> Arc<AgentMessage> {
-        let problem = match serde_json::from_value::<AgentMessage>(changed) {
-            Ok(changed) if changed.role() == message.role() => return Arc::new(changed),
-            Ok(changed) => format!(
-                "a message of the role \"{}\" cannot become one of \"{}\"",
-                message.role(),
-                changed.role()
-            ),
-            Err(error) => format!("the message that the handlers left cannot be used: {error}"),
-        };
-        self.session
-            .report("<runtime>", "message_end", problem)
-            .await;
-        message
-    }
 }
 
 #[async_trait]
@@ -175,10 +159,7 @@ impl RunHooks for Hooks<'_> {
             message: message.clone(),
         };
         let (ends, changed) = self.tell_extensions(&event).await;
-        let message = match changed {
-            Some(changed) => self.changed(message, changed).await,
-            None => message,
-        };
+        let message = changed.map_or(message, Arc::new);
         let event = Event::MessageEnd {
             message: message.clone(),
         };
@@ -198,14 +179,9 @@ impl RunHooks for Hooks<'_> {
         let event = object(json!({ "messages": messages }));
         let emission = extensions.emit("context", event, cancel).await;
         let changed = emission.event.get("messages").cloned().unwrap_or_default();
-        match serde_json::from_value(changed) {
-            Ok(messages) => messages,
-            Err(error) => {
-                let error = format!("the messages that the handlers left cannot be used: {error}");
-                self.session.report("<runtime>", "context", error).await;
-                messages
-            }
-        }
+        // What does not fit was not taken.
+        let changed = answers::messages("messages", &changed);
+        changed.map_or(messages, |all| all.into_iter().map(Arc::new).collect())
     }
 
     async fn stream_options(&self) -> Result<StreamOptions, String> {
@@ -318,12 +294,9 @@ impl RunHooks for Hooks<'_> {
             () = end => return,
         };
         let content = emission.event.remove("content").unwrap_or_default();
-        match serde_json::from_value(content) {
-            Ok(content) => outcome.output.content = content,
-            Err(error) => {
-                let error = format!("the content that the handlers left cannot be used: {error}");
-                self.session.report("<runtime>", "tool_result", error).await;
-            }
+        // What does not fit was not taken.
+        if let Ok(content) = serde_json::from_value(content) {
+            outcome.output.content = content;
         }
         outcome.output.details = emission
             .event

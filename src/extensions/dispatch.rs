@@ -136,7 +136,16 @@ impl Generation {
             match answer.and_then(parse) {
                 Ok(None) => {}
                 Ok(Some(answer)) => {
-                    if merge(kind, &mut emission, extension, answer) {
+                    let mut refused = Vec::new();
+                    let stops = merge(kind, &mut emission, extension, answer, &mut refused);
+                    for problem in refused {
+                        let path = self.host.registry.lock().path(extension);
+                        let problem = format!("What the handler left was not taken: {problem}");
+                        emission
+                            .errors
+                            .push(ExtensionError::new(path, name, problem));
+                    }
+                    if stops {
                         emission.stopped = true;
                         break;
                     }
@@ -233,9 +242,18 @@ fn merge(
     emission: &mut Emission,
     extension: ExtensionId,
     answer: Answer,
+    refused: &mut Vec<String>,
 ) -> bool {
+    let mut fits = |member: &str, value: &Value| match (kind.fits)(member, value) {
+        Ok(()) => true,
+        Err(problem) => {
+            refused.push(problem);
+            false
+        }
+    };
+    let changed = answer.mutated.into_iter();
     let changed =
-        (answer.mutated.into_iter()).filter(|(member, _)| kind.mutable.contains(&&**member));
+        changed.filter(|(member, value)| kind.mutable.contains(&&**member) && fits(member, value));
     emission.event.extend(changed);
     if let Merge::Replace(member) = kind.merge {
         if !answer.result.is_null() {
@@ -269,7 +287,8 @@ fn merge(
                 _ => *members,
             };
             for member in members {
-                if let Some(value) = result.get(*member).filter(|value| !value.is_null()) {
+                let value = result.get(*member).filter(|value| !value.is_null());
+                if let Some(value) = value.filter(|value| fits(member, value)) {
                     emission.event.insert((*member).into(), value.clone());
                 }
             }
@@ -313,7 +332,8 @@ mod tests {
                 result: result.clone(),
                 mutated: Map::new(),
             };
-            if merge(kind, &mut emission, index as u32, answer) {
+            let mut refused = Vec::new();
+            if merge(kind, &mut emission, index as u32, answer, &mut refused) {
                 emission.stopped = true;
                 break;
             }

@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value};
 
+use super::answers::{self, Fits};
+
 /// One row of the table.
 #[derive(Debug)]
 pub struct EventKind {
@@ -11,6 +13,8 @@ pub struct EventKind {
     /// The members that a handler may change in place; the change reaches the
     /// handlers after it, and us.
     pub mutable: &'static [&'static str],
+    /// Whether a member that a handler leaves can be used.
+    pub fits: Fits,
     pub on_error: OnError,
     pub limit: Limit,
 }
@@ -65,6 +69,7 @@ const fn row(name: &'static str, merge: Merge) -> EventKind {
         name,
         merge,
         mutable: &[],
+        fits: answers::anything,
         on_error: OnError::Report,
         limit: Limit::Handler,
     }
@@ -111,6 +116,7 @@ pub static EVENTS: [EventKind; 35] = [
     },
     EventKind {
         mutable: &["messages"],
+        fits: answers::of_context,
         ..row("context", chain(&["messages"]))
     },
     EventKind {
@@ -124,6 +130,7 @@ pub static EVENTS: [EventKind; 35] = [
     row("after_provider_response", Merge::Ignore),
     EventKind {
         mutable: &["systemPromptOptions"],
+        fits: answers::of_before_agent_start,
         ..row(
             "before_agent_start",
             Merge::Chain {
@@ -153,23 +160,28 @@ pub static EVENTS: [EventKind; 35] = [
     row("ui_prompt_end", Merge::Queue),
     EventKind {
         mutable: &["input"],
+        fits: answers::of_tool_call,
         on_error: OnError::Block,
         ..row("tool_call", Merge::Last { stop: "block" })
     },
     EventKind {
         mutable: RESULT,
+        fits: answers::of_tool_result,
         ..row("tool_result", chain(RESULT))
     },
     row("user_bash", Merge::First),
-    row(
-        "input",
-        Merge::Chain {
-            members: &["text", "images"],
-            collect: &[],
-            only_if: Some(("action", "transform")),
-            stop: Some(("action", "handled")),
-        },
-    ),
+    EventKind {
+        fits: answers::of_input,
+        ..row(
+            "input",
+            Merge::Chain {
+                members: &["text", "images"],
+                collect: &[],
+                only_if: Some(("action", "transform")),
+                stop: Some(("action", "handled")),
+            },
+        )
+    },
 ];
 
 /// Names that were events once, and what took their place.

@@ -22,6 +22,7 @@ pub(super) use arguments::{parse, to_value};
 
 use super::act::{act, act_async};
 use super::actions::Actions;
+use super::answers;
 use super::clipboard;
 use super::deadline::Waits;
 use super::events;
@@ -45,6 +46,7 @@ use super::ui::UiBroker;
 use super::user_bash::Outputs;
 use super::visits::Visits;
 use super::yields::Yields;
+use crate::agent::AgentMessage;
 use crate::agent::event::{Event, ExtensionError, UiAnswer};
 use crate::ai::registry::ModelRegistry;
 use crate::tools::ToolOptions;
@@ -67,7 +69,7 @@ pub struct BridgeHost {
     pub visits: Visits,
     pub yields: Yields,
     /// What handlers made of a message, by the number of the change.
-    pub changed_message: Mutex<Option<(u64, Value)>>,
+    pub changed_message: Mutex<Option<(u64, AgentMessage)>>,
     streams: ModelStreams,
     summaries: Summaries,
     tool_runs: ToolRuns,
@@ -395,9 +397,14 @@ impl BridgeHost {
                 return Ok(Value::Null);
             }
             "message.changed" => {
-                let changed: Changed = parse(method, args)?;
-                *self.changed_message.lock() = Some((changed.change, changed.message));
-                return Ok(Value::Null);
+                let given: Changed = parse(method, args)?;
+                return Ok(match answers::message(&given.role, &given.message) {
+                    Ok(message) => {
+                        *self.changed_message.lock() = Some((given.change, message));
+                        Value::Null
+                    }
+                    Err(problem) => Value::String(problem),
+                });
             }
             "tool.update" => {
                 let update: Update = parse(method, args)?;

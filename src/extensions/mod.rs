@@ -4,6 +4,7 @@
 
 mod act;
 pub mod actions;
+pub mod answers;
 mod clipboard;
 mod config;
 mod conflicts;

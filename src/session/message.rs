@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::ai::mend::mend;
 use crate::ai::message::{
     AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent, UserMessage,
     milliseconds,
@@ -20,6 +21,17 @@ pub enum AgentMessage {
     Custom(CustomMessage),
     BranchSummary(BranchSummaryMessage),
     CompactionSummary(CompactionSummaryMessage),
+}
+
+impl AgentMessage {
+    /// Of an extension, which may have written it by hand.
+    pub fn read(value: &Value) -> Result<Self, serde_json::Error> {
+        Self::deserialize(value).or_else(|error| {
+            let mut mended = value.clone();
+            mend(&mut mended);
+            serde_json::from_value(mended).map_err(|_| error)
+        })
+    }
 }
 
 /// A shell command that the user, not the model, ran.

@@ -117,7 +117,7 @@ async fn what_message_end_handlers_change_is_what_was_said() {
     let error = rpc.event("extension_error").await;
     assert_eq!(
         error["error"],
-        "a message of the role \"toolResult\" cannot become one of \"user\""
+        "What the handler left was not taken: a message of the role \"toolResult\" cannot become one of \"user\""
     );
     let end = rpc.event("agent_end").await;
     assert!(end.to_string().contains("Said. Twice."), "{end}");
@@ -350,5 +350,84 @@ async fn a_model_is_set_as_it_is_given() {
         rpc.notified("true").await;
         rpc.run("go").await;
         assert_eq!(server.requests().pop().unwrap().body[member], value);
+    }
+}
+
+/// What another extension leaves there costs nobody else's work: a secret stays one.
+#[tokio::test]
+async fn an_answer_that_makes_no_sense_costs_its_extension_alone() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "1-redacts.ts",
+        r#"const hide = (text) => text.replaceAll("SECRET", "***");
+        const blocks = (content) => content.map((block) => block.type === "text" ? { ...block, text: hide(block.text) } : block);
+        export default (pi) => {
+          pi.on("tool_result", ({ content }) => ({ content: blocks(content) }));
+          pi.on("message_end", ({ message }) => message.role === "assistant"
+            ? { message: { ...message, content: blocks(message.content) } } : undefined);
+          pi.on("context", ({ messages }) => ({ messages: [...messages, { role: "user", content: "also" }] }));
+          pi.on("input", ({ text }) => ({ action: "transform", text: hide(text) }));
+        };"#,
+    );
+    home.extension(
+        "2-breaks.ts",
+        r#"export default (pi) => {
+          pi.on("tool_result", () => ({ content: [{ type: "json", value: 1 }], details: { kept: true } }));
+          pi.on("message_end", ({ message }) => { if (message.role === "assistant") message.role = "user"; });
+          pi.on("context", () => ({ messages: "none" }));
+          pi.on("input", () => ({ action: "transform", text: "say SECRET", images: [5] }));
+        };"#,
+    );
+    home.extension(
+        "3-sees.ts",
+        r#"export default (pi) => {
+          pi.on("tool_result", ({ content }, ctx) => ctx.ui.notify(`result ${content[0].text}`));
+          pi.on("message_end", ({ message }, ctx) => { if (message.role === "assistant") ctx.ui.notify(`said ${message.content.at(-1).text}`); });
+          pi.on("input", ({ text }) => ({ action: "transform", text: text + "!" }));
+        };"#,
+    );
+    home.file("a.txt", "SECRET\n");
+    server.push(Answer::tool("read", json!({"path": "a.txt"})));
+    server.push(Answer::text("It is SECRET."));
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("say")).await;
+    rpc.notified("result ***\n").await;
+    rpc.notified("said It is ***.").await;
+    rpc.event("agent_end").await;
+    let last = server.last_request().body["messages"].to_string();
+    assert!(last.contains("***") && last.contains("also"), "{last}");
+    let messages = rpc.ok(json!({"type": "get_messages"})).await;
+    let all = messages.to_string();
+    // It was a text, so it was taken.
+    assert!(all.contains("say SECRET!"), "{all}");
+    assert_eq!(all.matches("SECRET").count(), 1, "{all}");
+    assert!(all.contains(r#""details":{"kept":true}"#), "{all}");
+    let lines = rpc.lines();
+    let errors = lines
+        .iter()
+        .filter(|line| line["type"] == "extension_error");
+    let mut told: Vec<String> = errors
+        .map(|error| {
+            let path = error["extensionPath"].as_str().unwrap();
+            assert!(path.ends_with("2-breaks.ts"), "{error}");
+            format!(
+                "{}: {}",
+                error["event"].as_str().unwrap(),
+                error["error"].as_str().unwrap()
+            )
+        })
+        .collect();
+    told.sort();
+    told.dedup();
+    let expected = [
+        "context: What the handler left was not taken: `messages` must be a list",
+        "input: What the handler left was not taken: `images[0]` cannot be used: ",
+        "message_end: What the handler left was not taken: a message of the role \"assistant\" cannot become one of \"user\"",
+        "tool_result: What the handler left was not taken: `content[0]` cannot be used: ",
+    ];
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    for (told, expected) in told.iter().zip(expected) {
+        assert!(told.contains(expected), "{told} for {expected}");
     }
 }

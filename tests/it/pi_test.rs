@@ -188,6 +188,42 @@ async fn what_fails_says_what_and_where() {
     }
 }
 
+#[tokio::test]
+async fn a_file_that_is_not_read_to_its_end_has_not_passed() {
+    let home = Home::bare();
+    let import = "import { test } from \"@mariozechner/pi-coding-agent/test\";\n";
+    let slow = "test(\"one\", () => new Promise((resolve) => setTimeout(resolve, 50)));\n";
+    for (name, then) in [
+        (
+            "top",
+            "throw new Error(\"\\x1b[31mat the top\\x07\");\ntest(\"two\", () => {});\n",
+        ),
+        (
+            "twice",
+            "test(\"one\", () => {});\ntest(\"two\", () => {});\n",
+        ),
+    ] {
+        home.file(&format!("{name}.test.js"), &format!("{import}{slow}{then}"));
+    }
+    let done = pi_test(&home, &["--timeout", "240000"]).await;
+    assert_eq!(done.status.code(), Some(1), "{done:#?}");
+    let said = done.stdout;
+    let expected = [
+        "not run one",
+        "FAILED it was not read to its end: at the top",
+        "not run one",
+        "FAILED it was not read to its end: Two tests are called \"one\"",
+    ];
+    assert_eq!(outcomes(&said), expected, "{said}");
+    for place in ["at the top (top.test.js:3:7)", "(twice.test.js:3:1)"] {
+        assert!(said.contains(place), "{said}");
+    }
+    assert!(
+        !said.contains('\u{1b}') && !said.contains('\u{7}'),
+        "{said:?}"
+    );
+}
+
 const EXITS: &str = r#"
 import { test } from "@mariozechner/pi-coding-agent/test";
 test("exits", () => {

@@ -215,19 +215,30 @@ function tally(spent: Spent[], extension: number, event: string, took: number, f
   if (took > sum.slowest) sum.slowest = took;
 }
 
-/** The agent waits for it: what its handlers made of the message is what was said. */
-function tellOfChange(
+/**
+ * The agent waits for it: what its handlers make of the message is what was said. What
+ * cannot be used is not taken, and the next handler does not see it. Gives the JSON of
+ * what is there now.
+ */
+function takeChange(
   event: { type: string; message?: unknown },
-  targets: Notification["targets"],
-  change: number | undefined,
+  extension: number,
+  change: number,
   before: string,
-): void {
+): string {
   try {
-    if (JSON.stringify(event.message) === before) return;
-    hostSync("message.changed", { change, message: event.message });
+    const after = JSON.stringify(event.message);
+    if (after === before) return before;
+    const { role } = JSON.parse(before) as { role: string };
+    const { message } = event;
+    const problem = hostSync<string | undefined>("message.changed", { change, role, message });
+    if (!problem) return after;
+    report(extension, event.type, new Error(`What the handler left was not taken: ${problem}`));
   } catch (error) {
-    report(targets[targets.length - 1][0], event.type, error);
+    report(extension, event.type, error);
   }
+  event.message = JSON.parse(before);
+  return before;
 }
 
 /** Handlers whose answers do not count, in order. */
@@ -239,7 +250,7 @@ export async function notify(json: string): Promise<string> {
     const { event: told, targets, change } = events[index];
     const event = "step" in told ? eventOf(told) : told;
     if (event.type === "agent_end") restSoon(run);
-    const message = change === undefined ? undefined : JSON.stringify(event.message);
+    let message = change === undefined ? undefined : JSON.stringify(event.message);
     for (let target = 0; target < targets.length; target += 1) {
       const extension = targets[target][0];
       const handler = targets[target][1];
@@ -265,9 +276,9 @@ export async function notify(json: string): Promise<string> {
         skip = current = undefined;
         leaveQueued();
       }
+      if (message) message = takeChange(event, extension, change!, message);
       tally(spent, extension, event.type, now() - since, failed);
     }
-    if (message) tellOfChange(event, targets, change, message);
   }
   return JSON.stringify(spent);
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
 use super::child::Ended;
+use crate::modes::line::text::clean;
 
 /// A line of what a process of tests writes down.
 #[derive(Clone, Debug, Deserialize)]
@@ -34,6 +35,10 @@ pub(super) enum Record {
     },
     Skipped {
         name: String,
+    },
+    /// The file could not be read to its end.
+    Broken {
+        error: Failure,
     },
     Done,
 }
@@ -106,6 +111,7 @@ impl FileReport {
         let mut running = None;
         let mut done = false;
         let mut planned = Vec::new();
+        let mut broken = None;
         for record in recorded.0 {
             let (name, outcome, duration_ms, error) = match record {
                 Record::Plan { names } => {
@@ -118,6 +124,10 @@ impl FileReport {
                 }
                 Record::Done => {
                     done = true;
+                    continue;
+                }
+                Record::Broken { error } => {
+                    broken = Some(error);
                     continue;
                 }
                 Record::Passed { name, ms } => (name, Outcome::Passed, ms, None),
@@ -134,6 +144,10 @@ impl FileReport {
         }
         let problem = match ended {
             Err(error) => Some(format!("it cannot be run: {error}")),
+            Ok(ended) if broken.is_some() => {
+                report.printed = ended.printed;
+                broken.map(|error| error.of_file())
+            }
             Ok(ended) => {
                 report.printed = ended.printed;
                 let nothing = report.tests.is_empty() && running.is_none();
@@ -204,11 +218,22 @@ impl FileReport {
         if !self.printed.trim().is_empty() {
             text += &indented(&format!("It printed:\n{}", self.printed.trim_end()), 2);
         }
-        text
+        clean(&text)
     }
 }
 
 impl Failure {
+    /// Of one that no test has to answer for.
+    fn of_file(&self) -> String {
+        let mut text = format!("it was not read to its end: {}", self.message.trim_end());
+        if let (Some(line), Some(column)) = (self.line, self.column) {
+            let file = self.file.as_deref().and_then(Path::file_name);
+            let file = file.unwrap_or_default().to_string_lossy();
+            _ = write!(text, " ({file}:{line}:{column})");
+        }
+        text
+    }
+
     fn in_words(&self, name: &dyn Fn(&Path) -> String) -> String {
         let mut text = format!("{}\n", self.message.trim_end());
         if let (Some(expected), Some(actual)) = (&self.expected, &self.actual) {

@@ -64,6 +64,8 @@ pub(super) struct Name {
 #[derive(Deserialize)]
 pub(super) struct Changed {
     pub change: u64,
+    /// Of the message as it was.
+    pub role: String,
     pub message: Value,
 }
 

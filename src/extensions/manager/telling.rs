@@ -1,9 +1,9 @@
 //! Events whose answers do not count, on their way into the queue.
 
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
+use crate::agent::AgentMessage;
 use crate::agent::event::MessageUpdate;
 use crate::extensions::events::{self, Merge};
 use crate::extensions::generation::Generation;
@@ -43,7 +43,7 @@ impl Extensions {
         name: &str,
         event: impl FnOnce() -> T,
         cancel: &CancellationToken,
-    ) -> Option<Value> {
+    ) -> Option<AgentMessage> {
         let generation = self.current();
         let change = generation.host.next_token();
         self.tell_handlers(&generation, name, event, Some(change), cancel)

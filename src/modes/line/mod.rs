@@ -22,7 +22,7 @@ mod shortcuts;
 mod sign_in;
 mod style;
 mod terminal;
-mod text;
+pub(crate) mod text;
 mod tool_line;
 mod tree;
 

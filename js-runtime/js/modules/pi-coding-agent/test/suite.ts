@@ -40,6 +40,8 @@ let collecting = true;
 // ---- Where the extension is ----
 
 const testFile = (): string => resolve(process.argv[1]);
+// deno-lint-ignore no-explicit-any
+const mainModule = (): string => (globalThis as any).Deno.mainModule;
 
 function hasManifest(folder: string): boolean {
   try {
@@ -154,7 +156,8 @@ function collect(name: string, given: TestOptions | Body, then: Body | undefined
     throw new Error(`${basename(testFile())} is a test: run it with "pi test"`);
   }
   if (tests.some((test) => test.name === name)) throw new Error(`Two tests are called "${name}"`);
-  if (tests.length === 0) globalThis.addEventListener("load", () => void runAll());
+  // The file itself, which is being read: settles when that is done.
+  if (tests.length === 0) import(mainModule()).then(runAll, giveUp);
   const timeout = options.timeout ?? Number(process.env.PI_TEST_TIMEOUT ?? 30_000);
   tests.push({ name, body, timeout, skipped: false, only: false, ...more });
 }
@@ -188,12 +191,20 @@ async function runAll(): Promise<void> {
   process.exit(0);
 }
 
+/** Tests that may never have been named: none of the others counts. */
+function giveUp(error: unknown): void {
+  report({ type: "plan", names: tests.map(({ name }) => name) });
+  report({ type: "broken", error: explain(error) });
+  process.exit(1);
+}
+
 /** What no test waits for fails the one that runs. */
 let stray: ((error: unknown) => void) | undefined;
 for (const event of ["uncaughtException", "unhandledRejection"]) {
   process.on(event, (error: unknown) => {
-    if (!stray) throw error;
-    stray(error);
+    if (stray) stray(error);
+    else if (collecting && process.env.PI_TEST_REPORT !== undefined) giveUp(error);
+    else throw error;
   });
 }
 
