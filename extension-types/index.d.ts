@@ -54,6 +54,8 @@ export function isToolCallEventType<TName extends string, TInput extends Record<
 
 type IsResult<K extends string> = (event: ToolResultEvent) => event is ToolResultEvent & { toolName: K };
 export const isBashToolResult: IsResult<"bash">;
+/** A tool that others may have. */
+export const isPowerShellToolResult: IsResult<"powershell">;
 export const isReadToolResult: IsResult<"read">;
 export const isEditToolResult: IsResult<"edit">;
 export const isWriteToolResult: IsResult<"write">;

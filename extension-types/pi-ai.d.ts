@@ -205,6 +205,10 @@ export function StringEnum<T extends readonly string[]>(
 /** Throws an error that a model understands. */
 export function validateToolArguments(tool: Tool, toolCall: ToolCall): Record<string, unknown>;
 export function validateToolCall(tools: Tool[], toolCall: ToolCall): Record<string, unknown>;
+/** The texts of a content, without its pictures and calls; the separator is a line end. */
+export function contentText(content: string | readonly { type: string; text?: string }[], separator?: string): string;
+/** An id that sorts by time; milliseconds since the epoch, now if they are not given. */
+export function uuidv7(timestampMs?: number): string;
 export function parseStreamingJson(partialJson: string | undefined): unknown;
 /** Mends what models write; throws if that is not enough. */
 export function parseJsonWithRepair<T = unknown>(json: string): T;

@@ -34,6 +34,34 @@ const CORRECTIONS: &[Correction] = &[
                       for (const name of Object.keys(own)) globalThis.console[name] = own[name]; } \
                       const origStdoutWrite = FunctionPrototypeBind(",
     },
+    // See `js/promise-hooks.ts`.
+    Correction {
+        specifier: "ext:deno_node/v8.ts",
+        text: "core.setPromiseHooks(",
+        replacement: "__bootstrap.internals.promiseHooks(",
+    },
+    Correction {
+        specifier: "ext:deno_node/vm.js",
+        text: "    contextObject,\n    importModuleDynamically,\n  );\n  return contextObject;",
+        replacement: "    contextObject,\n    importModuleDynamically,\n  );\n  \
+                      __bootstrap.internals.contextMade(contextObject, (object) => \
+                      new Script(\"Object\").runInContext(object));\n  \
+                      return contextObject;",
+    },
+    // A worker that is ended says so when it has, not while it is told to.
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "this.emit(\"exit\", 1);",
+        replacement: "",
+    },
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "return PromiseResolve(1);",
+        replacement: "const later = \
+                      core.loadExtScript(\"ext:deno_web/02_timers.js\").setTimeout; \
+                      return new Promise((done) => later(() => later(() => { \
+                      this.emit(\"exit\", 1); done(1); }, 1), 1));",
+    },
     // What ends a worker and nobody listens for is an uncaught exception of its owner.
     Correction {
         specifier: "ext:deno_node/worker_threads.ts",

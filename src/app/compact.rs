@@ -362,6 +362,8 @@ impl AgentSession {
             let event = object(json!({
                 "compactionEntry": json_of(&entry),
                 "fromExtension": from_extension,
+                "reason": why.reason,
+                "willRetry": why.will_retry,
             }));
             self.extensions
                 .emit("session_compact", event, &work.cancel)

@@ -273,14 +273,17 @@ impl RunHooks for Hooks<'_> {
         if !extensions.has_handlers("tool_result") {
             return;
         }
-        let event = object(json!({
+        let mut event = object(json!({
             "toolName": call.name,
             "toolCallId": call.id,
             "input": args,
             "content": outcome.output.content,
-            "details": outcome.output.details,
             "isError": outcome.is_error,
         }));
+        // Handlers give it a default: there is none, not nothing.
+        if let Some(details) = &outcome.output.details {
+            event.insert("details".into(), details.clone());
+        }
         // A tool that was aborted has a result, too, and handlers a moment to see it.
         let over = CancellationToken::new();
         let end = async {

@@ -404,7 +404,10 @@ impl AgentSession {
             appended.map_err(|error| error.to_string())?;
             state.session.name().map(str::to_string)
         };
-        let event = || json!({ "type": "session_info_changed", "name": now });
+        let event = || match now {
+            Some(name) => json!({ "type": "session_info_changed", "name": name }),
+            None => json!({ "type": "session_info_changed" }),
+        };
         self.extensions.notify_soon("session_info_changed", event);
         Ok(())
     }

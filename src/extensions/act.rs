@@ -104,12 +104,7 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
         "pi.getThinkingLevel" => json!(actions.thinking_level()),
         "pi.setThinkingLevel" => {
             let level = need(given.level, "level")?;
-            let level = ThinkingLevel::parse(&level).ok_or_else(|| {
-                HostError::new(format!(
-                    "\"{level}\" is no thinking level: use off, minimal, low, medium, high or xhigh"
-                ))
-            })?;
-            actions.set_thinking_level(level);
+            actions.set_thinking_level(level_called(&level)?);
             Value::Null
         }
         "themes.list" => actions.themes(),
@@ -179,5 +174,21 @@ fn missing(method: &str, member: &str) -> HostError {
     HostError {
         class: "TypeError",
         message: format!("{method}: {member} is missing"),
+    }
+}
+
+/// A thinking level by the name that extensions give it.
+pub(super) fn level_called(name: &str) -> Result<ThinkingLevel, HostError> {
+    match name {
+        // Of later versions.
+        "max" => Ok(ThinkingLevel::Xhigh),
+        // What only some APIs know, and says the same.
+        "none" => Ok(ThinkingLevel::Off),
+        name => ThinkingLevel::parse(name).ok_or_else(|| {
+            let known = ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ");
+            HostError::new(format!(
+                "There is no thinking level \"{name}\". The levels are: {known}"
+            ))
+        }),
     }
 }

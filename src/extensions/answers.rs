@@ -7,49 +7,90 @@ use serde_json::Value;
 use crate::agent::AgentMessage;
 use crate::ai::message::{ContentBlock, ImageContent};
 
-/// Member and value; the error says what is wrong with it.
-pub type Fits = fn(&str, &Value) -> Result<(), String>;
-
-pub const fn anything(_member: &str, _value: &Value) -> Result<(), String> {
-    Ok(())
+/// What is taken of a value.
+pub enum Fit {
+    All(Value),
+    /// And what is wrong with the rest.
+    Part(Value, String),
+    Nothing(String),
 }
 
-pub fn of_tool_result(member: &str, value: &Value) -> Result<(), String> {
-    match member {
-        "content" => each::<ContentBlock>(member, value),
-        "isError" => is::<bool>(member, value),
-        _ => Ok(()),
+/// Looks at a member and its value.
+pub type Fits = fn(&str, Value) -> Fit;
+
+pub const ANYTHING: Fits = |_, value| Fit::All(value);
+
+pub fn of_tool_result(member: &str, value: Value) -> Fit {
+    match (member, value) {
+        ("content", Value::Array(blocks)) => known_blocks(blocks),
+        ("content", value) => Fit::of(value, |_| Err("`content` must be a list".to_owned())),
+        ("isError", value) => Fit::of(value, |value| is::<bool>(member, value)),
+        (_, value) => Fit::All(value),
     }
 }
 
-pub fn of_input(member: &str, value: &Value) -> Result<(), String> {
-    match member {
+/// A block that nobody knows cannot be sent; what a handler made of the others holds.
+fn known_blocks(blocks: Vec<Value>) -> Fit {
+    let mut problem = None;
+    let mut fitting = Vec::with_capacity(blocks.len());
+    for (index, block) in blocks.into_iter().enumerate() {
+        match is::<ContentBlock>(&format!("content[{index}]"), &block) {
+            Ok(()) => fitting.push(block),
+            Err(error) => problem = problem.or(Some(error)),
+        }
+    }
+    let fitting = Value::Array(fitting);
+    match problem {
+        None => Fit::All(fitting),
+        Some(problem) => Fit::Part(fitting, problem),
+    }
+}
+
+pub fn of_input(member: &str, value: Value) -> Fit {
+    Fit::of(value, |value| match member {
         "text" => is::<String>(member, value),
         _ => each::<ImageContent>(member, value),
-    }
+    })
 }
 
-pub fn of_tool_call(member: &str, value: &Value) -> Result<(), String> {
-    is::<serde_json::Map<String, Value>>(member, value)
+/// Of members that are objects.
+pub fn object(member: &str, value: Value) -> Fit {
+    Fit::of(value, |value| {
+        is::<serde_json::Map<String, Value>>(member, value)
+    })
 }
 
-pub fn of_before_agent_start(member: &str, value: &Value) -> Result<(), String> {
-    match member {
+pub fn of_before_agent_start(member: &str, value: Value) -> Fit {
+    Fit::of(value, |value| match member {
         "systemPrompt" => is::<String>(member, value),
         _ => Ok(()),
+    })
+}
+
+pub fn of_context(member: &str, value: Value) -> Fit {
+    Fit::of(value, |value| messages(member, value).map(drop))
+}
+
+impl Fit {
+    fn of(value: Value, check: impl FnOnce(&Value) -> Result<(), String>) -> Self {
+        match check(&value) {
+            Ok(()) => Self::All(value),
+            Err(problem) => Self::Nothing(problem),
+        }
     }
 }
 
-pub fn of_context(member: &str, value: &Value) -> Result<(), String> {
-    messages(member, value).map(drop)
-}
-
-/// What handlers have made of a list of messages.
+/// What handlers have made of a list of messages. Those of roles that packages have for
+/// themselves are not told to models.
 pub fn messages(member: &str, value: &Value) -> Result<Vec<AgentMessage>, String> {
     let list = value
         .as_array()
         .ok_or_else(|| format!("`{member}` must be a list"))?;
-    let read = list.iter().enumerate().map(|(index, message)| {
+    let told = list.iter().enumerate().filter(|(_, message)| {
+        let role = message["role"].as_str();
+        role.is_none_or(|role| AgentMessage::ROLES.contains(&role))
+    });
+    let read = told.map(|(index, message)| {
         AgentMessage::read(message)
             .map_err(|error| format!("`{member}[{index}]` cannot be used: {error}"))
     });

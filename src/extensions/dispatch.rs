@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use super::answers::Fit;
 use super::events::{self, EventKind, Limit, Merge, OnError};
 use super::generation::{CallFailure, Generation};
 use super::registry::{ExtensionId, FunctionId};
@@ -16,6 +17,8 @@ use crate::agent::event::ExtensionError;
 /// What each handler of [`Merge::Ignore`] is given that is called after the wait
 /// for them was given up: one that does not wait itself comes to its end in it.
 const MOMENT: Duration = Duration::from_millis(100);
+/// How long the answer of a handler that is there may take to arrive.
+const ANSWER: Duration = Duration::from_millis(20);
 /// How many times the limit of a handler one may take that summarises: with 30
 /// seconds for a handler it is 10 minutes, and an abort ends it at any time.
 const SUMMARY: u32 = 20;
@@ -122,6 +125,8 @@ impl Generation {
                     tokio::time::sleep(MOMENT).await;
                 } else {
                     cancel.cancelled().await;
+                    // Whoever aborts and answers has answered.
+                    tokio::time::sleep(ANSWER).await;
                 }
             };
             // Also the handlers that nobody waits for are called first.
@@ -244,17 +249,24 @@ fn merge(
     answer: Answer,
     refused: &mut Vec<String>,
 ) -> bool {
-    let mut fits = |member: &str, value: &Value| match (kind.fits)(member, value) {
-        Ok(()) => true,
-        Err(problem) => {
+    let mut fitting = |member: &str, value: Value| match (kind.fits)(member, value) {
+        Fit::All(value) => Some(value),
+        Fit::Part(value, problem) => {
             refused.push(problem);
-            false
+            Some(value)
+        }
+        Fit::Nothing(problem) => {
+            refused.push(problem);
+            None
         }
     };
-    let changed = answer.mutated.into_iter();
-    let changed =
-        changed.filter(|(member, value)| kind.mutable.contains(&&**member) && fits(member, value));
-    emission.event.extend(changed);
+    for (member, value) in answer.mutated {
+        if kind.mutable.contains(&&*member)
+            && let Some(value) = fitting(&member, value)
+        {
+            emission.event.insert(member, value);
+        }
+    }
     if let Merge::Replace(member) = kind.merge {
         if !answer.result.is_null() {
             emission.event.insert(member.into(), answer.result);
@@ -288,8 +300,8 @@ fn merge(
             };
             for member in members {
                 let value = result.get(*member).filter(|value| !value.is_null());
-                if let Some(value) = value.filter(|value| fits(member, value)) {
-                    emission.event.insert((*member).into(), value.clone());
+                if let Some(value) = value.and_then(|value| fitting(member, value.clone())) {
+                    emission.event.insert((*member).into(), value);
                 }
             }
             for member in *collect {

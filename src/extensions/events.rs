@@ -69,7 +69,7 @@ const fn row(name: &'static str, merge: Merge) -> EventKind {
         name,
         merge,
         mutable: &[],
-        fits: answers::anything,
+        fits: answers::ANYTHING,
         on_error: OnError::Report,
         limit: Limit::Handler,
     }
@@ -125,6 +125,7 @@ pub static EVENTS: [EventKind; 35] = [
     },
     EventKind {
         mutable: &["headers"],
+        fits: answers::object,
         ..row("before_provider_headers", chain(&[]))
     },
     row("after_provider_response", Merge::Ignore),
@@ -160,7 +161,7 @@ pub static EVENTS: [EventKind; 35] = [
     row("ui_prompt_end", Merge::Queue),
     EventKind {
         mutable: &["input"],
-        fits: answers::of_tool_call,
+        fits: answers::object,
         on_error: OnError::Block,
         ..row("tool_call", Merge::Last { stop: "block" })
     },

@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::act::level_called;
 use super::host::{Answer, parse};
 use super::services::env_api_key;
 use crate::agent::event::MessageUpdate;
@@ -22,7 +23,7 @@ use crate::ai::demo;
 use crate::ai::lenient::{headers, number, or_default};
 use crate::ai::mend::mend;
 use crate::ai::message::{AssistantMessage, Message, StopReason};
-use crate::ai::model::{Model, ThinkingBudgets, ThinkingLevel};
+use crate::ai::model::{Model, ThinkingBudgets};
 use crate::ai::provided::GivenModel;
 use crate::ai::stream::{
     AssistantStream, Request, StreamHooks, StreamItem, StreamOptions, ToolSpec,
@@ -225,7 +226,7 @@ impl ModelStreams {
             options: StreamOptions {
                 api_key,
                 headers: options.headers.unwrap_or_default(),
-                reasoning: options.reasoning.as_deref().map(level).transpose()?,
+                reasoning: options.reasoning.as_deref().map(level_called).transpose()?,
                 thinking_budgets: options.thinking_budgets,
                 // A float becomes the nearest integer that fits.
                 max_tokens: options.max_tokens.map(|tokens| tokens as u64),
@@ -327,21 +328,6 @@ fn messages(given: Vec<Value>) -> Result<Vec<Message>, HostError> {
             .map_err(|error| HostError::new(format!("context.messages[{index}]: {error}")))
     });
     read.collect()
-}
-
-fn level(name: &str) -> Result<ThinkingLevel, HostError> {
-    match name {
-        // Of later versions.
-        "max" => Ok(ThinkingLevel::Xhigh),
-        // What only some APIs know, and says the same.
-        "none" => Ok(ThinkingLevel::Off),
-        name => ThinkingLevel::parse(name).ok_or_else(|| {
-            let known = ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ");
-            HostError::new(format!(
-                "There is no thinking level \"{name}\". The levels are: {known}"
-            ))
-        }),
-    }
 }
 
 /// As pi-ai has it.

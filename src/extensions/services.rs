@@ -10,6 +10,7 @@ use js_runtime::HostError;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use uuid::{NoContext, Timestamp, Uuid};
 
 use super::host::{Answer, parse, to_value};
 use crate::agent::AgentMessage;
@@ -139,6 +140,13 @@ fn change_settings(given: &SettingsChange) -> Answer {
         .map_err(|error| HostError::new(error.to_string()))
 }
 
+#[derive(Deserialize)]
+struct Moment {
+    /// Milliseconds since the epoch.
+    #[serde(default)]
+    timestamp: Option<u64>,
+}
+
 pub fn env_api_key(provider: &str) -> Option<String> {
     catalogue::env_key(provider, &Env::process())
 }
@@ -173,6 +181,17 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
         "settings.change" => {
             parse::<SettingsChange>(method, args).and_then(|given| change_settings(&given))
         }
+        "uuid.v7" => parse::<Moment>(method, args).map(|given| {
+            let id = match given.timestamp {
+                Some(time) => {
+                    let (seconds, rest) = (time / 1000, time % 1000);
+                    let nanoseconds = rest as u32 * 1_000_000;
+                    Uuid::new_v7(Timestamp::from_unix(NoContext, seconds, nanoseconds))
+                }
+                None => Uuid::now_v7(),
+            };
+            json!(id.to_string())
+        }),
         "ai.apis" => Ok(json!(api::WIRE_NAMES)),
         "ai.providers" => Ok(catalogue::PROVIDERS.iter().map(|known| known.id).collect()),
         "ai.models" => parse::<Provider>(method, args).and_then(|given| {

@@ -24,6 +24,16 @@ pub enum AgentMessage {
 }
 
 impl AgentMessage {
+    pub const ROLES: [&str; 7] = [
+        "user",
+        "assistant",
+        "toolResult",
+        "bashExecution",
+        "custom",
+        "branchSummary",
+        "compactionSummary",
+    ];
+
     /// Of an extension, which may have written it by hand.
     pub fn read(value: &Value) -> Result<Self, serde_json::Error> {
         Self::deserialize(value).or_else(|error| {

@@ -174,3 +174,22 @@ async fn the_latest_shell_command_is_the_one_that_is_aborted() {
     assert_eq!(last["data"]["cancelled"], true);
     rpc.close().await;
 }
+
+/// It was a matter of luck which of the two was heard first.
+#[tokio::test]
+async fn a_gate_that_aborts_and_blocks_has_its_reason_told() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => pi.on("tool_call", (event, ctx) => {
+            ctx.abort();
+            return { block: true, reason: "BLOCKED by the gate" };
+        });"#,
+    )
+    .await;
+    for _ in 0..8 {
+        server.push(Answer::tool("bash", json!({"command": "echo 1"})));
+        rpc.ok(prompt("go")).await;
+        let end = rpc.event("tool_execution_end").await;
+        assert_eq!(end["result"]["content"][0]["text"], "BLOCKED by the gate");
+        rpc.event("agent_settled").await;
+    }
+}

@@ -366,16 +366,20 @@ async fn an_answer_that_makes_no_sense_costs_its_extension_alone() {
           pi.on("tool_result", ({ content }) => ({ content: blocks(content) }));
           pi.on("message_end", ({ message }) => message.role === "assistant"
             ? { message: { ...message, content: blocks(message.content) } } : undefined);
-          pi.on("context", ({ messages }) => ({ messages: [...messages, { role: "user", content: "also" }] }));
+          pi.on("context", ({ messages }) => ({ messages: [...messages, { role: "assistant", content: [{ type: "text", text: "by hand" }] },
+            { role: "of its own", content: 5 }, { role: "user", content: "also" }] }));
+          pi.on("before_provider_headers", ({ headers }) => { headers["x-kept"] = "1"; });
           pi.on("input", ({ text }) => ({ action: "transform", text: hide(text) }));
         };"#,
     );
     home.extension(
         "2-breaks.ts",
         r#"export default (pi) => {
-          pi.on("tool_result", () => ({ content: [{ type: "json", value: 1 }], details: { kept: true } }));
+          pi.on("tool_result", ({ content, details = { none: true } }) => ({
+            content: [...content, { type: "json", value: 1 }], details: { kept: details.none } }));
           pi.on("message_end", ({ message }) => { if (message.role === "assistant") message.role = "user"; });
           pi.on("context", () => ({ messages: "none" }));
+          pi.on("before_provider_headers", (event) => { event.headers = null; });
           pi.on("input", () => ({ action: "transform", text: "say SECRET", images: [5] }));
         };"#,
     );
@@ -395,8 +399,12 @@ async fn an_answer_that_makes_no_sense_costs_its_extension_alone() {
     rpc.notified("result ***\n").await;
     rpc.notified("said It is ***.").await;
     rpc.event("agent_end").await;
-    let last = server.last_request().body["messages"].to_string();
-    assert!(last.contains("***") && last.contains("also"), "{last}");
+    let last = server.last_request();
+    assert_eq!(last.headers["x-kept"], "1");
+    let last = last.body["messages"].to_string();
+    for part in ["***", "by hand", "also"] {
+        assert!(last.contains(part), "{last}");
+    }
     let messages = rpc.ok(json!({"type": "get_messages"})).await;
     let all = messages.to_string();
     // It was a text, so it was taken.
@@ -421,10 +429,11 @@ async fn an_answer_that_makes_no_sense_costs_its_extension_alone() {
     told.sort();
     told.dedup();
     let expected = [
+        "before_provider_headers: What the handler left was not taken: `headers` cannot be used: ",
         "context: What the handler left was not taken: `messages` must be a list",
         "input: What the handler left was not taken: `images[0]` cannot be used: ",
         "message_end: What the handler left was not taken: a message of the role \"assistant\" cannot become one of \"user\"",
-        "tool_result: What the handler left was not taken: `content[0]` cannot be used: ",
+        "tool_result: What the handler left was not taken: `content[1]` cannot be used: ",
     ];
     assert_eq!(told.len(), expected.len(), "{told:#?}");
     for (told, expected) in told.iter().zip(expected) {

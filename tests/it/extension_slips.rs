@@ -269,3 +269,26 @@ async fn a_worker_that_throws_and_nobody_listens_to_is_told_of() {
     let path = error["extensionPath"].to_string();
     assert!(path.contains("ext.ts"), "{error}");
 }
+
+#[tokio::test]
+async fn names_of_later_versions_and_lists_of_other_kinds_are_taken() {
+    let (_server, _home, mut rpc) = with_extension(
+        r#"import { contentText, uuidv7 } from "@earendil-works/pi-ai";
+        import { isPowerShellToolResult } from "@earendil-works/pi-coding-agent";
+        export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => {
+          pi.setActiveTools(new Set(["read", "bash"]));
+          pi.setThinkingLevel("max");
+          const { theme } = ctx.ui;
+          const before = theme.fg("accent", "x");
+          ctx.ui.setTheme(theme);
+          const ids = [uuidv7(), uuidv7(), uuidv7(0)];
+          ctx.ui.notify(JSON.stringify([pi.getActiveTools(), theme.fg("accent", "x") === before,
+            contentText([{ type: "text", text: "a" }, { type: "image" }, { type: "text", text: "b" }]), contentText("c"),
+            isPowerShellToolResult({ toolName: "bash" }), ids[0] < ids[1], ids[2].startsWith("00000000-0000-7"), ids[0].length]));
+        } });"#,
+    )
+    .await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified(r#"[["read","bash"],true,"a\nb","c",false,true,true,36]"#)
+        .await;
+}

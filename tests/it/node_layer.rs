@@ -6,7 +6,7 @@ use std::process::Command;
 use model_server::ModelServer;
 use serde_json::json;
 
-use crate::support::{Home, prompt};
+use crate::support::{Home, Rpc, prompt, with_extension};
 
 const SOURCE: &str = r#"
     import { fork } from "node:child_process";
@@ -94,4 +94,62 @@ async fn files_children_and_connections_are_those_of_node() {
         String::from_utf8(asked.stdout).unwrap()
     };
     assert_eq!(ask(env!("CARGO_BIN_EXE_pi")), ask("node"));
+}
+
+async fn with_command(body: &str) -> (Home, Rpc) {
+    let (_, home, rpc) = with_extension(&format!(
+        "export default (pi) => pi.registerCommand(\"go\", {{ handler: async (_args, ctx) => {{
+           const answer = await (async () => {{ {body} }})();
+           ctx.ui.notify(String(answer));
+         }} }});"
+    ))
+    .await;
+    (home, rpc)
+}
+
+/// Packages follow what a script awaits (`nicobailon/pi-subagents`).
+#[tokio::test]
+async fn promise_hooks_hear_of_contexts_of_vm() {
+    let (_home, mut rpc) = with_command(
+        r#"const { promiseHooks } = (await import("node:v8")).default;
+        const vm = await import("node:vm");
+        const before = vm.createContext({});
+        const counts = [0, 0, 0, 0];
+        const count = (index) => () => { counts[index] += 1; };
+        const stop = promiseHooks.createHook({ init: count(0), before: count(1), after: count(2), settled: count(3) });
+        const code = "(async () => { await null; await null; return 1; })()";
+        const seen = [];
+        for (const context of [before, vm.createContext({})]) {
+          const at = [...counts];
+          await vm.runInContext(code, context);
+          // What this function awaits itself is one init, and settled.
+          seen.push(counts.every((number, index) => number - at[index] >= 3));
+        }
+        stop();
+        return seen.join();"#,
+    )
+    .await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("true,true").await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_ended_says_so_afterwards() {
+    let (_home, mut rpc) = with_command(
+        r#"const { Worker } = await import("node:worker_threads");
+        const worker = new Worker("setInterval(() => {}, 1000)", { eval: true });
+        await new Promise((resolve) => worker.once("online", resolve));
+        const told = [];
+        const over = new Promise((resolve) => worker.once("exit", (code) => { told.push(`exit ${code}`); resolve(); }));
+        const ended = worker.terminate().then((code) => told.push(`ended ${code}`));
+        told.push("told to");
+        queueMicrotask(() => told.push("microtask"));
+        setImmediate(() => told.push("immediate"));
+        await Promise.all([over, ended]);
+        return told.join();"#,
+    )
+    .await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("told to,microtask,immediate,exit 1,ended 1")
+        .await;
 }

@@ -12,6 +12,7 @@ mod modules;
 mod ops;
 mod probe;
 mod process_ids;
+mod promise_hooks;
 pub mod text;
 
 use std::sync::Arc;
@@ -39,6 +40,7 @@ deno_core::extension!(
         author::op_ran,
         descriptors::op_opened,
         probe::op_probe,
+        promise_hooks::op_promise_hooks,
         process_ids::op_process_groups,
         text::op_text_width,
         text::op_text_truncate,
@@ -76,6 +78,7 @@ deno_core::extension!(
         "node-repairs.ts",
         "node-layer.ts",
         "process.ts",
+        "promise-hooks.ts",
         "require.ts",
         "safe.ts",
         "uncaught.ts",

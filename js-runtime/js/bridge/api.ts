@@ -174,7 +174,8 @@ export function createApi(extension: number) {
     },
 
     getActiveTools: () => call<string[]>("getActiveTools"),
-    setActiveTools: (names: string[]) => call<void>("setActiveTools", { names }),
+    // Whatever can be gone through.
+    setActiveTools: (names: Iterable<string>) => call<void>("setActiveTools", { names: [...names] }),
     getAllTools: () => call("getAllTools"),
     getSettings: () => call("getSettings"),
     getCommands: () => call("getCommands"),

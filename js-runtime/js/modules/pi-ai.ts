@@ -1,6 +1,7 @@
 // `@mariozechner/pi-ai`: models, and asking them.
 import { hostSync } from "pi:host.ts";
 
+export { contentText, uuidv7 } from "pi:pi-ai/texts.ts";
 export { Type } from "pi:npm/sinclair-typebox/index.js";
 export {
   clearApiProviders,

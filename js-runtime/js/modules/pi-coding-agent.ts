@@ -134,6 +134,7 @@ export {
 export {
   defineTool,
   isBashToolResult,
+  isPowerShellToolResult,
   isEditToolResult,
   isFindToolResult,
   isGrepToolResult,

@@ -26,7 +26,8 @@ export function initTheme(name?: string): void {
 /** Changes the theme; one that is given by name is remembered in the settings. */
 export function changeTheme(to: string | Theme): { success: boolean; error?: string } {
   if (to instanceof Theme) {
-    current = to;
+    // What stands for the current one is no theme of its own.
+    if (to !== theme) current = to;
     return { success: true };
   }
   try {

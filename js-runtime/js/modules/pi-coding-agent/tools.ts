@@ -18,6 +18,7 @@ export function isToolCallEventType(toolName: string, event: ToolEvent): boolean
 const isResultOf = (name: string) => (event: ToolEvent): boolean => event.toolName === name;
 
 export const isBashToolResult = isResultOf("bash");
+export const isPowerShellToolResult = isResultOf("powershell");
 export const isReadToolResult = isResultOf("read");
 export const isEditToolResult = isResultOf("edit");
 export const isWriteToolResult = isResultOf("write");

@@ -1,0 +1,40 @@
+// `v8.promiseHooks` hear of promises in contexts of `node:vm`, too, those that are made
+// later included (`snapshot/corrections.rs`). V8 has hooks per context.
+// deno-lint-ignore-file
+// @ts-ignore: provided by the runtime
+import { core, internals, primordials } from "ext:core/mod.js";
+// @ts-ignore: provided by the runtime
+import { op_promise_hooks } from "ext:core/ops";
+
+type Hook = (promise: Promise<unknown>, parent?: Promise<unknown>) => void;
+
+/** Gives something that was made in the context of an object. */
+type Evaluate = (contextified: object) => object;
+
+let hooks: Hook[] | undefined;
+let evaluate: Evaluate;
+/** What was made a context. */
+let contexts: WeakRef<object>[] = [];
+let sweepAt = 64;
+
+const living = (reference: WeakRef<object>) => primordials.WeakRefPrototypeDeref(reference);
+const setIn = (object: object) => op_promise_hooks(evaluate(object), ...hooks!);
+
+internals.promiseHooks = (...given: Hook[]): void => {
+  hooks = given;
+  core.setPromiseHooks(...given);
+  for (let index = 0; index < contexts.length; index += 1) {
+    const object = living(contexts[index]);
+    if (object) setIn(object);
+  }
+};
+
+internals.contextMade = (object: object, how: Evaluate): void => {
+  evaluate = how;
+  if (hooks) return void setIn(object);
+  if (contexts.length >= sweepAt) {
+    contexts = primordials.ArrayPrototypeFilter(contexts, living);
+    sweepAt = 64 + 2 * contexts.length;
+  }
+  contexts[contexts.length] = new primordials.SafeWeakRef(object);
+};
