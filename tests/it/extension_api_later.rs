@@ -123,3 +123,42 @@ async fn a_switch_to_the_session_that_is_open_begins_it_again() {
     let told = ["session_shutdown resume.", "session_start resume."];
     assert!(told.iter().all(|line| said.contains(line)), "{said}");
 }
+
+/// A member that nobody looks at would be a surprise.
+#[tokio::test]
+async fn what_is_not_there_yet_says_so() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => {
+          pi.registerProvider("dyn", { baseUrl: "u", apiKey: "k", api: "openai-completions", models: [{ id: "m" }], refreshModels: async () => {} });
+          pi.on("turn_end", () => ({ continue: true }));
+          pi.registerCommand("native", { handler: async () => pi.registerProvider({ id: "n", name: "N", getModels: () => [] }) });
+        };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    for (event, part) in [
+        (
+            "register_provider",
+            "refreshModels of the provider \"dyn\" is not available",
+        ),
+        (
+            "turn_end",
+            "`continue` of an answer to turn_end is not available",
+        ),
+        ("command", "objects with getModels() are not available"),
+    ] {
+        match event {
+            "turn_end" => drop(rpc.ok(prompt("go")).await),
+            "command" => drop(rpc.ok(prompt("/native")).await),
+            _ => {}
+        }
+        let error = rpc.event("extension_error").await;
+        assert_eq!(error["event"], event);
+        assert!(error["error"].as_str().unwrap().contains(part), "{error}");
+    }
+    let models = rpc.ok(json!({"type": "get_available_models"})).await;
+    assert!(models.to_string().contains("\"dyn\""), "{models}");
+}

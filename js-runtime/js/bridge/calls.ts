@@ -241,6 +241,16 @@ function takeChange(
   return before;
 }
 
+/** What only later versions do with an answer of `turn_end`. */
+function refuseLater(result: unknown): void {
+  if (typeof result !== "object" || result === null) return;
+  for (const member of ["continue", "entries"] as const) {
+    if ((result as Record<string, unknown>)[member]) {
+      throw new Error(`\`${member}\` of an answer to turn_end is not available in this version of pi`);
+    }
+  }
+}
+
 /** Handlers whose answers do not count, in order. */
 export async function notify(json: string): Promise<string> {
   const spent: Spent[] = [];
@@ -268,6 +278,7 @@ export async function notify(json: string): Promise<string> {
           current = { extension, handler, event: event.type, call: calls, since, result };
           result = await race(result, new Promise<void>((resolve) => (skip = resolve)));
         }
+        if (event.type === "turn_end") refuseLater(result);
         if (message) event.message = (result as Answered)?.message ?? event.message;
       } catch (error) {
         failed = true;

@@ -2,7 +2,7 @@
 // calls them.
 import { host, hostSync } from "ext:js_runtime/host.ts";
 import { abort, AbortController, isArray, JSON, SafeMap, setTimeout } from "ext:js_runtime/safe.ts";
-import { enter } from "ext:js_runtime/bridge/registry.ts";
+import { enter, report } from "ext:js_runtime/bridge/registry.ts";
 import { apiFunctions, forgetApis, forgetStreams as forgetIds, keepApi } from "pi:pi-ai/api-registry.ts";
 import type { Stream } from "pi:pi-ai/api-registry.ts";
 import { answerLogin as answer } from "pi:pi-ai/oauth.ts";
@@ -29,6 +29,16 @@ export function registerProvider(
   const all = isNamed ? config : nameOrAll;
   if (typeof all !== "object" || all === null) {
     throw new TypeError(`pi.registerProvider("${name}"): the configuration must be an object`);
+  }
+  if (typeof all.getModels === "function") {
+    throw new TypeError(
+      `pi.registerProvider("${name}"): objects with getModels() are not available in this version of pi; ` +
+        "give a name and a configuration with `models`",
+    );
+  }
+  if (typeof all.refreshModels === "function") {
+    const text = `refreshModels of the provider "${name}" is not available in this version of pi: it has the \`models\` that are given`;
+    report(extension, "register_provider", new Error(text));
   }
   const { streamSimple, oauth, ...plain } = all;
   if (streamSimple !== undefined && typeof streamSimple !== "function") {
