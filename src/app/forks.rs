@@ -234,7 +234,7 @@ impl AgentSession {
     pub(super) async fn go_on_with(&self, path: &Path, cwd: Option<&Path>) -> Result<(), Refusal> {
         let (next, warnings) = match self.go_back_to(path, cwd) {
             None if self.is_open(path) => {
-                if let Some(cwd) = cwd {
+                if let Some(cwd) = cwd.filter(|cwd| cwd.is_dir()) {
                     self.state.lock().session.override_cwd(cwd);
                 }
                 (Next::Again, Vec::new())

@@ -179,8 +179,7 @@ impl RunHooks for Hooks<'_> {
         let event = object(json!({ "messages": messages }));
         let emission = extensions.emit("context", event, cancel).await;
         let changed = emission.event.get("messages").cloned().unwrap_or_default();
-        // What does not fit was not taken.
-        let changed = answers::messages("messages", &changed);
+        let changed = answers::messages(&changed);
         changed.map_or(messages, |all| all.into_iter().map(Arc::new).collect())
     }
 

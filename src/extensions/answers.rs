@@ -31,11 +31,18 @@ pub fn of_tool_result(member: &str, value: Value) -> Fit {
 
 /// A block that nobody knows cannot be sent; what a handler made of the others holds.
 fn known_blocks(blocks: Vec<Value>) -> Fit {
+    part_of(blocks, |index, block| {
+        is::<ContentBlock>(&format!("content[{index}]"), block)
+    })
+}
+
+/// Those that fit, and what is wrong with the first that does not.
+fn part_of(list: Vec<Value>, check: impl Fn(usize, &Value) -> Result<(), String>) -> Fit {
     let mut problem = None;
-    let mut fitting = Vec::with_capacity(blocks.len());
-    for (index, block) in blocks.into_iter().enumerate() {
-        match is::<ContentBlock>(&format!("content[{index}]"), &block) {
-            Ok(()) => fitting.push(block),
+    let mut fitting = Vec::with_capacity(list.len());
+    for (index, one) in list.into_iter().enumerate() {
+        match check(index, &one) {
+            Ok(()) => fitting.push(one),
             Err(error) => problem = problem.or(Some(error)),
         }
     }
@@ -67,8 +74,15 @@ pub fn of_before_agent_start(member: &str, value: Value) -> Fit {
     })
 }
 
+/// Messages of roles that packages have for themselves stay, for the handlers that know
+/// them.
 pub fn of_context(member: &str, value: Value) -> Fit {
-    Fit::of(value, |value| messages(member, value).map(drop))
+    match value {
+        Value::Array(list) => part_of(list, |index, one| {
+            one_message(&format!("{member}[{index}]"), one).map(drop)
+        }),
+        _ => Fit::Nothing(format!("`{member}` must be a list")),
+    }
 }
 
 impl Fit {
@@ -80,21 +94,22 @@ impl Fit {
     }
 }
 
-/// What handlers have made of a list of messages. Those of roles that packages have for
-/// themselves are not told to models.
-pub fn messages(member: &str, value: &Value) -> Result<Vec<AgentMessage>, String> {
-    let list = value
-        .as_array()
-        .ok_or_else(|| format!("`{member}` must be a list"))?;
-    let told = list.iter().enumerate().filter(|(_, message)| {
-        let role = message["role"].as_str();
-        role.is_none_or(|role| AgentMessage::ROLES.contains(&role))
-    });
-    let read = told.map(|(index, message)| {
-        AgentMessage::read(message)
-            .map_err(|error| format!("`{member}[{index}]` cannot be used: {error}"))
-    });
-    read.collect()
+/// What handlers have left of a list of messages; `None` if it is no list.
+pub fn messages(value: &Value) -> Option<Vec<AgentMessage>> {
+    let read = value.as_array()?.iter();
+    // What does not fit was not taken.
+    Some(read.filter_map(|one| one_message("", one).ok()?).collect())
+}
+
+/// `None` of a role that nobody here knows: models are not told of it.
+fn one_message(place: &str, value: &Value) -> Result<Option<AgentMessage>, String> {
+    let role = value["role"].as_str();
+    if role.is_some_and(|role| !AgentMessage::ROLES.contains(&role)) {
+        return Ok(None);
+    }
+    let read = AgentMessage::read(value);
+    read.map(Some)
+        .map_err(|error| format!("`{place}` cannot be used: {error}"))
 }
 
 /// A message in the place of one of `role`.

@@ -46,8 +46,10 @@ fn location(text: &str) -> Option<Location> {
             .expect("the pattern is constant and tested")
     });
     let places = PLACE.captures_iter(text).filter_map(|found| {
+        // A file that is not there stands before the one that wants it.
+        let file = found[1].rsplit("(imported at ").next()?;
         Some(Location {
-            file: found[1].to_owned(),
+            file: file.to_owned(),
             line: found[2].parse().ok()?,
             column: found[3].parse().ok()?,
         })
@@ -211,6 +213,10 @@ mod tests {
         );
         assert_eq!(
             location("Cannot find module './no.ts' (imported at /p/ext.ts:1:21)"),
+            Some(place("/p/ext.ts", 1, 21))
+        );
+        assert_eq!(
+            location("Cannot find module './no.ts' (/p/no.ts) (imported at /p/ext.ts:1:21)"),
             Some(place("/p/ext.ts", 1, 21))
         );
         assert_eq!(

@@ -378,7 +378,7 @@ async fn an_answer_that_makes_no_sense_costs_its_extension_alone() {
           pi.on("tool_result", ({ content, details = { none: true } }) => ({
             content: [...content, { type: "json", value: 1 }], details: { kept: details.none } }));
           pi.on("message_end", ({ message }) => { if (message.role === "assistant") message.role = "user"; });
-          pi.on("context", () => ({ messages: "none" }));
+          pi.on("context", ({ messages }) => ({ messages: [{ role: "user", content: { no: "list" } }, ...messages] }));
           pi.on("before_provider_headers", (event) => { event.headers = null; });
           pi.on("input", () => ({ action: "transform", text: "say SECRET", images: [5] }));
         };"#,
@@ -430,7 +430,7 @@ async fn an_answer_that_makes_no_sense_costs_its_extension_alone() {
     told.dedup();
     let expected = [
         "before_provider_headers: What the handler left was not taken: `headers` cannot be used: ",
-        "context: What the handler left was not taken: `messages` must be a list",
+        "context: What the handler left was not taken: `messages[0]` cannot be used: ",
         "input: What the handler left was not taken: `images[0]` cannot be used: ",
         "message_end: What the handler left was not taken: a message of the role \"assistant\" cannot become one of \"user\"",
         "tool_result: What the handler left was not taken: `content[1]` cannot be used: ",
