@@ -15,6 +15,7 @@ use super::models::Chosen;
 use super::prompt::{Behavior, PromptError, PromptRequest, Source, custom};
 use super::refusal::Refusal;
 use super::run::NewRun;
+use super::session::begin;
 use super::ui_prompt::UiPrompt;
 use crate::agent::AgentMessage;
 use crate::agent::event::{Event, UiMethod};
@@ -149,7 +150,9 @@ impl Actions for AgentSession {
             let message = Arc::new(AgentMessage::User(message));
             if self.queue_if_busy(delivery, message).is_ok() {
                 let session = self.arc();
-                self.spawn(async move { session.queue_changed().await });
+                let told = async move { session.queue_changed().await };
+                let told = self.asides.lock().track_future(told);
+                begin(&self.handle, told);
                 return Ok(());
             }
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::json;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -74,7 +75,7 @@ pub struct AgentSession {
     /// An extension asked for the end of the program.
     pub(super) leave: watch::Sender<bool>,
     /// The program's threads; extensions call from their own.
-    pub(super) handle: tokio::runtime::Handle,
+    pub(super) handle: Handle,
     /// One replacement of the session, or reload, at a time.
     pub(super) replacing: tokio::sync::Mutex<()>,
     /// What extensions say in the user's place, in order. They may say it from
@@ -270,13 +271,11 @@ impl AgentSession {
     pub(super) fn cancel(&self, work: Option<Run>) {
         if let Some(work) = work {
             let extensions = self.extensions.clone();
-            let mut told = Box::pin(async move { extensions.abort_run(work.id).await });
             // It is on its way before whatever is told of the end of the run.
-            let sent = told.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            begin(&self.handle, async move {
+                extensions.abort_run(work.id).await;
+            });
             work.cancel.cancel();
-            if sent.is_pending() {
-                self.handle.spawn(told);
-            }
         }
     }
 
@@ -438,5 +437,17 @@ impl AgentSession {
         let limit = self.settings.values().extension_timeouts.shutdown * 2 + LAST_WORK;
         let _ = tokio::time::timeout(limit, rest).await;
         self.extensions.stop().await;
+    }
+}
+
+/// Runs `work` on its own. What it does before it waits for anything is done when this
+/// returns, so that what is told in it comes before what the caller does next.
+pub(super) fn begin(handle: &Handle, work: impl Future<Output = ()> + Send + 'static) {
+    let mut work = Box::pin(work);
+    let _here = handle.enter();
+    let begun = (work.as_mut()).poll(&mut Context::from_waker(Waker::noop()));
+    if begun.is_pending() {
+        // It is asked again there, by somebody who can be woken.
+        handle.spawn(work);
     }
 }
