@@ -368,21 +368,14 @@ pub struct MessageUpdate {
 impl Serialize for MessageUpdate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct WithRole<'a> {
-            role: &'static str,
-            #[serde(flatten)]
-            message: &'a AssistantMessage,
-        }
-        #[derive(Serialize)]
         struct WithPartial<'a> {
             #[serde(flatten)]
             event: &'a AssistantEvent,
             partial: &'a serde_json::value::RawValue,
         }
-        let message = serde_json::value::to_raw_value(&WithRole {
-            role: "assistant",
-            message: &self.message.message(),
-        })
+        let message = serde_json::value::to_raw_value(&crate::ai::message::WithRole::of(
+            &self.message.message(),
+        ))
         .map_err(serde::ser::Error::custom)?;
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("message", &message)?;

@@ -80,6 +80,23 @@ pub struct AssistantMessage {
     pub timestamp: i64,
 }
 
+/// An answer as it stands among other messages.
+#[derive(Serialize)]
+pub struct WithRole<'a> {
+    role: &'static str,
+    #[serde(flatten)]
+    message: &'a AssistantMessage,
+}
+
+impl<'a> WithRole<'a> {
+    pub fn of(message: &'a AssistantMessage) -> Self {
+        Self {
+            role: "assistant",
+            message,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]

@@ -307,9 +307,7 @@ impl ModelRegistry {
 
     /// The same without what providers themselves are configured with.
     pub fn has_own_auth(&self, provider: &str) -> bool {
-        self.auth.runtime_key(provider).is_some()
-            || self.auth.entry(provider).is_some()
-            || self.env_key(provider).is_some()
+        self.own_auth_source(provider).is_some()
     }
 
     /// For people.
@@ -324,14 +322,15 @@ impl ModelRegistry {
 
     /// Where a provider's key is from, in the words of the original.
     pub fn auth_source(&self, provider: &str) -> Option<&'static str> {
-        if self.auth.runtime_key(provider).is_some() {
-            Some("runtime")
-        } else if self.auth.entry(provider).is_some() {
-            Some("stored")
-        } else if self.env_key(provider).is_some() {
-            Some("environment")
-        } else {
-            self.has_auth(provider).then_some("models_json_key")
+        let configured = || self.has_auth(provider).then_some("models_json_key");
+        self.own_auth_source(provider).or_else(configured)
+    }
+
+    fn own_auth_source(&self, provider: &str) -> Option<&'static str> {
+        match provider {
+            _ if self.auth.runtime_key(provider).is_some() => Some("runtime"),
+            _ if self.auth.entry(provider).is_some() => Some("stored"),
+            _ => self.env_key(provider).map(|_| "environment"),
         }
     }
 

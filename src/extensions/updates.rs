@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::agent::event::MessageUpdate;
-use crate::ai::message::{AssistantBlock, AssistantMessage};
+use crate::ai::message::{AssistantBlock, WithRole};
 use crate::ai::stream::{AssistantEvent, Grown, Partial, PartialBlock};
 
 /// What the bridge was told of last.
@@ -24,13 +24,6 @@ struct Update<'a> {
     blocks: Vec<News>,
     /// How many blocks there are.
     count: usize,
-}
-
-#[derive(Serialize)]
-struct WithRole<'a> {
-    role: &'static str,
-    #[serde(flatten)]
-    message: &'a AssistantMessage,
 }
 
 #[derive(Serialize)]
@@ -69,12 +62,8 @@ impl Told {
         };
         to_raw_value(&Update {
             step: &update.event,
-            around: (!known.is_some_and(|before| message.is_within_the_same(before))).then(|| {
-                WithRole {
-                    role: "assistant",
-                    message: message.around(),
-                }
-            }),
+            around: (!known.is_some_and(|before| message.is_within_the_same(before)))
+                .then(|| WithRole::of(message.around())),
             blocks: message
                 .blocks()
                 .iter()
@@ -91,6 +80,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::ai::message::AssistantMessage;
 
     fn told(told: &mut Told, message: &Partial) -> Value {
         let update = MessageUpdate {

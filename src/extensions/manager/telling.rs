@@ -1,5 +1,6 @@
 //! Events whose answers do not count, on their way into the queue.
 
+use serde_json::value::{RawValue, to_raw_value};
 use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
@@ -68,12 +69,8 @@ impl Extensions {
         }
         let run = self.actions().and_then(|actions| actions.run());
         if is_heard {
-            let event = match serde_json::value::to_raw_value(&event()) {
-                Ok(event) => event,
-                Err(error) => {
-                    tracing::error!("{name} cannot be told to extensions: {error}");
-                    return;
-                }
+            let Some(event) = made(name, &event()) else {
+                return;
             };
             let targets = generation.host.registry.lock().handlers(name);
             let queue = &generation.notifications;
@@ -92,12 +89,8 @@ impl Extensions {
         if !generation.has_handlers(name) {
             return;
         }
-        let event = match serde_json::value::to_raw_value(&event()) {
-            Ok(event) => event,
-            Err(error) => {
-                tracing::error!("{name} cannot be told to extensions: {error}");
-                return;
-            }
+        let Some(event) = made(name, &event()) else {
+            return;
         };
         let targets = generation.host.registry.lock().handlers(name);
         let run = self.actions().and_then(|actions| actions.run());
@@ -119,4 +112,10 @@ impl Extensions {
     pub async fn wait_heard(&self) {
         self.current().notifications.drain().await;
     }
+}
+
+fn made(name: &str, event: &impl serde::Serialize) -> Option<Box<RawValue>> {
+    let made = to_raw_value(event);
+    made.inspect_err(|error| tracing::error!("{name} cannot be told to extensions: {error}"))
+        .ok()
 }

@@ -4,12 +4,11 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::arguments::Arguments;
 use crate::agent::event::MessageUpdate;
-use crate::ai::message::{AssistantBlock, AssistantMessage, ToolCall};
+use crate::ai::message::{AssistantBlock, ToolCall, WithRole};
 use crate::ai::stream::{AssistantEvent, Partial, PartialBlock, SharedText};
 
 /// Where an answer's blocks stand in its JSON.
@@ -54,13 +53,6 @@ struct Mark {
     length: usize,
     /// Bytes of what belongs to it.
     rest: usize,
-}
-
-#[derive(Serialize)]
-struct WithRole<'a> {
-    role: &'static str,
-    #[serde(flatten)]
-    message: &'a AssistantMessage,
 }
 
 impl Growing {
@@ -122,11 +114,11 @@ impl Growing {
         self.tail.clear();
         self.head.clear();
         self.call = None;
-        let whole = WithRole {
-            role: "assistant",
-            message: &message.message(),
-        };
-        Ok(serde_json::to_writer(&mut self.head, &whole)?)
+        let message = message.message();
+        Ok(serde_json::to_writer(
+            &mut self.head,
+            &WithRole::of(&message),
+        )?)
     }
 
     /// `false` if it does not fit to what is there.
@@ -200,10 +192,7 @@ impl Growing {
             Some(PartialBlock::Call { .. }) => self.tail.extend_from_slice(CALL_END),
             Some(PartialBlock::Still(_)) | None => {}
         }
-        let rest = serde_json::to_vec(&WithRole {
-            role: "assistant",
-            message: message.around(),
-        })?;
+        let rest = serde_json::to_vec(&WithRole::of(message.around()))?;
         self.tail.extend_from_slice(&rest[CONTENT.len()..]);
         Ok(())
     }
