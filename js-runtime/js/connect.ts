@@ -12,11 +12,12 @@ import {
   op_text_wrap,
   // @ts-ignore: provided by the runtime
 } from "ext:core/ops";
+// @ts-ignore: provided by the runtime
+import { core } from "ext:core/mod.js";
 import { host, hostSync } from "ext:js_runtime/host.ts";
 import { createEventBus } from "ext:js_runtime/bridge/events.ts";
 import { connect } from "pi:host.ts";
 import "pi:npm/sinclair-typebox/index.js";
-import "pi:npm/typebox/index.js";
 import "pi:pi-agent-core.ts";
 import "pi:pi-ai.ts";
 import "pi:pi-ai/oauth.ts";
@@ -37,4 +38,5 @@ connect({
     highlight: op_highlight,
     diffWords: op_diff_words,
   },
+  yaml: core.createLazyLoader("pi:npm/yaml/index.js"),
 });

@@ -139,6 +139,8 @@ pub(crate) fn main_worker(parts: Parts) -> MainWorker {
             create_web_worker_cb: parts.workers.into_callback(),
             extensions: vec![js_runtime::init(Some(parts.host))],
             startup_snapshot: Some(js_runtime_snapshot::SNAPSHOT),
+            // The snapshot has them all.
+            skip_op_registration: true,
             residual_lazy_js_sources: js_runtime_snapshot::RESIDUAL_LAZY_JS,
             residual_lazy_esm_sources: js_runtime_snapshot::RESIDUAL_LAZY_ESM,
             stdio: parts.stdio,

@@ -29,6 +29,8 @@ export interface Link {
   hostSync(method: string, args?: unknown): unknown;
   createEventBus(): EventBus & { clear(): void };
   text: TextOps;
+  /** The npm package, loaded by the first call: most sessions never need it. */
+  yaml(): { parse(text: string): unknown };
 }
 
 let link: Link | undefined;
@@ -58,4 +60,8 @@ export function textOps(): TextOps {
 
 export function createEventBus(): EventBus & { clear(): void } {
   return linked().createEventBus();
+}
+
+export function yaml(): { parse(text: string): unknown } {
+  return linked().yaml();
 }

@@ -121,6 +121,17 @@ impl Files {
     }
 }
 
+/// What merve (C++) calls for a text beyond all limits, and the one function that it has
+/// from libstdc++: with it here, that library need not be there, nor be loaded at each
+/// start (a millisecond). Hidden, because addons that bring the library must get theirs.
+#[cfg(target_os = "linux")]
+#[unsafe(export_name = "_ZSt20__throw_length_errorPKc")]
+extern "C" fn length_error(_what: *const std::ffi::c_char) -> ! {
+    std::process::abort()
+}
+#[cfg(target_os = "linux")]
+std::arch::global_asm!(".hidden _ZSt20__throw_length_errorPKc");
+
 /// What Node's own lexer says of a file, in a fiftieth of the time that it takes to parse it.
 enum Lexed {
     Script(CjsAnalysisExports),

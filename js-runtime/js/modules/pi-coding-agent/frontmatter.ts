@@ -1,5 +1,5 @@
 // The YAML between `---` lines at the head of skills, prompts and agents.
-import { parse } from "pi:npm/yaml/index.js";
+import { yaml as yamlModule } from "pi:host.ts";
 
 function split(content: string): { yaml: string; body: string } {
   const text = content.replace(/\r\n?/g, "\n");
@@ -12,7 +12,7 @@ export function parseFrontmatter<T extends Record<string, unknown> = Record<stri
   content: string,
 ): { frontmatter: T; body: string } {
   const { yaml, body } = split(content);
-  return { frontmatter: ((yaml && parse(yaml)) || {}) as T, body };
+  return { frontmatter: ((yaml && yamlModule().parse(yaml)) || {}) as T, body };
 }
 
 export function stripFrontmatter(content: string): string {
