@@ -243,6 +243,18 @@ impl SecondSession for AgentSession {
                 done(queued.await)?;
                 nothing
             }
+            "sendMessage" => {
+                let message: CustomMessageInput = given(args, "message")?;
+                let options: Option<SendOptions> = given(args, "options")?;
+                let options = options.unwrap_or_default();
+                let waits = options.trigger_turn && !self.is_busy();
+                Actions::send_message(self, message, options)?;
+                self.wait_announced().await;
+                if waits {
+                    self.wait_idle().await;
+                }
+                nothing
+            }
             "abort" => {
                 self.abort();
                 self.wait_idle().await;
@@ -348,12 +360,6 @@ impl SecondSession for AgentSession {
             "setName" => {
                 let name: String = given(args, "name")?;
                 done(AgentSession::set_session_name(self, &name))?;
-                nothing
-            }
-            "sendMessage" => {
-                let message: CustomMessageInput = given(args, "message")?;
-                let options: Option<SendOptions> = given(args, "options")?;
-                Actions::send_message(self, message, options.unwrap_or_default())?;
                 nothing
             }
             "lastAssistantText" => Ok(json!(self.last_assistant_text())),

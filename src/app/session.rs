@@ -324,10 +324,6 @@ impl AgentSession {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    pub fn last_message(&self) -> Option<Arc<AgentMessage>> {
-        self.state.lock().context.last().cloned()
-    }
-
     /// Queues a message for the run that is going on, or the next one.
     pub(super) async fn enqueue(&self, delivery: Delivery, message: AgentMessage) {
         self.state.lock().queues.push(delivery, Arc::new(message));

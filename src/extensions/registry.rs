@@ -145,6 +145,15 @@ impl Registry {
             .map_or_else(|| "<runtime>".to_string(), |info| info.path.clone())
     }
 
+    /// Whether one is not there.
+    pub fn has_failed(&self, path: &str) -> bool {
+        let failed = |info: &&ExtensionInfo| info.error.is_some();
+        self.extensions
+            .iter()
+            .filter(failed)
+            .any(|info| info.path == path)
+    }
+
     /// Of an extension that does not load nothing is left.
     pub fn forget(&mut self, extension: ExtensionId) {
         for handlers in self.handlers.values_mut() {

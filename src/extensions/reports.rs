@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use js_runtime::Stop;
 use parking_lot::Mutex;
 use serde::Deserialize;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 
 use super::ledger::Ledger;
 use super::registry::ExtensionId;
@@ -28,12 +28,30 @@ pub struct Reports {
 pub struct Stops {
     waiting: Mutex<Vec<Stopped>>,
     news: Notify,
+    /// Of how many the user does not know yet.
+    untold: watch::Sender<usize>,
 }
 
 impl Stops {
     pub fn push(&self, stopped: Stopped) {
+        self.untold.send_modify(|untold| *untold += 1);
         self.waiting.lock().push(stopped);
         self.news.notify_one();
+    }
+
+    /// The user was told of one, or needs not be.
+    pub fn told(&self) {
+        self.untold.send_modify(|untold| *untold -= 1);
+    }
+
+    /// Until the user was told of all.
+    pub async fn all_told(&self) {
+        // It is never closed: the sender is here.
+        let _ = self
+            .untold
+            .subscribe()
+            .wait_for(|untold| *untold == 0)
+            .await;
     }
 
     /// Waits until there are some.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use futures::FutureExt;
 use js_runtime::HostError;
 use parking_lot::Mutex;
 use serde::ser::Error as _;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::{RwLock, mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::actions::{ActionResult, Actions};
@@ -153,10 +155,17 @@ struct Second {
     /// Read while something is being queued.
     queueing: Arc<RwLock<()>>,
     calls: Arc<Calls>,
+    begun: Mutex<HashMap<u64, Begun>>,
     /// JavaScript has taken in what it was told, and asks for more.
     listening: watch::Sender<bool>,
     /// Nobody is told any more.
     closed: CancellationToken,
+}
+
+/// An action, by the time JavaScript waits for it.
+enum Begun {
+    Over(ActionResult<Value>),
+    UnderWay(JoinHandle<ActionResult<Value>>),
 }
 
 impl Second {
@@ -267,6 +276,7 @@ impl SecondSessions {
                 let answer = second.session.ask(&of.action, &of.args);
                 answer.map_err(|error| HostError::new(error.0))
             }),
+            "second.begin" => of(args).and_then(|of| self.begin(of)),
             "second.answer" => of(args).and_then(|of| {
                 let second = self.get(of.token)?;
                 second.calls.answer(of.call, of.value, of.error);
@@ -324,6 +334,7 @@ impl SecondSessions {
             hearing: Mutex::default(),
             queueing: Arc::default(),
             calls,
+            begun: Mutex::default(),
             listening: watch::Sender::new(false),
             closed: CancellationToken::new(),
         };
@@ -331,19 +342,38 @@ impl SecondSessions {
         Ok(json!({ "token": token }))
     }
 
+    /// The first step is taken at once: what JavaScript asks for in a row happens in a
+    /// row, and shows in what it asks next. Returns a number for [`Self::act`].
+    fn begin(&self, of: Of) -> Answer {
+        let second = self.get(of.token)?;
+        let session = second.session.clone();
+        let queueing = second.queueing.clone();
+        let mut acting = Box::pin(async move {
+            let _queueing = match of.action.as_str() {
+                "queue" => Some(queueing.read_owned().await),
+                _ => None,
+            };
+            session.act(&of.action, &of.args).await
+        });
+        let _in_tokio = self.handle.enter();
+        let begun = match (&mut acting).now_or_never() {
+            Some(answer) => Begun::Over(answer),
+            None => Begun::UnderWay(self.handle.spawn(acting)),
+        };
+        let call = self.last.fetch_add(1, Ordering::Relaxed);
+        second.begun.lock().insert(call, begun);
+        Ok(json!(call))
+    }
+
     pub async fn act(&self, method: &str, args: &str) -> Answer {
         let of: Of = parse(method, args)?;
         let second = self.get(of.token)?;
-        let queueing = match of.action.as_str() {
-            "queue" => Some(second.queueing.clone().read_owned().await),
-            _ => None,
+        let begun = second.begun.lock().remove(&of.call);
+        let acted = match begun {
+            Some(Begun::Over(answer)) => Ok(answer),
+            Some(Begun::UnderWay(acting)) => acting.await,
+            None => return Err(HostError::new(format!("nothing has begun as {}", of.call))),
         };
-        let session = second.session.clone();
-        let acting = self.handle.spawn(async move {
-            let _queueing = queueing;
-            session.act(&of.action, &of.args).await
-        });
-        let acted = acting.await;
         second.heard().await;
         match acted {
             Ok(answer) => answer.map_err(|error| HostError::new(error.0)),

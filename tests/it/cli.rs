@@ -282,3 +282,28 @@ async fn the_real_error_stands_alone() {
         finished.stderr
     );
 }
+
+#[tokio::test]
+async fn what_an_extension_says_after_the_answer_does_not_take_its_place() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "summary.ts",
+        r#"export default (pi) => {
+            pi.on("agent_end", async () => {
+                await new Promise((resolve) => setTimeout(resolve, 20));
+                pi.sendMessage({ customType: "summary", content: "1 file changed", display: true });
+            });
+            pi.registerCommand("say", { handler: async () => {
+                pi.sendMessage({ customType: "said", content: "said", display: true });
+            } });
+        };"#,
+    );
+    server.push(Answer::text("The answer."));
+    assert_eq!(home.run(&["-p", "go"], "").await.ok(), "The answer.\n");
+    server.push(Answer::error(400, "No."));
+    let error = home.run(&["-p", "go"], "").await.failed(1);
+    assert!(error.contains("No."), "{error}");
+    // The answer of another day is not the one to this.
+    assert_eq!(home.run(&["-c", "-p", "/say"], "").await.ok(), "");
+}

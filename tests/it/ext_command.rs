@@ -227,3 +227,17 @@ async fn packages_providers_and_conflicts_are_looked_at() {
     assert!(told["extensions"][1]["problems"][0].is_string(), "{told}");
     assert_eq!(told["extensions"][2]["providers"], json!(["mine"]));
 }
+
+#[tokio::test]
+async fn what_stops_while_it_loads_is_told_in_its_own_words() {
+    let home = Home::bare();
+    home.settings(json!({"extensionTimeouts": {"load": 1000, "spin": 300}}));
+    let file = home.file("spin.ts", "for (;;);\nexport default () => {};\n");
+    let checked = home
+        .run(&["ext", "check", file.to_str().unwrap()], "")
+        .await;
+    let text = format!("{}{}", checked.stdout, checked.stderr);
+    assert_eq!(checked.status.code(), Some(1), "{text}");
+    assert!(text.contains("while it was loading"), "{text}");
+    assert!(!text.contains("/reload"), "{text}");
+}

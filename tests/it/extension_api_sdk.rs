@@ -129,6 +129,79 @@ export default (pi) => pi.registerCommand("seeded", { handler: async (_args, ctx
 "#;
 
 /// As pi-btw does: what was said elsewhere is told to a session of the extension's own.
+const IN_A_ROW: &str = r#"
+import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agent";
+
+const said = (session) => session.messages.filter(({ role }) => role === "user")
+  .map(({ content }) => content[0].text).join(" ");
+const settled = async (...calls) => (await Promise.allSettled(calls)).map(({ status }) => status[0]).join("");
+
+export default (pi) => pi.registerCommand("row", { handler: async (_args, ctx) => {
+  const seen = {};
+  const note = (name, what) => {
+    seen[name] ??= {};
+    seen[name][what] = (seen[name][what] ?? 0) + 1;
+  };
+  const begin = async () => {
+    const made = await createAgentSession({ model: ctx.model, tools: [], sessionManager: SessionManager.inMemory() });
+    return made.session;
+  };
+  for (let round = 0; round < 8; round += 1) {
+    let session = await begin();
+    note("two prompts", await settled(session.prompt("a"), session.prompt("b")));
+    note("the first is said", said(session));
+    const events = [];
+    session.subscribe(({ type, message }) => message?.role === "custom" && events.push(type));
+    await session.sendCustomMessage({ customType: "x", content: "y", display: true });
+    note("told when it is over", events.join(" "));
+    session.dispose();
+
+    session = await begin();
+    const first = session.prompt("x");
+    note("it streams", session.isStreaming);
+    for (const text of "12345") void session.followUp(text);
+    note("they wait", session.pendingMessageCount);
+    await first;
+    note("in a row", said(session));
+    session.dispose();
+
+    session = await begin();
+    const again = session.prompt("x");
+    void session.followUp("a");
+    note("cleared", session.clearQueue().followUp.join());
+    await session.followUp("b");
+    await again;
+    note("what came after", said(session));
+    session.dispose();
+  }
+  ctx.ui.notify(JSON.stringify(seen));
+} });
+"#;
+
+#[tokio::test]
+async fn what_a_session_is_asked_for_in_a_row_happens_in_a_row() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("row.ts", IN_A_ROW);
+    for _ in 0..120 {
+        server.push(Answer::text("Yes."));
+    }
+    let mut rpc = home.rpc(&[]);
+    assert_eq!(
+        checked(&mut rpc, "row").await,
+        json!({
+            "two prompts": {"fr": 8},
+            "the first is said": {"a": 8},
+            "told when it is over": {"message_start message_end": 8},
+            "it streams": {"true": 8},
+            "they wait": {"5": 8},
+            "in a row": {"x 1 2 3 4 5": 8},
+            "cleared": {"a": 8},
+            "what came after": {"x b": 8},
+        })
+    );
+}
+
 #[tokio::test]
 async fn the_agent_of_a_session_takes_messages_and_refuses_what_it_cannot_do() {
     for original in [true, false] {

@@ -285,3 +285,17 @@ async fn has_ended(process: i32) {
     let ended = tokio::time::timeout(PATIENCE, ended).await;
     assert!(ended.is_ok(), "process {process} is still there");
 }
+
+/// In a group of its own alone, a child that asks for a password at the terminal would
+/// stop the process of all extensions.
+#[tokio::test]
+async fn it_has_no_terminal_that_could_stop_it() {
+    let source = r#"import { readFileSync } from "node:fs";
+        export default (pi) => pi.on("session_start", (event, ctx) => {
+            const [, , , session, terminal] = readFileSync("/proc/self/stat", "utf8")
+                .replace(/.*\) /, "").split(" ").map(Number);
+            ctx.ui.notify(JSON.stringify([session === process.pid, terminal]));
+        });"#;
+    let mut session = Session::start(json!({}), &[("tty.ts", source)]).await;
+    session.rpc.notified("[true,0]").await;
+}

@@ -540,3 +540,52 @@ async fn a_throw_in_a_timer_is_blamed_on_whose_timer_it_is() {
         expected.map(|(path, event)| (path.to_string(), event.to_string()))
     );
 }
+
+#[tokio::test]
+async fn a_gate_that_does_not_load_after_a_stop_is_reported() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"spin": 500}}));
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => pi.registerCommand("spin", { handler: () => { for (;;); } });"#,
+    );
+    home.extension(
+        "gate.ts",
+        r#"import { existsSync } from "node:fs";
+        if (existsSync("busy")) throw new Error("the port is taken");
+        export default (pi) => pi.on("tool_call", () => ({ block: true }));"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "get_state"})).await;
+    home.file("busy", "");
+    rpc.send(&prompt("/spin").to_string()).await;
+    blamed(&mut rpc, &["set aside"]).await;
+    let error = rpc
+        .wait("the gate's error", |line| {
+            let path = line["extensionPath"].as_str().unwrap_or_default();
+            line["type"] == "extension_error" && path.ends_with("gate.ts")
+        })
+        .await;
+    assert_eq!(error["event"], "load");
+    let text = error["error"].as_str().unwrap();
+    assert!(text.contains("the port is taken"), "{text}");
+}
+
+#[tokio::test]
+async fn a_stop_in_the_last_handler_is_told_before_the_end() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"spin": 300}}));
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => pi.on("agent_end", () => { for (;;); });"#,
+    );
+    for _ in 0..3 {
+        server.push(Answer::text("Fine."));
+        let finished = home.run(&["-p", "go"], "").await;
+        let error = finished.stderr.clone();
+        assert_eq!(finished.ok(), "Fine.\n");
+        assert!(error.contains("set aside"), "{error}");
+    }
+}

@@ -131,6 +131,41 @@ mod tests {
     }
 
     #[test]
+    fn the_indentation_of_a_paragraphs_lines_counts() {
+        let text = |source: &str| {
+            let tokens = parse(source);
+            let parts = tokens[0].tokens.iter();
+            let parts = parts.map(|token| token.text.as_deref().unwrap_or("<br>"));
+            parts.collect::<String>()
+        };
+        assert_eq!(
+            text("Files:\n    a.rs\n      b.rs"),
+            "Files:\n    a.rs\n      b.rs"
+        );
+        assert_eq!(text("   moved\nnot"), "   moved\nnot");
+        assert_eq!(text("a  \n  b"), "a<br>  b");
+        let item = &parse("- a\n  b")[0].tokens[0];
+        assert_eq!(item.tokens[0].tokens[0].text.as_deref(), Some("a\nb"));
+    }
+
+    #[test]
+    fn an_item_may_begin_with_a_tag() {
+        for (source, expected) in [
+            (
+                "1. <kbd>Ctrl</kbd> key",
+                "list(item(paragraph(html text html text)))",
+            ),
+            (
+                "- a\n  <b>b</b>",
+                "list(item(paragraph(text html text html)))",
+            ),
+            ("- <div>\n  a\n  </div>", "list(item(html))"),
+        ] {
+            assert_eq!(kinds(&parse(source)), expected, "{source:?}");
+        }
+    }
+
+    #[test]
     fn nothing_is_too_deep() {
         for source in [
             "> ".repeat(20_000),

@@ -46,6 +46,11 @@ fn complain(text: &str) {
 }
 
 fn serve() -> io::Result<()> {
+    // Signals of the terminal are for the program; and what is left behind can be ended
+    // with this. A group of its own would not do: the terminal stops those of another
+    // group that touch it, and a child that asks for a password would stop all of us.
+    // In a session of its own there is no terminal, which an error says at once.
+    nix::unistd::setsid()?;
     let streams = standard_streams::take_standard_streams()?;
     let link = Arc::new(Link::new(socket(streams.input)?)?);
     let mut control = Channel {

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use js_runtime_ext::{Author, Console, Host, Stop};
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, oneshot, watch};
@@ -97,10 +97,7 @@ impl Parent {
             .args(&how.args)
             .stdin(OwnedFd::from(their_data))
             .stdout(OwnedFd::from(their_control))
-            .stderr(errors)
-            // Signals of the terminal are for the program; and what it leaves behind
-            // can be ended with it.
-            .process_group(0);
+            .stderr(errors);
         let shared = Arc::new(Shared {
             outgoing: Outgoing::new(data.try_clone().map_err(StartError::Process)?),
             control: Mutex::new(control),
@@ -382,8 +379,9 @@ impl Shared {
         if let Ok(process @ 1..) = i32::try_from(process)
             && !end.gone
         {
-            // It may have ended by itself.
-            _ = killpg(Pid::from_raw(process), Signal::SIGKILL);
+            let process = Pid::from_raw(process);
+            // It may have no group yet, or have ended by itself.
+            _ = killpg(process, Signal::SIGKILL).or_else(|_| kill(process, Signal::SIGKILL));
         }
     }
 

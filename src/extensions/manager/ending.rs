@@ -2,12 +2,16 @@
 //! what they hold ends with their isolate.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
 use crate::extensions::events;
 use crate::extensions::generation::Generation;
+
+/// How long the end waits until the user was told who brought the isolate down.
+const LAST_NEWS: Duration = Duration::from_secs(1);
 
 impl Extensions {
     /// The session ends: whatever waits for the user is told that nobody answers,
@@ -54,6 +58,7 @@ impl Extensions {
     /// Ends everything that extensions hold, in a second at most.
     pub async fn stop(&self) {
         self.close_dialogs();
+        let _ = tokio::time::timeout(LAST_NEWS, self.reports.stops.all_told()).await;
         for old in self.replaced.lock().drain(..) {
             old.stop();
         }

@@ -60,11 +60,15 @@ impl Extensions {
                     continue;
                 }
             };
-            for info in &host.registry.lock().extensions {
-                match &info.error {
-                    None => report.loaded.push(info.path.clone()),
-                    Some(_) if report.failed.iter().any(|(path, _)| *path == info.path) => {}
-                    Some(error) => report.failed.push((info.path.clone(), error.clone())),
+            for info in &mut host.registry.lock().extensions {
+                let Some(error) = &mut info.error else {
+                    report.loaded.push(info.path.clone());
+                    continue;
+                };
+                // What it did just now says more than that it was set aside for it.
+                match report.failed.iter().find(|(path, _)| *path == info.path) {
+                    Some((_, first)) => error.clone_from(first),
+                    None => report.failed.push((info.path.clone(), error.clone())),
                 }
             }
             let limits = self.allowance.lock().limits.clone();
@@ -87,7 +91,10 @@ impl Extensions {
                 continue;
             }
             if runtime.is_none() {
-                match self.start_isolate(host, paths) {
+                // Its process may have been killed while it started, for reasons that are
+                // nobody's here.
+                let started = self.start_isolate(host, paths);
+                match started.or_else(|_| self.start_isolate(host, paths)) {
                     Ok(started) => runtime = Some(started),
                     Err(error) => {
                         fail(index, error);

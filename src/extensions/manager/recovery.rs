@@ -12,6 +12,7 @@ use super::quarantine::way_back;
 use crate::agent::event::ExtensionError;
 use crate::extensions::generation::{Generation, stop_text};
 use crate::extensions::reports::Stopped;
+use crate::resources::extension_paths::ExtensionPath;
 
 impl Extensions {
     /// The set that is there, or that takes the place of one which was brought down:
@@ -38,30 +39,28 @@ impl Extensions {
         let _changing = self.changing.lock().await;
         let old = self.current();
         // It may have been replaced meanwhile.
-        if old.host.generation() != stopped.generation || self.is_closing() {
+        if old.host.generation() != stopped.generation {
+            return self.reports.stops.told();
+        }
+        let paths = self.paths.lock().clone();
+        let culprit = self.set_aside(&old, &paths, stopped).await;
+        self.reports.stops.told();
+        if self.is_closing() {
             return;
         }
-        let culprit = stopped.culprit;
-        let why = stop_text(stopped.reason);
-        let paths = self.paths.lock().clone();
-        let path = old.host.registry.lock().path(culprit.extension);
-        if let Some(found) = paths.get(culprit.extension as usize) {
-            let files = old.host.files_of(culprit.extension);
-            self.quarantine.add(&found.path, files, why.clone());
-        }
-        let error = format!(
-            "The extension was stopped ({why}) and set aside: {}. The others are loaded again",
-            way_back(Path::new(&path))
-        );
-        self.show(ExtensionError::new(path, culprit.what, error))
-            .await;
-        let (generation, _) = self.build(&paths).await;
+        let (generation, report) = self.build(&paths).await;
         if self.is_closing() {
             generation.stop();
             return;
         }
         // Its isolate is gone already.
         self.install(generation.clone()).host.retire();
+        for (path, error) in report.failed {
+            // Of those that were not there before, the user knows.
+            if path != culprit && !old.host.registry.lock().has_failed(&path) {
+                self.show(ExtensionError::new(path, "load", error)).await;
+            }
+        }
         if let Some(actions) = self.actions() {
             actions.tools_changed();
             actions.models_changed();
@@ -78,5 +77,32 @@ impl Extensions {
             this.emit("session_start", event, &CancellationToken::new())
                 .await;
         });
+    }
+
+    /// Tells the user, too. Returns the path of the culprit.
+    async fn set_aside(
+        &self,
+        old: &Generation,
+        paths: &[ExtensionPath],
+        stopped: Stopped,
+    ) -> String {
+        let culprit = stopped.culprit;
+        let why = stop_text(stopped.reason);
+        let path = old.host.registry.lock().path(culprit.extension);
+        if let Some(found) = paths.get(culprit.extension as usize) {
+            let files = old.host.files_of(culprit.extension);
+            self.quarantine.add(&found.path, files, why.clone());
+        }
+        let rest = match self.is_closing() {
+            true => "",
+            false => ". The others are loaded again",
+        };
+        let error = format!(
+            "The extension was stopped ({why}) and set aside: {}{rest}",
+            way_back(Path::new(&path))
+        );
+        let error = ExtensionError::new(path.clone(), culprit.what, error);
+        self.show(error).await;
+        path
     }
 }

@@ -95,6 +95,7 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
             return 1;
         }
     };
+    let before = session.messages();
     let failed = tokio::select! {
         said = converse(&session, prompts) => said.err(),
         code = &mut ended => Some(code),
@@ -103,7 +104,7 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
     let code = match failed {
         Some(code) => code,
         None => tokio::select! {
-            code = print_last(&session, out) => code,
+            code = print_last(&session, &before, out) => code,
             code = ended => code,
         },
     };
@@ -142,8 +143,24 @@ pub(super) async fn say(session: &AgentSession, prompt: FirstPrompt) -> Result<(
     Ok(())
 }
 
-async fn print_last(session: &AgentSession, out: File) -> u8 {
-    let Some(last) = session.last_message() else {
+/// The last message, or what stands before those that extensions have added since the
+/// agent ended; not what was there `before`, then.
+fn last_answer(session: &AgentSession, before: &[Arc<AgentMessage>]) -> Option<Arc<AgentMessage>> {
+    let messages = session.messages();
+    let is_added = |message: &&Arc<AgentMessage>| {
+        matches!(
+            ***message,
+            AgentMessage::Custom(_) | AgentMessage::BashExecution(_)
+        )
+    };
+    let added = messages.iter().rev().take_while(is_added).count();
+    let last = messages.iter().rev().nth(added)?;
+    let is_old = before.iter().any(|old| Arc::ptr_eq(old, last));
+    (added == 0 || !is_old).then(|| last.clone())
+}
+
+async fn print_last(session: &AgentSession, before: &[Arc<AgentMessage>], out: File) -> u8 {
+    let Some(last) = last_answer(session, before) else {
         return 0;
     };
     let AgentMessage::Assistant(answer) = &*last else {

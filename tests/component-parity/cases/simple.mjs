@@ -103,6 +103,18 @@ export function simpleCases({ tui }) {
     };
   }
 
+  // `process.stdout.columns` without a terminal, and what is computed from heights.
+  cases["Text without a width"] = () => new Text(TEXTS.prose).render(undefined);
+  cases["Box without a width"] = () => {
+    const box = new Box(1, 1, green);
+    box.addChild(new Text("some words", 0, 0));
+    return box.render(undefined);
+  };
+  cases["heights that are no whole numbers"] = () => [
+    new Spacer(8.5), new Spacer(NaN), new Spacer(null), new Spacer(-1),
+    new Text("abc", 0, 1.5), new Text("abc", null, null), new TruncatedText("abc", 0, 0.5),
+  ].map((made) => made.render(5).length);
+
   const list = (keys, items = ITEMS, layout) => () => press(new SelectList(items, 5, LIST_THEME, layout), keys);
   cases["SelectList"] = list([]);
   cases["SelectList down"] = list(["down", "down", "down"]);

@@ -20,6 +20,18 @@ struct Open {
 struct Child {
     token: Token,
     range: Range<usize>,
+    /// A part of a text, where the token alone does not say so.
+    is_inline: bool,
+}
+
+impl Child {
+    fn new(token: Token, range: Range<usize>) -> Self {
+        Self {
+            token,
+            range,
+            is_inline: false,
+        }
+    }
 }
 
 /// The tokens of `source`. Every text is some Markdown; nothing fails.
@@ -46,11 +58,11 @@ pub fn parse(source: &str) -> Vec<Token> {
         tree.take(event, range);
     }
     if let Some(root) = tree.open.first_mut() {
-        root.children
-            .extend(definitions.into_iter().map(|range| Child {
-                token: Token::new("def"),
-                range,
-            }));
+        root.children.extend(
+            definitions
+                .into_iter()
+                .map(|range| Child::new(Token::new("def"), range)),
+        );
         root.children.sort_by_key(|child| child.range.start);
     }
     let Some(root) = tree.open.pop() else {
@@ -82,7 +94,10 @@ fn takes_blank_lines(kind: &str) -> bool {
 fn with_spaces(source: &str, children: Vec<Child>) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::with_capacity(children.len());
     let mut end = None;
-    for Child { mut token, range } in children {
+    for Child {
+        mut token, range, ..
+    } in children
+    {
         if let (Some(end), Some(last)) = (end, tokens.last()) {
             let blank = source
                 .get(end..range.start)
@@ -120,7 +135,7 @@ struct Tree<'a> {
     skipped: usize,
 }
 
-impl Tree<'_> {
+impl<'a> Tree<'a> {
     fn take(&mut self, event: Event<'_>, range: Range<usize>) {
         match event {
             Event::Start(_) if self.skipped > 0 => self.skipped += 1,
@@ -132,11 +147,16 @@ impl Tree<'_> {
             }
             Event::Start(tag) => {
                 let token = self.started(tag, &range);
+                let start = range.start;
                 self.open.push(Open {
                     token,
                     children: Vec::new(),
                     range,
                 });
+                if self.open.len() == 2 {
+                    let line = self.source[..start].rfind('\n').map_or(0, |at| at + 1);
+                    self.indent(line);
+                }
             }
             Event::End(tag) => self.end(tag),
             // As it is written: an entity is shown as one.
@@ -148,8 +168,15 @@ impl Tree<'_> {
                 };
                 self.add_text(text, range);
             }
-            Event::SoftBreak => self.add_text("\n".to_string(), range),
-            Event::HardBreak => self.add(Token::new("br"), range),
+            Event::SoftBreak => {
+                let indentation = self.indentation(range.end);
+                self.add_text(format!("\n{indentation}"), range);
+            }
+            Event::HardBreak => {
+                let next = range.end;
+                self.add(Token::new("br"), range);
+                self.indent(next);
+            }
             Event::Rule => self.add(Token::new("hr"), range),
             Event::Code(text) => self.add(
                 Token {
@@ -158,13 +185,8 @@ impl Tree<'_> {
                 },
                 range,
             ),
-            Event::Html(text) | Event::InlineHtml(text) => self.add(
-                Token {
-                    raw: Some(text.to_string()),
-                    ..Token::new("html")
-                },
-                range,
-            ),
+            Event::Html(text) => self.add_html(&text, range, false),
+            Event::InlineHtml(text) => self.add_html(&text, range, true),
             Event::TaskListMarker(checked) => {
                 let item = self.open.iter_mut().rev().find(|o| o.token.kind == "item");
                 if let Some(item) = item {
@@ -184,6 +206,38 @@ impl Tree<'_> {
             .to_string()
     }
 
+    /// The blanks at the head of the line at `start`, which count in a paragraph: lists and
+    /// trees are made of them. (Those of a paragraph in an item or a quotation are its
+    /// place there.)
+    fn indentation(&self, start: usize) -> &'a str {
+        let block = self.open.get(1);
+        if block.is_none_or(|block| block.token.kind != "paragraph") {
+            return "";
+        }
+        let line = self.source.get(start..).unwrap_or_default();
+        &line[..line.len() - line.trim_start_matches(' ').len()]
+    }
+
+    fn indent(&mut self, line: usize) {
+        let indentation = self.indentation(line);
+        if !indentation.is_empty() {
+            self.add_text(indentation.to_string(), line..line + indentation.len());
+        }
+    }
+
+    fn add_html(&mut self, text: &str, range: Range<usize>, is_inline: bool) {
+        let token = Token {
+            raw: Some(text.to_string()),
+            ..Token::new("html")
+        };
+        if let Some(open) = self.open.last_mut() {
+            open.children.push(Child {
+                is_inline,
+                ..Child::new(token, range)
+            });
+        }
+    }
+
     fn in_code(&self) -> bool {
         self.open
             .last()
@@ -192,7 +246,7 @@ impl Tree<'_> {
 
     fn add(&mut self, token: Token, range: Range<usize>) {
         if let Some(open) = self.open.last_mut() {
-            open.children.push(Child { token, range });
+            open.children.push(Child::new(token, range));
         }
     }
 
@@ -299,7 +353,7 @@ impl Tree<'_> {
                 token.raw = Some(parts.collect());
             }
             "blockquote" => token.tokens = with_spaces(self.source, children),
-            "item" => token.tokens = item_tokens(self.source, children),
+            "item" => token.tokens = item_tokens(children),
             "table" => token.rows = children.into_iter().map(|row| row.token.tokens).collect(),
             "list" | "row" => token.tokens = children.into_iter().map(|c| c.token).collect(),
             "image" => {
@@ -347,16 +401,14 @@ impl Tree<'_> {
 }
 
 /// A tight item holds its text directly: it is made a block of its own.
-fn item_tokens(source: &str, children: Vec<Child>) -> Vec<Token> {
+fn item_tokens(children: Vec<Child>) -> Vec<Token> {
     let mut blocks: Vec<Child> = Vec::new();
     let mut text: Vec<Child> = Vec::new();
     for child in children {
         let inline = matches!(
             child.token.kind,
             "text" | "em" | "strong" | "del" | "link" | "codespan" | "br" | "image"
-        ) || (child.token.kind == "html"
-            && !source[..child.range.start].ends_with('\n')
-            && !text.is_empty());
+        ) || child.is_inline;
         if inline {
             text.push(child);
         } else {
@@ -378,5 +430,5 @@ fn flush(text: &mut Vec<Child>, blocks: &mut Vec<Child>) {
         tokens,
         ..Token::new("paragraph")
     };
-    blocks.push(Child { token, range });
+    blocks.push(Child::new(token, range));
 }

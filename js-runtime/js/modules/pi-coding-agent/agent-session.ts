@@ -178,8 +178,10 @@ export class AgentSession {
     return hostSync<T>("second.ask", { token: this.#token, action, args });
   }
 
-  #act<T = void>(action: string, args: object = {}): Promise<T> {
-    return host<T>("second.act", { token: this.#token, action, args });
+  /** It has begun, as far as it can without waiting, when this returns. */
+  async #act<T = void>(action: string, args: object = {}): Promise<T> {
+    const call = hostSync<number>("second.begin", { token: this.#token, action, args });
+    return await host<T>("second.act", { token: this.#token, call });
   }
 
   get #state(): State {
@@ -360,10 +362,8 @@ export class AgentSession {
   }
 
   /** If a run begins with it, it resolves when the agent is done. */
-  async sendCustomMessage(message: unknown, options?: { triggerTurn?: boolean }): Promise<void> {
-    const begins = options?.triggerTurn && !this.isStreaming;
-    this.#ask("sendMessage", { message, options });
-    if (begins) await this.#act("waitForIdle");
+  sendCustomMessage(message: unknown, options?: { triggerTurn?: boolean }): Promise<void> {
+    return this.#act("sendMessage", { message, options });
   }
 
   /** As `prompt`, with content instead of text. */

@@ -62,6 +62,8 @@ function sequence(color: ColorValue, layer: 38 | 48, mode: ColorMode): string {
 function styled(on: number, off: number): Paint {
   const [start, end] = [`\x1b[${on}m`, `\x1b[${off}m`];
   return (text) => {
+    // Extensions in JavaScript give numbers.
+    text = String(text);
     if (text === "") return "";
     const inner = text.replaceAll(end, end + start).replace(/\r?\n/g, `${end}$&${start}`);
     return start + inner + end;

@@ -80,7 +80,9 @@ export function availableThemes(): ThemeInfo[] {
 
 export function findTheme(name: string): Theme | undefined {
   const answer = askProgram();
-  const loaded = answer?.themes.find((theme) => theme.name === name);
+  const themes = answer?.themes ?? [];
+  const loaded = themes.find((theme) => theme.name === name) ??
+    themes.find((theme) => path().basename(theme.path) === `${name}.json`);
   if (loaded) return build(loaded, loaded.path, loaded.sourceInfo);
   if (name === "dark" || name === "light") return build({ name, ...BUILT_IN[name] });
   return answer ? undefined : fromFile(name);

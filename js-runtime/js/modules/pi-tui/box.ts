@@ -1,6 +1,6 @@
 // A container with padding and a background.
 import { Container } from "pi:pi-tui/component.ts";
-import { fillLine } from "pi:pi-tui/text-metrics.ts";
+import { fillLine, rows } from "pi:pi-tui/text-metrics.ts";
 
 type Paint = (text: string) => string;
 
@@ -24,7 +24,7 @@ export class Box extends Container {
     const content = super.render(Math.max(1, width - 2 * this.paddingX));
     if (content.length === 0) return [];
     const margin = " ".repeat(this.paddingX);
-    const empty = Array<string>(this.paddingY).fill("");
+    const empty = rows(this.paddingY);
     return [...empty, ...content.map((line) => margin + line), ...empty].map((line) =>
       fillLine(line, width, this.bgFn)
     );

@@ -3,7 +3,7 @@ import { textOps } from "pi:host.ts";
 import { getCapabilities, hyperlink } from "pi:pi-tui/capabilities.ts";
 import { isImageLine } from "pi:pi-tui/image.ts";
 import { renderTable } from "pi:pi-tui/markdown-table.ts";
-import { fillLine, wrapTextWithAnsi } from "pi:pi-tui/text-metrics.ts";
+import { fillLine, rows, wrapTextWithAnsi } from "pi:pi-tui/text-metrics.ts";
 import { WrappedText } from "pi:pi-tui/wrapped-text.ts";
 
 type Paint = (text: string) => string;
@@ -96,7 +96,7 @@ export class Markdown extends WrappedText {
       .flatMap((line) => (isImageLine(line) ? [line] : wrapTextWithAnsi(line, room)));
     const margin = " ".repeat(this.paddingX);
     const background = this.defaultTextStyle?.bgColor;
-    const empty = Array<string>(this.paddingY).fill(fillLine("", width, background));
+    const empty = rows(this.paddingY, fillLine("", width, background));
     const lines = content.map((line) =>
       isImageLine(line) ? line : fillLine(margin + line + margin, width, background)
     );

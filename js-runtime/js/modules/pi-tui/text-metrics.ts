@@ -4,7 +4,18 @@ import { textOps } from "pi:host.ts";
 
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
-const columns = (value: number): number => (value > 0 ? Math.floor(value) : 0);
+/** Nothing is wider than what is no number (`process.stdout.columns` without a terminal). */
+const isUnlimited = (columns: number): boolean => Number.isNaN(Number(columns));
+
+function columns(value: number): number {
+  if (isUnlimited(value)) return Infinity;
+  return value > 0 ? Math.floor(value) : 0;
+}
+
+/** So many rows that are all the same, the last of which may be a part of one. */
+export function rows(count: number, row = ""): string[] {
+  return Array<string>(Math.max(0, Math.ceil(Number(count)) || 0)).fill(row);
+}
 
 /** The columns that `text` occupies. Escape sequences count nothing, a tab three. */
 export function visibleWidth(text: string): number {
@@ -18,6 +29,7 @@ export function truncateToWidth(
   ellipsis = "...",
   pad = false,
 ): string {
+  if (isUnlimited(maxWidth)) return text;
   const width = columns(maxWidth);
   if (width === 0) return "";
   if (text.length <= width && PRINTABLE_ASCII.test(text)) return pad ? text.padEnd(width) : text;

@@ -1,6 +1,6 @@
 // Text, wrapped into as many lines as it needs or cut to one.
 import type { Component } from "pi:pi-tui/component.ts";
-import { fillLine, truncateToWidth, wrapTextWithAnsi } from "pi:pi-tui/text-metrics.ts";
+import { fillLine, rows, truncateToWidth, wrapTextWithAnsi } from "pi:pi-tui/text-metrics.ts";
 import { WrappedText } from "pi:pi-tui/wrapped-text.ts";
 
 type Paint = (text: string) => string;
@@ -25,7 +25,7 @@ export class Text extends WrappedText {
       this.text.replaceAll("\t", "   "),
       Math.max(1, width - 2 * this.paddingX),
     );
-    const empty = Array<string>(this.paddingY).fill("");
+    const empty = rows(this.paddingY);
     return [...empty, ...content.map((line) => margin + line + margin), ...empty].map((line) =>
       fillLine(line, width, this.customBgFn)
     );
@@ -51,7 +51,7 @@ export class TruncatedText implements Component {
     const margin = " ".repeat(this.paddingX);
     const [line = ""] = this.text.split("\n", 1);
     const content = truncateToWidth(line, Math.max(1, width - 2 * this.paddingX));
-    const empty = Array<string>(this.paddingY).fill(" ".repeat(width));
+    const empty = rows(this.paddingY, " ".repeat(width));
     return [...empty, fillLine(margin + content + margin, width), ...empty];
   }
 }
@@ -73,6 +73,6 @@ export class Spacer implements Component {
   }
 
   render(_width: number): string[] {
-    return Array<string>(Math.max(0, this.lines)).fill("");
+    return rows(this.lines);
   }
 }
