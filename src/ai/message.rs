@@ -25,7 +25,10 @@ pub struct UserMessage {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "it must be a text, or an array of blocks of text and pictures"
+)]
 pub enum UserContent {
     Text(String),
     Blocks(Vec<ContentBlock>),

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod entrance;
+mod misfit;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -292,3 +292,44 @@ async fn names_of_later_versions_and_lists_of_other_kinds_are_taken() {
     rpc.notified(r#"[["read","bash"],true,"a\nb","c",false,true,true,36]"#)
         .await;
 }
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_named_as_the_extension_knows_them() {
+    let (_server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => pi.registerCommand("slip", { handler: async (_, ctx) => {
+            const words = [];
+            for (const slip of [
+                () => pi.sendMessage({ customType: "x" }),
+                () => pi.sendMessage("hello"),
+                () => pi.sendUserMessage([{ type: "txt", text: "a" }]),
+                () => pi.registerProvider("p", { baseUrl: 1 }),
+                () => pi.exec("echo", "hi"),
+            ]) {
+                try {
+                    await slip();
+                    words.push("nothing");
+                } catch (error) {
+                    words.push(`${error.name} ${error.message}`);
+                }
+            }
+            ctx.ui.notify(words.join("\n"));
+        } });"#,
+    )
+    .await;
+    rpc.ok(prompt("/slip")).await;
+    let said = rpc
+        .wait("the words", |line| line["method"] == "notify")
+        .await;
+    let words: Vec<&str> = said["message"].as_str().unwrap().lines().collect();
+    assert_eq!(
+        words,
+        [
+            "TypeError pi.sendMessage: message.content is missing",
+            "TypeError pi.sendMessage: message: invalid type: string \"hello\", expected an object",
+            "TypeError pi.sendUserMessage: content: it must be a text, or an array of blocks of \
+             text and pictures",
+            "Error pi.registerProvider: config.baseUrl: invalid type: integer `1`, expected a string",
+            "TypeError The arguments of echo must be an array, such as [\"hi\"]",
+        ]
+    );
+}

@@ -157,8 +157,11 @@ export function createApi(extension: number) {
     setLabel: (entryId: string, label: string | undefined) =>
       call<void>("setLabel", { entryId, label: textOrNone(label) }),
 
-    /** Never rejects: what cannot be started has code 1. */
+    /** What cannot be started has code 1. */
     async exec(command: string, args: string[] = [], options: ExecOptions = {}) {
+      if (!Array.isArray(args)) {
+        throw new TypeError(`The arguments of ${command} must be an array, such as ["${args}"]`);
+      }
       const { signal, cwd, timeout } = options;
       const token = (execs += 1);
       const kill = () => hostSync("pi.execKill", { token });

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Answer;
+use super::misfit::misfit;
 use crate::agent::event::UiMethod;
 use crate::extensions::registry::{ExtensionId, ToolRegistration};
 use crate::extensions::reports::Culprit;
@@ -132,9 +133,12 @@ pub(in crate::extensions) fn parse<T: DeserializeOwned>(
     method: &str,
     args: &str,
 ) -> Result<T, HostError> {
-    serde_json::from_str(args).map_err(|error| HostError {
-        class: "TypeError",
-        message: format!("{method}: {error}"),
+    serde_json::from_str(args).map_err(|error| {
+        let why = misfit::<T>(args).unwrap_or_else(|| error.to_string());
+        HostError {
+            class: "TypeError",
+            message: format!("{method}: {why}"),
+        }
     })
 }
 

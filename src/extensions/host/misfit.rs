@@ -1,0 +1,86 @@
+//! Why arguments of an extension do not fit, in words of JavaScript: where, and what is
+//! wanted. serde's own name Rust's types, and the column of a text that nobody sees.
+
+use serde::de::DeserializeOwned;
+
+/// `None` if they do fit.
+pub(super) fn misfit<T: DeserializeOwned>(args: &str) -> Option<String> {
+    let mut json = serde_json::Deserializer::from_str(args);
+    let error = serde_path_to_error::deserialize::<_, T>(&mut json).err()?;
+    let path = match error.path().to_string() {
+        path if path == "." => String::new(),
+        path => path,
+    };
+    let text = error.into_inner().to_string();
+    let text = text.split(" at line ").next().unwrap_or(&text);
+    if let Some(member) = text.strip_prefix("missing field ") {
+        let member = member.trim_matches('`');
+        return Some(match path.as_str() {
+            "" => format!("{member} is missing"),
+            path => format!("{path}.{member} is missing"),
+        });
+    }
+    // "expected struct Name"
+    let words = match text.split_once("expected struct ") {
+        Some((before, name)) => {
+            let rest = name.find([' ', ',']).map_or("", |at| &name[at..]);
+            format!("{before}expected an object{rest}")
+        }
+        None => text.to_string(),
+    };
+    Some(match path.as_str() {
+        "" => words,
+        path => format!("{path}: {words}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::ai::message::UserContent;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    #[allow(dead_code, reason = "only what does not fit is of interest")]
+    struct Inner {
+        custom_type: String,
+        content: Option<UserContent>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code, reason = "only what does not fit is of interest")]
+    struct Outer {
+        message: Inner,
+        #[serde(default)]
+        names: Vec<String>,
+    }
+
+    #[test]
+    fn it_says_where_and_what_is_wanted() {
+        for (args, expected) in [
+            (r#"{}"#, "message is missing"),
+            (r#"{"message": {}}"#, "message.customType is missing"),
+            (
+                r#"{"message": "x"}"#,
+                "message: invalid type: string \"x\", expected an object",
+            ),
+            (
+                r#"{"message": {"customType": 1}}"#,
+                "message.customType: invalid type: integer `1`, expected a string",
+            ),
+            (
+                r#"{"message": {"customType": "x"}, "names": ["a", 2]}"#,
+                "names[1]: invalid type: integer `2`, expected a string",
+            ),
+            (
+                r#"{"message": {"customType": "x", "content": [{"type": "txt"}]}}"#,
+                "message.content: it must be a text, or an array of blocks of text and pictures",
+            ),
+        ] {
+            assert_eq!(misfit::<Outer>(args).as_deref(), Some(expected), "{args}");
+        }
+        assert_eq!(misfit::<Outer>(r#"{"message": {"customType": "x"}}"#), None);
+    }
+}
