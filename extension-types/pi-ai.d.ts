@@ -112,6 +112,8 @@ export interface Model<TApi extends Api = Api> {
   contextWindow: number;
   maxTokens: number;
   headers?: Record<string, string>;
+  /** What the API calls the levels; `null` is one that the model does not have. */
+  thinkingLevelMap?: Partial<Record<ThinkingLevel | "off" | "max", string | null>>;
   compat?: Record<string, unknown>;
 }
 

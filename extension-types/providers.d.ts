@@ -13,6 +13,7 @@ export interface ProviderModelConfig {
   contextWindow: number;
   maxTokens: number;
   headers?: Record<string, string>;
+  thinkingLevelMap?: Model["thinkingLevelMap"];
   compat?: Model["compat"];
 }
 export interface ProviderConfig {

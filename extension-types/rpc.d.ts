@@ -848,6 +848,12 @@ export interface Model {
     [k: string]: string;
   };
   /**
+   * Its own names for thinking levels, and which it does not have.
+   */
+  thinkingLevelMap?: {
+    [k: string]: string | null;
+  };
+  /**
    * Deviations of an OpenAI-compatible server; read by `openai_completions`.
    */
   compat?: unknown;

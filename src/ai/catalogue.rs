@@ -236,6 +236,7 @@ impl Row {
             context_window,
             max_tokens,
             headers: variant.headers.clone(),
+            thinking_level_map: None,
             compat: variant.compat.clone(),
         }
     }

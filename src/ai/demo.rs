@@ -49,6 +49,7 @@ pub(super) fn entry() -> catalogue::Entry {
         context_window: 128_000,
         max_tokens: 16_384,
         headers: None,
+        thinking_level_map: None,
         compat: None,
     };
     catalogue::Entry {

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::levels::LevelNames;
 use super::model::{Modality, ModelCost};
 
 /// `null` is the default.
@@ -70,6 +71,19 @@ where
         named.collect()
     });
     Ok(all)
+}
+
+/// What is neither a name nor `null` says nothing.
+pub fn level_names<'de, D>(deserializer: D) -> Result<Option<LevelNames>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let given: Option<IndexMap<String, Value>> = Option::deserialize(deserializer)?;
+    Ok(given.map(|given| {
+        let named = given.into_iter();
+        let named = named.filter_map(|(level, name)| Some((level, known(name)?)));
+        named.collect()
+    }))
 }
 
 /// `T`, if it is one.

@@ -17,6 +17,7 @@ pub mod google;
 pub(crate) mod half_characters;
 pub mod http;
 pub(crate) mod lenient;
+pub(crate) mod levels;
 pub(crate) mod mend;
 pub mod message;
 pub mod mistral;

@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::levels::LevelNames;
 use super::message::js_number;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct Model {
     pub max_tokens: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<IndexMap<String, String>>,
+    /// Its own names for thinking levels, and which it does not have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_level_map: Option<LevelNames>,
     /// Deviations of an OpenAI-compatible server; read by `openai_completions`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compat: Option<Value>,
@@ -108,28 +112,5 @@ impl Model {
     /// `provider/id`.
     pub fn reference(&self) -> String {
         format!("{}/{}", self.provider, self.id)
-    }
-
-    pub fn supports_xhigh(&self) -> bool {
-        const IDS: [&str; 7] = [
-            "gpt-5.2", "gpt-5.3", "gpt-5.4", "opus-4-6", "opus-4.6", "opus-4-7", "opus-4.7",
-        ];
-        IDS.iter().any(|id| self.id.contains(id))
-    }
-
-    /// The levels the model offers, lowest first.
-    pub fn thinking_levels(&self) -> &'static [ThinkingLevel] {
-        let all = &ThinkingLevel::ALL;
-        match (self.reasoning, self.supports_xhigh()) {
-            (false, _) => &all[..1],
-            (true, false) => &all[..5],
-            (true, true) => all,
-        }
-    }
-
-    /// The nearest level that the model offers.
-    pub fn clamp_thinking(&self, level: ThinkingLevel) -> ThinkingLevel {
-        let levels = self.thinking_levels();
-        level.min(levels[levels.len() - 1])
     }
 }

@@ -13,6 +13,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::catalogue;
+use super::lenient;
+use super::levels::LevelNames;
 use super::model::Modality;
 
 mod merge;
@@ -61,6 +63,8 @@ pub struct ModelOverride {
     pub context_window: Option<f64>,
     pub max_tokens: Option<f64>,
     pub headers: IndexMap<String, String>,
+    #[serde(deserialize_with = "lenient::level_names")]
+    pub thinking_level_map: Option<LevelNames>,
     pub compat: Option<Value>,
 }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::lenient;
+use super::levels::LevelNames;
 use super::model::{Modality, Model, ModelCost};
 use super::oauth::SignIn;
 use super::stream::Api;
@@ -79,6 +80,11 @@ pub struct ProviderModel {
         deserialize_with = "lenient::headers"
     )]
     pub headers: Option<IndexMap<String, String>>,
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "lenient::level_names"
+    )]
+    pub thinking_level_map: Option<LevelNames>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compat: Option<Value>,
 }
@@ -301,6 +307,7 @@ impl ProviderConfig {
             max_tokens: model.max_tokens.unwrap_or(16_384.0) as u64,
             // Resolved for each request, with the key: they may be secrets.
             headers: None,
+            thinking_level_map: model.thinking_level_map.clone(),
             compat: model.compat.clone(),
         }
     }

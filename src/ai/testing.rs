@@ -217,6 +217,7 @@ pub(super) fn model(api: &str) -> Model {
         context_window: 200_000,
         max_tokens: 64_000,
         headers: None,
+        thinking_level_map: None,
         compat: None,
     }
 }

@@ -291,10 +291,8 @@ impl AgentSession {
 
     /// Those that the model offers.
     pub fn available_thinking_levels(&self) -> Vec<ThinkingLevel> {
-        self.model().map_or_else(
-            || vec![ThinkingLevel::Off],
-            |model| model.thinking_levels().to_vec(),
-        )
+        self.model()
+            .map_or_else(|| vec![ThinkingLevel::Off], |model| model.thinking_levels())
     }
 
     /// The next level that the model offers; `None` if it offers only one.

@@ -132,6 +132,7 @@ mod tests {
             context_window,
             max_tokens: 8192,
             headers: None,
+            thinking_level_map: None,
             compat: None,
         })
     }

@@ -157,7 +157,7 @@ fn thinks_adaptively(model: &Model) -> bool {
 struct Thinking {
     /// `None`: the API decides.
     mode: Option<Value>,
-    effort: Option<&'static str>,
+    effort: Option<String>,
     max_tokens: u64,
 }
 
@@ -176,7 +176,7 @@ impl Thinking {
         if thinks_adaptively(&request.model) {
             return Self {
                 mode: Some(json!({"type": "adaptive", "display": "summarized"})),
-                effort: Some(effort(&request.model, level)),
+                effort: Some(effort(&request.model, level).to_owned()),
                 max_tokens,
             };
         }
@@ -193,7 +193,10 @@ impl Thinking {
     }
 }
 
-fn effort(model: &Model, level: ThinkingLevel) -> &'static str {
+fn effort(model: &Model, level: ThinkingLevel) -> &str {
+    if let Some(name) = model.level_name(level) {
+        return name;
+    }
     match level {
         ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
         ThinkingLevel::Medium => "medium",

@@ -196,13 +196,14 @@ fn thinking(request: &Request, region: &str) -> (Option<u64>, Option<Value>) {
     let mut tokens = base;
     if has(&adaptive) {
         thought.insert("type".into(), json!("adaptive"));
-        let effort = match level {
+        let usual = match level {
             ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
             ThinkingLevel::Medium => "medium",
             ThinkingLevel::Xhigh if has(&["opus-4-6", "opus-4.6"]) => "max",
             ThinkingLevel::Xhigh if has(&["opus-4-7", "opus-4.7"]) => "xhigh",
             ThinkingLevel::High | ThinkingLevel::Xhigh => "high",
         };
+        let effort = request.model.level_name(level).unwrap_or(usual);
         fields.insert("output_config".into(), json!({ "effort": effort }));
     } else {
         let (sum, budget) = with_thoughts(request, level, base.unwrap_or_default());

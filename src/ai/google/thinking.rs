@@ -50,7 +50,10 @@ pub(super) fn config(request: &Request) -> Option<Value> {
     };
     let mut config = json!({ "includeThoughts": true });
     match name(model, level) {
-        Some(name) => config["thinkingLevel"] = json!(name),
+        Some(usual) => {
+            let own = model.level_name(level).map(str::to_uppercase);
+            config["thinkingLevel"] = json!(own.as_deref().unwrap_or(usual));
+        }
         None => config["thinkingBudget"] = budget(),
     }
     Some(config)

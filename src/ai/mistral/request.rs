@@ -73,10 +73,11 @@ pub(super) fn payload(request: &Request) -> Value {
     if let Some(tokens) = max_tokens(request) {
         set("maxTokens", json!(tokens));
     }
-    if thinking_level(request).is_some() {
+    if let Some(level) = thinking_level(request) {
         match model.id.as_str() {
             "mistral-small-2603" | "mistral-small-latest" => {
-                set("reasoningEffort", json!("high"));
+                let effort = model.level_name(level).unwrap_or("high");
+                set("reasoningEffort", json!(effort));
             }
             _ => {
                 set("promptMode", json!("reasoning"));

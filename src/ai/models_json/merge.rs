@@ -57,6 +57,7 @@ impl ProviderConfig {
             max_tokens: MAX_TOKENS,
             // Resolved for each request, with the key: they may be secrets.
             headers: None,
+            thinking_level_map: None,
             compat: self.compat.clone(),
         };
         config.facts.apply(&mut model);
@@ -88,6 +89,10 @@ impl ModelOverride {
         }
         if let Some(tokens) = self.max_tokens {
             model.max_tokens = tokens as u64;
+        }
+        if let Some(names) = &self.thinking_level_map {
+            let known = model.thinking_level_map.get_or_insert_default();
+            known.extend(names.clone());
         }
         merge_compat(&mut model.compat, self.compat.as_ref());
     }

@@ -153,10 +153,9 @@ impl Compat {
         }
     }
 
-    pub(super) fn effort(&self, level: ThinkingLevel) -> &str {
-        match self.reasoning_effort_map.get(level.as_str()) {
-            Some(effort) => effort,
-            None => level.as_str(),
-        }
+    pub(super) fn effort<'a>(&'a self, model: &'a Model, level: ThinkingLevel) -> &'a str {
+        let own = self.reasoning_effort_map.get(level.as_str());
+        let name = model.level_name(level).or(own.map(String::as_str));
+        name.unwrap_or(level.as_str())
     }
 }

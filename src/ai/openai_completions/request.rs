@@ -8,7 +8,7 @@ use super::convert::Converter;
 use super::response::Reader;
 use crate::ai::exchange::{Call, set_header};
 use crate::ai::failure::{Envelope, Failure};
-use crate::ai::model::Model;
+use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::request_parts::{
     api_key, configured_headers, max_tokens, mentions_tools, thinking_level, url,
 };
@@ -82,7 +82,10 @@ fn thinking(request: &Request, compat: &Compat) -> Option<(&'static str, Value)>
         return None;
     }
     let level = thinking_level(request);
-    let effort = level.map(|level| compat.effort(level));
+    let effort = match level {
+        Some(level) => Some(compat.effort(&request.model, level)),
+        None => request.model.level_name(ThinkingLevel::Off),
+    };
     match compat.thinking_format {
         ThinkingFormat::Zai | ThinkingFormat::Qwen => {
             Some(("enable_thinking", json!(level.is_some())))

@@ -180,6 +180,25 @@ fn efforts_can_be_renamed() {
 }
 
 #[test]
+fn a_model_names_its_levels() {
+    let names = json!({"off": "none", "low": null, "high": "hard", "max": "hardest"});
+    let model = Model {
+        thinking_level_map: serde_json::from_value(names).unwrap(),
+        ..with_compat(json!({"reasoningEffortMap": {"high": "old"}}))
+    };
+    let mut request = request_for(model, vec![user("a")]);
+    for (level, effort) in [
+        (ThinkingLevel::Off, "none"),
+        (ThinkingLevel::Low, "medium"),
+        (ThinkingLevel::High, "hard"),
+        (ThinkingLevel::Xhigh, "hardest"),
+    ] {
+        request.options.reasoning = Some(level);
+        assert_eq!(body_of(&request)["reasoning_effort"], effort);
+    }
+}
+
+#[test]
 fn own_answers_go_back() {
     let model = model(API);
     let mut signed = call("t2", "read", json!({"path": "b"}));

@@ -84,14 +84,16 @@ pub(super) fn body(request: &Request) -> Value {
         set("tools", tools(request, Value::Null));
     }
     if let Some(level) = thinking_level(request) {
-        let reasoning = json!({"effort": effort(model, level).as_str(), "summary": "auto"});
+        let effort = model.level_name(level);
+        let effort = effort.unwrap_or_else(|| usual_effort(model, level).as_str());
+        let reasoning = json!({"effort": effort, "summary": "auto"});
         set("reasoning", reasoning);
     }
     Value::Object(body)
 }
 
 /// Not every model takes every level.
-fn effort(model: &Model, level: ThinkingLevel) -> ThinkingLevel {
+fn usual_effort(model: &Model, level: ThinkingLevel) -> ThinkingLevel {
     use ThinkingLevel::{High, Low, Medium, Minimal, Xhigh};
     let id = model.id.rsplit('/').next().unwrap_or_default();
     let is_new = ["gpt-5.2", "gpt-5.3", "gpt-5.4"]

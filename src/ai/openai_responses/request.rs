@@ -7,6 +7,7 @@ use super::convert::input;
 use super::response::Reader;
 use crate::ai::exchange::{Call, set_header};
 use crate::ai::failure::{Envelope, Failure};
+use crate::ai::model::ThinkingLevel;
 use crate::ai::request_parts::{
     Retention, api_key, configured_headers, max_tokens, mentions_tools, thinking_level, url,
 };
@@ -68,12 +69,14 @@ pub(super) fn common(request: &Request, model_name: &str) -> Map<String, Value> 
         set("tools", tools(request, json!(false)));
     }
     if let Some(level) = thinking_level(request) {
-        let reasoning = json!({"effort": level.as_str(), "summary": "auto"});
+        let effort = model.level_name(level).unwrap_or(level.as_str());
+        let reasoning = json!({"effort": effort, "summary": "auto"});
         set("reasoning", reasoning);
         // Nothing is stored, so we have to bring the thoughts along next time.
         set("include", json!(["reasoning.encrypted_content"]));
     } else if model.reasoning && model.provider != "github-copilot" {
-        set("reasoning", json!({"effort": "none"}));
+        let none = model.level_name(ThinkingLevel::Off).unwrap_or("none");
+        set("reasoning", json!({"effort": none}));
     }
     body
 }

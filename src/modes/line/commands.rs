@@ -296,7 +296,7 @@ fn find_models(models: Vec<Arc<Model>>, pattern: &str) -> Vec<Arc<Model>> {
 fn set_thinking(session: &AgentSession, level: &str) -> Answer {
     let levels = match session.model() {
         Some(model) => model.thinking_levels(),
-        None => &ThinkingLevel::ALL,
+        None => ThinkingLevel::ALL.to_vec(),
     };
     let names: Vec<&str> = levels.iter().map(|level| level.as_str()).collect();
     if level.is_empty() {

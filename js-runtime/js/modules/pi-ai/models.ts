@@ -49,9 +49,12 @@ export function calculateCost(model: Model, usage: Usage): Usage["cost"] {
 
 const XHIGH = /gpt-5\.[234]|opus-4[-.][67]/;
 
+type LevelNames = Record<string, string | null>;
+
 /** Whether the model takes the thinking level `xhigh`. */
-export function supportsXhigh(model: { id: string }): boolean {
-  return XHIGH.test(model.id);
+export function supportsXhigh(model: { id: string; thinkingLevelMap?: unknown }): boolean {
+  const names = model.thinkingLevelMap as LevelNames | undefined;
+  return names ? Boolean(names.xhigh ?? names.max) : XHIGH.test(model.id);
 }
 
 export function modelsAreEqual(
@@ -66,12 +69,13 @@ const LEVELS = ["off", "minimal", "low", "medium", "high", "xhigh"];
 /** The thinking levels that the model offers, lowest first. */
 export function getSupportedThinkingLevels(model: Model): string[] {
   if (!model.reasoning) return ["off"];
-  return supportsXhigh(model) ? [...LEVELS] : LEVELS.slice(0, -1);
+  const names = model.thinkingLevelMap as LevelNames | undefined;
+  return LEVELS.filter((level) => level === "xhigh" ? supportsXhigh(model) : names?.[level] !== null);
 }
 
-/** The nearest level that the model offers. */
+/** The nearest level that the model offers, rather more than less. */
 export function clampThinkingLevel(model: Model, level: string): string {
   const levels = getSupportedThinkingLevels(model);
   const asked = LEVELS.indexOf(level === "max" ? "xhigh" : level);
-  return levels[Math.max(0, Math.min(asked, levels.length - 1))];
+  return levels.find((offered) => LEVELS.indexOf(offered) >= asked) ?? levels.at(-1) ?? "off";
 }

@@ -1,0 +1,115 @@
+//! Which thinking levels a model offers, and what its API calls them.
+
+use indexmap::IndexMap;
+
+use super::model::{Model, ThinkingLevel};
+
+/// What the API of a model calls our levels; `None` is a level that the model does not
+/// have. `thinkingLevelMap` of models, which newer versions of the original have in the
+/// place of `compat.reasoningEffortMap`.
+pub type LevelNames = IndexMap<String, Option<String>>;
+
+impl Model {
+    /// The levels the model offers, lowest first.
+    pub fn thinking_levels(&self) -> Vec<ThinkingLevel> {
+        let all = ThinkingLevel::ALL.into_iter();
+        match &self.thinking_level_map {
+            _ if !self.reasoning => vec![ThinkingLevel::Off],
+            None => all
+                .filter(|level| *level != ThinkingLevel::Xhigh || self.supports_xhigh())
+                .collect(),
+            Some(names) => all.filter(|level| offers(names, *level)).collect(),
+        }
+    }
+
+    fn supports_xhigh(&self) -> bool {
+        const IDS: [&str; 7] = [
+            "gpt-5.2", "gpt-5.3", "gpt-5.4", "opus-4-6", "opus-4.6", "opus-4-7", "opus-4.7",
+        ];
+        IDS.iter().any(|id| self.id.contains(id))
+    }
+
+    /// The nearest level that the model offers, rather more than less.
+    pub fn clamp_thinking(&self, level: ThinkingLevel) -> ThinkingLevel {
+        let levels = self.thinking_levels();
+        let more = levels.iter().find(|offered| **offered >= level);
+        *more.or(levels.last()).unwrap_or(&ThinkingLevel::Off)
+    }
+
+    /// What the model's API calls the level, if the model says so.
+    pub fn level_name(&self, level: ThinkingLevel) -> Option<&str> {
+        name_of(self.thinking_level_map.as_ref()?, level)?.as_deref()
+    }
+}
+
+/// `max` of later versions is our highest, unless the model has both.
+fn name_of(names: &LevelNames, level: ThinkingLevel) -> Option<&Option<String>> {
+    let name = names.get(level.as_str());
+    match (level, name) {
+        (ThinkingLevel::Xhigh, None | Some(None)) => names.get("max").or(name),
+        _ => name,
+    }
+}
+
+fn offers(names: &LevelNames, level: ThinkingLevel) -> bool {
+    match name_of(names, level) {
+        Some(name) => name.is_some(),
+        None => level != ThinkingLevel::Xhigh,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ai::testing::model;
+
+    fn with(names: serde_json::Value) -> Model {
+        Model {
+            thinking_level_map: serde_json::from_value(names).unwrap(),
+            ..model("openai-completions")
+        }
+    }
+
+    fn levels(model: &Model) -> String {
+        let levels = model.thinking_levels();
+        let names: Vec<&str> = levels.iter().map(|level| level.as_str()).collect();
+        names.join(" ")
+    }
+
+    #[test]
+    fn a_model_says_what_it_offers() {
+        use ThinkingLevel::{High, Low, Medium, Minimal, Off, Xhigh};
+        for (names, expected) in [
+            (json!(null), "off minimal low medium high"),
+            (json!({}), "off minimal low medium high"),
+            (
+                json!({"minimal": null, "xhigh": "max"}),
+                "off low medium high xhigh",
+            ),
+            (
+                json!({"off": null, "max": "max"}),
+                "minimal low medium high xhigh",
+            ),
+            (
+                json!({"minimal": null, "low": null, "medium": null, "xhigh": null}),
+                "off high",
+            ),
+        ] {
+            assert_eq!(levels(&with(names.clone())), expected, "{names}");
+        }
+        let model = with(json!({"off": null, "low": null, "high": "hard", "medium": null}));
+        assert_eq!(model.clamp_thinking(Off), Minimal);
+        assert_eq!(model.clamp_thinking(Low), High);
+        assert_eq!(model.clamp_thinking(Xhigh), High);
+        assert_eq!(model.level_name(High), Some("hard"));
+        assert_eq!(model.level_name(Minimal), None);
+        assert_eq!(model.level_name(Medium), None);
+        let silent = Model {
+            reasoning: false,
+            ..model
+        };
+        assert_eq!(levels(&silent), "off");
+    }
+}
