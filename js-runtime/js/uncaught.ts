@@ -6,7 +6,7 @@
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
-import { op_rejected, op_uncaught } from "ext:core/ops";
+import { op_uncaught } from "ext:core/ops";
 
 const {
   ObjectDefineProperty,
@@ -15,7 +15,7 @@ const {
   uncurryThis,
 } = primordials;
 const { getAsyncContext, setAsyncContext } = core;
-const { ErrorEvent, EventTarget, PromiseRejectionEvent } = core.loadExtScript(
+const { ErrorEvent, Event, EventTarget, PromiseRejectionEvent } = core.loadExtScript(
   "ext:deno_web/02_event.js",
 );
 
@@ -25,6 +25,14 @@ const dispatch: (target: unknown, event: Event) => boolean = uncurryThis(
 const errorOf: (event: Event) => unknown = uncurryThis(
   ObjectGetOwnPropertyDescriptor(ErrorEvent.prototype, "error").get,
 );
+
+const reasonOf: (event: Event) => unknown = uncurryThis(
+  ObjectGetOwnPropertyDescriptor(PromiseRejectionEvent.prototype, "reason").get,
+);
+const isPrevented: (event: Event) => boolean = uncurryThis(
+  ObjectGetOwnPropertyDescriptor(Event.prototype, "defaultPrevented").get,
+);
+const prevent: (event: Event) => void = uncurryThis(Event.prototype.preventDefault);
 
 let isGuest = false;
 
@@ -54,6 +62,17 @@ function dispatchError(target: unknown, event: Event): boolean {
   }
 }
 
+/** In the context of the promise. The runtime ends at the first that nobody prevents. */
+function dispatchRejection(target: unknown, event: Event & { type: string }): boolean {
+  const isOpen = dispatch(target, event);
+  if (isGuest || event.type !== "unhandledrejection") return isOpen;
+  // Listeners of `process`; they are not asked again.
+  if (!isPrevented(event)) internals.nodeProcessUnhandledRejectionCallback?.(event);
+  if (!isPrevented(event)) op_uncaught(reasonOf(event));
+  prevent(event);
+  return false;
+}
+
 // Every such exception is dispatched here as an event first; `false` says that it is
 // dealt with. Listeners of extensions, and of `process`, may have done that.
 ObjectDefineProperty(globalThis, "dispatchEvent", {
@@ -65,8 +84,9 @@ ObjectDefineProperty(globalThis, "dispatchEvent", {
     if (ObjectPrototypeIsPrototypeOf(ErrorEvent.prototype, event)) {
       return dispatchError(target, event);
     }
-    // The event loop hears of it when its context is gone.
-    if (ObjectPrototypeIsPrototypeOf(PromiseRejectionEvent.prototype, event)) op_rejected();
+    if (ObjectPrototypeIsPrototypeOf(PromiseRejectionEvent.prototype, event)) {
+      return dispatchRejection(target, event);
+    }
     return dispatch(target, event);
   },
 });

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use deno_core::error::CoreError;
 use deno_core::{ModuleId, PollEventLoopOptions, v8};
 use futures::FutureExt;
-use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Rejected, Stop, Uncaught};
+use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop, Uncaught};
 
 use crate::calls::{self, Outcome, Pending};
 use crate::commands::{Command, Commands};
@@ -191,13 +191,11 @@ impl EventLoop {
                 // There may be more to do after the tick that failed.
                 cx.waker().wake_by_ref();
             }
-            let state = self.isolate.worker.js_runtime.op_state();
-            let rejected = Rejected::take(&mut state.borrow_mut());
             let progress = self.answer(cx);
             match uncaught {
                 // What a module throws comes out of the event loop, too.
                 Some(thrown) if stalled_or_told(&thrown, &self.failed) => {}
-                Some(thrown) => self.report(&thrown, rejected),
+                Some(thrown) => self.report(&thrown, None),
                 None => {}
             }
             self.tell_uncaught();
@@ -281,7 +279,11 @@ impl EventLoop {
         let state = self.isolate.worker.js_runtime.op_state();
         let uncaught = Uncaught::take(&mut state.borrow_mut());
         for (error, author) in uncaught {
-            self.report(&Thrown::from(&error), author);
+            let thrown = Thrown::from(&error);
+            // What a module throws, for one.
+            if !stalled_or_told(&thrown, &self.failed) {
+                self.report(&thrown, author);
+            }
         }
     }
 

@@ -66,8 +66,10 @@ pub struct Extensions {
     quarantine: Quarantine,
     generations: AtomicU32,
     reports: Reports,
-    /// Another set is [`Self::current`].
+    /// Another set is [`Self::current`], or was greeted.
     installed: Arc<Notify>,
+    /// The generation that hears of its session just now, after a recovery.
+    greeting: Mutex<Option<u32>>,
     /// One set takes the place of another at a time.
     changing: tokio::sync::Mutex<()>,
     /// Replaced, and not let go yet; see [`Self::let_old_go`].
@@ -114,6 +116,7 @@ impl Extensions {
             generations: AtomicU32::new(1),
             reports,
             installed: Arc::default(),
+            greeting: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             replaced: Mutex::default(),
             early: Mutex::default(),

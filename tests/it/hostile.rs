@@ -162,6 +162,40 @@ async fn an_unhandled_rejection() {
 }
 
 #[tokio::test]
+async fn of_several_unhandled_rejections_each_is_told() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    for name in ["one", "two"] {
+        let source = r#"export default (pi) => pi.events.on("now", () => {
+            for (const what of ["first", "second"]) {
+                void (async () => { await 0; throw new Error(`${what} of NAME`); })();
+            }
+        });"#;
+        home.extension(&format!("{name}.ts"), &source.replace("NAME", name));
+    }
+    home.extension(
+        "start.ts",
+        r#"export default (pi) => pi.registerCommand("now", { handler: () => pi.events.emit("now", {}) });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/now")).await;
+    let told = |what: &'static str, name: &'static str| {
+        move |line: &Value| {
+            let path = line["extensionPath"].as_str().unwrap_or_default();
+            let error = line["error"].as_str().unwrap_or_default();
+            path.ends_with(&format!("{name}.ts")) && error.contains(&format!("{what} of {name}"))
+        }
+    };
+    for name in ["one", "two"] {
+        for what in ["first", "second"] {
+            if !rpc.lines().iter().any(told(what, name)) {
+                rpc.wait(what, told(what, name)).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_syntax_error() {
     let (server, _home, mut rpc) =
         with_extension("export default (pi) => {\n  const x = ;\n};").await;
@@ -588,4 +622,39 @@ async fn a_stop_in_the_last_handler_is_told_before_the_end() {
         assert_eq!(finished.ok(), "Fine.\n");
         assert!(error.contains("set aside"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_gate_is_asked_after_a_recovery_when_it_knows_its_rules() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"spin": 500}}));
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => pi.on("message_end", ({ message }) => {
+            if (message.role === "assistant") for (;;);
+        });"#,
+    );
+    home.extension(
+        "gate.ts",
+        r#"let rules;
+        export default (pi) => {
+            pi.on("session_start", async () => {
+                await new Promise((resolve) => setTimeout(resolve, 300));
+                rules = /touch/;
+            });
+            pi.on("tool_call", ({ input }) => rules?.test(input.command) ? { block: true } : undefined);
+            pi.registerCommand("rules", { handler: async (_, ctx) => ctx.ui.notify(`rules ${rules}`) });
+        };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "get_state"})).await;
+    server.push(Answer::tool("bash", json!({"command": "touch ran"})));
+    server.push(Answer::text("Blocked."));
+    rpc.ok(prompt("go")).await;
+    blamed(&mut rpc, &["set aside"]).await;
+    rpc.event("agent_end").await;
+    assert!(!home.cwd().join("ran").exists());
+    rpc.ok(prompt("/rules")).await;
+    rpc.notified("rules /touch/").await;
 }

@@ -21,7 +21,7 @@ pub use self::author::{author, author_context, forget_timer, last_timer};
 pub use self::descriptors::Opened;
 pub use self::host::{Author, Console, Damage, Death, Fault, Host, HostError, Stop};
 pub use self::modules::{SCOPES, virtual_module, virtual_modules};
-pub use self::ops::{EXIT_MESSAGE, Rejected, Uncaught, caught, caught_later};
+pub use self::ops::{EXIT_MESSAGE, Uncaught, caught, caught_later};
 pub use self::probe::{EXTENSIONS, probe};
 
 /// Where this crate's build script installed its npm packages, esbuild among them;
@@ -34,7 +34,6 @@ deno_core::extension!(
     ops = [
         ops::op_host_call,
         ops::op_host_call_sync,
-        ops::op_rejected,
         ops::op_uncaught,
         ops::op_virtual_module,
         author::op_ran,

@@ -163,24 +163,6 @@ pub(crate) fn op_uncaught<'s, 'i>(
     }
 }
 
-/// Whose promise it is that was rejected, and not handled, last.
-#[derive(Default)]
-pub struct Rejected(Option<Author>);
-
-impl Rejected {
-    pub fn take(state: &mut OpState) -> Option<Author> {
-        state
-            .try_borrow_mut::<Self>()
-            .and_then(|last| last.0.take())
-    }
-}
-
-#[op2(fast)]
-pub(crate) fn op_rejected(scope: &mut v8::PinScope<'_, '_>, state: &mut OpState) {
-    let author = author(scope);
-    state.put(Rejected(author));
-}
-
 /// What else would end the process.
 fn refuse(scope: &mut v8::PinScope<'_, '_>, state: &OpState, call: &str) -> JsErrorBox {
     refuse_because(scope, state, call, "code inside the program cannot end it")

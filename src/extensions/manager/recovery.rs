@@ -17,14 +17,15 @@ use crate::resources::extension_paths::ExtensionPath;
 impl Extensions {
     /// The set that is there, or that takes the place of one which was brought down:
     /// what happens meanwhile, a question to a gate above all, must not go past the
-    /// extensions.
+    /// extensions, nor come to one that does not know its rules yet.
     pub(super) async fn living(&self, cancel: &CancellationToken) -> Arc<Generation> {
         let patience = tokio::time::sleep(self.current().limits.load);
         tokio::pin!(patience);
         loop {
             let installed = self.installed.notified();
             let current = self.current();
-            if !current.is_broken() || self.is_closing() {
+            let is_ready = !current.is_broken() && !self.is_greeting(&current);
+            if is_ready || self.is_closing() {
                 return current;
             }
             tokio::select! {
@@ -53,6 +54,7 @@ impl Extensions {
             generation.stop();
             return;
         }
+        *self.greeting.lock() = Some(generation.host.generation());
         // Its isolate is gone already.
         self.install(generation.clone()).host.retire();
         for (path, error) in report.failed {
@@ -67,16 +69,28 @@ impl Extensions {
         }
         // What comes next may be waiting for an answer to a handler's question.
         let this = self.clone();
-        tokio::spawn(async move {
-            // Whoever took its place greets the others.
-            if !Arc::ptr_eq(&generation, &this.current()) {
-                return;
-            }
+        tokio::spawn(async move { this.greet(&generation).await });
+    }
+
+    /// `session_start`, for those that took the place of a set which was brought down.
+    async fn greet(&self, generation: &Arc<Generation>) {
+        // Whoever took its place greets the others.
+        if Arc::ptr_eq(generation, &self.current()) {
             let event = [("reason".to_string(), json!("reload"))];
             let event = event.into_iter().collect();
-            this.emit("session_start", event, &CancellationToken::new())
-                .await;
-        });
+            let cancel = CancellationToken::new();
+            let greeted = generation.emit("session_start", event, None, &cancel).await;
+            for error in greeted.errors {
+                self.show(error).await;
+            }
+        }
+        let number = generation.host.generation();
+        self.greeting.lock().take_if(|greeted| *greeted == number);
+        self.installed.notify_waiters();
+    }
+
+    fn is_greeting(&self, generation: &Generation) -> bool {
+        *self.greeting.lock() == Some(generation.host.generation())
     }
 
     /// Tells the user, too. Returns the path of the culprit.
