@@ -4,7 +4,7 @@
 // deno-lint-ignore-file
 import { Dirent } from "ext:deno_node/internal/fs/utils.mjs";
 // @ts-ignore: provided by the runtime
-import { core } from "ext:core/mod.js";
+import { core, primordials } from "ext:core/mod.js";
 
 // https://nodejs.org/docs/latest-v20.x/api/fs.html#direntpath
 Object.defineProperty(Dirent.prototype, "path", {
@@ -37,3 +37,34 @@ Object.assign(util, {
   isSymbol: (value: unknown) => typeof value === "symbol",
   isUndefined: (value: unknown) => value === undefined,
 });
+
+// `stream.isReadable()` and its like ask a web stream for these. undici's `fetch` breaks a
+// body off only if it is readable.
+const { _state, isReadableStreamDisturbed, ReadableStream, WritableStream } = core.loadExtScript(
+  "ext:deno_web/06_streams.js",
+);
+type Stream = Record<symbol, string>;
+const ofStreams: [prototype: object, name: string, get: (stream: Stream) => boolean][] = [
+  [ReadableStream.prototype, "readable", (stream) => stream[_state] === "readable"],
+  [ReadableStream.prototype, "errored", (stream) => stream[_state] === "errored"],
+  [ReadableStream.prototype, "disturbed", isReadableStreamDisturbed],
+  [WritableStream.prototype, "writable", (stream) => stream[_state] === "writable"],
+  [WritableStream.prototype, "errored", (stream) => stream[_state] === "errored"],
+];
+for (const [prototype, name, get] of ofStreams) {
+  Object.defineProperty(prototype, Symbol.for(`nodejs.stream.${name}`), {
+    get(this: Stream) {
+      return get(this);
+    },
+    configurable: true,
+  });
+}
+
+// Who starts a port and then waits for `receiveMessageOnPort()` (tinypool) must find what
+// is in it: it is read a moment later, as for listeners.
+const { MessagePort } = core.loadExtScript("ext:deno_web/13_message_port.js");
+const { PromisePrototypeThen, PromiseResolve, ReflectApply } = primordials;
+const startPort = MessagePort.prototype.start;
+MessagePort.prototype.start = function start(): void {
+  PromisePrototypeThen(PromiseResolve(undefined), () => ReflectApply(startPort, this, []));
+};

@@ -2,9 +2,9 @@
 // does (`require("./lib")` may be lib.ts or lib/index.ts).
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
-import { core } from "ext:core/mod.js";
+import { core, internals } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
-import { op_probe, op_virtual_module } from "ext:core/ops";
+import { op_addon_lacks, op_probe, op_virtual_module } from "ext:core/ops";
 
 interface NodeRequire {
   (id: string): unknown;
@@ -67,7 +67,6 @@ function requireOf(
   meta: Meta,
   Module: NodeModule & { createRequire(url: string): NodeRequire },
 ): NodeRequire {
-  hookRequire(Module);
   const nodeRequire = Module.createRequire(meta.url);
   const { fileURLToPath } = (globalThis as any).process.getBuiltinModule("node:url");
   const find = (id: string): string => {
@@ -84,6 +83,17 @@ function requireOf(
   }) as NodeRequire;
 }
 
-for (const [name, value] of Object.entries({ hookRequire, requireOf })) {
-  Object.defineProperty(globalThis, Symbol.for(`pi.${name}`), { value });
+/** Throws for a native addon that would end the program when it is used. */
+function checkAddon(filename: string): void {
+  const name = op_addon_lacks(filename);
+  if (!name) return;
+  const error = new Error(
+    `${filename} cannot be loaded: it calls ${name}, which only Node has. Addons that keep to Node-API can be loaded`,
+  );
+  throw Object.assign(error, { code: "ERR_DLOPEN_FAILED" });
 }
+
+// Called when Node's modules are evaluated (snapshot/corrections.rs).
+Object.assign(internals, { hookRequire, checkAddon });
+
+Object.defineProperty(globalThis, Symbol.for("pi.requireOf"), { value: requireOf });

@@ -517,17 +517,36 @@ const CORRECTIONS: &[Correction] = &[
         replacement: "function canRetryRequest(req) { return false;",
     },
     // A request that is to go through a proxy, or to a mock, must not go past it. What an
-    // `Agent` of undici says of time limits and connections may be left out.
+    // `Agent` of undici says of time limits and connections may be left out, and so may
+    // an object that asks that of everybody for it (@google/genai, for time limits).
+    // undici 8 wraps everybody's for its older versions, and has it under another name.
     Correction {
         specifier: "ext:deno_fetch/26_fetch.js",
         text: "function fetch(input, init = undefined) {",
         replacement: "function fetch(input, init = undefined) { \
-                      const dispatcher = init?.dispatcher ?? \
+                      const everybodys = globalThis[Symbol.for(\"undici.globalDispatcher.2\")] ?? \
                       globalThis[Symbol.for(\"undici.globalDispatcher.1\")]; \
-                      const kind = dispatcher?.constructor?.name ?? \"Agent\"; \
+                      const kindOf = (it) => it?.constructor?.name ?? \"Agent\"; \
+                      const own = kindOf(init?.dispatcher); \
+                      const kind = own === \"Object\" || own === \"Dispatcher1Wrapper\" || !init?.dispatcher \
+                      ? kindOf(everybodys) : own; \
                       if (kind !== \"Agent\" && kind !== \"EnvHttpProxyAgent\") \
                       return primordials.PromiseReject(new TypeError(`The global fetch of pi cannot use the \
                       ${kind} of undici: call the fetch that undici exports, or set HTTP_PROXY`));",
+    },
+    // `require` knows our modules from the beginning (require.ts).
+    Correction {
+        specifier: "node:module",
+        text: "internals.closeIdleConnections = closeIdleConnections;",
+        replacement: "internals.hookRequire(Module); \
+                      internals.closeIdleConnections = closeIdleConnections;",
+    },
+    // What an addon lacks is looked for when it is first called, and ends the program.
+    Correction {
+        specifier: "node:module",
+        text: "if (filename.endsWith(\"cpufeatures.node\")) {",
+        replacement: "internals.checkAddon(filename); \
+                      if (filename.endsWith(\"cpufeatures.node\")) {",
     },
     // A port that is closed keeps its worker no longer.
     Correction {

@@ -37,6 +37,11 @@ impl AgentSession {
         let elsewhere = match chosen {
             UserBash::Here => None,
             UserBash::Elsewhere(commands) => Some(commands),
+            UserBash::Refused(problem) => {
+                return Err(format!(
+                    "An extension took the command over, and failed: {problem}"
+                ));
+            }
             UserBash::Done(result) => {
                 self.record_bash(&begun.stay, command, &result, exclude_from_context)
                     .await;

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::AgentSession;
@@ -20,6 +19,7 @@ use crate::compaction::{
     Compacted, Preparation, SummaryError, Unprepared, estimate, estimate_context, of_usage,
     outgrows, prepare, summarize,
 };
+use crate::extensions::answers::GivenCompaction;
 use crate::resources::settings::CompactionSettings;
 use crate::session::{Entry, EntryKind};
 
@@ -90,16 +90,6 @@ impl From<NoSummarizer> for CompactError {
             error => Self::NoSummarizer(error),
         }
     }
-}
-
-/// What a `session_before_compact` handler gives instead of a summary of ours.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Given {
-    summary: String,
-    first_kept_entry_id: Option<String>,
-    tokens_before: Option<f64>,
-    details: Option<Value>,
 }
 
 impl AgentSession {
@@ -406,27 +396,19 @@ impl AgentSession {
         let Some(given) = given.filter(|given| !given.is_null()) else {
             return Ok(None);
         };
-        match serde_json::from_value::<Given>(given) {
-            Ok(given) => Ok(Some(Compacted {
-                summary: given.summary,
-                first_kept_entry_id: given
-                    .first_kept_entry_id
-                    .unwrap_or_else(|| preparation.first_kept_entry_id.clone()),
-                tokens_before: given
-                    .tokens_before
-                    .map_or(preparation.tokens_before, |tokens| tokens as u64),
-                estimated_tokens_after: None,
-                details: given.details,
-            })),
-            Err(error) => {
-                let error = format!(
-                    "the compaction that the handlers gave cannot be used, pi makes its own: \
-                     {error}"
-                );
-                self.report("<runtime>", NAME, error).await;
-                Ok(None)
-            }
-        }
+        // What cannot be used was not taken.
+        let given = serde_json::from_value::<GivenCompaction>(given).ok();
+        Ok(given.map(|given| Compacted {
+            summary: given.summary,
+            first_kept_entry_id: given
+                .first_kept_entry_id
+                .unwrap_or_else(|| preparation.first_kept_entry_id.clone()),
+            tokens_before: given
+                .tokens_before
+                .map_or(preparation.tokens_before, |tokens| tokens as u64),
+            estimated_tokens_after: None,
+            details: given.details,
+        }))
     }
 }
 

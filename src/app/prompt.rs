@@ -15,6 +15,7 @@ use crate::agent::queue::Delivery;
 use crate::ai::message::{ContentBlock, ImageContent, UserMessage, now};
 use crate::extensions::Emission;
 use crate::extensions::actions::CustomMessageInput;
+use crate::extensions::misfit::words;
 use crate::session::message::CustomMessage;
 
 /// Who says it; the `input` event tells.
@@ -224,7 +225,7 @@ impl AgentSession {
             match serde_json::from_value::<CustomMessageInput>(message) {
                 Ok(message) => prompts.push(Arc::new(custom(message))),
                 Err(error) => {
-                    let error = format!("the message cannot be used: {error}");
+                    let error = format!("the message cannot be used: {}", words(error));
                     let path = self.extensions.path_of(extension);
                     self.report(&path, "before_agent_start", error).await;
                 }

@@ -135,7 +135,7 @@ impl AgentSession {
                 Ok(paths) => paths,
                 Err(error) => {
                     let error = format!("{member} must be an array of paths: {error}");
-                    self.report("<runtime>", "resources_discover", error).await;
+                    self.report(&extension, "resources_discover", error).await;
                     continue;
                 }
             };

@@ -1,11 +1,15 @@
 //! Whether what a handler leaves in an event can be used. It is looked at before the
 //! next handler sees it: an answer that makes no sense costs nobody else's.
 
+use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::agent::AgentMessage;
 use crate::ai::message::{ContentBlock, ImageContent};
+use crate::tools::shell_command::UserCommandResult;
+
+use super::misfit::words;
 
 /// What is taken of a value.
 pub enum Fit {
@@ -19,6 +23,61 @@ pub enum Fit {
 pub type Fits = fn(&str, Value) -> Fit;
 
 pub const ANYTHING: Fits = |_, value| Fit::All(value);
+
+/// Looks at an answer as a whole; the error says why it is not taken.
+pub type Makes = fn(&Map<String, Value>) -> Result<(), String>;
+
+pub const SENSE: Makes = |_| Ok(());
+
+/// What a `session_before_compact` handler gives instead of a summary of ours.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GivenCompaction {
+    pub summary: String,
+    pub first_kept_entry_id: Option<String>,
+    pub tokens_before: Option<f64>,
+    pub details: Option<Value>,
+}
+
+pub fn a_compaction(answer: &Map<String, Value>) -> Result<(), String> {
+    if answer.get("cancel") == Some(&Value::Bool(true)) {
+        return Ok(());
+    }
+    given::<GivenCompaction>(answer, "compaction")
+}
+
+pub fn a_command_result(answer: &Map<String, Value>) -> Result<(), String> {
+    given::<UserCommandResult>(answer, "result")
+}
+
+fn given<T: DeserializeOwned>(answer: &Map<String, Value>, member: &str) -> Result<(), String> {
+    match answer.get(member).filter(|value| !value.is_null()) {
+        Some(value) => is::<T>(member, value),
+        None => Ok(()),
+    }
+}
+
+pub fn an_input(answer: &Map<String, Value>) -> Result<(), String> {
+    let action = match answer.get("action") {
+        Some(Value::String(action)) => action.as_str(),
+        Some(other) if !other.is_null() => return Err(unknown_action(&other.to_string())),
+        _ if answer.contains_key("text") => {
+            return Err("`action` is missing: \"transform\" takes the text".to_owned());
+        }
+        _ => return Ok(()),
+    };
+    match action {
+        "transform" if answer.get("text").is_none_or(Value::is_null) => {
+            Err("`text` is missing, which \"transform\" takes".to_owned())
+        }
+        "transform" | "continue" | "handled" => Ok(()),
+        other => Err(unknown_action(&format!("\"{other}\""))),
+    }
+}
+
+fn unknown_action(name: &str) -> String {
+    format!("there is no `action` {name}: it is \"continue\", \"transform\" or \"handled\"")
+}
 
 pub fn of_tool_result(member: &str, value: Value) -> Fit {
     match (member, value) {
@@ -109,13 +168,13 @@ fn one_message(place: &str, value: &Value) -> Result<Option<AgentMessage>, Strin
     }
     let read = AgentMessage::read(value);
     read.map(Some)
-        .map_err(|error| format!("`{place}` cannot be used: {error}"))
+        .map_err(|error| format!("`{place}` cannot be used: {}", words(error)))
 }
 
 /// A message in the place of one of `role`.
 pub fn message(role: &str, value: &Value) -> Result<AgentMessage, String> {
-    let message =
-        AgentMessage::read(value).map_err(|error| format!("`message` cannot be used: {error}"))?;
+    let message = AgentMessage::read(value)
+        .map_err(|error| format!("`message` cannot be used: {}", words(error)))?;
     match message.role() == role {
         true => Ok(message),
         false => Err(format!(
@@ -128,7 +187,7 @@ pub fn message(role: &str, value: &Value) -> Result<AgentMessage, String> {
 fn is<T: DeserializeOwned>(member: &str, value: &Value) -> Result<(), String> {
     let read = T::deserialize(value.into_deserializer());
     read.map(drop)
-        .map_err(|error| format!("`{member}` cannot be used: {error}"))
+        .map_err(|error| format!("`{member}` cannot be used: {}", words(error)))
 }
 
 fn each<T: DeserializeOwned>(member: &str, value: &Value) -> Result<(), String> {

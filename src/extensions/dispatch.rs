@@ -268,14 +268,22 @@ fn merge(
         }
     }
     if let Merge::Replace(member) = kind.merge {
-        if !answer.result.is_null() {
-            emission.event.insert(member.into(), answer.result);
+        let given = Some(answer.result).filter(|result| !result.is_null());
+        if let Some(value) = given.and_then(|result| fitting(member, result)) {
+            emission.event.insert(member.into(), value);
         }
         return false;
     }
     let Value::Object(result) = answer.result else {
         return false;
     };
+    if let Err(problem) = (kind.makes)(&result) {
+        // Whoever takes something over, and fails, has not left it to others.
+        let takes_over = matches!(kind.merge, Merge::First);
+        emission.blocked = takes_over.then(|| problem.clone());
+        refused.push(problem);
+        return takes_over;
+    }
     match &kind.merge {
         Merge::Queue | Merge::Settle | Merge::Ignore | Merge::Replace(_) => false,
         Merge::First => {
@@ -415,5 +423,43 @@ mod tests {
             &[Value::Null, json!({"b": 2})],
         );
         assert_eq!(emission.event["payload"], json!({"b": 2}));
+    }
+
+    #[test]
+    fn an_answer_that_makes_no_sense_is_not_taken_and_those_before_it_hold() {
+        let good = json!({"compaction": {"summary": "s"}});
+        let emission = merged(
+            "session_before_compact",
+            json!({}),
+            &[good.clone(), json!({"compaction": 5})],
+        );
+        assert_eq!(emission.answer.map(Value::Object), Some(good));
+        let payload = json!({"a": 1});
+        let emission = merged(
+            "before_provider_request",
+            json!({ "payload": payload }),
+            &[json!(5)],
+        );
+        assert_eq!(emission.event["payload"], payload);
+        let emission = merged(
+            "user_bash",
+            json!({"command": "c"}),
+            &[json!({"result": 5}), json!({"result": {"output": "o"}})],
+        );
+        assert!(emission.answer.is_none());
+        let blocked = emission.blocked.unwrap();
+        assert!(
+            blocked.starts_with("`result` cannot be used: "),
+            "{blocked}"
+        );
+        assert!(!blocked.contains("UserCommandResult"), "{blocked}");
+        for slip in [
+            json!({"action": "transfrom", "text": "b"}),
+            json!({"action": "transform"}),
+            json!({"text": "b"}),
+        ] {
+            let emission = merged("input", json!({"text": "a"}), &[slip]);
+            assert_eq!(emission.event["text"], "a");
+        }
     }
 }

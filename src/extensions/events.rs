@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::answers::{self, Fits};
+use super::answers::{self, Fits, Makes};
 
 /// One row of the table.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub struct EventKind {
     pub mutable: &'static [&'static str],
     /// Whether a member that a handler leaves can be used.
     pub fits: Fits,
+    /// Whether an answer as a whole makes sense.
+    pub makes: Makes,
     pub on_error: OnError,
     pub limit: Limit,
 }
@@ -70,6 +72,7 @@ const fn row(name: &'static str, merge: Merge) -> EventKind {
         merge,
         mutable: &[],
         fits: answers::ANYTHING,
+        makes: answers::SENSE,
         on_error: OnError::Report,
         limit: Limit::Handler,
     }
@@ -102,6 +105,7 @@ pub static EVENTS: [EventKind; 35] = [
     row("session_before_fork", CANCEL),
     EventKind {
         limit: Limit::Summary,
+        makes: answers::a_compaction,
         ..row("session_before_compact", CANCEL)
     },
     row("session_compact", Merge::Ignore),
@@ -121,6 +125,7 @@ pub static EVENTS: [EventKind; 35] = [
     },
     EventKind {
         mutable: &["payload"],
+        fits: answers::object,
         ..row("before_provider_request", Merge::Replace("payload"))
     },
     EventKind {
@@ -170,9 +175,13 @@ pub static EVENTS: [EventKind; 35] = [
         fits: answers::of_tool_result,
         ..row("tool_result", chain(RESULT))
     },
-    row("user_bash", Merge::First),
+    EventKind {
+        makes: answers::a_command_result,
+        ..row("user_bash", Merge::First)
+    },
     EventKind {
         fits: answers::of_input,
+        makes: answers::an_input,
         ..row(
             "input",
             Merge::Chain {

@@ -3,7 +3,6 @@
 
 mod arguments;
 mod entrance;
-mod misfit;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

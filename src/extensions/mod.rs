@@ -18,6 +18,7 @@ mod generation;
 mod host;
 mod ledger;
 mod manager;
+pub(crate) mod misfit;
 mod model_streams;
 mod notifications;
 mod patience;

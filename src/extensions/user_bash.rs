@@ -27,6 +27,8 @@ pub enum UserBash {
     Elsewhere(Arc<dyn Commands>),
     /// It has run.
     Done(UserCommandResult),
+    /// Whoever took it failed: it does not run, and why.
+    Refused(String),
 }
 
 /// Where the output goes of commands that JavaScript runs.

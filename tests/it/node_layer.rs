@@ -153,3 +153,127 @@ async fn a_worker_that_is_ended_says_so_afterwards() {
     rpc.notified("told to,microtask,immediate,exit 1,ended 1")
         .await;
 }
+
+/// jsdom and `@google/genai` bring these; pi's `fetch` refused them.
+#[tokio::test]
+async fn a_dispatcher_that_changes_nothing_is_left_out() {
+    let (_home, mut rpc) = with_command(
+        r#"const { createServer } = await import("node:http");
+        const server = createServer((_, response) => response.end("hi"));
+        await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+        const url = `http://127.0.0.1:${server.address().port}/`;
+        class Agent { dispatch() {} }
+        class Dispatcher1Wrapper { dispatch() {} }
+        class ProxyAgent { dispatch() {} }
+        const [one, two] = [1, 2].map((version) => Symbol.for(`undici.globalDispatcher.${version}`));
+        const ask = (init) => fetch(url, init).then((response) => response.text(), (error) => error.message.slice(0, 49));
+        globalThis[one] = new Dispatcher1Wrapper();
+        globalThis[two] = new Agent();
+        const told = [await ask(), await ask({ dispatcher: { dispatch() {} } }), await ask({ dispatcher: globalThis[one] })];
+        told.push(await ask({ dispatcher: new ProxyAgent() }));
+        globalThis[two] = new ProxyAgent();
+        told.push(await ask({ dispatcher: { dispatch() {} } }));
+        delete globalThis[one];
+        delete globalThis[two];
+        server.close();
+        return told.join("|");"#,
+    )
+    .await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified(
+        "hi|hi|hi|The global fetch of pi cannot use the ProxyAgent |\
+         The global fetch of pi cannot use the ProxyAgent ",
+    )
+    .await;
+}
+
+/// undici's `fetch` and tinypool rely on these.
+#[tokio::test]
+async fn web_streams_say_how_they_are_and_a_started_port_can_be_read() {
+    let (_home, mut rpc) = with_command(
+        r#"const { isReadable, isErrored, isWritable, isDisturbed } = await import("node:stream");
+        const { MessageChannel, receiveMessageOnPort } = await import("node:worker_threads");
+        const readable = new ReadableStream({ start: (controller) => controller.enqueue(1) });
+        const errored = new ReadableStream({ start: (controller) => controller.error(new Error("no")) });
+        const seen = [isReadable(readable), isErrored(readable), isDisturbed(readable)];
+        await readable.getReader().read();
+        seen.push(isDisturbed(readable), isReadable(errored), isErrored(errored), isWritable(new WritableStream()));
+        const { port1, port2 } = new MessageChannel();
+        port1.postMessage(7);
+        port2.start();
+        seen.push(receiveMessageOnPort(port2)?.message);
+        port1.postMessage(8);
+        seen.push(await new Promise((resolve) => port2.on("message", resolve)));
+        port1.close();
+        return seen.join();"#,
+    )
+    .await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("true,false,false,true,false,true,true,7,8")
+        .await;
+}
+
+/// ts-morph exports one; the wrapper around CommonJS used the global `Symbol`.
+#[tokio::test]
+async fn a_commonjs_module_may_export_any_name() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.file(
+        "node_modules/names/index.js",
+        "class Symbol {}; exports.Symbol = Symbol; exports.globalThis = 1; exports.__pi_Module = 2;",
+    );
+    home.file(
+        "node_modules/names/package.json",
+        r#"{"name": "names", "main": "index.js"}"#,
+    );
+    let extension = home.file(
+        "ext.ts",
+        r#"import { Symbol as Own, globalThis as one, __pi_Module as two } from "names";
+        import { createRequire } from "node:module";
+        const { Type } = createRequire(import.meta.url)("typebox");
+        export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) =>
+            ctx.ui.notify([new Own().constructor.name, one, two, Type.String().type].join()) });"#,
+    );
+    let mut rpc = home.rpc(&["-e", extension.to_str().unwrap()]);
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("Symbol,1,2,string").await;
+}
+
+/// cbor-x builds one where there is a compiler. Its call ended the whole program.
+#[tokio::test]
+async fn an_addon_that_calls_v8_is_refused_when_it_is_loaded() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let source = home.file(
+        "addon.c",
+        "void *_ZN2v87Isolate10GetCurrentEv(void);\n\
+         void *napi_register_module_v1(void *env, void *exports) {\n\
+         return _ZN2v87Isolate10GetCurrentEv() ? exports : 0; }",
+    );
+    let addon = source.with_file_name("addon.node");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&addon, &source])
+        .status();
+    assert!(built.is_ok_and(|status| status.success()), "cc is there");
+    home.extension(
+        "ext.ts",
+        &format!(
+            r#"import {{ createRequire }} from "node:module";
+            export default (pi) => pi.registerCommand("go", {{ handler: async (_args, ctx) => {{
+                try {{
+                    createRequire(import.meta.url)({addon:?});
+                }} catch ({{ code, message }}) {{
+                    ctx.ui.notify(`${{code}}: ${{message.split(": ")[1]}}`);
+                }}
+            }} }});"#
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/go")).await;
+    rpc.notified(
+        "ERR_DLOPEN_FAILED: it calls _ZN2v87Isolate10GetCurrentEv, which only Node has. Addons that \
+         keep to Node-API can be loaded",
+    )
+    .await;
+}

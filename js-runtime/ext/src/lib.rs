@@ -2,6 +2,7 @@
 //! the program, and the list of the JavaScript that is in the snapshot. Used twice:
 //! by the build script that makes the snapshot, and at run time.
 
+mod addons;
 mod author;
 mod descriptors;
 pub mod diff_words;
@@ -41,6 +42,7 @@ deno_core::extension!(
         probe::op_probe,
         promise_hooks::op_promise_hooks,
         process_ids::op_process_groups,
+        addons::op_addon_lacks,
         text::op_text_width,
         text::op_text_truncate,
         text::op_text_wrap,

@@ -47,10 +47,6 @@ impl Missing {
     }
 }
 
-/// Before a module that leads to CommonJS: teaches `require` our modules.
-pub(crate) const HOOK_REQUIRE: &str = "import{Module as __pi_Module}from\"node:module\";\
-    globalThis[Symbol.for(\"pi.hookRequire\")](__pi_Module);";
-
 const DEFINE_REQUIRE: &str = "import{Module as __pi_Module}from\"node:module\";\
     const require=globalThis[Symbol.for(\"pi.requireOf\")](import.meta,__pi_Module);";
 
@@ -66,8 +62,6 @@ pub(crate) fn rewrite(
     let mut prelude = String::new();
     if names_module || free.contains("require") {
         prelude.push_str(DEFINE_REQUIRE);
-    } else if imports_node_module(parsed) {
-        prelude.push_str(HOOK_REQUIRE);
     }
     for (name, value) in [("__filename", "filename"), ("__dirname", "dirname")] {
         if is_cjs || free.contains(name) {
@@ -280,16 +274,6 @@ fn imported_name(named: &ast::ImportNamedSpecifier) -> String {
         Some(imported) => imported.atom().to_string(),
         None => named.local.sym.to_string(),
     }
-}
-
-fn imports_node_module(parsed: &ParsedSource) -> bool {
-    let ProgramRef::Module(module) = parsed.program_ref() else {
-        return false;
-    };
-    module.body.iter().any(|item| {
-        matches!(item, ast::ModuleItem::ModuleDecl(ast::ModuleDecl::Import(import))
-            if ["module", "node:module"].contains(&&*import.src.value.to_string_lossy()))
-    })
 }
 
 const NODE_NAMES: [&str; 5] = ["require", "__filename", "__dirname", "module", "exports"];

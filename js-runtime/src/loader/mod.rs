@@ -211,7 +211,7 @@ impl Loader {
                 .map_err(JsErrorBox::from_err)?;
             // What comes back as it went in is an ES module.
             if let Cow::Owned(translated) = translated {
-                return Ok(format!("{}{translated}", compat::HOOK_REQUIRE));
+                return Ok(translated);
             }
         }
         self.emit(specifier, source)

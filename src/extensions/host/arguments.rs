@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Answer;
-use super::misfit::misfit;
 use crate::agent::event::UiMethod;
+use crate::extensions::misfit::misfit;
 use crate::extensions::registry::{ExtensionId, ToolRegistration};
 use crate::extensions::reports::Culprit;
 use crate::extensions::visits::VisitId;

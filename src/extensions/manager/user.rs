@@ -4,7 +4,6 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
-use crate::agent::event::{ErrorDetails, ExtensionError};
 use crate::extensions::conflicts::{self, Shortcuts};
 use crate::extensions::registry::ShortcutRegistration;
 use crate::extensions::user_bash::{self, UserBash};
@@ -33,19 +32,13 @@ impl Extensions {
         ];
         let event = event.into_iter().collect();
         let emission = self.emit("user_bash", event, cancel).await;
+        if let Some(problem) = emission.blocked {
+            return UserBash::Refused(problem);
+        }
         let answer = emission.answer.unwrap_or_default();
         match user_bash::chosen(&generation, &answer) {
             Ok(chosen) => chosen,
-            Err(error) => {
-                self.show(ExtensionError {
-                    extension_path: "<runtime>".into(),
-                    event: "user_bash".into(),
-                    error: error.message,
-                    details: ErrorDetails::default(),
-                })
-                .await;
-                UserBash::Here
-            }
+            Err(error) => UserBash::Refused(error.message),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Why arguments of an extension do not fit, in words of JavaScript: where, and what is
-//! wanted. serde's own name Rust's types, and the column of a text that nobody sees.
+//! Why arguments and answers of an extension do not fit, in words of JavaScript: where, and
+//! what is wanted. serde's own name Rust's types, and the column of a text that nobody sees.
 
 use serde::de::DeserializeOwned;
 
@@ -12,7 +12,7 @@ pub(super) fn misfit<T: DeserializeOwned>(args: &str) -> Option<String> {
         path => path,
     };
     let text = error.into_inner().to_string();
-    let text = text.split(" at line ").next().unwrap_or(&text);
+    let text = without_place(&text);
     if let Some(member) = text.strip_prefix("missing field ") {
         let member = member.trim_matches('`');
         return Some(match path.as_str() {
@@ -20,18 +20,34 @@ pub(super) fn misfit<T: DeserializeOwned>(args: &str) -> Option<String> {
             path => format!("{path}.{member} is missing"),
         });
     }
-    // "expected struct Name"
-    let words = match text.split_once("expected struct ") {
-        Some((before, name)) => {
-            let rest = name.find([' ', ',']).map_or("", |at| &name[at..]);
-            format!("{before}expected an object{rest}")
-        }
-        None => text.to_string(),
-    };
+    let words = words(text);
     Some(match path.as_str() {
         "" => words,
         path => format!("{path}: {words}"),
     })
+}
+
+/// What serde says of a value, without names of Rust's.
+pub(crate) fn words(error: impl ToString) -> String {
+    let text = error.to_string();
+    let text = without_place(&text);
+    let Some((before, name)) = text.split_once("expected ") else {
+        return text.to_string();
+    };
+    let known = [
+        "struct ",
+        "internally tagged enum ",
+        "externally tagged enum ",
+    ];
+    let Some(name) = known.iter().find_map(|kind| name.strip_prefix(kind)) else {
+        return text.to_string();
+    };
+    let rest = name.find([' ', ',']).map_or("", |at| &name[at..]);
+    format!("{before}expected an object{rest}")
+}
+
+fn without_place(text: &str) -> &str {
+    text.split(" at line ").next().unwrap_or(text)
 }
 
 #[cfg(test)]
