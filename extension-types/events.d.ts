@@ -91,12 +91,16 @@ export interface CompactionResult<T = unknown> {
   details?: T;
 }
 export interface SessionBeforeCompactResult extends CancelResult {
-  compaction?: CompactionResult;
+  /** What is left out is as in `preparation`. */
+  compaction?: Pick<CompactionResult, "summary"> & Partial<CompactionResult>;
 }
 export interface SessionCompactEvent {
   type: "session_compact";
   compactionEntry: CompactionEntry;
   fromExtension: boolean;
+  reason: "manual" | "threshold" | "overflow";
+  /** The request that was too long is made again. */
+  willRetry: boolean;
 }
 
 export interface TreePreparation {

@@ -41,6 +41,8 @@ export default function (pi: ExtensionAPI) {
       return;
     }
     ctx.abort();
+    // Where nobody can be asked nobody sees why, either.
+    if (!ctx.hasUI) console.error(`The budget of ${dollars(allowed)} is used up`);
     return { block: true, reason: `The budget of ${dollars(allowed)} is used up` };
   });
 }

@@ -34,6 +34,15 @@ test("a cancelled question is a no", async (t) => {
   assert.ok(pi.exists("precious/file"));
 });
 
+test("other ways to write it are known, too", async (t) => {
+  const commands = ["rm precious -rf", "rm --recursive precious", "find precious -delete", "git push origin +main"];
+  const pi = await t.start({ files, model: [commands.map((command) => call("bash", { command })), "I see."] });
+  for (const _ of commands) pi.ui.answer("select", "Do not run it");
+  const run = await pi.prompt("clean up");
+  assert.ok(run.tools.every(({ isError }) => isError));
+  assert.ok(pi.exists("precious/file"));
+});
+
 test("harmless commands are not asked about", async (t) => {
   const pi = await t.start({ model: [call("bash", { command: "echo harmless" }), "Done."] });
   const run = await pi.prompt("say something");

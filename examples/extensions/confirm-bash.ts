@@ -1,4 +1,5 @@
-// Asks before the agent runs a command that is hard to undo.
+// Asks before the agent runs a command that is hard to undo. Patterns do not know every
+// way to write one: this is for slips, no protection against a model that means harm.
 //
 // A `tool_call` handler may block a tool; what it returns as `reason` is what the
 // model is told. Where there is nobody to ask (`pi -p`), such commands are blocked.
@@ -6,9 +7,10 @@ import type { ExtensionAPI } from "@mariozechner/pi-coding-agent";
 import { isToolCallEventType } from "@mariozechner/pi-coding-agent";
 
 const RISKS: [pattern: RegExp, what: string][] = [
-  [/\brm\s+(-\w+\s+)*-\w*[rR]/, "deletes folders"],
-  [/\bgit\s+push\b.*(--force\b|\s-f\b)/, "rewrites a remote branch"],
-  [/\bgit\s+(reset\s+--hard|clean\s+-\w*f)/, "throws away changes"],
+  [/\brm\b[^|;&\n]*\s(-\w*[rR]|--recursive\b)/, "deletes folders"],
+  [/\bfind\b[^|;&\n]*\s-delete\b/, "deletes files"],
+  [/\bgit\s+push\b.*(--force\b|\s-f\b|\s\+\S)/, "rewrites a remote branch"],
+  [/\bgit\s+(reset\s+--hard|clean\s+-\w*f|checkout\s+(--\s+)?\.)/, "throws away changes"],
   [/\bsudo\b/, "runs as another user"],
   [/\b(mkfs|dd)\b.*\/dev\//, "writes to a device"],
 ];

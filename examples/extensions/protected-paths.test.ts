@@ -36,6 +36,14 @@ test("the project says what is protected", async (t) => {
   assert.ok(pi.exists(".env"));
 });
 
+test("the agent does not say what is protected", async (t) => {
+  const policy = call("write", { path: ".pi/protected", content: "" });
+  const pi = await t.start({ files: { ".env": "KEY=1" }, model: [[policy, write(".env")], "I see."] });
+  await pi.prompt("write them");
+  assert.ok(!pi.exists(".pi/protected"));
+  assert.equal(pi.read(".env"), "KEY=1");
+});
+
 test("a shell command that names one is asked about", async (t) => {
   const show = call("bash", { command: "cat .env" });
   const pi = await t.start({ files: { ".env": "KEY=1" }, model: [show, "No?", show, "KEY is 1."] });

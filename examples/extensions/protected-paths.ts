@@ -1,7 +1,8 @@
 // Keeps the agent's hands off files that it must not change.
 //
 // Which ones is said in `.pi/protected` of the project, a pattern a line (`*` within a
-// folder, `**` across folders, `#` for comments); without it the list below holds.
+// folder, `**` across folders, `#` for comments); without it the list below holds. That
+// file itself is always protected: or else the agent could say what is.
 // `write` and `edit` are judged by the file that they would really change; a shell
 // command that names a protected file is asked about, because it may only read it.
 import { readFileSync } from "node:fs";
@@ -10,14 +11,15 @@ import { basename, dirname, join, matchesGlob, relative, resolve } from "node:pa
 import type { ExtensionAPI } from "@mariozechner/pi-coding-agent";
 import { isToolCallEventType } from "@mariozechner/pi-coding-agent";
 
+const POLICY = ".pi/protected";
 const DEFAULTS = [".env", ".env.*", ".git/**", "**/node_modules/**", "package-lock.json", "**/*.pem"];
 
 function patternsOf(cwd: string): string[] {
   try {
-    const lines = readFileSync(join(cwd, ".pi/protected"), "utf8").split("\n").map((line) => line.trim());
-    return lines.filter((line) => line !== "" && !line.startsWith("#"));
+    const lines = readFileSync(join(cwd, POLICY), "utf8").split("\n").map((line) => line.trim());
+    return [POLICY, ...lines.filter((line) => line !== "" && !line.startsWith("#"))];
   } catch {
-    return DEFAULTS;
+    return [POLICY, ...DEFAULTS];
   }
 }
 

@@ -215,7 +215,7 @@ impl AgentSession {
         }
         self.compact_before_prompt().await;
         let mut prompts = vec![message.clone()];
-        let base = self.system_prompt_text();
+        let base = self.base_prompt();
         let started = self.before_agent_start(&text, &images, &base, here).await;
         if started.aborted {
             return Err(PromptError::Aborted);

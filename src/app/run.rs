@@ -21,6 +21,7 @@ impl AgentSession {
     /// Sets the agent to work on `prompts`, as soon as the caller lets go of what
     /// this returns.
     pub(super) fn start_run(&self, new: NewRun) -> Result<Accepted, PromptError> {
+        let run_prompt = new.system_prompt.clone();
         let config = self.run_config(new.system_prompt)?;
         let mut prompts = new.prompts;
         let active = {
@@ -36,6 +37,7 @@ impl AgentSession {
                 let at = prompts.len().min(1);
                 prompts.splice(at..at, state.next_turn.drain(..));
             }
+            state.run_prompt = run_prompt;
             state.runs += 1;
             state.attempt = 0;
             let run = Run {

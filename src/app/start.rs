@@ -148,6 +148,7 @@ impl AgentSession {
             next_turn: Vec::new(),
             deferred_bash: Vec::new(),
             system_prompt: String::new(),
+            run_prompt: None,
             prompt_options: Default::default(),
             run: None,
             ending: None,

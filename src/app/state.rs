@@ -50,6 +50,8 @@ pub(super) struct State {
     /// when it rests.
     pub deferred_bash: Vec<Arc<AgentMessage>>,
     pub system_prompt: String,
+    /// What `before_agent_start` handlers made of it for the latest run.
+    pub run_prompt: Option<String>,
     /// What it was made of.
     pub prompt_options: PromptOptions,
     pub run: Option<Run>,

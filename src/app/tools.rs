@@ -227,10 +227,19 @@ impl AgentSession {
         let prompt = self.render_prompt(&options);
         let mut state = self.state.lock();
         state.system_prompt = prompt;
+        state.run_prompt = None;
         state.prompt_options = options;
     }
 
+    /// As the model got it last, or gets it next.
     pub(super) fn system_prompt_text(&self) -> String {
+        let state = self.state.lock();
+        let told = state.run_prompt.as_ref();
+        told.unwrap_or(&state.system_prompt).clone()
+    }
+
+    /// What `before_agent_start` handlers begin with.
+    pub(super) fn base_prompt(&self) -> String {
         self.state.lock().system_prompt.clone()
     }
 

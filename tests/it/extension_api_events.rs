@@ -5,7 +5,7 @@ use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use crate::line_mode::Terminal;
-use crate::support::{Home, Rpc, message_end, prompt};
+use crate::support::{Home, Rpc, message_end, prompt, with_extension};
 
 /// What a command of the extension notifies the user of, as JSON.
 async fn told(rpc: &mut Rpc, command: &str) -> Value {
@@ -284,4 +284,25 @@ fn keys_and_commands_at_a_terminal() {
     terminal.see("(aborted)");
     terminal.line("!echo near$((40+2))");
     terminal.see("near42");
+}
+
+#[tokio::test]
+async fn the_system_prompt_of_a_run_is_what_handlers_made_of_it() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            let asked = 0;
+            pi.on("before_agent_start", ({ systemPrompt }) =>
+                (asked += 1) === 1 ? { systemPrompt: systemPrompt + "\nFIRST" } : undefined);
+            for (const event of ["turn_start", "agent_end"]) pi.on(event, (_, ctx) =>
+                ctx.ui.notify(`${event} ${asked} ${ctx.getSystemPrompt().endsWith("\nFIRST")}`));
+        };"#,
+    )
+    .await;
+    for (round, expected) in [(1, true), (2, false)] {
+        server.push(Answer::text("Yes."));
+        rpc.ok(prompt("go")).await;
+        rpc.notified(&format!("turn_start {round} {expected}"))
+            .await;
+        rpc.notified(&format!("agent_end {round} {expected}")).await;
+    }
 }
