@@ -4,6 +4,8 @@
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
+import { op_terminal_write } from "ext:core/ops";
+// @ts-ignore: provided by the runtime
 import { BigIntStats, Stats } from "ext:deno_node/internal/fs/utils.mjs";
 
 const {
@@ -156,8 +158,40 @@ const SYNC_SYSCALLS: Record<string, string> = {
 for (const name of ObjectKeys(SYSCALLS)) SYNC_SYSCALLS[`${name}_sync`] = SYSCALLS[name];
 SYSCALLS.op_node_fs_write_deferred = "write";
 
+/** What failed may be a write to a terminal that an addon has opened (terminals.rs). */
+function toTerminal(error: unknown, descriptor: number, data: Uint8Array): number {
+  const written: number = op_terminal_write(descriptor, data);
+  if (written < 0) throw error;
+  return written;
+}
+
+type Write<T> = (descriptor: number, data: Uint8Array, position: number) => T;
+
+/** The operations, with other descriptors that can be written to. */
+function withTerminals(ops: any): any {
+  const { op_node_fs_write_deferred: later, op_node_fs_write_sync: now } = ops;
+  const writeLater: Write<Promise<number>> = (descriptor, data, position) =>
+    PromisePrototypeThen(
+      later(descriptor, data, position),
+      undefined,
+      (error: unknown) => toTerminal(error, descriptor, data),
+    );
+  const writeNow: Write<number> = (descriptor, data, position) => {
+    try {
+      return now(descriptor, data, position);
+    } catch (error) {
+      return toTerminal(error, descriptor, data);
+    }
+  };
+  const more = ObjectCreate(ops);
+  more.op_node_fs_write_deferred = writeLater;
+  more.op_node_fs_write_sync = writeNow;
+  return more;
+}
+
 /** The operations of which `node:fs` passes on what they throw. */
-internals.namedOps = (ops: any) => {
+internals.namedOps = (all: any) => {
+  const ops = withTerminals(all);
   const named = ObjectCreate(ops);
   const pathOf = (first: unknown) => (typeof first === "string" ? first : undefined);
   for (const name of ObjectKeys(SYSCALLS)) {

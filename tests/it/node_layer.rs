@@ -244,18 +244,12 @@ async fn a_commonjs_module_may_export_any_name() {
 async fn an_addon_that_calls_v8_is_refused_when_it_is_loaded() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    let source = home.file(
-        "addon.c",
+    let addon = addon(
+        &home,
         "void *_ZN2v87Isolate10GetCurrentEv(void);\n\
          void *napi_register_module_v1(void *env, void *exports) {\n\
          return _ZN2v87Isolate10GetCurrentEv() ? exports : 0; }",
     );
-    let addon = source.with_file_name("addon.node");
-    let built = Command::new("cc")
-        .args(["-shared", "-fPIC", "-o"])
-        .args([&addon, &source])
-        .status();
-    assert!(built.is_ok_and(|status| status.success()), "cc is there");
     home.extension(
         "ext.ts",
         &format!(
@@ -276,4 +270,56 @@ async fn an_addon_that_calls_v8_is_refused_when_it_is_loaded() {
          keep to Node-API can be loaded",
     )
     .await;
+}
+
+/// node-pty writes with `fs.write` to the terminal that its addon has opened.
+#[tokio::test]
+async fn a_terminal_of_an_addon_can_be_written_to() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let addon = addon(
+        &home,
+        "int napi_create_int32(void *env, int value, void **result);\n\
+         int posix_openpt(int); int grantpt(int); int unlockpt(int);\n\
+         void *napi_register_module_v1(void *env, void *exports) {\n\
+         int fd = posix_openpt(2); grantpt(fd); unlockpt(fd);\n\
+         napi_create_int32(env, fd, &exports); return exports; }",
+    );
+    home.extension(
+        "ext.ts",
+        &format!(
+            r#"import {{ createRequire }} from "node:module";
+            import {{ write, writeSync }} from "node:fs";
+            import {{ ReadStream }} from "node:tty";
+            import {{ promisify }} from "node:util";
+            export default (pi) => pi.registerCommand("go", {{ handler: async (_args, ctx) => {{
+                const terminal = createRequire(import.meta.url)({addon:?});
+                const stream = new ReadStream(terminal);
+                let echo = "";
+                stream.on("data", (data) => echo += data);
+                writeSync(terminal, "one ");
+                const {{ bytesWritten }} = await promisify(write)(terminal, Buffer.from("two "));
+                while (!echo.includes("two")) await new Promise((resolve) => setTimeout(resolve, 5));
+                let other;
+                try {{ writeSync(900, "x"); }} catch ({{ code }}) {{ other = code; }}
+                ctx.ui.notify([echo, bytesWritten, other].join());
+                stream.destroy();
+            }} }});"#
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("one two ,4,EBADF").await;
+}
+
+/// Compiles one, which is loaded by its path.
+fn addon(home: &Home, source: &str) -> std::path::PathBuf {
+    let source = home.file("addon.c", source);
+    let addon = source.with_file_name("addon.node");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&addon, &source])
+        .status();
+    assert!(built.is_ok_and(|status| status.success()), "cc is there");
+    addon
 }

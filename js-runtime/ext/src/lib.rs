@@ -14,6 +14,7 @@ mod ops;
 mod probe;
 mod process_ids;
 mod promise_hooks;
+mod terminals;
 pub mod text;
 
 use std::sync::Arc;
@@ -43,6 +44,7 @@ deno_core::extension!(
         promise_hooks::op_promise_hooks,
         process_ids::op_process_groups,
         addons::op_addon_lacks,
+        terminals::op_terminal_write,
         text::op_text_width,
         text::op_text_truncate,
         text::op_text_wrap,

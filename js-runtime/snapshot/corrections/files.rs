@@ -1,0 +1,354 @@
+//! Of `node:fs`.
+
+use super::Correction;
+
+pub(super) const CORRECTIONS: &[Correction] = &[
+    // Node's `fs.watch` of what is not there throws; an event comes too late for `try`.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "openError = makeWatchNodeError(e);",
+        replacement: "throw Object.assign(makeWatchNodeError(e), { filename: watchPath });",
+    },
+    // Who opened which file: whoever holds too many is to be named.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "openPromise = op_node_open(path, flags, mode);",
+        replacement: "openPromise = PromisePrototypeThen(op_node_open(path, flags, mode), \
+                      __bootstrap.internals.opened);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "return op_node_open_sync(path, flags, mode);",
+        replacement: "const fd = op_node_open_sync(path, flags, mode); \
+                      return __bootstrap.internals.opened?.(fd) ?? fd;",
+    },
+    // A file gets its mode when it is made, less what the umask takes, and keeps the one
+    // that it has: `appendFileSync` made files that anybody could write.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "async function _writeFileGetRid(pathOrRid, flag = \"w\") {",
+        replacement: "async function _writeFileGetRid(pathOrRid, flag = \"w\", mode) {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "return await op_node_open(pathOrRid, stringToFlags(flag), 0o666);",
+        replacement: "return await op_node_open(pathOrRid, stringToFlags(flag), \
+                      parseFileMode(mode, \"mode\", 0o666));",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "function _writeFileGetRidSync(pathOrRid, flag = \"w\") {",
+        replacement: "function _writeFileGetRidSync(pathOrRid, flag = \"w\", mode) {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "return op_node_open_sync(pathOrRid, stringToFlags(flag), 0o666);",
+        replacement: "return op_node_open_sync(pathOrRid, stringToFlags(flag), \
+                      parseFileMode(mode, \"mode\", 0o666));",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "_writeFileGetRid(pathOrRid, flag);",
+        replacement: "_writeFileGetRid(pathOrRid, flag, mode);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "_writeFileGetRidSync(pathOrRid, flag);",
+        replacement: "_writeFileGetRidSync(pathOrRid, flag, mode);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "if (!isRid && mode) {",
+        replacement: "if (false) {",
+    },
+    // A text is written where it is to be.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "return innerWriteSync(fd, buffer, 0, buffer.length, position);",
+        replacement: "return innerWriteSync(fd, buffer, 0, buffer.length, \
+                      typeof offset === \"number\" ? offset : null);",
+    },
+    // A folder is not unlinked, empty or not.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "function unlink(path, callback) {",
+        replacement: "const ISDIR = \"Is a directory (os error 21)\"; \
+                      const removeNoFolder = async (path) => { \
+                      if ((await Deno.lstat(path)).isDirectory) throw new Error(ISDIR); \
+                      await Deno.remove(path); }; \
+                      const removeNoFolderSync = (path) => { \
+                      if (Deno.lstatSync(path).isDirectory) throw new Error(ISDIR); \
+                      Deno.removeSync(path); }; \
+                      function unlink(path, callback) {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "PromisePrototypeThen(Deno.remove(path), ()=>callback(), (err)=>callback(denoErrorToNodeError(err, {\n        syscall: \"unlink\",",
+        replacement: "PromisePrototypeThen(removeNoFolder(path), ()=>callback(), (err)=>callback(denoErrorToNodeError(err, {\n        syscall: \"unlink\",",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.removeSync(path);\n    } catch (err) {\n      throw denoErrorToNodeError(err, {\n        syscall: \"unlink\",",
+        replacement: "removeNoFolderSync(path);\n    } catch (err) {\n      throw denoErrorToNodeError(err, {\n        syscall: \"unlink\",",
+    },
+    // These failed with errors of Deno's own.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.symlinkSync(target, path, {\n      type: type ?? \"file\"\n    });",
+        replacement: "try { Deno.symlinkSync(target, path, { type: type ?? \"file\" }); } \
+                      catch (err) { throw denoErrorToNodeError(err, { syscall: \"symlink\", \
+                      path: target, dest: path }); }",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.utimeSync(path, atime, mtime);",
+        replacement: "try { Deno.utimeSync(path, atime, mtime); } catch (err) { \
+                      throw denoErrorToNodeError(err, { syscall: \"utime\", path }); }",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "PromisePrototypeThen(Deno.utime(path, atime, mtime), ()=>callback(null), callback);",
+        replacement: "PromisePrototypeThen(Deno.utime(path, atime, mtime), ()=>callback(null), \
+                      (err) => callback(denoErrorToNodeError(err, { syscall: \"utime\", path })));",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_copy.ts",
+        text: "export function copyFileSync(src, dest, mode) {",
+        replacement: "function known(err, path, dest) { return core.loadExtScript( \
+                      \"ext:deno_node/internal/errors.ts\").denoErrorToNodeError(err, \
+                      { syscall: \"copyfile\", path, dest }); } \
+                      function copySync(from, to) { try { Deno.copyFileSync(from, to); } \
+                      catch (err) { throw known(err, from, to); } } \
+                      export function copyFileSync(src, dest, mode) {",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_copy.ts",
+        text: "throw new Error(`A file exists at the destination: ${destStr}`);",
+        replacement: "throw known(new Error(\"File exists (os error 17)\"), srcStr, destStr);",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_copy.ts",
+        text: "Deno.copyFileSync(srcStr, destStr);",
+        replacement: "copySync(srcStr, destStr);",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_copy.ts",
+        text: "Deno.copyFile(srcStr, destStr)",
+        replacement: "Deno.copyFile(srcStr, destStr).catch((err) => \
+                      { throw known(err, srcStr, destStr); })",
+    },
+    // Links that are copied lead where they led (`js/files.ts`).
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_cp.ts",
+        text: "cpSyncFn(srcPath, destPath, options);",
+        replacement: "__bootstrap.internals.copyAbsolutely(cpSyncFn, srcPath, destPath, options);",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_cp.ts",
+        text: "cpFn(srcPath, destPath, options)",
+        replacement: "__bootstrap.internals.copyAbsolutely(cpFn, srcPath, destPath, options)",
+    },
+    // What is aborted before it begins leaves the file as it is, and the error is that of Node.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const fd = await _writeFileGetRid(",
+        replacement: "_checkAborted(signal); const fd = await _writeFileGetRid(",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "throw new AbortError();",
+        replacement: "throw new AbortError(undefined, { cause: signal.reason });",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "options.signal.throwIfAborted();",
+        replacement: "readFileCheckAborted(options.signal);",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/fs/promises.ts",
+        text: "opts.signal.throwIfAborted();",
+        replacement: "{ const { AbortError } = \
+                      core.loadExtScript(\"ext:deno_node/internal/errors.ts\"); throw new \
+                      AbortError(undefined, { cause: opts.signal.reason }); }",
+    },
+    // An error of the file system is made where nobody awaits it, and names no place in the
+    // extension: Node gives it the stack of who called.
+    Correction {
+        specifier: "ext:deno_node/internal/fs/promises.ts",
+        text: "export default promises;",
+        replacement: "for (const name of Object.keys(promises)) { \
+                      if (name === \"constants\" || name === \"watch\" || name === \"glob\") continue; \
+                      const call = promises[name]; \
+                      const placed = { async [name](...args) { \
+                      try { return await call.apply(this, args); } catch (error) { \
+                      if (typeof error?.errno === \"number\") Error.captureStackTrace(error); \
+                      throw error; } } }[name]; \
+                      Object.defineProperty(placed, \"length\", { value: call.length, configurable: true }); \
+                      promises[name] = placed; } export default promises;",
+    },
+    // Options of a folder that is opened are not needed, and `recursive` goes down (`js/files.ts`).
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const { bufferSize } = getOptions(options, {",
+        replacement: "const { bufferSize = 32, recursive } = getOptions(options, {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "dir = new Dir(path);",
+        replacement: "dir = new Dir(path, recursive);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "return new Dir(path);",
+        replacement: "return new Dir(path, recursive);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "err = denoErrorToNodeError(error, {\n        syscall: \"opendir\"\n      });",
+        replacement: "err = denoErrorToNodeError(error, { syscall: \"opendir\", path });",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "constructor(path){",
+        replacement: "#recursive; constructor(path, recursive){ this.#recursive = \
+                      recursive;",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "Deno.readDir(this.path)[SymbolAsyncIterator]()",
+        replacement: "internals.entries(this.path, this.#recursive)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "Deno.readDirSync(this.path)[SymbolIterator]()",
+        replacement: "internals.entriesSync(this.path, this.#recursive)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "ArrayIteratorPrototypeNext(this.#syncIterator)",
+        replacement: "this.#syncIterator.next()",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "direntFromDeno(iteratorResult.value, this.#dirPath)",
+        replacement: "direntFromDeno(iteratorResult.value)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_dir.ts",
+        text: "import { core, primordials } from \"ext:core/mod.js\";",
+        replacement: "import { core, internals, primordials } from \"ext:core/mod.js\";",
+    },
+    // More errors of Deno's own, and times that are none (`js/files.ts`).
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "} = core.ops;",
+        replacement: "} = __bootstrap.internals.namedOps(core.ops);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.chown(path, uid, gid)",
+        replacement: "__bootstrap.internals.named(Deno.chown(path, uid, gid), \"chown\", \
+                      path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.chownSync(path, uid, gid)",
+        replacement: "__bootstrap.internals.namedSync(()=>Deno.chownSync(path, uid, gid), \
+                      \"chown\", path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.symlink(target, path, {\n      type: linkType ?? \"file\"\n    })",
+        replacement: "__bootstrap.internals.named(Deno.symlink(target, path, { type: \
+                      linkType ?? \"file\" }), \"symlink\", target, path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "if (typeof time === \"number\" && (NumberIsNaN(time) || !NumberIsFinite(time))) {",
+        replacement: "if (false) {",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_lutimes.ts",
+        text: "import { core, primordials } from \"ext:core/mod.js\";",
+        replacement: "import { core, internals, primordials } from \"ext:core/mod.js\";",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_lutimes.ts",
+        text: "op_node_lutimes(path, atimeSecs, atimeNanos, mtimeSecs, mtimeNanos)",
+        replacement: "internals.named(op_node_lutimes(path, atimeSecs, atimeNanos, \
+                      mtimeSecs, mtimeNanos), \"lutime\", path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_lutimes.ts",
+        text: "op_node_lutimes_sync(path, atimeSecs, atimeNanos, mtimeSecs, mtimeNanos)",
+        replacement: "internals.namedSync(()=>op_node_lutimes_sync(path, atimeSecs, \
+                      atimeNanos, mtimeSecs, mtimeNanos), \"lutime\", path)",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_lutimes.ts",
+        text: "if (typeof value === \"number\" && (NumberIsNaN(value) || !NumberIsFinite(value))) {",
+        replacement: "if (false) {",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_readdir.ts",
+        text: "syscall: \"readdir\"",
+        replacement: "syscall: \"scandir\"",
+    },
+    Correction {
+        specifier: "ext:deno_node/_fs/_fs_copy.ts",
+        text: "function known(err, path, dest) {",
+        replacement: "function known(err, path, dest) { if \
+                      (primordials.StringPrototypeIncludes(err.message, \"neither a regular \
+                      file\") && Deno.statSync(path).isDirectory) err = new Error(\"Is a \
+                      directory (os error 21)\");",
+    },
+    // Reading says whether it was the opening that failed, and needs somebody to tell it to.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "cb && cb(denoErrorToNodeError(err, {",
+        replacement: "cb && cb(__bootstrap.internals.readingFailed(err, {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "data = op_fs_read_file_sync(path, flagsNumber);\n      } catch (err) {\n        throw denoErrorToNodeError(err, {",
+        replacement: "data = op_fs_read_file_sync(path, flagsNumber);\n      } catch (err) \
+                      {\n        throw __bootstrap.internals.readingFailed(err, {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const options = getOptions(optOrCallback, readFileDefaultOptions);",
+        replacement: "validateFunction(cb, \"cb\"); const options = \
+                      getOptions(optOrCallback, readFileDefaultOptions);",
+    },
+    // The first folder that is made has the name that it was given.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "let cursor = resolve(path);",
+        replacement: "let cursor = `${path}`.replace(/(?<=.)\\/+$/, \"\");",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const parent = resolve(cursor, \"..\");",
+        replacement: "const parent = pathModule.dirname(cursor);",
+    },
+    // What Node has up to version 24, and its packages use; see node-repairs.ts.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "  constants,\n",
+        replacement: "  constants, F_OK: constants.F_OK, R_OK: constants.R_OK, W_OK: constants.W_OK, \
+                      X_OK: constants.X_OK,\n",
+    },
+    Correction {
+        specifier: "node:fs",
+        text: "export const constants = mod.constants;",
+        replacement: "export const constants = mod.constants; \
+                      export const { F_OK, R_OK, W_OK, X_OK } = mod;",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "if (options?.recursive !== undefined) {",
+        replacement: "if (options?.recursive) { return typeof callback == \"function\" ? \
+                      rm(path, { recursive: true }, callback) : rmSync(path, { recursive: true }); } \
+                      if (false) {",
+    },
+];

@@ -1,0 +1,254 @@
+//! Of all but `node:fs`: processes, workers, requests, time.
+
+use super::Correction;
+
+pub(super) const CORRECTIONS: &[Correction] = &[
+    // `new Worker(file, { stdout: true })` gets what `console` prints, too.
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "hasStdin: !!options?.stdin,",
+        replacement: "hasStdin: !!options?.stdin, hasStdout: !!options?.stdout, \
+                      hasStderr: !!options?.stderr,",
+    },
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "const origStdoutWrite = FunctionPrototypeBind(",
+        replacement: "if (metadata.hasStdout || metadata.hasStderr) { \
+                      const { Console } = core.loadExtScript(\"ext:deno_web/01_console.js\"); \
+                      const own = new Console((text, level) => { const isError = level > 1; \
+                      if (!(isError ? metadata.hasStderr : metadata.hasStdout)) \
+                      return core.print(text, isError); \
+                      parentPort.postMessage({ type: isError ? \"WORKER_STDERR\" : \
+                      \"WORKER_STDOUT\", data: text }); }); \
+                      for (const name of Object.keys(own)) globalThis.console[name] = own[name]; } \
+                      const origStdoutWrite = FunctionPrototypeBind(",
+    },
+    // See `js/promise-hooks.ts`.
+    Correction {
+        specifier: "ext:deno_node/v8.ts",
+        text: "core.setPromiseHooks(",
+        replacement: "__bootstrap.internals.promiseHooks(",
+    },
+    Correction {
+        specifier: "ext:deno_node/vm.js",
+        text: "    contextObject,\n    importModuleDynamically,\n  );\n  return contextObject;",
+        replacement: "    contextObject,\n    importModuleDynamically,\n  );\n  \
+                      __bootstrap.internals.contextMade(contextObject, (object) => \
+                      new Script(\"Object\").runInContext(object));\n  \
+                      return contextObject;",
+    },
+    // A worker that is ended says so when it has, not while it is told to.
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "this.emit(\"exit\", 1);",
+        replacement: "",
+    },
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "return PromiseResolve(1);",
+        replacement: "const later = \
+                      core.loadExtScript(\"ext:deno_web/02_timers.js\").setTimeout; \
+                      return new Promise((done) => later(() => later(() => { \
+                      this.emit(\"exit\", 1); done(1); }, 1), 1));",
+    },
+    // What ends a worker and nobody listens for is an uncaught exception of its owner.
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "if (this.listenerCount(\"error\") > 0) {",
+        replacement: "if (this.listenerCount(\"error\") === 0) { \
+                      const unheard = new Error(data.errorMessage ?? data.message); \
+                      unheard.name = data.name ?? \"Error\"; \
+                      unheard.stack = `${unheard.name}: ${unheard.message}\\n    in a worker`; \
+                      Promise.reject(unheard); } else {",
+    },
+    // The last messages of a forked child come before its end, those, too, that are read
+    // and wait for their turn. A grandchild may keep the channel open.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "this.emit(\"exit\", this.exitCode, this.signalCode);",
+        replacement: "if (typeof pipeRid == \"number\") { if (this.connected) \
+                      await new Promise((done) => { this.once(\"disconnect\", done); \
+                      setTimeout(done, 200); }); \
+                      await new Promise((done) => nextTick(done)); } \
+                      this.emit(\"exit\", this.exitCode, this.signalCode);",
+    },
+    // Whose timer it was that ran or threw: what is between two of them, and what is told
+    // of an exception, is not in their context.
+    Correction {
+        specifier: "ext:deno_node/internal/timers.mjs",
+        text: "function invokeCallback() {",
+        replacement: "function invokeCallback() { __bootstrap.internals.ran?.(asyncContext); \
+                      try { return invokeUnwatched(); } catch (error) { __bootstrap.internals.thrown?.(error); throw error; } } \
+                      function invokeUnwatched() {",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/timers.mjs",
+        text: "return ReflectApply(unboundCallback, self, argv);",
+        replacement: "__bootstrap.internals.ran?.(asyncContext); \
+                      try { return ReflectApply(unboundCallback, self, argv); } catch (error) \
+                      { __bootstrap.internals.thrown?.(error); throw error; }",
+    },
+    // What is refused says why; what is not there would be "not a function".
+    Correction {
+        specifier: "node:process",
+        text: "process.setuid = setuid;",
+        replacement: "process.setuid = setuid; for (const name of [\"setgroups\", \"initgroups\"]) \
+                      process[name] = () => internals.setGroups(name);",
+    },
+    // Whose code it is that cannot be interrupted.
+    Correction {
+        specifier: "ext:deno_process/40_process.js",
+        text: "const result = op_spawn_sync(",
+        replacement: "internals.beforeNative?.(); const result = op_spawn_sync(",
+    },
+    // Brotli data that are broken or cut off are an error (`js/brotli.ts`). Of what is not
+    // asked for nothing is set: "-1" would be "yes".
+    Correction {
+        specifier: "ext:deno_node/zlib.js",
+        text: "setupHandleWriteState(handle, this._writeState);\n  const success = handle.init(\n    brotliInitParamsArray,\n    processCallback,\n  );",
+        replacement: "setupHandleWriteState(handle, this._writeState); \
+                      if (mode === BROTLI_DECODE) { handle[kNativeWrite] = \
+                      handle[kNativeWriteSync] = __bootstrap.internals.brotliDecoding( \
+                      handle[kNativeWrite], BROTLI_OPERATION_FINISH, constants.Z_BUF_ERROR); } \
+                      const success = handle.init(mode === BROTLI_DECODE ? \
+                      brotliInitParamsArray.map((value) => value === 0xffffffff ? 0 : value) : \
+                      brotliInitParamsArray, \
+                      mode === BROTLI_DECODE ? () => {} : processCallback);",
+    },
+    // What did not run has a code of its own, and no channel.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "output.signal,\n        stdout,",
+        replacement: "null, stdout,",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "this.#_handleError(e);",
+        replacement: "if (typeof e?.errno === \"number\") nextTick(() => { this.exitCode = \
+                      e.errno; }); this.#_handleError(e);",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "killed = false;",
+        replacement: "connected = false; killed = false;",
+    },
+    // The environment of a child that is waited for is the one that it is given.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "clearEnv: false,",
+        replacement: "clearEnv: true,",
+    },
+    // A shell gets the words as they are: `*` and `&&` are for it.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "escapeShellArg(stripShellArgQuotes(file)),",
+        replacement: "file,",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "escapeShellArg(stripShellArgQuotes(arg))",
+        replacement: "arg",
+    },
+    // What may not be run says so, and whatever is not run has no outcome.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "result.error = _createSpawnError(\"ENOENT\", command, args, true);\n      }",
+        replacement: "result.error = _createSpawnError(\"ENOENT\", command, args, true);\n      } \
+                      else if (ObjectPrototypeIsPrototypeOf(Deno.errors.PermissionDenied.prototype, \
+                      err)) { result.error = _createSpawnError(\"EACCES\", command, args, true); } \
+                      else if (err.code) { result.error = _createSpawnError(err.code, command, args, true); } \
+                      else throw err; \
+                      for (const name of [\"status\", \"signal\", \"output\", \"stdout\", \"stderr\"]) \
+                      result[name] = null; \
+                      result.pid = 0;",
+    },
+    // With an environment of its own, too, a child that is this program runs a script as
+    // node does (src/cli/as_node.rs).
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "this.#process = nodeSpawnChild(cmd, {",
+        replacement: "if (cmd === Deno.execPath()) env.PI_CODING_AGENT ??= \"true\"; \
+                      this.#process = nodeSpawnChild(cmd, {",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "env: mapValues(env, (value)=>value.toString()),",
+        replacement: "env: mapValues(command === Deno.execPath() ? \
+                      { PI_CODING_AGENT: \"true\", ...env } : env, (value)=>value.toString()),",
+    },
+    // A request is sent once. Deno sends what a kept connection lost again: also a POST, and
+    // what its author gave up, and then nobody hears the end of it.
+    Correction {
+        specifier: "node:_http_client",
+        text: "function canRetryRequest(req) {",
+        replacement: "function canRetryRequest(req) { return false;",
+    },
+    // A request that is to go through a proxy, or to a mock, must not go past it. What an
+    // `Agent` of undici says of time limits and connections may be left out, and so may
+    // an object that asks that of everybody for it (@google/genai, for time limits).
+    // undici 8 wraps everybody's for its older versions, and has it under another name.
+    Correction {
+        specifier: "ext:deno_fetch/26_fetch.js",
+        text: "function fetch(input, init = undefined) {",
+        replacement: "function fetch(input, init = undefined) { \
+                      const everybodys = globalThis[Symbol.for(\"undici.globalDispatcher.2\")] ?? \
+                      globalThis[Symbol.for(\"undici.globalDispatcher.1\")]; \
+                      const kindOf = (it) => it?.constructor?.name ?? \"Agent\"; \
+                      const own = kindOf(init?.dispatcher); \
+                      const kind = own === \"Object\" || own === \"Dispatcher1Wrapper\" || !init?.dispatcher \
+                      ? kindOf(everybodys) : own; \
+                      if (kind !== \"Agent\" && kind !== \"EnvHttpProxyAgent\") \
+                      return primordials.PromiseReject(new TypeError(`The global fetch of pi cannot use the \
+                      ${kind} of undici: call the fetch that undici exports, or set HTTP_PROXY`));",
+    },
+    // `require` knows our modules from the beginning (require.ts).
+    Correction {
+        specifier: "node:module",
+        text: "internals.closeIdleConnections = closeIdleConnections;",
+        replacement: "internals.hookRequire(Module); \
+                      internals.closeIdleConnections = closeIdleConnections;",
+    },
+    // What an addon lacks is looked for when it is first called, and ends the program.
+    Correction {
+        specifier: "node:module",
+        text: "if (filename.endsWith(\"cpufeatures.node\")) {",
+        replacement: "internals.checkAddon(filename); \
+                      if (filename.endsWith(\"cpufeatures.node\")) {",
+    },
+    // A port that is closed keeps its worker no longer.
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "parentPort.emit = ()=>notImplemented(\"parentPort.emit\");",
+        replacement: "parentPort.emit = (name, ...args) => { \
+                      const listeners = [...(parentPortListeners[name]?.keys() ?? [])]; \
+                      for (const listener of listeners) listener(...args); \
+                      return listeners.length > 0; }; \
+                      parentPort.start = () => {}; \
+                      parentPort.close = () => { parentPort.removeAllListeners(\"message\"); \
+                      parentPort.unref(); \
+                      lazyProcess().default.nextTick(() => parentPort.emit(\"close\")); };",
+    },
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "parentPort.removeAllListeners = ()=>notImplemented(\"parentPort.removeAllListeners\");",
+        replacement: "parentPort.removeAllListeners = (...names) => { \
+                      for (const name of names.length ? names : Object.keys(parentPortListeners)) \
+                      for (const listener of [...(parentPortListeners[name]?.keys() ?? [])]) \
+                      parentPort.off(name, listener); return parentPort; };",
+    },
+    // Programs look for the code of a connection that failed.
+    Correction {
+        specifier: "ext:deno_fetch/26_fetch.js",
+        text: "throw new TypeError(\"fetch failed\", { cause: new Error(cause) });",
+        replacement: "const has = (text) => primordials.StringPrototypeIncludes(`${cause} ${resp.error[0]}`, text); \
+                      const code = has(\"os error 111\") || has(\"os error 61)\") ? \"ECONNREFUSED\" \
+                      : has(\"os error 104\") || has(\"os error 54)\") ? \"ECONNRESET\" \
+                      : has(\"os error 113\") ? \"EHOSTUNREACH\" \
+                      : has(\"os error 110\") || has(\"os error 60)\") ? \"ETIMEDOUT\" \
+                      : has(\"dns error\") ? \"ENOTFOUND\" \
+                      : has(\"connection closed\") ? \"UND_ERR_SOCKET\" : undefined; \
+                      const error = new Error(cause); \
+                      if (code) error.code = code; \
+                      throw new TypeError(\"fetch failed\", { cause: error });",
+    },
+];
