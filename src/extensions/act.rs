@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::actions::{ActionError, Actions, CustomMessageInput, NavigateOptions, SendOptions};
-use super::host::{Answer, parse, to_value};
+use super::host::{Answer, parse_told, to_value};
 use crate::ai::message::UserContent;
 use crate::ai::model::ThinkingLevel;
 
@@ -39,7 +39,7 @@ struct Args {
 
 /// What is there at once.
 pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
-    let given: Option<Args> = parse(method, args)?;
+    let given: Option<Args> = parse_told(method, args)?;
     let given = given.unwrap_or_default();
     let need = |member: Option<String>, name: &str| member.ok_or_else(|| missing(method, name));
     let done = |result: Result<(), ActionError>| {
@@ -116,7 +116,7 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
 
 /// What takes time.
 pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> Answer {
-    let given: Option<Args> = parse(method, args)?;
+    let given: Option<Args> = parse_told(method, args)?;
     let given = given.unwrap_or_default();
     let need = |member: Option<String>, name: &str| member.ok_or_else(|| missing(method, name));
     let answer = match method {

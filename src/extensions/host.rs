@@ -18,7 +18,7 @@ use arguments::{
     Ask, Changed, Enter, Name, On, Owner, Replacement, ReportArgs, Token, Update, Visit,
     check_tool, ui_method,
 };
-pub(super) use arguments::{parse, to_value};
+pub(super) use arguments::{parse, parse_told, to_value};
 
 use super::act::{act, act_async};
 use super::actions::Actions;
@@ -306,7 +306,7 @@ impl BridgeHost {
                 self.report_conflict(on.extension, added);
             }),
             "pi.off" => parse::<On>(method, args).map(|on| registry.remove_handler(on.id)),
-            "pi.registerTool" => parse::<ToolRegistration>(method, args).and_then(|tool| {
+            "pi.registerTool" => parse_told::<ToolRegistration>(method, args).and_then(|tool| {
                 check_tool(&tool)?;
                 let (extension, name) = (tool.extension, tool.name.clone());
                 if let Err(conflict) = registry.add_tool(tool) {

@@ -11,26 +11,23 @@ pub(super) fn misfit<T: DeserializeOwned>(args: &str) -> Option<String> {
         path if path == "." => String::new(),
         path => path,
     };
-    let text = error.into_inner().to_string();
-    let text = without_place(&text);
-    if let Some(member) = text.strip_prefix("missing field ") {
-        let member = member.trim_matches('`');
-        return Some(match path.as_str() {
-            "" => format!("{member} is missing"),
-            path => format!("{path}.{member} is missing"),
-        });
-    }
-    let words = words(text);
+    let words = words(error.into_inner());
     Some(match path.as_str() {
         "" => words,
+        path if words.ends_with(MISSING) => format!("{path}.{words}"),
         path => format!("{path}: {words}"),
     })
 }
 
+const MISSING: &str = " is missing";
+
 /// What serde says of a value, without names of Rust's.
 pub(crate) fn words(error: impl ToString) -> String {
     let text = error.to_string();
-    let text = without_place(&text);
+    let text = text.split(" at line ").next().unwrap_or(&text);
+    if let Some(member) = text.strip_prefix("missing field ") {
+        return format!("{}{MISSING}", member.trim_matches('`'));
+    }
     let Some((before, name)) = text.split_once("expected ") else {
         return text.to_string();
     };
@@ -44,10 +41,6 @@ pub(crate) fn words(error: impl ToString) -> String {
     };
     let rest = name.find([' ', ',']).map_or("", |at| &name[at..]);
     format!("{before}expected an object{rest}")
-}
-
-fn without_place(text: &str) -> &str {
-    text.split(" at line ").next().unwrap_or(text)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::generation::Generation;
-use super::host::{Answer, BridgeHost, parse, to_value};
+use super::host::{Answer, BridgeHost, parse, parse_told, to_value};
 use super::registry::{ExtensionId, FunctionId};
 use crate::ai::model::Model;
 use crate::ai::oauth::SignIn;
@@ -250,7 +250,7 @@ impl BridgeHost {
 
     /// While the extensions load a mistake costs nothing but the provider.
     fn register_provider(&self, method: &str, args: &str) -> Answer {
-        let given: Registration = match parse(method, args) {
+        let given: Registration = match parse_told(method, args) {
             Ok(given) => given,
             Err(error) => return self.refuse(self.current().extension, error.message),
         };
