@@ -14,7 +14,7 @@ use crate::resources::prompt_templates::{
 use crate::resources::resource_paths::{NamedPath, ResourceSources};
 use crate::resources::settings::Settings;
 use crate::resources::skills::{Skill, expand_skill_command, load_skills};
-use crate::resources::themes::{Theme, load_themes};
+use crate::resources::themes::{Theme, find_theme, load_themes};
 
 #[derive(Default)]
 pub(super) struct Texts {
@@ -113,7 +113,7 @@ impl AgentSession {
     /// The theme that the settings choose, if it is a file.
     pub(super) fn chosen_theme(&self) -> Option<Theme> {
         let name = self.settings.values().theme.clone()?;
-        self.themes().into_iter().find(|theme| theme.name == name)
+        find_theme(&self.texts.lock().themes, &name).cloned()
     }
 
     /// The themes as extensions get them, and which one the settings choose.

@@ -37,7 +37,7 @@ use crate::resources::migrations;
 use crate::resources::paths::Paths;
 use crate::resources::resource_paths::ResourceSources;
 use crate::resources::settings::{ExtensionHost, Settings};
-use crate::resources::themes::load_themes;
+use crate::resources::themes::{find_theme, load_themes};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Threads besides the main one, V8's and those that wait for files.
@@ -218,7 +218,7 @@ fn colors(paths: &Paths) -> Option<PageColors> {
         discover: true,
     };
     let (themes, problems) = load_themes(&sources, &[]);
-    let theme = themes.iter().find(|theme| theme.name == chosen);
+    let theme = find_theme(&themes, &chosen);
     if theme.is_none() {
         for problem in problems {
             warn(&problem.to_string());

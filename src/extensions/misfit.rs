@@ -45,31 +45,16 @@ pub(crate) fn words(error: impl ToString) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
+    use std::collections::BTreeMap;
 
     use super::*;
-    use crate::ai::message::UserContent;
+    use crate::extensions::actions::CustomMessageInput;
 
-    #[derive(Debug, Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    #[allow(dead_code, reason = "only what does not fit is of interest")]
-    struct Inner {
-        custom_type: String,
-        content: Option<UserContent>,
-    }
-
-    #[derive(Debug, Deserialize)]
-    #[allow(dead_code, reason = "only what does not fit is of interest")]
-    struct Outer {
-        message: Inner,
-        #[serde(default)]
-        names: Vec<String>,
-    }
+    type Given = BTreeMap<String, CustomMessageInput>;
 
     #[test]
     fn it_says_where_and_what_is_wanted() {
         for (args, expected) in [
-            (r#"{}"#, "message is missing"),
             (r#"{"message": {}}"#, "message.customType is missing"),
             (
                 r#"{"message": "x"}"#,
@@ -80,16 +65,19 @@ mod tests {
                 "message.customType: invalid type: integer `1`, expected a string",
             ),
             (
-                r#"{"message": {"customType": "x"}, "names": ["a", 2]}"#,
-                "names[1]: invalid type: integer `2`, expected a string",
-            ),
-            (
                 r#"{"message": {"customType": "x", "content": [{"type": "txt"}]}}"#,
                 "message.content: it must be a text, or an array of blocks of text and pictures",
             ),
         ] {
-            assert_eq!(misfit::<Outer>(args).as_deref(), Some(expected), "{args}");
+            assert_eq!(misfit::<Given>(args).as_deref(), Some(expected), "{args}");
         }
-        assert_eq!(misfit::<Outer>(r#"{"message": {"customType": "x"}}"#), None);
+        let names = misfit::<Vec<String>>(r#"["a", 2]"#);
+        let expected = "[1]: invalid type: integer `2`, expected a string";
+        assert_eq!(names.as_deref(), Some(expected));
+        assert_eq!(
+            misfit::<CustomMessageInput>("{}").as_deref(),
+            Some("customType is missing")
+        );
+        assert_eq!(misfit::<Given>("{}"), None);
     }
 }

@@ -124,6 +124,13 @@ impl Theme {
 #[error("{}", .0.join("; "))]
 pub struct ThemeError(pub Vec<String>);
 
+/// The one that is meant: by its name, or else by that of its file.
+pub fn find_theme<'a>(themes: &'a [Theme], name: &str) -> Option<&'a Theme> {
+    let by_file = |theme: &&Theme| theme.file_path.file_stem().is_some_and(|stem| stem == name);
+    let by_name = themes.iter().find(|theme| theme.name == name);
+    by_name.or_else(|| themes.iter().find(by_file))
+}
+
 /// `named` are the values of `--theme`, and what extensions add. Of two themes
 /// with one name the first is kept.
 pub fn load_themes(

@@ -37,6 +37,7 @@ mod fleet;
 mod host_process;
 mod hostile;
 mod hostile_attacks;
+mod hostile_recovery;
 mod inspect;
 mod javascript;
 mod json_mode;

@@ -100,3 +100,29 @@ async fn an_extension_chooses_among_the_themes_that_are_loaded() {
     let answer = ask(&mut rpc, "/theme").await;
     assert_eq!(answer["now"], "mine");
 }
+
+#[tokio::test]
+async fn the_settings_may_name_the_file_of_a_theme() {
+    let server = ModelServer::start().await;
+    server.push(Answer::text("Hello."));
+    let home = Home::new(&server);
+    home.settings(json!({"theme": "plain"}));
+    home.extension("themes.ts", EXTENSION);
+    std::fs::create_dir_all(home.agent_dir().join("themes")).unwrap();
+    let file = home.agent_dir().join("themes/plain.json");
+    std::fs::write(file, theme("Plain Theme", "#0a0b0c")).unwrap();
+
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "prompt", "message": "/theme"})).await;
+    let told = rpc.ui("notify").await;
+    let told: Value = serde_json::from_str(told["message"].as_str().unwrap()).unwrap();
+    assert_eq!(told["now"], "Plain Theme");
+    rpc.run("hello").await;
+    let exported = rpc.ok(json!({"type": "export_html"})).await;
+    let page = home.cwd().join(exported["path"].as_str().unwrap());
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(
+        page.contains("--accent:#0a0b0c"),
+        "the page is not in its colours"
+    );
+}

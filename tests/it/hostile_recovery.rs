@@ -1,0 +1,119 @@
+//! After an extension was stopped: the others are loaded again, and do what they did.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::hostile::blamed;
+use crate::support::{Home, prompt};
+
+#[tokio::test]
+async fn a_question_after_a_recovery_does_not_hold_up_other_reports() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionTimeouts": {"spin": 2000} }));
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => pi.on("before_agent_start", () => { for (;;); });"#,
+    );
+    home.extension(
+        "asks.ts",
+        r#"export default (pi) => pi.on("session_start", async (event, ctx) => {
+            if (event.reason !== "reload") return;
+            setTimeout(() => { throw new Error("heard meanwhile"); }, 10);
+            await ctx.ui.confirm("Continue?", "");
+        });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::text("Anyway."));
+    rpc.send(&prompt("go").to_string()).await;
+    blamed(&mut rpc, &["set aside"]).await;
+    let heard = |line: &Value| {
+        let error = line["error"].as_str().unwrap_or_default();
+        line["type"] == "extension_error" && error.contains("heard meanwhile")
+    };
+    rpc.wait("the error of a timer", heard).await;
+}
+
+#[tokio::test]
+async fn a_gate_that_does_not_load_after_a_stop_is_reported() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"spin": 500}}));
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => pi.registerCommand("spin", { handler: () => { for (;;); } });"#,
+    );
+    home.extension(
+        "gate.ts",
+        r#"import { existsSync } from "node:fs";
+        if (existsSync("busy")) throw new Error("the port is taken");
+        export default (pi) => pi.on("tool_call", () => ({ block: true }));"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "get_state"})).await;
+    home.file("busy", "");
+    rpc.send(&prompt("/spin").to_string()).await;
+    blamed(&mut rpc, &["set aside"]).await;
+    let error = rpc
+        .wait("the gate's error", |line| {
+            let path = line["extensionPath"].as_str().unwrap_or_default();
+            line["type"] == "extension_error" && path.ends_with("gate.ts")
+        })
+        .await;
+    assert_eq!(error["event"], "load");
+    let text = error["error"].as_str().unwrap();
+    assert!(text.contains("the port is taken"), "{text}");
+}
+
+#[tokio::test]
+async fn a_stop_in_the_last_handler_is_told_before_the_end() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"spin": 300}}));
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => pi.on("agent_end", () => { for (;;); });"#,
+    );
+    for _ in 0..3 {
+        server.push(Answer::text("Fine."));
+        let finished = home.run(&["-p", "go"], "").await;
+        let error = finished.stderr.clone();
+        assert_eq!(finished.ok(), "Fine.\n");
+        assert!(error.contains("set aside"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_gate_is_asked_after_a_recovery_when_it_knows_its_rules() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"spin": 500}}));
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => pi.on("message_end", ({ message }) => {
+            if (message.role === "assistant") for (;;);
+        });"#,
+    );
+    home.extension(
+        "gate.ts",
+        r#"let rules;
+        export default (pi) => {
+            pi.on("session_start", async () => {
+                await new Promise((resolve) => setTimeout(resolve, 300));
+                rules = /touch/;
+            });
+            pi.on("tool_call", ({ input }) => rules?.test(input.command) ? { block: true } : undefined);
+            pi.registerCommand("rules", { handler: async (_, ctx) => ctx.ui.notify(`rules ${rules}`) });
+        };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "get_state"})).await;
+    server.push(Answer::tool("bash", json!({"command": "touch ran"})));
+    server.push(Answer::text("Blocked."));
+    rpc.ok(prompt("go")).await;
+    blamed(&mut rpc, &["set aside"]).await;
+    rpc.event("agent_end").await;
+    assert!(!home.cwd().join("ran").exists());
+    rpc.ok(prompt("/rules")).await;
+    rpc.notified("rules /touch/").await;
+}
