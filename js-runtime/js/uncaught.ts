@@ -44,6 +44,12 @@ internals.thrown = (error: unknown) => {
   thrown = { error, context: getAsyncContext() };
 };
 
+/** In its context. */
+function tell(error: unknown): void {
+  op_uncaught(error);
+  internals.uncaught?.(error);
+}
+
 /** In the context of whoever threw: listeners run in it, too, as in Node. */
 function dispatchError(target: unknown, event: Event): boolean {
   const error = errorOf(event);
@@ -55,7 +61,7 @@ function dispatchError(target: unknown, event: Event): boolean {
   setAsyncContext(context);
   try {
     const isOpen = dispatch(target, event);
-    if (!isGuest && isOpen) op_uncaught(error);
+    if (!isGuest && isOpen) tell(error);
     return isGuest && isOpen;
   } finally {
     setAsyncContext(before);
@@ -68,7 +74,7 @@ function dispatchRejection(target: unknown, event: Event & { type: string }): bo
   if (isGuest || event.type !== "unhandledrejection") return isOpen;
   // Listeners of `process`; they are not asked again.
   if (!isPrevented(event)) internals.nodeProcessUnhandledRejectionCallback?.(event);
-  if (!isPrevented(event)) op_uncaught(reasonOf(event));
+  if (!isPrevented(event)) tell(reasonOf(event));
   prevent(event);
   return false;
 }

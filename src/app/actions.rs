@@ -27,6 +27,7 @@ use crate::extensions::actions::{
     ActionError, ActionResult, Actions, Cancelled, ContextUsage, CustomMessageInput, DeliverAs,
     NavigateOptions, Navigated, SendOptions,
 };
+use crate::extensions::registry::ExtensionId;
 use crate::extensions::second::{SecondBegin, SecondSession};
 use crate::extensions::sessions;
 use crate::session::LooseSession;
@@ -115,7 +116,9 @@ impl Actions for AgentSession {
         };
         if options.trigger_turn && self.is_summarising() {
             let here = self.here.lock().clone();
-            self.spawn(async move { session.start_after_compaction(message, here).await });
+            let from = self.sender(options.from);
+            let start = async move { session.start_after_compaction(message, here, from).await };
+            self.spawn(start);
             return Ok(());
         }
         if options.trigger_turn {
@@ -166,6 +169,7 @@ impl Actions for AgentSession {
         // An error means that the session has ended.
         let _ = self.said.send(Said {
             request,
+            from: self.sender(options.from),
             here: self.here.lock().clone(),
             _unsaid: self.asides.lock().token(),
         });
@@ -384,6 +388,8 @@ impl Actions for AgentSession {
 /// Something to say.
 pub(super) struct Said {
     request: PromptRequest,
+    /// The file of the extension that says it.
+    from: String,
     /// The session in which it is to be said.
     here: CancellationToken,
     /// It is yet to be said.
@@ -397,6 +403,7 @@ pub(super) async fn say_in_turn(
 ) {
     while let Some(Said {
         request,
+        from,
         here,
         _unsaid,
     }) = said.recv().await
@@ -410,14 +417,24 @@ pub(super) async fn say_in_turn(
             continue;
         }
         if let Err(error) = session.prompt_in(request, Some(here)).await.map(drop) {
-            session
-                .report("<runtime>", "send_user_message", error)
-                .await;
+            let text = match error {
+                PromptError::Busy => BUSY.to_string(),
+                error => error.to_string(),
+            };
+            session.report(&from, "send_user_message", text).await;
         }
     }
 }
 
+/// Of a user's message for whom nothing says when it is to be heard.
+const BUSY: &str = "Agent is already processing. Specify deliverAs ('steer' or 'followUp') to \
+                    queue the message.";
+
 impl AgentSession {
+    fn sender(&self, extension: Option<ExtensionId>) -> String {
+        extension.map_or_else(|| "<runtime>".to_string(), |id| self.extensions.path_of(id))
+    }
+
     /// JavaScript's thread has a runtime of its own; the session's work belongs
     /// on the program's.
     fn spawn<T: Send + 'static>(
@@ -429,7 +446,12 @@ impl AgentSession {
     }
 
     /// For a message that came during a compaction and is to be answered.
-    async fn start_after_compaction(&self, message: Arc<AgentMessage>, here: CancellationToken) {
+    async fn start_after_compaction(
+        &self,
+        message: Arc<AgentMessage>,
+        here: CancellationToken,
+        from: String,
+    ) {
         loop {
             if self.wait_for_compaction(&here).await.is_err() {
                 return;
@@ -445,7 +467,7 @@ impl AgentSession {
             match self.start_run(new).map(drop) {
                 Ok(()) | Err(PromptError::Aborted) => return,
                 Err(PromptError::Busy) if self.is_working() => {}
-                Err(error) => return self.report("<runtime>", "send_message", error).await,
+                Err(error) => return self.report(&from, "send_message", error).await,
             }
         }
     }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::actions::{ActionError, Actions, CustomMessageInput, NavigateOptions, SendOptions};
 use super::host::{Answer, parse_told, to_value};
+use super::registry::ExtensionId;
 use crate::ai::message::UserContent;
 use crate::ai::model::ThinkingLevel;
 
@@ -13,6 +14,7 @@ use crate::ai::model::ThinkingLevel;
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Args {
+    extension: Option<ExtensionId>,
     message: Option<CustomMessageInput>,
     content: Option<UserContent>,
     options: Option<SendOptions>,
@@ -47,6 +49,10 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
             .map(|()| Value::Null)
             .map_err(|error| HostError::new(error.0))
     };
+    let send_options = SendOptions {
+        from: given.extension,
+        ..given.options.unwrap_or_default()
+    };
     let answer = match method {
         "ctx.hasUI" => json!(actions.has_ui()),
         "ui.supports" => json!(actions.ui_supports(&need(given.method, "method")?)),
@@ -73,11 +79,11 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
         "ctx.getSystemPrompt" => json!(actions.system_prompt()),
         "pi.sendMessage" => {
             let message = given.message.ok_or_else(|| missing(method, "message"))?;
-            return done(actions.send_message(message, given.options.unwrap_or_default()));
+            return done(actions.send_message(message, send_options));
         }
         "pi.sendUserMessage" => {
             let content = given.content.ok_or_else(|| missing(method, "content"))?;
-            return done(actions.send_user_message(content, given.options.unwrap_or_default()));
+            return done(actions.send_user_message(content, send_options));
         }
         "pi.appendEntry" => {
             let custom_type = need(given.custom_type, "customType")?;

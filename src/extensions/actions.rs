@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::registry::ExtensionId;
 use super::second::{SecondBegin, SecondSession};
 use crate::agent::event::{Event, UiMethod};
 use crate::agent::queue::Delivery;
@@ -67,6 +68,9 @@ pub struct SendOptions {
     pub deliver_as: Option<DeliverAs>,
     /// Of a user's message: `/name` runs commands, skills and templates are expanded.
     pub expand_prompt_templates: bool,
+    /// Who is told when it comes to nothing.
+    #[serde(skip)]
+    pub from: Option<ExtensionId>,
 }
 
 /// How full the model's context is.

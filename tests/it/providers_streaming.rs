@@ -313,11 +313,18 @@ async fn a_provider_that_makes_no_sense_costs_only_the_answer() {
           ends: () => { const s = createAssistantMessageEventStream(); s.end(); return s; },
           junk: () => { const s = createAssistantMessageEventStream();
             s.push({ type: "text_delta", contentIndex: 1e9, delta: "a" });
-            s.push({ type: "unheard_of", contentIndex: -1 });
             s.push({ type: "done", reason: "stop", message: { content: [{ type: "text", text: "fine" }], usage: { input: NaN } } });
             return s; },
           broken: () => { const s = createAssistantMessageEventStream();
             s.push({ type: "done", message: { content: "no array" } }); return s; },
+          rejects: () => { (async () => { await 0; throw new Error("deep down"); })();
+            return createAssistantMessageEventStream(); },
+          timer: async () => { setTimeout(() => { throw new Error("in a timer"); }, 5);
+            return createAssistantMessageEventStream(); },
+          later: async () => ({ async *[Symbol.asyncIterator]() {
+            yield { type: "unheard_of", contentIndex: -1 };
+            await new Promise((resolve) => setTimeout(resolve, 100));
+            yield { type: "done", message: { content: [{ type: "text", text: "fine" }] } }; } }),
           own: async () => ({ async *[Symbol.asyncIterator]() {
             yield { type: "done", message: { content: [{ type: "text", text: "mine" }] } }; } }),
         };
@@ -333,12 +340,20 @@ async fn a_provider_that_makes_no_sense_costs_only_the_answer() {
         ("ends", "error", "without a done or error event"),
         ("junk", "stop", "fine"),
         ("broken", "stop", "no array"),
+        ("rejects", "error", "deep down"),
+        ("timer", "error", "in a timer"),
+        ("later", "stop", "fine"),
         ("own", "stop", "mine"),
     ] {
         // Not to be tried again.
         rpc.ok(json!({"type": "set_auto_retry", "enabled": false}))
             .await;
         rpc.ok(prompt(way)).await;
+        if way == "later" {
+            let report = rpc.event("extension_error").await;
+            let error = report["error"].as_str().unwrap();
+            assert!(error.contains("no event \"unheard_of\""), "{report}");
+        }
         let end = rpc.wait("an answer", message_end("assistant")).await;
         let message = &end["message"];
         assert_eq!(message["stopReason"], stop, "{way}: {message}");

@@ -1,8 +1,8 @@
 // Providers of models that extensions bring: their functions, and how the program
 // calls them.
 import { host, hostSync } from "ext:js_runtime/host.ts";
-import { abort, AbortController, isArray, JSON, SafeMap, setTimeout } from "ext:js_runtime/safe.ts";
-import { enter, report } from "ext:js_runtime/bridge/registry.ts";
+import { abort, AbortController, isArray, JSON, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
+import { enter, enterCall, onUncaught, report } from "ext:js_runtime/bridge/registry.ts";
 import { apiFunctions, forgetApis, forgetStreams as forgetIds, keepApi } from "pi:pi-ai/api-registry.ts";
 import type { Stream } from "pi:pi-ai/api-registry.ts";
 import { answerLogin as answer } from "pi:pi-ai/oauth.ts";
@@ -134,12 +134,19 @@ interface Asked {
 const WAITING = 256;
 const streaming = new SafeMap<number, AbortController>();
 
+const KNOWN = new SafeSet([
+  "start",
+  ...["text", "thinking", "toolcall"].flatMap((kind) => [`${kind}_start`, `${kind}_delta`, `${kind}_end`]),
+  "done",
+  "error",
+]);
+
 /**
  * Makes what is sent of an event. `partial` repeats the whole message with each of
  * them; of it go along the block in question, where one begins or ends, and what
  * stands around the blocks, when it has changed.
  */
-function teller(): (event: Event) => object {
+function teller(unknown: (type: string) => void): (event: Event) => object {
   let before = "";
   /** By block, the half of a character that its last delta ended with. */
   const halves = new SafeMap<number, string>();
@@ -147,6 +154,7 @@ function teller(): (event: Event) => object {
     if (typeof event.type !== "string") {
       throw new TypeError("An event of a provider's stream has no type: it is \"text_delta\", \"done\" and the like");
     }
+    if (!KNOWN.has(event.type)) unknown(event.type);
     // Its number, whatever it is written as.
     const block = Math.trunc(Number(event.contentIndex ?? -1)) || 0;
     if (event.type === "done" || event.type === "error") {
@@ -208,15 +216,33 @@ export async function streamProvider(json: string): Promise<void> {
       return host("provider.response", { token, status, headers: plainHeaders(response?.headers) });
     },
   };
-  try {
-    enter(extension, `provider:${model.provider}`);
+  const what = `provider:${model.provider}`;
+  // A rejection in a part of it that nothing awaits: no event will come.
+  const broken = new Promise<never>((_, reject) => {
+    onUncaught.set(token, (error) => {
+      reject(error);
+      abort(controller);
+    });
+  });
+  const foreign = new SafeSet<string>();
+  const unknown = (type: string) => {
+    if (foreign.has(type)) return;
+    foreign.add(type);
+    report(extension, what, new TypeError(`There is no event "${type}" of a provider's stream: it is left out`));
+  };
+  const run = async () => {
+    enterCall(extension, what, token);
     const events = (await stream(model as never, context, {
       ...options,
       ...hooks,
       signal: controller.signal,
     })) as unknown as EventStream;
-    await tellAll(token, events);
+    await tellAll(token, events, unknown);
+  };
+  try {
+    await Promise.race([run(), broken]);
   } finally {
+    onUncaught.delete(token);
     streaming.delete(token);
   }
 }
@@ -226,11 +252,11 @@ const RESULT = 1000;
 
 type EventStream = AsyncIterable<Event> & { result?(): Promise<Message> };
 
-async function tellAll(token: number, events: EventStream): Promise<void> {
+async function tellAll(token: number, events: EventStream, unknown: (type: string) => void): Promise<void> {
   if (typeof events?.[Symbol.asyncIterator] !== "function") {
     throw new TypeError("streamSimple must return an event stream, such as createAssistantMessageEventStream() makes");
   }
-  const tell = teller();
+  const tell = teller(unknown);
   let waiting: object[] = [];
   let sending: Promise<void> | undefined;
   let refused: unknown;

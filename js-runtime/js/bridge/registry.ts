@@ -83,6 +83,21 @@ export function enter(extension: number, what: string, queued = false): void {
   hostSync("enter", { extension, what, queued });
 }
 
+/** The same, for a call that `onUncaught` watches over. */
+export function enterCall(extension: number, what: string, call: number): void {
+  enter(extension, what);
+  setAsyncContext({ __proto__: null, ...mark(extension, what), "pi.call": call });
+}
+
+/** Whoever waits for a call hears that something of it was caught by nobody. */
+export const onUncaught = new SafeMap<number, (error: unknown) => void>();
+
+// In the context of what threw.
+internals.uncaught = (error: unknown): void => {
+  const call = (getAsyncContext() as Record<string, unknown> | undefined)?.["pi.call"];
+  if (typeof call === "number") onUncaught.get(call)?.(error);
+};
+
 /** Of the queued handler that runs. */
 let queuedMark: object | undefined;
 

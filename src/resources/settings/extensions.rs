@@ -22,7 +22,7 @@ pub enum ExtensionHost {
 /// How long extensions may take before they are stopped. Ours; the original
 /// waits for ever.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct ExtensionTimeouts {
     /// For a handler to settle.
     #[serde(deserialize_with = "milliseconds")]

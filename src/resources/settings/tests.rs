@@ -121,7 +121,8 @@ fn a_value_of_the_wrong_type_is_ignored_alone_and_reported() {
     let fixture = Fixture::new(
         r#"{"retry": {"maxRetries": 7}, "defaultModel": "m"}"#,
         r#"{"retry": {"maxRetries": "many"}, "extensionHeapMb": 1,
-            "extensionHost": "moon", "extensionTimeouts": {"load": 0}}"#,
+            "extensionHost": "moon", "extensionTimeouts": {"load": 0,
+            "events": {"tool_call": "q", "agent_end": 300}, "nonsense": 1}}"#,
     );
     let settings = Settings::load(&fixture.paths);
     let path = fixture.paths.project_settings();
@@ -134,10 +135,17 @@ fn a_value_of_the_wrong_type_is_ignored_alone_and_reported() {
             "\"extensionHeapMb\" is ignored: expected at least 64 (MiB)",
             "\"extensionHost\" is ignored: unknown variant `moon`, expected `thread` or `process`",
             "\"extensionTimeouts.load\" is ignored: invalid value: integer `0`, expected a nonzero u64 of milliseconds",
+            "\"extensionTimeouts.events.tool_call\" is ignored: invalid type: string \"q\", expected a nonzero u64 of milliseconds",
+            "\"extensionTimeouts.nonsense\" is ignored: unknown field `nonsense`, expected one of `handler`, `load`, `spin`, `shutdown`, `tool`, `command`, `events`",
         ]
         .map(|text| format!("(startup, project settings) {}: {text}", path.display()))
     );
-    assert_eq!(settings.values().retry.max_retries, 7);
+    let values = settings.values();
+    assert_eq!(values.retry.max_retries, 7);
+    assert_eq!(
+        values.extension_timeouts.of("agent_end"),
+        Duration::from_millis(300)
+    );
     assert_eq!(settings.take_warnings(), [], "each is shown once");
 }
 

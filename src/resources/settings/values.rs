@@ -141,54 +141,66 @@ const LISTS: [&str; 6] = [
 /// The keys whose values have the right type; a message about each other one,
 /// which counts as absent. Of an object or a list only the wrong part is left out.
 pub(super) fn valid_part(object: &Object) -> (Object, Vec<String>) {
-    let mut valid = Object::new();
     let mut complaints = Vec::new();
-    for (key, value) in object {
-        let error = match check(key, value) {
-            Ok(()) => {
-                valid.insert(key.clone(), value.clone());
-                continue;
-            }
-            Err(error) => error,
-        };
-        let mut without = |part: String, error| {
-            complaints.push(format!("\"{key}{part}\" is ignored: {error}"));
-        };
-        let rest = match value {
-            Value::Object(members) => {
-                let mut rest = Object::new();
-                for (name, member) in members {
-                    let one = Object::from_iter([(name.clone(), member.clone())]);
-                    match check(key, &Value::Object(one)) {
-                        Ok(()) => drop(rest.insert(name.clone(), member.clone())),
-                        Err(error) => without(format!(".{name}"), error),
-                    }
-                }
-                Value::Object(rest)
-            }
-            Value::Array(elements) if LISTS.contains(&key.as_str()) => {
-                let mut rest = Vec::new();
-                for (index, element) in elements.iter().enumerate() {
-                    match check(key, &Value::Array(vec![element.clone()])) {
-                        Ok(()) => rest.push(element.clone()),
-                        Err(error) => without(format!("[{index}]"), error),
-                    }
-                }
-                Value::Array(rest)
-            }
-            _ => Value::Null,
-        };
-        if !rest.is_null() && check(key, &rest).is_ok() {
-            valid.insert(key.clone(), rest);
-        } else {
-            without(String::new(), error);
-        }
-    }
-    (valid, complaints)
+    let valid = object.iter().filter_map(|(key, value)| {
+        let right = |value| check(key, value);
+        Some((
+            key.clone(),
+            right_part(key, value, &right, &mut complaints)?,
+        ))
+    });
+    (valid.collect(), complaints)
 }
 
-fn check(key: &str, value: &Value) -> Result<(), serde_json::Error> {
-    let one = Object::from_iter([(key.to_owned(), value.clone())]);
+/// What is right in a value by `check`.
+fn right_part(
+    path: &str,
+    value: &Value,
+    check: &dyn Fn(Value) -> Result<(), serde_json::Error>,
+    complaints: &mut Vec<String>,
+) -> Option<Value> {
+    let Err(error) = check(value.clone()) else {
+        return Some(value.clone());
+    };
+    let mut of_parts = Vec::new();
+    let rest = match value {
+        Value::Object(members) => {
+            let members = members.iter().filter_map(|(name, member)| {
+                let alone = |member| check(Object::from_iter([(name.clone(), member)]).into());
+                let path = format!("{path}.{name}");
+                Some((
+                    name.clone(),
+                    right_part(&path, member, &alone, &mut of_parts)?,
+                ))
+            });
+            Value::Object(members.collect())
+        }
+        Value::Array(elements) if LISTS.contains(&path) => {
+            let mut rest = Vec::new();
+            for (index, element) in elements.iter().enumerate() {
+                match check(Value::Array(vec![element.clone()])) {
+                    Ok(()) => rest.push(element.clone()),
+                    Err(error) => of_parts.push(ignored(&format!("{path}[{index}]"), &error)),
+                }
+            }
+            Value::Array(rest)
+        }
+        _ => Value::Null,
+    };
+    if !rest.is_null() && check(rest.clone()).is_ok() {
+        complaints.append(&mut of_parts);
+        return Some(rest);
+    }
+    complaints.push(ignored(path, &error));
+    None
+}
+
+fn ignored(path: &str, error: &serde_json::Error) -> String {
+    format!("\"{path}\" is ignored: {error}")
+}
+
+fn check(key: &str, value: Value) -> Result<(), serde_json::Error> {
+    let one = Object::from_iter([(key.to_owned(), value)]);
     SettingsValues::deserialize(tidy(&Value::Object(one)).unwrap_or_default()).map(drop)
 }
 
