@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use js_runtime_ext::{Author, EXTENSIONS};
+use tokio::sync::Notify;
 
 /// Files by extension, those of packages left out, and what is missing. Grows while
 /// extensions import more.
@@ -17,6 +18,7 @@ struct Inner {
     files: HashMap<u32, BTreeSet<PathBuf>>,
     /// Who is being loaded: what is required is theirs.
     loading: Option<u32>,
+    grown: Arc<Notify>,
     /// Is told of every file.
     witness: Option<Box<Witness>>,
 }
@@ -32,9 +34,11 @@ impl std::fmt::Debug for Inner {
 impl Inner {
     fn note(&mut self, extension: u32, file: &Path) {
         let files = self.files.entry(extension).or_default();
-        if files.insert(file.to_path_buf())
-            && let Some(witness) = &self.witness
-        {
+        if !files.insert(file.to_path_buf()) {
+            return;
+        }
+        self.grown.notify_one();
+        if let Some(witness) = &self.witness {
             witness(extension, file);
         }
     }
@@ -50,6 +54,12 @@ impl Imports {
         let inner = self.inner();
         let files = inner.files.get(&extension).into_iter().flatten();
         files.cloned().collect()
+    }
+
+    /// When there is another file since this was asked last.
+    pub fn grown(&self) -> impl Future<Output = ()> + use<> {
+        let grown = self.inner().grown.clone();
+        async move { grown.notified().await }
     }
 
     /// A file that is imported and is not there: it matters when it appears.

@@ -62,6 +62,14 @@ impl Queues {
         queue.drain(..count).map(|queued| queued.message).collect()
     }
 
+    /// What is next for the run and wants no answer.
+    pub fn take_quiet(&mut self) -> Vec<Arc<AgentMessage>> {
+        let next = self.steering.iter();
+        let count = next.take_while(|queued| queued.quiet).count();
+        let quiet = self.steering.drain(..count);
+        quiet.map(|queued| queued.message).collect()
+    }
+
     /// What was taken and could not be delivered is the next again.
     pub fn put_back(&mut self, delivery: Delivery, messages: Vec<Arc<AgentMessage>>) {
         let queue = self.of(delivery);

@@ -72,6 +72,8 @@ pub trait RunHooks: Send + Sync {
 
     /// Messages to deliver after the turn that has just ended.
     async fn take_steering(&self) -> Vec<Arc<AgentMessage>>;
+    /// Those of them that come next and want no answer.
+    async fn take_quiet(&self) -> Vec<Arc<AgentMessage>>;
 
     /// Messages to go on with when the agent would stop.
     async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>>;
@@ -211,6 +213,11 @@ impl Transcript<'_> {
                         tool_results,
                     })
                     .await;
+                if failed || !calls_tools {
+                    for message in self.hooks.take_quiet().await {
+                        self.say(message).await;
+                    }
+                }
                 if failed {
                     return;
                 }

@@ -105,23 +105,27 @@ impl Actions for AgentSession {
         let delivery = options.deliver_as.and_then(DeliverAs::delivery);
         let delivery = delivery.unwrap_or(Delivery::Steer);
         // Also if it is to begin a turn: one that handlers still see has not ended.
-        let begins = options.trigger_turn || options.deliver_as.is_some();
-        let message = match self.queue_if_ending(delivery, message, begins) {
+        let answered = options.trigger_turn == Some(true);
+        let queued = match options.trigger_turn {
+            Some(false) => self.queue_quietly_if_busy(message),
+            _ => {
+                let begins = answered || options.deliver_as.is_some();
+                self.queue_if_ending(delivery, message, begins)
+                    .or_else(|message| self.queue_if_busy(delivery, message))
+            }
+        };
+        let message = match queued {
             Ok(()) => return Ok(()),
             Err(message) => message,
         };
-        let message = match self.queue_if_busy(delivery, message) {
-            Ok(()) => return Ok(()),
-            Err(message) => message,
-        };
-        if options.trigger_turn && self.is_summarising() {
+        if answered && self.is_summarising() {
             let here = self.here.lock().clone();
             let from = self.sender(options.from);
             let start = async move { session.start_after_compaction(message, here, from).await };
             self.spawn(start);
             return Ok(());
         }
-        if options.trigger_turn {
+        if answered {
             return self
                 .start_run(NewRun::of(vec![message]))
                 .map(drop)
@@ -211,7 +215,11 @@ impl Actions for AgentSession {
     }
 
     fn ui_prompt(&self, method: &UiMethod) -> Box<dyn Send> {
-        Box::new(UiPrompt::begin(self.extensions.clone(), method))
+        Box::new(UiPrompt::begin(
+            self.extensions.clone(),
+            &self.questions,
+            method,
+        ))
     }
 
     fn tool_options(&self) -> ToolOptions {

@@ -435,6 +435,19 @@ impl AgentSession {
         Ok(())
     }
 
+    /// The same, for what the run does not go on for. Handlers of its end come too late.
+    pub(super) fn queue_quietly_if_busy(
+        &self,
+        message: Arc<AgentMessage>,
+    ) -> Result<(), Arc<AgentMessage>> {
+        let mut state = self.state.lock();
+        if state.run.is_none() || state.ending.is_some() {
+            return Err(message);
+        }
+        state.queues.push_quiet(Delivery::Steer, message);
+        Ok(())
+    }
+
     /// Asks handlers outside any run; an abort ends the wait.
     pub(super) async fn emit(
         &self,

@@ -313,6 +313,10 @@ impl RunHooks for Hooks<'_> {
         self.take(Delivery::Steer)
     }
 
+    async fn take_quiet(&self) -> Vec<Arc<AgentMessage>> {
+        self.session.state.lock().queues.take_quiet()
+    }
+
     async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>> {
         self.take(Delivery::FollowUp)
     }

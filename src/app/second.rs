@@ -247,7 +247,7 @@ impl SecondSession for AgentSession {
                 let message: CustomMessageInput = given(args, "message")?;
                 let options: Option<SendOptions> = given(args, "options")?;
                 let options = options.unwrap_or_default();
-                let waits = options.trigger_turn && !self.is_busy();
+                let waits = options.trigger_turn == Some(true) && !self.is_busy();
                 Actions::send_message(self, message, options)?;
                 self.wait_announced().await;
                 if waits {

@@ -64,6 +64,8 @@ pub struct AgentSession {
     pub(super) at_work: TaskTracker,
     /// Whether the agent is at work.
     pub(super) busy: watch::Sender<bool>,
+    /// How many questions of extensions the user has not answered.
+    pub(super) questions: Arc<watch::Sender<usize>>,
     /// Prompts that are neither refused, dealt with nor begun yet.
     pub(super) prompts: watch::Sender<usize>,
     /// Whether a run has said its last word and is not at rest yet.

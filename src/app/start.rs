@@ -186,6 +186,7 @@ impl AgentSession {
             commands: CancellationToken::new(),
             at_work: TaskTracker::new(),
             busy: watch::Sender::new(false),
+            questions: Arc::default(),
             prompts: watch::Sender::new(0),
             ending: watch::Sender::new(false),
             stage: tokio::sync::Mutex::default(),

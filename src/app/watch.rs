@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use super::AgentSession;
 use crate::agent::event::{Event, UiMethod, UiRequest};
+use crate::extensions::LoadReport;
 
 /// Saving is over when nothing has happened for so long.
 const QUIET: Duration = Duration::from_millis(150);
@@ -27,7 +28,10 @@ type Contents = BTreeMap<PathBuf, Option<u64>>;
 struct Watch {
     watcher: RecommendedWatcher,
     folders: BTreeSet<PathBuf>,
+    /// Of what is loaded.
     contents: Contents,
+    /// The user knows that extensions are gone.
+    told_of_gone: bool,
 }
 
 impl AgentSession {
@@ -46,6 +50,7 @@ impl AgentSession {
                     watcher,
                     folders: BTreeSet::new(),
                     contents: Contents::new(),
+                    told_of_gone: false,
                 };
                 tokio::spawn(watch.run(Arc::downgrade(&self.arc()), hints));
             }
@@ -59,51 +64,113 @@ impl AgentSession {
 
 impl Watch {
     async fn run(mut self, session: Weak<AgentSession>, mut hints: mpsc::Receiver<()>) {
+        if let Some(session) = session.upgrade() {
+            self.look(&session, &Contents::new());
+        }
         while let Some(strong) = session.upgrade() {
             let installed = strong.extensions.installed();
-            // What is loaded now, and where it came from.
-            self.look(&strong);
+            let grown = strong.extensions.imported_more();
             drop(strong);
             tokio::select! {
-                () = installed => {}
+                () = installed => {
+                    let Some(session) = session.upgrade() else { return };
+                    self.look(&session, &Contents::new());
+                }
+                () = grown => {
+                    let Some(session) = session.upgrade() else { return };
+                    let known = std::mem::take(&mut self.contents);
+                    self.look(&session, &known);
+                }
                 hint = hints.recv() => {
                     if hint.is_none() {
                         return;
                     }
                     settle(&mut hints).await;
                     let Some(session) = session.upgrade() else { return };
-                    let changed = self.changed();
-                    if !changed.is_empty() {
-                        reload(&session, &changed).await;
-                    }
+                    self.follow(&session).await;
                 }
             }
         }
     }
 
-    /// Notes what the files contain, and watches the folders that they are in.
-    fn look(&mut self, session: &AgentSession) {
+    /// Reloads until what is loaded is what the files say.
+    async fn follow(&mut self, session: &AgentSession) {
+        // A folder may be another one by the same name.
+        self.watch_anew();
+        loop {
+            let changed = self.changed();
+            if changed.is_empty() {
+                self.told_of_gone = false;
+                return;
+            }
+            // What is built is away for a moment.
+            let gone = session.extensions.entries();
+            let gone: Vec<PathBuf> = gone.into_iter().filter(|file| !file.exists()).collect();
+            if !gone.is_empty() {
+                if !std::mem::replace(&mut self.told_of_gone, true) {
+                    let message = format!(
+                        "{} is gone: the extensions from before stay until it is back, or until \
+                         you reload",
+                        names(&gone)
+                    );
+                    tell(session, message, "warning").await;
+                }
+                return;
+            }
+            self.told_of_gone = false;
+            wait_idle(session).await;
+            let changed = self.changed();
+            // What is saved from here on is perhaps not what is loaded.
+            let seen = hashes(self.contents.keys().cloned());
+            let report = match session.reload().await {
+                Ok(report) => report,
+                // It has begun to work again.
+                Err(reason) if session.is_working() => {
+                    tracing::debug!("{reason}");
+                    continue;
+                }
+                Err(reason) => {
+                    let text = format!("{} changed, but {reason}", names(&changed));
+                    return tell(session, text, "warning").await;
+                }
+            };
+            self.look(session, &seen);
+            tell_of(session, &changed, &report).await;
+        }
+    }
+
+    /// Notes what the files contain, as it is `known` or as it is now, and watches the
+    /// folders that they are in.
+    fn look(&mut self, session: &AgentSession, known: &Contents) {
         let files = session.extensions.files();
         self.contents = files
             .into_iter()
             .map(|file| {
-                let hash = hash_of(&file);
+                let hash = known.get(&file).copied();
+                let hash = hash.unwrap_or_else(|| hash_of(&file));
                 (file, hash)
             })
             .collect();
-        // Editors put a new file in the place of the old one, which only the folder sees.
-        let folders = self.contents.keys().filter_map(|file| file.parent());
-        let folders: BTreeSet<PathBuf> = folders.map(ToOwned::to_owned).collect();
-        for gone in self.folders.difference(&folders) {
+        self.watch_anew();
+    }
+
+    fn watch_anew(&mut self) {
+        for folder in std::mem::take(&mut self.folders) {
             // An error means that the folder is gone itself.
-            let _ = self.watcher.unwatch(gone);
+            let _ = self.watcher.unwatch(&folder);
         }
-        for new in folders.difference(&self.folders) {
-            if let Err(error) = self.watcher.watch(new, RecursiveMode::NonRecursive) {
-                tracing::warn!("{} cannot be watched: {error}", new.display());
+        // Editors put a new file in the place of the old one, which only the folder sees;
+        // and a folder that is not there comes back in one that is.
+        let folders = self.contents.keys().filter_map(|file| {
+            let folder = file.ancestors().skip(1).find(|folder| folder.is_dir())?;
+            Some(folder.to_path_buf())
+        });
+        self.folders = folders.collect();
+        for folder in &self.folders {
+            if let Err(error) = self.watcher.watch(folder, RecursiveMode::NonRecursive) {
+                tracing::warn!("{} cannot be watched: {error}", folder.display());
             }
         }
-        self.folders = folders;
     }
 
     fn changed(&self) -> Vec<PathBuf> {
@@ -124,33 +191,37 @@ async fn settle(hints: &mut mpsc::Receiver<()>) {
     }
 }
 
-/// As soon as the agent is idle.
-async fn reload(session: &AgentSession, changed: &[PathBuf]) {
-    let report = loop {
+/// The agent is idle, and the user is asked nothing: the answer would come too late.
+async fn wait_idle(session: &AgentSession) {
+    let mut questions = session.questions.subscribe();
+    loop {
+        // An error means that the session is gone.
+        let _ = questions.wait_for(|open| *open == 0).await;
         session.wait_idle().await;
-        match session.reload().await {
-            Ok(report) => break report,
-            // It has begun to work again.
-            Err(reason) if session.is_working() => tracing::debug!("{reason}"),
-            Err(reason) => return tracing::warn!("extensions were not reloaded: {reason}"),
+        if *questions.borrow() == 0 {
+            return;
         }
-    };
+    }
+}
+
+fn names(files: &[PathBuf]) -> String {
     let name = |path: &PathBuf| path.file_name().unwrap_or_default().display().to_string();
-    let changed: Vec<String> = changed.iter().map(name).collect();
-    let (message, kind) = match report.kept_old {
-        false => (format!("Reloaded: {}", changed.join(", ")), "info"),
-        true => (
-            format!(
-                "{} changed, but the extensions from before stay: {} does not load",
-                changed.join(", "),
-                match report.failed.first() {
-                    Some((path, _)) => path,
-                    None => "one",
-                }
-            ),
-            "warning",
-        ),
-    };
+    let names: Vec<String> = files.iter().map(name).collect();
+    names.join(", ")
+}
+
+async fn tell_of(session: &AgentSession, changed: &[PathBuf], report: &LoadReport) {
+    let changed = names(changed);
+    if !report.kept_old {
+        return tell(session, format!("Reloaded: {changed}"), "info").await;
+    }
+    let failed = report.failed.first().map_or("one", |(path, _)| path);
+    let text =
+        format!("{changed} changed, but the extensions from before stay: {failed} does not load");
+    tell(session, text, "warning").await;
+}
+
+async fn tell(session: &AgentSession, message: String, kind: &str) {
     let request = UiRequest {
         id: uuid::Uuid::new_v4().to_string(),
         method: UiMethod::Notify {
@@ -159,6 +230,14 @@ async fn reload(session: &AgentSession, changed: &[PathBuf]) {
         },
     };
     session.tell(Event::ExtensionUiRequest(request)).await;
+}
+
+fn hashes(files: impl Iterator<Item = PathBuf>) -> Contents {
+    let hashed = files.map(|file| {
+        let hash = hash_of(&file);
+        (file, hash)
+    });
+    hashed.collect()
 }
 
 fn hash_of(file: &PathBuf) -> Option<u64> {

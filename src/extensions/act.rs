@@ -1,7 +1,7 @@
 //! What extensions ask of the session by name, put to its [`Actions`].
 
 use js_runtime::HostError;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use super::actions::{ActionError, Actions, CustomMessageInput, NavigateOptions, SendOptions};
@@ -19,6 +19,8 @@ struct Args {
     content: Option<UserContent>,
     options: Option<SendOptions>,
     custom_type: Option<String>,
+    /// `null` is data, too.
+    #[serde(deserialize_with = "present")]
     data: Option<Value>,
     name: Option<String>,
     names: Option<Vec<String>>,
@@ -37,6 +39,10 @@ struct Args {
     navigation: Option<NavigateOptions>,
     run: Option<u64>,
     queued: bool,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 /// What is there at once.

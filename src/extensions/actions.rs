@@ -64,7 +64,8 @@ impl DeliverAs {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SendOptions {
-    pub trigger_turn: bool,
+    /// Whether the model is to answer; `false` also keeps a run from going on for it.
+    pub trigger_turn: Option<bool>,
     pub deliver_as: Option<DeliverAs>,
     /// Of a user's message: `/name` runs commands, skills and templates are expanded.
     pub expand_prompt_templates: bool,

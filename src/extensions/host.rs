@@ -188,6 +188,10 @@ impl BridgeHost {
         let _ = self.imports.set(imports);
     }
 
+    pub fn imports(&self) -> Option<Imports> {
+        self.imports.get().cloned()
+    }
+
     /// The files of an extension.
     pub fn files_of(&self, extension: ExtensionId) -> Vec<PathBuf> {
         let imports = self.imports.get();

@@ -144,6 +144,23 @@ impl Extensions {
         files
     }
 
+    /// What is loaded of each extension first.
+    pub fn entries(&self) -> Vec<PathBuf> {
+        let running = loaded_paths(&self.current());
+        running.into_iter().map(PathBuf::from).collect()
+    }
+
+    /// When one of them imports a file that it had not.
+    pub fn imported_more(&self) -> impl Future<Output = ()> + use<> {
+        let imports = self.current().host.imports();
+        async move {
+            match imports {
+                Some(imports) => imports.grown().await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
     /// From here on extensions may act, and what they report is shown.
     pub fn bind(&self, actions: Weak<dyn Actions>) {
         self.current().host.bind(actions.clone());

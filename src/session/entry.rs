@@ -170,12 +170,17 @@ impl Entry {
     }
 
     /// Whether a session that has this is worth a file. Every start of the agent
-    /// appends a model and a thinking level; a session that got no further
-    /// would only clutter the list.
+    /// appends a model and a thinking level, and extensions what they keep; a session
+    /// that got no further would clutter the list, and be the one to continue.
     pub(super) fn starts_file(&self) -> bool {
         !matches!(
             self.kind,
-            EntryKind::ThinkingLevelChange { .. } | EntryKind::ModelChange { .. }
+            EntryKind::ThinkingLevelChange { .. }
+                | EntryKind::ModelChange { .. }
+                | EntryKind::Custom { .. }
+                | EntryKind::CustomMessage { .. }
+                | EntryKind::Label { .. }
+                | EntryKind::SessionInfo { .. }
         )
     }
 

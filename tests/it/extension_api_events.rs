@@ -304,5 +304,6 @@ async fn the_system_prompt_of_a_run_is_what_handlers_made_of_it() {
         rpc.notified(&format!("turn_start {round} {expected}"))
             .await;
         rpc.notified(&format!("agent_end {round} {expected}")).await;
+        rpc.event("agent_end").await;
     }
 }

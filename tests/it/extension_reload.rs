@@ -221,6 +221,112 @@ async fn saving_a_file_reloads_when_the_agent_is_idle() {
     values(&mut rpc, [4, 2, 3]).await;
 }
 
+/// Says what `value` is when it is asked, and when it starts.
+fn sayer(value: &str, before: &str) -> String {
+    format!(
+        r#"{before}
+        export default (pi) => {{
+            pi.registerCommand("v", {{ handler: async (_, ctx) => ctx.ui.notify("v {value}") }});
+            pi.on("session_start", (_, ctx) => ctx.ui.notify("started {value}"));
+        }};"#
+    )
+}
+
+#[tokio::test]
+async fn what_is_saved_while_a_reload_loads_is_loaded_next() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionWatch": true }));
+    let slow = r#"import { writeFileSync } from "node:fs";
+        writeFileSync("loading", "");
+        await new Promise((resolve) => setTimeout(resolve, 700));"#;
+    home.extension("a.ts", &sayer("0", slow));
+    let mut rpc = home.rpc(&[]);
+    rpc.notified("started 0").await;
+    let loading = home.cwd().join("loading");
+    std::fs::remove_file(&loading).unwrap();
+    home.extension("a.ts", &sayer("1", slow));
+    while !loading.exists() {
+        pause(10).await;
+    }
+    home.extension("a.ts", &sayer("2", slow));
+    rpc.notified("started 1").await;
+    rpc.notified("started 2").await;
+    rpc.notified("Reloaded: a.ts").await;
+}
+
+#[tokio::test]
+async fn an_extension_that_is_built_anew_is_not_lost_meanwhile() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let dist = home.cwd().join("pkg/dist");
+    let index = dist.join("index.js");
+    let build = |value: &str| {
+        std::fs::create_dir_all(&dist).unwrap();
+        std::fs::write(&index, sayer(value, "")).unwrap();
+    };
+    build("0");
+    std::fs::write(
+        home.cwd().join("pkg/package.json"),
+        r#"{"name": "pkg", "type": "module", "pi": {"extensions": ["dist/index.js"]}}"#,
+    )
+    .unwrap();
+    home.settings(json!({ "extensionWatch": true, "packages": [home.cwd().join("pkg")] }));
+    let mut rpc = home.rpc(&[]);
+    rpc.notified("started 0").await;
+    // At once, the folder being another one each time.
+    for value in ["1", "2", "3"] {
+        pause(300).await;
+        std::fs::remove_dir_all(&dist).unwrap();
+        build(value);
+        rpc.notified(&format!("started {value}")).await;
+        rpc.notified("Reloaded: index.js").await;
+    }
+    // A build that takes its time.
+    std::fs::remove_dir_all(&dist).unwrap();
+    rpc.wait("that it is gone", |line| {
+        let message = line["message"].as_str().unwrap_or_default();
+        message.starts_with("index.js is gone: the extensions from before stay")
+    })
+    .await;
+    rpc.ok(prompt("/v")).await;
+    rpc.notified("v 3").await;
+    build("4");
+    rpc.notified("started 4").await;
+    rpc.notified("Reloaded: index.js").await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_imported_later_is_watched() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionWatch": true }));
+    home.extension(
+        "a.ts",
+        r#"export default (pi) => pi.registerCommand("v", { handler: async (args, ctx) => {
+            const { value } = await import("./lib/late.ts");
+            ctx.ui.notify("v " + value);
+            if (args) ctx.ui.notify("answer " + await ctx.ui.input("Say"));
+        } });"#,
+    );
+    home.extension("lib/late.ts", "export const value = 1;");
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/v")).await;
+    rpc.notified("v 1").await;
+    pause(300).await;
+    home.extension("lib/late.ts", "export const value = 2;");
+    rpc.notified("Reloaded: late.ts").await;
+    // The answer to a question is not lost.
+    rpc.send(r#"{"type":"prompt","message":"/v ask"}"#).await;
+    rpc.notified("v 2").await;
+    let question = rpc.ui("input").await;
+    home.extension("lib/late.ts", "export const value = 3;");
+    pause(600).await;
+    rpc.reply(&question, json!({"value": "yes"})).await;
+    rpc.notified("answer yes").await;
+    rpc.notified("Reloaded: late.ts").await;
+}
+
 /// Kilobytes, without what is shared with other processes.
 fn memory(rpc: &Rpc) -> u64 {
     let path = format!("/proc/{}/smaps_rollup", rpc.process_id());

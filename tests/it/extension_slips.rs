@@ -333,3 +333,37 @@ async fn arguments_that_do_not_fit_are_named_as_the_extension_knows_them() {
         ]
     );
 }
+
+/// The model read a bare `42` as what the tool had said.
+#[tokio::test]
+async fn what_a_gate_throws_says_that_the_tool_did_not_run() {
+    let (server, home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            pi.on("session_start", () => pi.appendEntry("state", null));
+            pi.on("tool_call", ({ input }) => {
+                if (input.command === "one") throw 42;
+                if (input.command === "two") throw new Error("");
+                throw new Error("no such thing");
+            });
+            pi.on("context", (event) => { event.messages = []; });
+        };"#,
+    )
+    .await;
+    for command in ["one", "two", "three"] {
+        server.push(Answer::tool("bash", json!({"command": command})));
+    }
+    server.push(Answer::text("Done."));
+    rpc.run("go").await;
+    let messages = server.last_request().body["messages"].to_string();
+    for said in [
+        "Extension failed, blocking execution: 42",
+        "Extension failed, blocking execution: an error without a message",
+        "no such thing",
+    ] {
+        assert!(messages.contains(said), "{said}: {messages}");
+    }
+    let state = |entry: &&Value| entry["customType"] == "state";
+    let entries = home.entries();
+    let state = entries.iter().find(state).expect("the state is stored");
+    assert_eq!(state.get("data"), Some(&Value::Null));
+}

@@ -60,6 +60,7 @@ mod rpc_examples;
 mod rpc_protocol;
 mod rpc_robust;
 mod rpc_sessions;
+mod said;
 mod search_tools;
 mod session_choice;
 mod session_manager;

@@ -30,6 +30,7 @@ import {
   keep,
   leaveQueued,
   operations,
+  plainText,
   report,
   shortcuts,
   tools,
@@ -77,24 +78,40 @@ interface Dispatch {
 export async function dispatch(json: string): Promise<string | undefined> {
   const { extension, handler, event, mutable = [], run } = JSON.parse(json) as Dispatch;
   const fn = find(handlers, handler, "handler");
-  const before = mutable.map((member) => JSON.stringify(event[member]));
+  const given = mutable.map((member) => event[member]);
+  const before = given.map((value) => JSON.stringify(value));
+  // Another value in the place of what the model is sent is the handler's own affair, as
+  // it was in the original; a result that was replaced may have held a secret.
+  const isSent = event.type === "context" || event.type === "before_provider_request";
   const ask = async () => {
     enter(extension, event.type as string);
-    return await fn(event, createContext(extension, run));
+    try {
+      return await fn(event, createContext(extension, run));
+    } catch (error) {
+      throw event.type === "tool_call" ? blocking(error) : error;
+    }
   };
   const result = await (typeof event.signal === "number" ? withLive(event, ask) : ask());
   let mutated: Record<string, unknown> | undefined;
   mutable.forEach((member, index) => {
-    const after = JSON.stringify(event[member]);
+    const value = isSent ? given[index] : event[member];
+    const after = JSON.stringify(value);
     if (after === undefined || after === before[index]) return;
     mutated ??= {};
-    mutated[member] = event[member];
+    mutated[member] = value;
   });
   if (!mutated && (result === undefined || result === null)) return undefined;
   return JSON.stringify({
     result: plain(extension, event.type as string, result ?? null),
     mutated,
   });
+}
+
+/** The model is told what was thrown: it has to see that this is no result. */
+function blocking(error: unknown): unknown {
+  const said = plainText(error);
+  if (error instanceof Error && said !== "") return error;
+  return new Error(`Extension failed, blocking execution: ${said || "an error without a message"}`);
 }
 
 /** An answer with a number in the place of its functions. */

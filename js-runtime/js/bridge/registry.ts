@@ -163,7 +163,7 @@ internals.beforeNative = () => {
 };
 
 /** What its author wrote: the message without the class. */
-function plain(error: unknown): string {
+export function plainText(error: unknown): string {
   try {
     return String(error instanceof Error ? error.message : error);
   } catch {
@@ -172,5 +172,5 @@ function plain(error: unknown): string {
 }
 
 export function report(extension: number, event: string, error: unknown): void {
-  hostSync("report", { extension, event, error: describe(error), plain: plain(error) });
+  hostSync("report", { extension, event, error: describe(error), plain: plainText(error) });
 }

@@ -1,0 +1,111 @@
+//! What extensions say: when the model answers it, and who is told when it comes to nothing.
+
+use model_server::{Answer, ModelServer};
+use serde_json::json;
+
+use crate::support::{Home, prompt};
+
+#[tokio::test]
+async fn what_wants_no_turn_is_stored_and_lets_the_run_end() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "notes.ts",
+        r#"export default (pi) => {
+            let turns = 0;
+            pi.on("turn_end", async () => {
+                turns += 1;
+                if (turns > 3) return;
+                await new Promise((resolve) => setTimeout(resolve, 20));
+                pi.sendMessage({ customType: "note", content: "note " + turns, display: true },
+                    { triggerTurn: false });
+            });
+            pi.on("agent_end", async () => {
+                if (turns > 3) return;
+                pi.sendMessage({ customType: "note", content: "at the end", display: true },
+                    { triggerTurn: false });
+            });
+        };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::tool("bash", json!({"command": "echo hi"})));
+    server.push(Answer::text("Done."));
+    rpc.run("go").await;
+    assert_eq!(server.requests().len(), 2, "nobody asked for another turn");
+    let second = server.requests()[1].body.to_string();
+    assert!(second.contains("note 1"), "the run goes on: {second}");
+    let messages = rpc.ok(json!({"type": "get_messages"})).await;
+    let notes: Vec<&str> = messages["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["role"] == "custom")
+        .filter_map(|message| message["content"].as_str())
+        .collect();
+    assert_eq!(notes, ["note 1", "note 2", "at the end"]);
+    // They are in the file as well.
+    rpc.close().await;
+    let mut rpc = home.rpc(&["-c"]);
+    let messages = rpc.ok(json!({"type": "get_messages"})).await;
+    assert!(messages.to_string().contains("at the end"), "{messages}");
+}
+
+#[tokio::test]
+async fn a_user_message_that_comes_too_early_is_reported_with_its_extension() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let path = home.extension(
+        "early.ts",
+        r#"export default (pi) => {
+            let said = false;
+            pi.on("turn_start", () => {
+                if (!said) pi.sendUserMessage("and this");
+                said = true;
+            });
+        };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::tool("bash", json!({"command": "sleep 0.2"})));
+    server.push(Answer::text("Done."));
+    rpc.ok(prompt("go")).await;
+    let error = rpc.event("extension_error").await;
+    assert_eq!(error["extensionPath"], path.display().to_string());
+    assert_eq!(error["event"], "send_user_message");
+    let text = error["error"].as_str().unwrap();
+    assert!(
+        text.contains("Specify deliverAs ('steer' or 'followUp')"),
+        "{error}"
+    );
+}
+
+/// `pi -c` went on with it instead of with the last conversation.
+#[tokio::test]
+async fn what_an_extension_keeps_at_the_start_makes_no_session_of_its_own() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "mark.ts",
+        r#"export default (pi) => pi.on("session_start", (_, ctx) => {
+            pi.appendEntry("mark", { at: 1 });
+            pi.setSessionName("work");
+            pi.sendMessage({ customType: "banner", content: "welcome", display: true });
+            pi.setLabel(ctx.sessionManager.getLeafId(), "here");
+        });"#,
+    );
+    server.push(Answer::text("Hello."));
+    let mut rpc = home.rpc(&[]);
+    rpc.run("hi").await;
+    let first = rpc.ok(json!({"type": "get_state"})).await["sessionFile"].clone();
+    rpc.close().await;
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "get_state"})).await;
+    rpc.close().await;
+    let mut rpc = home.rpc(&["-c"]);
+    let state = rpc.ok(json!({"type": "get_state"})).await;
+    assert_eq!(state["sessionFile"], first);
+    let text = std::fs::read_to_string(first.as_str().unwrap()).unwrap();
+    // What was kept before the first message is in its file.
+    for kept in [r#""at":1"#, "welcome", r#""label":"here""#, "Hello."] {
+        assert!(text.contains(kept), "{kept}: {text}");
+    }
+}
