@@ -64,6 +64,18 @@ impl AgentSession {
             .await
     }
 
+    /// [`Self::bash`], run by somebody else.
+    pub async fn bash_by(
+        &self,
+        command: &str,
+        exclude_from_context: bool,
+        by: Arc<dyn Commands>,
+    ) -> Result<BashOutcome, String> {
+        let begun = self.begin_command();
+        self.run_bash(begun, command, exclude_from_context, Some(by), None)
+            .await
+    }
+
     /// [`Self::bash`]; what it prints becomes events with this id. The command waits
     /// for a mode that is slow.
     pub async fn bash_told(

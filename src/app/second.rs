@@ -32,6 +32,7 @@ use crate::extensions::second::{GivenTexts, SecondBegin, SecondNews, SecondSessi
 use crate::resources::prompt_files::PromptFlags;
 use crate::resources::settings::Settings;
 use crate::session::{Session, Warning};
+use crate::tools::operations::Commands;
 use crate::tools::tool::Tool;
 
 /// What a session beside another does not find out itself.
@@ -433,6 +434,15 @@ impl SecondSession for AgentSession {
             }
             other => Err(unknown(other)),
         }
+    }
+
+    async fn bash(
+        &self,
+        command: &str,
+        exclude_from_context: bool,
+        by: Arc<dyn Commands>,
+    ) -> ActionResult<Value> {
+        shown(done(self.bash_by(command, exclude_from_context, by).await)?)
     }
 
     fn since(&self, id: &str, since: usize) -> String {

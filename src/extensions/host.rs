@@ -512,6 +512,7 @@ impl BridgeHost {
             "tools.previewEdit" => return services::preview_edit(method, args).await,
             "ai.stream.next" => return self.streams.next(method, args).await,
             "second.next" => return self.second_sessions.next(method, args).await,
+            "second.data" => return self.second_sessions.data(method, args).await,
             "second.act" => return self.second_sessions.act(method, args).await,
             "tools.next" => return self.tool_runs.next(method, args).await,
             "tools.data" => return self.tool_runs.data(method, args).await,

@@ -19,15 +19,19 @@ use tokio::sync::{RwLock, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+mod calls;
+
+use self::calls::{Calls, CustomTool, JsCommands, JsTool};
 use super::actions::{ActionResult, Actions};
 use super::host::{Answer, parse, to_value};
 use super::sessions::Sessions;
+use super::tool_runs::decode;
 use crate::agent::event::Event;
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::stream::ToolSpec;
 use crate::resources::skills::Skill;
 use crate::session::LooseSession;
-use crate::tools::tool::{ExecutionMode, Tool, ToolError, ToolInvocation, ToolOutput, UpdateSink};
+use crate::tools::operations::Commands;
+use crate::tools::tool::Tool;
 
 /// News that may wait to be fetched.
 const NEWS: usize = 64;
@@ -37,6 +41,13 @@ const NEWS: usize = 64;
 pub trait SecondSession: Send + Sync {
     /// What takes time: `prompt`, `compact`, …
     async fn act(&self, action: &str, args: &Value) -> ActionResult<Value>;
+    /// `executeBash` by operations of the extension.
+    async fn bash(
+        &self,
+        command: &str,
+        exclude_from_context: bool,
+        by: Arc<dyn Commands>,
+    ) -> ActionResult<Value>;
     /// What is there at once: `state`, `messages`, …
     fn ask(&self, question: &str, args: &Value) -> ActionResult<Value>;
     /// JSON of `Since` in `js/modules/pi-coding-agent/session-view.ts`.
@@ -197,25 +208,6 @@ struct Open {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct CustomTool {
-    name: String,
-    #[serde(default)]
-    label: Option<String>,
-    #[serde(default)]
-    description: String,
-    parameters: Value,
-    #[serde(default)]
-    prompt_snippet: Option<String>,
-    #[serde(default)]
-    prompt_guidelines: Vec<String>,
-    #[serde(default)]
-    execution_mode: ExecutionMode,
-    #[serde(default)]
-    prepares: bool,
-}
-
-#[derive(Deserialize)]
 struct Of {
     token: u64,
     #[serde(default)]
@@ -232,6 +224,27 @@ struct Of {
     value: Option<Value>,
     #[serde(default)]
     error: Option<String>,
+}
+
+/// `executeBash` with operations, which JavaScript keeps under a number.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Bash {
+    command: String,
+    #[serde(default)]
+    exclude_from_context: bool,
+    operations: u64,
+}
+
+impl Bash {
+    fn of(of: &Of) -> Result<Option<Self>, HostError> {
+        if of.action != "bash" || of.args.get("operations").is_none() {
+            return Ok(None);
+        }
+        let bash = serde_json::from_value(of.args.clone());
+        bash.map(Some)
+            .map_err(|error| HostError::new(error.to_string()))
+    }
 }
 
 impl SecondSessions {
@@ -284,11 +297,7 @@ impl SecondSessions {
             }),
             "second.update" => of(args).and_then(|of| {
                 let second = self.get(of.token)?;
-                let output = of.value.map(serde_json::from_value::<ToolOutput>);
-                let sink = second.calls.updates.lock().get(&of.call).cloned();
-                if let (Some(Ok(output)), Some(sink)) = (output, sink) {
-                    sink(output);
-                }
+                second.calls.update(of.call, of.value);
                 Ok(Value::Null)
             }),
             "second.close" => of(args).map(|of| {
@@ -311,12 +320,7 @@ impl SecondSessions {
         let open: Open = parse(method, args)?;
         let session = open.session.map(|token| sessions.take(token)).transpose()?;
         let (news, received) = mpsc::channel(NEWS);
-        let calls = Arc::new(Calls {
-            news: news.clone(),
-            last: AtomicU64::new(0),
-            waiting: Mutex::default(),
-            updates: Mutex::default(),
-        });
+        let calls = Arc::new(Calls::new(news.clone()));
         let tool = |tool: CustomTool| Arc::new(JsTool::new(tool, calls.clone())) as Arc<dyn Tool>;
         let tools = open.custom_tools.into_iter().map(tool).collect();
         let begin = SecondBegin {
@@ -348,7 +352,18 @@ impl SecondSessions {
         let second = self.get(of.token)?;
         let session = second.session.clone();
         let queueing = second.queueing.clone();
+        let bash = Bash::of(&of)?;
+        let calls = second.calls.clone();
         let mut acting = Box::pin(async move {
+            if let Some(bash) = bash {
+                let by = Arc::new(JsCommands {
+                    calls,
+                    operations: bash.operations,
+                });
+                return session
+                    .bash(&bash.command, bash.exclude_from_context, by)
+                    .await;
+            }
             let _queueing = match of.action.as_str() {
                 "queue" => Some(queueing.read_owned().await),
                 _ => None,
@@ -379,6 +394,15 @@ impl SecondSessions {
             Ok(answer) => answer.map_err(|error| HostError::new(error.0)),
             Err(error) => Err(HostError::new(error.to_string())),
         }
+    }
+
+    /// Output of a command that JavaScript runs.
+    pub async fn data(&self, method: &str, args: &str) -> Answer {
+        let of: Of = parse(method, args)?;
+        let data = of.value.as_ref().and_then(Value::as_str);
+        let bytes = decode(data.unwrap_or_default())?;
+        self.get(of.token)?.calls.data(of.call, bytes).await;
+        Ok(Value::Null)
     }
 
     /// At least one, until it is closed; then none.
@@ -445,127 +469,4 @@ pub struct SecondBegin {
     pub session: Option<LooseSession>,
     pub tools: Vec<Arc<dyn Tool>>,
     pub news: mpsc::Sender<SecondNews>,
-}
-
-/// Calls of tools that JavaScript runs.
-struct Calls {
-    news: mpsc::Sender<SecondNews>,
-    last: AtomicU64,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, ToolError>>>>,
-    updates: Mutex<HashMap<u64, UpdateSink>>,
-}
-
-impl Calls {
-    fn answer(&self, call: u64, value: Option<Value>, error: Option<String>) {
-        if let Some(waiting) = self.waiting.lock().remove(&call) {
-            let answer = match error {
-                Some(error) => Err(ToolError(error)),
-                None => Ok(value.unwrap_or_default()),
-            };
-            // The call may have been given up.
-            let _ = waiting.send(answer);
-        }
-    }
-
-    async fn put(
-        &self,
-        call: u64,
-        name: &str,
-        what: &'static str,
-        args: Value,
-    ) -> Result<Value, ToolError> {
-        let (sender, answer) = oneshot::channel();
-        self.waiting.lock().insert(call, sender);
-        let gone = || ToolError::new(format!("The extension that brought {name} is gone"));
-        let news = SecondNews::Tool {
-            call,
-            name: name.to_string(),
-            what,
-            args,
-        };
-        self.news.send(news).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
-    }
-}
-
-/// A tool of `customTools`.
-struct JsTool {
-    tool: CustomTool,
-    spec: ToolSpec,
-    calls: Arc<Calls>,
-}
-
-impl JsTool {
-    fn new(tool: CustomTool, calls: Arc<Calls>) -> Self {
-        let spec = ToolSpec {
-            name: tool.name.clone(),
-            description: tool.description.clone(),
-            parameters: tool.parameters.clone(),
-        };
-        Self { tool, spec, calls }
-    }
-
-    fn call(&self) -> u64 {
-        self.calls.last.fetch_add(1, Ordering::Relaxed)
-    }
-}
-
-#[async_trait]
-impl Tool for JsTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn label(&self) -> &str {
-        self.tool.label.as_deref().unwrap_or(&self.spec.name)
-    }
-
-    fn prompt_snippet(&self) -> Option<&str> {
-        self.tool.prompt_snippet.as_deref()
-    }
-
-    fn prompt_guidelines(&self) -> &[String] {
-        &self.tool.prompt_guidelines
-    }
-
-    fn execution_mode(&self) -> ExecutionMode {
-        self.tool.execution_mode
-    }
-
-    async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
-        if !self.tool.prepares {
-            return Ok(args);
-        }
-        let call = self.call();
-        self.calls.put(call, &self.spec.name, "prepare", args).await
-    }
-
-    async fn execute(&self, invocation: ToolInvocation) -> Result<ToolOutput, ToolError> {
-        let call = self.call();
-        let (calls, name) = (&self.calls, &self.spec.name);
-        calls.updates.lock().insert(call, invocation.updates);
-        let args = json!({ "callId": invocation.id, "params": invocation.args });
-        let running = calls.put(call, name, "execute", args);
-        tokio::pin!(running);
-        // JavaScript has to know of the call before it can end it.
-        let answer = tokio::select! {
-            biased;
-            answer = &mut running => answer,
-            () = invocation.cancel.cancelled() => {
-                // Nobody may be left who hears it.
-                let _ = calls.news.send(SecondNews::Abort { call }).await;
-                let grace = super::tool::ABORT_GRACE;
-                tokio::time::timeout(grace, running)
-                    .await
-                    .unwrap_or_else(|_| Err(ToolError::aborted()))
-            }
-        };
-        calls.updates.lock().remove(&call);
-        calls.waiting.lock().remove(&call);
-        serde_json::from_value(answer?).map_err(|error| {
-            ToolError::new(format!(
-                "The tool \"{name}\" returned no tool result ({error})"
-            ))
-        })
-    }
 }

@@ -35,7 +35,15 @@ export interface CustomTool {
 export type News =
   | { kind: "event"; event: Heard }
   | { kind: "tool"; call: number; name: string; what: "prepare" | "execute"; args: unknown }
+  | { kind: "tool"; call: number; name: string; what: "bash"; args: Command }
   | { kind: "abort"; call: number };
+
+/** Of `executeBash`, by the number of its operations. */
+export interface Command {
+  operations: number;
+  command: string;
+  cwd: string;
+}
 
 export interface State {
   model?: Model;

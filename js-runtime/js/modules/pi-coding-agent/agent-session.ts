@@ -5,10 +5,12 @@ import { fs, path } from "pi:node.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { CURRENT_SESSION_VERSION } from "pi:pi-coding-agent/session-file.ts";
 import { nobody } from "pi:pi-coding-agent/nobody.ts";
+import { printable } from "pi:pi-coding-agent/plain-text.ts";
 import { SessionAgent } from "pi:pi-coding-agent/session-agent.ts";
 import type { Heard } from "pi:pi-coding-agent/session-agent.ts";
 import type {
   Block,
+  Command,
   CustomTool,
   Listener,
   Model,
@@ -24,6 +26,9 @@ import { createView } from "pi:pi-coding-agent/session-view.ts";
 import type { Since } from "pi:pi-coding-agent/session-view.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 import type { View } from "pi:pi-coding-agent/session-view.ts";
+import { createLocalBashOperations } from "pi:pi-coding-agent/tool-factories.ts";
+import { exec } from "pi:pi-coding-agent/tool-runs.ts";
+import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
 
 /** What can still be asked of one that was disposed of. */
 const KEPT = [
@@ -42,6 +47,21 @@ const KEPT = [
   "atWork",
 ];
 
+/** Somebody hears what commands print, too, as text for a screen. */
+function overheard(by: BashOperations, onChunk: (chunk: string) => void): BashOperations {
+  return {
+    exec(command, cwd, options) {
+      const decoder = new TextDecoder();
+      const onData = (data: unknown) => {
+        options.onData(data);
+        const text = printable(decoder.decode(data as Uint8Array, { stream: true })).replaceAll("\r", "");
+        if (text) onChunk(text);
+      };
+      return by.exec(command, cwd, { ...options, onData });
+    },
+  };
+}
+
 const OURS = Symbol();
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
@@ -56,6 +76,9 @@ export class AgentSession {
   #attempt = 0;
   /** Commands that run. */
   #commands = 0;
+  #commandNumber = 0;
+  /** By the number of the command that they run. */
+  #operations = new Map<number, BashOperations>();
   #disposed = false;
   /** The last answers, once it is disposed of. */
   #kept = new Map<string, unknown>();
@@ -129,7 +152,8 @@ export class AgentSession {
     }
   }
 
-  async #callTool({ call, name, what, args }: News & { kind: "tool" }): Promise<void> {
+  async #callTool(news: News & { kind: "tool" }): Promise<void> {
+    const { call, name } = news;
     const token = this.#token;
     const controller = new AbortController();
     this.#running.set(call, controller);
@@ -137,9 +161,10 @@ export class AgentSession {
       if (!this.#disposed) hostSync("second.answer", { token, call, ...answer });
     };
     try {
+      if (news.what === "bash") return say({ value: await this.#runCommand(call, news.args, controller.signal) });
       const tool = this.#tools.get(name) as CustomTool;
-      if (what === "prepare") return say({ value: await tool.prepareArguments?.(args) });
-      const { callId, params } = args as { callId: string; params: unknown };
+      if (news.what === "prepare") return say({ value: await tool.prepareArguments?.(news.args) });
+      const { callId, params } = news.args as { callId: string; params: unknown };
       const onUpdate = (value: unknown) => {
         if (!this.#disposed) hostSync("second.update", { token, call, value });
       };
@@ -150,6 +175,13 @@ export class AgentSession {
     } finally {
       this.#running.delete(call);
     }
+  }
+
+  #runCommand(call: number, { operations, command, cwd }: Command, signal: AbortSignal): Promise<unknown> {
+    const by = this.#operations.get(operations);
+    if (!by) throw new Error("The command was given up");
+    const send = (value: string) => host("second.data", { token: this.#token, call, value });
+    return exec(by, [command, cwd], signal, send);
   }
 
   /** What its tools get: there is nobody to ask in it. */
@@ -456,17 +488,23 @@ export class AgentSession {
     this.#ask("abortRetry");
   }
 
-  executeBash(
+  /** `onChunk` hears what the command prints as it comes, by `operations` if there are any. */
+  async executeBash(
     command: string,
     onChunk?: (chunk: string) => void,
-    options: { excludeFromContext?: boolean } = {},
+    options: { excludeFromContext?: boolean; operations?: BashOperations } = {},
   ): Promise<unknown> {
     const { excludeFromContext } = options;
+    const by = options.operations ?? (onChunk && createLocalBashOperations());
+    const number = this.#commandNumber += 1;
+    if (by) this.#operations.set(number, onChunk ? overheard(by, onChunk) : by);
     this.#commands++;
-    return this.#act<{ output: string }>("bash", { command, excludeFromContext }).then((result) => {
-      onChunk?.(result.output);
-      return result;
-    }).finally(() => this.#commands--);
+    try {
+      return await this.#act("bash", { command, excludeFromContext, operations: by && number });
+    } finally {
+      this.#commands--;
+      this.#operations.delete(number);
+    }
   }
 
   /** A command that somebody else has run joins the conversation. */
