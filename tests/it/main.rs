@@ -31,6 +31,7 @@ mod extension_effects;
 mod extension_reload;
 mod extension_slips;
 mod extension_stats;
+mod extension_subclasses;
 mod extension_types;
 mod extensions;
 mod fleet;

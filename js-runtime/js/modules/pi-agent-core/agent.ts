@@ -119,14 +119,14 @@ export class Agent {
   transport: string;
   maxRetryDelayMs: number | undefined;
   toolExecution: string;
-  private current: AgentState;
+  #current: AgentState;
   private listeners = new Set<Listener>();
-  private steering: Queue;
-  private followUps: Queue;
-  private run: { controller: AbortController; ended: Promise<void> } | undefined;
+  #steering: Queue;
+  #followUps: Queue;
+  #run: { controller: AbortController; ended: Promise<void> } | undefined;
 
   constructor(options: AgentOptions = {}) {
-    this.current = new AgentState(options.initialState);
+    this.#current = new AgentState(options.initialState);
     this.convertToLlm = options.convertToLlm ??
       ((messages) => messages.filter(({ role }) => KNOWN_ROLES.includes(role)));
     this.transformContext = options.transformContext;
@@ -141,8 +141,8 @@ export class Agent {
     this.transport = options.transport ?? "sse";
     this.maxRetryDelayMs = options.maxRetryDelayMs;
     this.toolExecution = options.toolExecution ?? "parallel";
-    this.steering = new Queue(options.steeringMode);
-    this.followUps = new Queue(options.followUpMode);
+    this.#steering = new Queue(options.steeringMode);
+    this.#followUps = new Queue(options.followUpMode);
   }
 
   /** Listeners are waited for, one after the other. */
@@ -152,39 +152,39 @@ export class Agent {
   }
 
   get state(): AgentState {
-    return this.current;
+    return this.#current;
   }
 
   get steeringMode(): QueueMode {
-    return this.steering.mode;
+    return this.#steering.mode;
   }
 
   set steeringMode(mode: QueueMode) {
-    this.steering.mode = mode;
+    this.#steering.mode = mode;
   }
 
   get followUpMode(): QueueMode {
-    return this.followUps.mode;
+    return this.#followUps.mode;
   }
 
   set followUpMode(mode: QueueMode) {
-    this.followUps.mode = mode;
+    this.#followUps.mode = mode;
   }
 
   steer(message: Message): void {
-    this.steering.add(message);
+    this.#steering.add(message);
   }
 
   followUp(message: Message): void {
-    this.followUps.add(message);
+    this.#followUps.add(message);
   }
 
   clearSteeringQueue(): void {
-    this.steering.clear();
+    this.#steering.clear();
   }
 
   clearFollowUpQueue(): void {
-    this.followUps.clear();
+    this.#followUps.clear();
   }
 
   clearAllQueues(): void {
@@ -193,86 +193,86 @@ export class Agent {
   }
 
   hasQueuedMessages(): boolean {
-    return !this.steering.isEmpty || !this.followUps.isEmpty;
+    return !this.#steering.isEmpty || !this.#followUps.isEmpty;
   }
 
   get signal(): AbortSignal | undefined {
-    return this.run?.controller.signal;
+    return this.#run?.controller.signal;
   }
 
   abort(): void {
-    this.run?.controller.abort();
+    this.#run?.controller.abort();
   }
 
   waitForIdle(): Promise<void> {
-    return this.run?.ended ?? Promise.resolve();
+    return this.#run?.ended ?? Promise.resolve();
   }
 
   reset(): void {
-    this.current.messages = [];
-    this.settle();
-    this.current.errorMessage = undefined;
+    this.#current.messages = [];
+    this.#settle();
+    this.#current.errorMessage = undefined;
     this.clearAllQueues();
   }
 
   async prompt(input: string | Message | Message[], images: unknown[] = []): Promise<void> {
-    if (this.run) {
+    if (this.#run) {
       throw new Error(
         "Agent is already processing a prompt. Use steer() or followUp() to queue messages, or wait for completion.",
       );
     }
-    if (Array.isArray(input)) return await this.begin(input);
-    if (typeof input !== "string") return await this.begin([input]);
+    if (Array.isArray(input)) return await this.#begin(input);
+    if (typeof input !== "string") return await this.#begin([input]);
     const content = [{ type: "text", text: input }, ...images];
-    await this.begin([{ role: "user", content, timestamp: Date.now() }]);
+    await this.#begin([{ role: "user", content, timestamp: Date.now() }]);
   }
 
   /** Goes on with what the conversation ends with, or with what waits. */
   async continue(): Promise<void> {
-    if (this.run) throw new Error("Agent is already processing. Wait for completion before continuing.");
-    const last = this.current.messages.at(-1);
+    if (this.#run) throw new Error("Agent is already processing. Wait for completion before continuing.");
+    const last = this.#current.messages.at(-1);
     if (!last) throw new Error("No messages to continue from");
-    if (last.role !== "assistant") return await this.begin();
-    const steering = this.steering.take();
-    if (steering.length > 0) return await this.begin(steering, true);
-    const followUps = this.followUps.take();
+    if (last.role !== "assistant") return await this.#begin();
+    const steering = this.#steering.take();
+    if (steering.length > 0) return await this.#begin(steering, true);
+    const followUps = this.#followUps.take();
     if (followUps.length === 0) throw new Error("Cannot continue from message role: assistant");
-    await this.begin(followUps);
+    await this.#begin(followUps);
   }
 
-  private async begin(prompts?: Message[], steered = false): Promise<void> {
+  async #begin(prompts?: Message[], steered = false): Promise<void> {
     const controller = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<void>();
-    const { current } = this;
-    this.run = { controller, ended };
+    const current = this.#current;
+    this.#run = { controller, ended };
     current.isStreaming = true;
     current.streamingMessage = current.errorMessage = undefined;
     const { systemPrompt, messages, tools } = current;
     const context: AgentContext = { systemPrompt, messages: [...messages], tools: [...tools] };
-    const emit = (event: AgentEvent) => this.hear(event, controller.signal);
-    const config = this.config(steered);
+    const emit = (event: AgentEvent) => this.#hear(event, controller.signal);
+    const config = this.#config(steered);
     try {
       await (prompts
         ? runAgentLoop(prompts, context, config, emit, controller.signal, this.streamFn)
         : runAgentLoopContinue(context, config, emit, controller.signal, this.streamFn));
     } catch (error) {
-      await this.fail(error, controller.signal);
+      await this.#fail(error, controller.signal);
     } finally {
-      this.settle();
-      this.run = undefined;
+      this.#settle();
+      this.#run = undefined;
       resolve();
     }
   }
 
-  private settle(): void {
-    this.current.isStreaming = false;
-    this.current.streamingMessage = undefined;
-    this.current.pendingToolCalls = new Set();
+  #settle(): void {
+    this.#current.isStreaming = false;
+    this.#current.streamingMessage = undefined;
+    this.#current.pendingToolCalls = new Set();
   }
 
   /** What steered the run to begin is not asked for again. */
-  private config(steered: boolean): AgentLoopConfig {
-    const { model, thinkingLevel } = this.current;
+  #config(steered: boolean): AgentLoopConfig {
+    const { model, thinkingLevel } = this.#current;
     let asked = !steered;
     return {
       model,
@@ -290,16 +290,16 @@ export class Agent {
       transformContext: this.transformContext,
       getApiKey: this.getApiKey,
       getSteeringMessages: async () => {
-        if (asked) return this.steering.take();
+        if (asked) return this.#steering.take();
         asked = true;
         return [];
       },
-      getFollowUpMessages: async () => this.followUps.take(),
+      getFollowUpMessages: async () => this.#followUps.take(),
     };
   }
 
-  private async fail(error: unknown, signal: AbortSignal): Promise<void> {
-    const { api, provider, id } = this.current.model;
+  async #fail(error: unknown, signal: AbortSignal): Promise<void> {
+    const { api, provider, id } = this.#current.model;
     const none = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
     const errorMessage = error instanceof Error ? error.message : String(error);
     const failure: Message = {
@@ -313,13 +313,13 @@ export class Agent {
       errorMessage,
       timestamp: Date.now(),
     };
-    this.current.messages.push(failure);
-    this.current.errorMessage = errorMessage;
-    await this.hear({ type: "agent_end", messages: [failure] }, signal);
+    this.#current.messages.push(failure);
+    this.#current.errorMessage = errorMessage;
+    await this.#hear({ type: "agent_end", messages: [failure] }, signal);
   }
 
-  private async hear(event: AgentEvent, signal: AbortSignal): Promise<void> {
-    const { current } = this;
+  async #hear(event: AgentEvent, signal: AbortSignal): Promise<void> {
+    const current = this.#current;
     const calls = new Set(current.pendingToolCalls);
     if (event.type === "message_start" || event.type === "message_update") {
       current.streamingMessage = event.message;

@@ -5,9 +5,9 @@ export class EventStream<T, R = T> implements AsyncIterable<T> {
   private isComplete: (event: T) => boolean;
   private extractResult: (event: T) => R;
   private queue: T[] = [];
-  private ended = false;
-  private wake: (() => void)[] = [];
-  private final = Promise.withResolvers<R>();
+  #ended = false;
+  #wake: (() => void)[] = [];
+  #final = Promise.withResolvers<R>();
 
   constructor(isComplete: (event: T) => boolean, extractResult: (event: T) => R) {
     this.isComplete = isComplete;
@@ -15,35 +15,35 @@ export class EventStream<T, R = T> implements AsyncIterable<T> {
   }
 
   push(event: T): void {
-    if (this.ended) return;
+    if (this.#ended) return;
     this.queue.push(event);
     if (this.isComplete(event)) {
-      this.ended = true;
-      this.final.resolve(this.extractResult(event));
+      this.#ended = true;
+      this.#final.resolve(this.extractResult(event));
     }
-    this.notify();
+    this.#notify();
   }
 
   end(result?: R): void {
-    this.ended = true;
-    if (result !== undefined) this.final.resolve(result);
-    this.notify();
+    this.#ended = true;
+    if (result !== undefined) this.#final.resolve(result);
+    this.#notify();
   }
 
-  private notify(): void {
-    for (const wake of this.wake.splice(0)) wake();
+  #notify(): void {
+    for (const wake of this.#wake.splice(0)) wake();
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<T> {
     for (;;) {
       while (this.queue.length > 0) yield this.queue.shift() as T;
-      if (this.ended) return;
-      await new Promise<void>((resolve) => this.wake.push(resolve));
+      if (this.#ended) return;
+      await new Promise<void>((resolve) => this.#wake.push(resolve));
     }
   }
 
   result(): Promise<R> {
-    return this.final.promise;
+    return this.#final.promise;
   }
 }
 

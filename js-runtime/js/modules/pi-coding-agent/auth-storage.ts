@@ -75,9 +75,11 @@ function replaceAll(registry: number, data: Data): void {
   }
 }
 
+/** The number that the program knows a store by; a name that no subclass of an extension has. */
+export const REGISTRY = Symbol("registry");
+
 export class AuthStorage {
-  /** The number that the program knows the store by. */
-  readonly registry: number;
+  readonly [REGISTRY]: number;
   #calls: Calls;
   /** Somebody else's; what is in the program is a copy. */
   #backend: Backend | undefined;
@@ -85,7 +87,7 @@ export class AuthStorage {
   #errors: Error[] = [];
 
   constructor(registry: number, calls: Calls = { host, hostSync }, backend?: Backend) {
-    this.registry = registry;
+    this[REGISTRY] = registry;
     this.#calls = calls;
     this.#backend = backend;
   }
@@ -107,7 +109,7 @@ export class AuthStorage {
   }
 
   #ask<T>(method: string, args: object = {}): T {
-    return this.#calls.hostSync<T>(`registry.${method}`, { registry: this.registry, ...args });
+    return this.#calls.hostSync<T>(`registry.${method}`, { registry: this[REGISTRY], ...args });
   }
 
   #try(work: () => void): void {
@@ -118,7 +120,9 @@ export class AuthStorage {
     }
   }
 
-  #data = (): Data => this.#ask<Data>("auth.all");
+  #data(): Data {
+    return this.#ask<Data>("auth.all");
+  }
 
   get(provider: string): Credential | undefined {
     return this.#data()[provider];
@@ -146,9 +150,17 @@ export class AuthStorage {
     });
   }
 
-  list = (): string[] => Object.keys(this.#data());
-  has = (provider: string): boolean => provider in this.#data();
-  getAll = (): Data => this.#data();
+  list(): string[] {
+    return Object.keys(this.#data());
+  }
+
+  has(provider: string): boolean {
+    return provider in this.#data();
+  }
+
+  getAll(): Data {
+    return this.#data();
+  }
 
   hasAuth(provider: string): boolean {
     return this.#ask<boolean>("auth.has", { provider }) || Boolean(this.#fallback?.(provider));
@@ -163,7 +175,7 @@ export class AuthStorage {
         return;
       }
       const text = this.#backend.withLock<string | undefined>((current) => ({ result: current }));
-      replaceAll(this.registry, text ? JSON.parse(text) : {});
+      replaceAll(this[REGISTRY], text ? JSON.parse(text) : {});
     });
   }
 
@@ -187,7 +199,7 @@ export class AuthStorage {
     provider: string,
     options?: { includeFallback?: boolean },
   ): Promise<string | undefined> {
-    const args = { registry: this.registry, provider };
+    const args = { registry: this[REGISTRY], provider };
     const key = await this.#calls.host<string | undefined>("registry.auth.key", args);
     // It may have been renewed.
     const stored = this.get(provider);
@@ -205,5 +217,7 @@ export class AuthStorage {
     this.remove(provider);
   }
 
-  getOAuthProviders = getOAuthProviders;
+  getOAuthProviders(): ReturnType<typeof getOAuthProviders> {
+    return getOAuthProviders();
+  }
 }

@@ -7,7 +7,7 @@ import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
 import type { Model } from "pi:pi-ai/models.ts";
 import { failed } from "pi:pi-ai/program.ts";
 import { completeSimple, stream, streamSimple } from "pi:pi-ai/stream.ts";
-import { AuthStorage, type Calls } from "pi:pi-coding-agent/auth-storage.ts";
+import { AuthStorage, type Calls, REGISTRY } from "pi:pi-coding-agent/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 
 interface Named {
@@ -44,14 +44,53 @@ export function setRegistrar(to: Registrar): void {
 
 const OWN: Calls = { host, hostSync };
 
+// Not a private member: extensions wrap such objects, in a Proxy or with Object.create().
+const CALLS = Symbol("calls");
+
+function ask<T>(registry: ModelRegistry, method: string, args: object = {}): T {
+  return registry[CALLS].hostSync<T>(`registry.${method}`, { registry: registry[REGISTRY], ...args });
+}
+
+function wait<T>(registry: ModelRegistry, method: string, args: object): Promise<T> {
+  return registry[CALLS].host<T>(`registry.${method}`, { registry: registry[REGISTRY], ...args });
+}
+
+async function authorised(
+  registry: ModelRegistry,
+  model: Model,
+  options: StreamOptions,
+): Promise<StreamOptions> {
+  const auth = await registry.getApiKeyAndHeaders(model);
+  if (!auth.ok) throw new Error(auth.error);
+  const headers = { ...auth.headers, ...(options.headers as object | undefined) };
+  return { apiKey: auth.apiKey, ...options, headers };
+}
+
+function streamWith(
+  registry: ModelRegistry,
+  model: Model,
+  context: unknown,
+  options: StreamOptions = {},
+): AssistantMessageEventStream {
+  const told = new AssistantMessageEventStream();
+  const pass = async () => {
+    const events = streamSimple(model, context, await authorised(registry, model, options));
+    for await (const event of events) told.push(event);
+  };
+  pass()
+    .catch((error) => told.push(failed(model, error)))
+    .finally(() => told.end());
+  return told;
+}
+
 export class ModelRegistry {
   readonly authStorage: AuthStorage;
-  #registry: number;
-  #calls: Calls;
+  readonly [REGISTRY]: number;
+  readonly [CALLS]: Calls;
 
   constructor(registry: number, calls: Calls = OWN, authStorage?: AuthStorage) {
-    this.#registry = registry;
-    this.#calls = calls;
+    this[REGISTRY] = registry;
+    this[CALLS] = calls;
     this.authStorage = authStorage ?? new AuthStorage(registry, calls);
   }
 
@@ -59,36 +98,48 @@ export class ModelRegistry {
     authStorage: AuthStorage,
     modelsJsonPath: string = path().join(getAgentDir(), "models.json"),
   ): ModelRegistry {
-    hostSync("registry.models", { registry: authStorage.registry, models: modelsJsonPath });
-    return new ModelRegistry(authStorage.registry, OWN, authStorage);
+    hostSync("registry.models", { registry: authStorage[REGISTRY], models: modelsJsonPath });
+    return new ModelRegistry(authStorage[REGISTRY], OWN, authStorage);
   }
 
   static inMemory(authStorage: AuthStorage): ModelRegistry {
-    return new ModelRegistry(authStorage.registry, OWN, authStorage);
+    return new ModelRegistry(authStorage[REGISTRY], OWN, authStorage);
   }
 
-  #ask<T>(method: string, args: object = {}): T {
-    return this.#calls.hostSync<T>(`registry.${method}`, { registry: this.#registry, ...args });
+  refresh(): void {
+    ask(this, "refresh");
   }
 
-  #wait<T>(method: string, args: object): Promise<T> {
-    return this.#calls.host<T>(`registry.${method}`, { registry: this.#registry, ...args });
+  getError(): string | undefined {
+    return ask(this, "error");
   }
 
-  refresh = (): void => this.#ask("refresh");
-  getError = (): string | undefined => this.#ask("error");
-  getAll = (): Model[] => this.#ask("all");
-  getAvailable = (): Model[] => this.#ask("available");
-  find = (provider: string, id: string): Model | undefined => this.#ask("find", { provider, id });
-  hasConfiguredAuth = ({ provider }: Named): boolean => this.#ask("hasAuth", { provider });
-  isUsingOAuth = ({ provider }: Named): boolean => this.#ask("usesOAuth", { provider });
+  getAll(): Model[] {
+    return ask(this, "all");
+  }
+
+  getAvailable(): Model[] {
+    return ask(this, "available");
+  }
+
+  find(provider: string, id: string): Model | undefined {
+    return ask(this, "find", { provider, id });
+  }
+
+  hasConfiguredAuth({ provider }: Named): boolean {
+    return ask(this, "hasAuth", { provider });
+  }
+
+  isUsingOAuth({ provider }: Named): boolean {
+    return ask(this, "usesOAuth", { provider });
+  }
 
   getApiKeyAndHeaders(model: Named): Promise<ResolvedAuth> {
-    return this.#wait("credentials", { model });
+    return wait(this, "credentials", { model });
   }
 
   getApiKeyForProvider(provider: string): Promise<string | undefined> {
-    return this.#wait("apiKey", { provider });
+    return wait(this, "apiKey", { provider });
   }
 
   /** The name of 0.5x. */
@@ -97,27 +148,29 @@ export class ModelRegistry {
   }
 
   registerProvider(name: unknown, config: unknown): void {
-    registrar!.register(this.#registry, name, config);
+    registrar!.register(this[REGISTRY], name, config);
   }
 
   unregisterProvider(name: string): void {
-    registrar!.unregister(this.#registry, name);
+    registrar!.unregister(this[REGISTRY], name);
   }
 
   getRegisteredProviderIds(): string[] {
-    return this.#ask("registered");
+    return ask(this, "registered");
   }
 
   /** As it was given; `undefined` of a provider that no extension has registered. */
   getRegisteredProviderConfig(name: string): unknown {
     const isThere = this.getRegisteredProviderIds().includes(name);
-    return isThere ? registrar!.given(this.#registry).get(name) : undefined;
+    return isThere ? registrar!.given(this[REGISTRY]).get(name) : undefined;
   }
 
-  getProviderDisplayName = (provider: string): string => this.#ask("name", { provider });
+  getProviderDisplayName(provider: string): string {
+    return ask(this, "name", { provider });
+  }
 
   getProviderAuthStatus(provider: string): { configured: boolean; source?: string } {
-    const source = this.#ask<string | null>("authSource", { provider });
+    const source = ask<string | null>(this, "authSource", { provider });
     return source ? { configured: true, source } : { configured: false };
   }
 
@@ -135,29 +188,16 @@ export class ModelRegistry {
     return { id, name, baseUrl: first.baseUrl as string, getModels: models, stream, streamSimple };
   }
 
-  async #authorised(model: Model, options: StreamOptions): Promise<StreamOptions> {
-    const auth = await this.getApiKeyAndHeaders(model);
-    if (!auth.ok) throw new Error(auth.error);
-    const headers = { ...auth.headers, ...(options.headers as object | undefined) };
-    return { apiKey: auth.apiKey, ...options, headers };
-  }
-
   /** Asks the model with the user's key. */
   async complete(model: Model, context: unknown, options: StreamOptions = {}): Promise<unknown> {
-    return await completeSimple(model, context, await this.#authorised(model, options));
+    return await completeSimple(model, context, await authorised(this, model, options));
   }
 
-  stream(model: Model, context: unknown, options: StreamOptions = {}): AssistantMessageEventStream {
-    const told = new AssistantMessageEventStream();
-    const pass = async () => {
-      const events = streamSimple(model, context, await this.#authorised(model, options));
-      for await (const event of events) told.push(event);
-    };
-    pass()
-      .catch((error) => told.push(failed(model, error)))
-      .finally(() => told.end());
-    return told;
+  stream(model: Model, context: unknown, options?: StreamOptions): AssistantMessageEventStream {
+    return streamWith(this, model, context, options);
   }
 
-  streamSimple = this.stream;
+  streamSimple(model: Model, context: unknown, options?: StreamOptions): AssistantMessageEventStream {
+    return streamWith(this, model, context, options);
+  }
 }

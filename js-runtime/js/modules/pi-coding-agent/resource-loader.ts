@@ -123,13 +123,13 @@ function textOrFile(text: string | undefined): string | undefined {
 
 /** Extensions are not among what it finds: none are loaded into a session beside another. */
 export class DefaultResourceLoader implements ResourceLoader {
-  private options: LoaderOptions & { cwd: string; agentDir: string };
+  #options: LoaderOptions & { cwd: string; agentDir: string };
   private skills: Skills = { skills: [], diagnostics: [] };
   private prompts: Prompts = { prompts: [], diagnostics: [] };
   private themes: Themes = { themes: [], diagnostics: [] };
-  private files: AgentsFiles = { agentsFiles: [] };
-  private system: string | undefined;
-  private append: string[] = [];
+  #files: AgentsFiles = { agentsFiles: [] };
+  #system: string | undefined;
+  #append: string[] = [];
 
   constructor(options: LoaderOptions = {}) {
     const wanted = [options.extensionFactories, options.additionalExtensionPaths];
@@ -139,11 +139,11 @@ export class DefaultResourceLoader implements ResourceLoader {
           "this version of pi: no extensions are loaded into a session that an extension runs. Give it customTools",
       );
     }
-    this.options = placed(options);
+    this.#options = placed(options);
   }
 
   async reload(): Promise<void> {
-    const { options } = this;
+    const options = this.#options;
     const { cwd, agentDir } = options;
     const skills = loadSkills({
       cwd,
@@ -161,13 +161,13 @@ export class DefaultResourceLoader implements ResourceLoader {
     this.prompts = options.promptsOverride?.(prompts) ?? prompts;
     this.themes = options.themesOverride?.(this.themes) ?? this.themes;
     const files = { agentsFiles: options.noContextFiles ? [] : loadProjectContextFiles({ cwd, agentDir }) };
-    this.files = options.agentsFilesOverride?.(files) ?? files;
+    this.#files = options.agentsFilesOverride?.(files) ?? files;
     const texts = hostSync<{ system?: string; append?: string }>("resources.promptTexts", { cwd, agentDir });
     const system = textOrFile(options.systemPrompt) ?? texts.system;
-    this.system = options.systemPromptOverride ? options.systemPromptOverride(system) : system;
+    this.#system = options.systemPromptOverride ? options.systemPromptOverride(system) : system;
     const given = [options.appendSystemPrompt ?? texts.append ?? []].flat();
     const append = given.map((text) => textOrFile(text) as string);
-    this.append = options.appendSystemPromptOverride?.(append) ?? append;
+    this.#append = options.appendSystemPromptOverride?.(append) ?? append;
   }
 
   getExtensions(): { extensions: never[]; errors: never[] } {
@@ -187,21 +187,21 @@ export class DefaultResourceLoader implements ResourceLoader {
   }
 
   getAgentsFiles(): AgentsFiles {
-    return this.files;
+    return this.#files;
   }
 
   getSystemPrompt(): string | undefined {
-    return this.system;
+    return this.#system;
   }
 
   getAppendSystemPrompt(): string[] {
-    return this.append;
+    return this.#append;
   }
 
   extendResources({ skillPaths = [] }: { skillPaths?: { path: string }[] }): void {
     const more = loadSkills({
-      cwd: this.options.cwd,
-      agentDir: this.options.agentDir,
+      cwd: this.#options.cwd,
+      agentDir: this.#options.agentDir,
       skillPaths: skillPaths.map(({ path }) => path),
       includeDefaults: false,
     });

@@ -27,18 +27,18 @@ const KILL_AFTER = 1000;
 
 export class RpcClient {
   private options: Options;
-  private child: ChildProcess | undefined;
-  private listeners = new Set<Listener>();
-  private waiting = new Map<string, { resolve(line: Line): void; reject(error: Error): void }>();
-  private ids = 0;
-  private errors = "";
+  #child: ChildProcess | undefined;
+  #listeners = new Set<Listener>();
+  #waiting = new Map<string, { resolve(line: Line): void; reject(error: Error): void }>();
+  #ids = 0;
+  #errors = "";
 
   constructor(options: Options = {}) {
     this.options = options;
   }
 
   async start(): Promise<void> {
-    if (this.child) throw new Error("Client already started");
+    if (this.#child) throw new Error("Client already started");
     const { provider, model, args = [], cwd, env } = this.options;
     const given = ["--mode", "rpc"];
     if (provider) given.push("--provider", provider);
@@ -48,47 +48,47 @@ export class RpcClient {
       env: { ...environment(), ...env },
       stdio: ["pipe", "pipe", "pipe"],
     });
-    this.child = child;
+    this.#child = child;
     child.stdout.setEncoding("utf8");
     child.stderr.setEncoding("utf8");
-    child.stderr.on("data", (text) => (this.errors += text));
+    child.stderr.on("data", (text) => (this.#errors += text));
     let rest = "";
     child.stdout.on("data", (text) => {
       const lines = (rest + text).split("\n");
       rest = lines.pop() as string;
-      for (const line of lines) this.hear(line);
+      for (const line of lines) this.#hear(line);
     });
     const gone = (error: Error) => {
-      this.child = undefined;
-      for (const { reject } of this.waiting.values()) reject(error);
-      this.waiting.clear();
+      this.#child = undefined;
+      for (const { reject } of this.#waiting.values()) reject(error);
+      this.#waiting.clear();
     };
     child.on("error", (error) => gone(error as Error));
-    child.on("exit", (code) => gone(new Error(`Agent process exited with code ${code}. Stderr: ${this.errors}`)));
+    child.on("exit", (code) => gone(new Error(`Agent process exited with code ${code}. Stderr: ${this.#errors}`)));
     // It answers when it is ready, or ends, which rejects.
-    await this.ask({ type: "get_state" });
+    await this.#ask({ type: "get_state" });
   }
 
-  private hear(text: string): void {
+  #hear(text: string): void {
     let line: Line;
     try {
       line = JSON.parse(text);
     } catch {
       return;
     }
-    const waiting = line.type === "response" && line.id ? this.waiting.get(line.id) : undefined;
+    const waiting = line.type === "response" && line.id ? this.#waiting.get(line.id) : undefined;
     if (waiting) {
-      this.waiting.delete(line.id as string);
+      this.#waiting.delete(line.id as string);
       return waiting.resolve(line);
     }
-    for (const listener of [...this.listeners]) listener(line);
+    for (const listener of [...this.#listeners]) listener(line);
   }
 
-  private async ask<T = void>(command: { type: string; [member: string]: unknown }): Promise<T> {
-    const { child } = this;
+  async #ask<T = void>(command: { type: string; [member: string]: unknown }): Promise<T> {
+    const child = this.#child;
     if (!child) throw new Error("Client not started");
-    const id = `req_${(this.ids += 1)}`;
-    const answer = new Promise<Line>((resolve, reject) => this.waiting.set(id, { resolve, reject }));
+    const id = `req_${(this.#ids += 1)}`;
+    const answer = new Promise<Line>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
     child.stdin.write(`${JSON.stringify({ ...command, id })}\n`);
     const { success, error, data } = await answer;
     if (!success) throw new Error(error);
@@ -96,7 +96,7 @@ export class RpcClient {
   }
 
   async stop(): Promise<void> {
-    const { child } = this;
+    const child = this.#child;
     if (!child) return;
     const ended = new Promise<void>((resolve) => child.on("exit", () => resolve()));
     child.kill("SIGTERM");
@@ -106,48 +106,129 @@ export class RpcClient {
   }
 
   onEvent(listener: Listener): () => void {
-    this.listeners.add(listener);
-    return () => void this.listeners.delete(listener);
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   getStderr(): string {
-    return this.errors;
+    return this.#errors;
   }
 
-  prompt = (message: string, images?: unknown[]) => this.ask({ type: "prompt", message, images });
-  steer = (message: string, images?: unknown[]) => this.ask({ type: "steer", message, images });
-  followUp = (message: string, images?: unknown[]) => this.ask({ type: "follow_up", message, images });
-  abort = () => this.ask({ type: "abort" });
-  newSession = (parentSession?: string) => this.ask<unknown>({ type: "new_session", parentSession });
-  getState = () => this.ask<unknown>({ type: "get_state" });
-  setModel = (provider: string, modelId: string) => this.ask<unknown>({ type: "set_model", provider, modelId });
-  cycleModel = () => this.ask<unknown>({ type: "cycle_model" });
-  setThinkingLevel = (level: string) => this.ask({ type: "set_thinking_level", level });
-  cycleThinkingLevel = () => this.ask<unknown>({ type: "cycle_thinking_level" });
-  setSteeringMode = (mode: string) => this.ask({ type: "set_steering_mode", mode });
-  setFollowUpMode = (mode: string) => this.ask({ type: "set_follow_up_mode", mode });
-  compact = (customInstructions?: string) => this.ask<unknown>({ type: "compact", customInstructions });
-  setAutoCompaction = (enabled: boolean) => this.ask({ type: "set_auto_compaction", enabled });
-  setAutoRetry = (enabled: boolean) => this.ask({ type: "set_auto_retry", enabled });
-  abortRetry = () => this.ask({ type: "abort_retry" });
-  bash = (command: string) => this.ask<unknown>({ type: "bash", command });
-  abortBash = () => this.ask({ type: "abort_bash" });
-  getSessionStats = () => this.ask<unknown>({ type: "get_session_stats" });
-  exportHtml = (outputPath?: string) => this.ask<unknown>({ type: "export_html", outputPath });
-  switchSession = (sessionPath: string) => this.ask<unknown>({ type: "switch_session", sessionPath });
-  fork = (entryId: string) => this.ask<unknown>({ type: "fork", entryId });
-  setSessionName = (name: string) => this.ask({ type: "set_session_name", name });
-
-  private async member<T>(type: string, name: string): Promise<T> {
-    return (await this.ask<Record<string, T>>({ type }))[name] as T;
+  prompt(message: string, images?: unknown[]): Promise<void> {
+    return this.#ask({ type: "prompt", message, images });
   }
 
-  getAvailableModels = () => this.member<unknown[]>("get_available_models", "models");
-  getForkMessages = () => this.member<unknown[]>("get_fork_messages", "messages");
-  getMessages = () => this.member<unknown[]>("get_messages", "messages");
-  getCommands = () => this.member<unknown[]>("get_commands", "commands");
-  getLastAssistantText = async () =>
-    (await this.member<string | undefined>("get_last_assistant_text", "text")) ?? null;
+  steer(message: string, images?: unknown[]): Promise<void> {
+    return this.#ask({ type: "steer", message, images });
+  }
+
+  followUp(message: string, images?: unknown[]): Promise<void> {
+    return this.#ask({ type: "follow_up", message, images });
+  }
+
+  abort(): Promise<void> {
+    return this.#ask({ type: "abort" });
+  }
+
+  newSession(parentSession?: string): Promise<unknown> {
+    return this.#ask({ type: "new_session", parentSession });
+  }
+
+  getState(): Promise<unknown> {
+    return this.#ask({ type: "get_state" });
+  }
+
+  setModel(provider: string, modelId: string): Promise<unknown> {
+    return this.#ask({ type: "set_model", provider, modelId });
+  }
+
+  cycleModel(): Promise<unknown> {
+    return this.#ask({ type: "cycle_model" });
+  }
+
+  setThinkingLevel(level: string): Promise<void> {
+    return this.#ask({ type: "set_thinking_level", level });
+  }
+
+  cycleThinkingLevel(): Promise<unknown> {
+    return this.#ask({ type: "cycle_thinking_level" });
+  }
+
+  setSteeringMode(mode: string): Promise<void> {
+    return this.#ask({ type: "set_steering_mode", mode });
+  }
+
+  setFollowUpMode(mode: string): Promise<void> {
+    return this.#ask({ type: "set_follow_up_mode", mode });
+  }
+
+  compact(customInstructions?: string): Promise<unknown> {
+    return this.#ask({ type: "compact", customInstructions });
+  }
+
+  setAutoCompaction(enabled: boolean): Promise<void> {
+    return this.#ask({ type: "set_auto_compaction", enabled });
+  }
+
+  setAutoRetry(enabled: boolean): Promise<void> {
+    return this.#ask({ type: "set_auto_retry", enabled });
+  }
+
+  abortRetry(): Promise<void> {
+    return this.#ask({ type: "abort_retry" });
+  }
+
+  bash(command: string): Promise<unknown> {
+    return this.#ask({ type: "bash", command });
+  }
+
+  abortBash(): Promise<void> {
+    return this.#ask({ type: "abort_bash" });
+  }
+
+  getSessionStats(): Promise<unknown> {
+    return this.#ask({ type: "get_session_stats" });
+  }
+
+  exportHtml(outputPath?: string): Promise<unknown> {
+    return this.#ask({ type: "export_html", outputPath });
+  }
+
+  switchSession(sessionPath: string): Promise<unknown> {
+    return this.#ask({ type: "switch_session", sessionPath });
+  }
+
+  fork(entryId: string): Promise<unknown> {
+    return this.#ask({ type: "fork", entryId });
+  }
+
+  setSessionName(name: string): Promise<void> {
+    return this.#ask({ type: "set_session_name", name });
+  }
+
+  async #member<T>(type: string, name: string): Promise<T> {
+    return (await this.#ask<Record<string, T>>({ type }))[name] as T;
+  }
+
+  getAvailableModels(): Promise<unknown[]> {
+    return this.#member("get_available_models", "models");
+  }
+
+  getForkMessages(): Promise<unknown[]> {
+    return this.#member("get_fork_messages", "messages");
+  }
+
+  getMessages(): Promise<unknown[]> {
+    return this.#member("get_messages", "messages");
+  }
+
+  getCommands(): Promise<unknown[]> {
+    return this.#member("get_commands", "commands");
+  }
+
+  async getLastAssistantText(): Promise<string | null> {
+    return (await this.#member<string | undefined>("get_last_assistant_text", "text")) ?? null;
+  }
 
   /** All events until the agent is done. */
   collectEvents(timeout = 2 * PATIENCE): Promise<Line[]> {
@@ -155,7 +236,7 @@ export class RpcClient {
       const events: Line[] = [];
       const timer = setTimeout(() => {
         off();
-        reject(new Error(`Timeout collecting events. Stderr: ${this.errors}`));
+        reject(new Error(`Timeout collecting events. Stderr: ${this.#errors}`));
       }, timeout);
       const off = this.onEvent((event) => {
         events.push(event);

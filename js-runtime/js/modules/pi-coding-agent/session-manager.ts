@@ -51,8 +51,33 @@ async function listed(method: string, args: object, onProgress?: Progress): Prom
 
 const OURS = Symbol();
 
+// Not private members: extensions wrap such objects, in a Proxy or with Object.create().
+const TOKEN = Symbol("token");
+const VIEW = Symbol("view");
+
+function viewOf(token: number): View {
+  return createView(
+    (id, since) => hostSync<Since>("sessions.since", { token, id, since }),
+    () => hostSync("sessions.context", { token }),
+  );
+}
+
+function ask<T>(manager: SessionManager, method: string, args: object = {}): T {
+  return hostSync<T>(`sessions.${method}`, { token: manager[TOKEN], ...args });
+}
+
+function append(manager: SessionManager, entry: object): string {
+  return ask(manager, "append", { entry });
+}
+
+/** Another session is here from now on: nothing that was read of the last one counts. */
+function replaced(manager: SessionManager): void {
+  manager[VIEW] = viewOf(manager[TOKEN]);
+}
+
 export class SessionManager {
-  #token: number;
+  [TOKEN]: number;
+  [VIEW]: View;
 
   constructor(key: unknown, token: number) {
     if (key !== OURS) {
@@ -61,8 +86,8 @@ export class SessionManager {
           "continueRecent(), inMemory() or forkFrom()",
       );
     }
-    this.#token = token;
-    Object.assign(this, this.#read());
+    this[TOKEN] = token;
+    this[VIEW] = viewOf(token);
     registry ??= new FinalizationRegistry(close);
     registry.register(this, token, this);
   }
@@ -100,42 +125,21 @@ export class SessionManager {
   /** The number of the session, which another takes over: `view` is what is read from now on. */
   static handOver(manager: SessionManager): { token: number; show(view: View): void } {
     return {
-      token: manager.#token,
-      show: (view) => void Object.assign(manager, view),
+      token: manager[TOKEN],
+      show: (view) => void (manager[VIEW] = view),
     };
   }
 
-  #read(): View {
-    const token = this.#token;
-    return createView(
-      (id, since) => hostSync<Since>("sessions.since", { token, id, since }),
-      () => hostSync("sessions.context", { token }),
-    );
-  }
-
-  #ask<T>(method: string, args: object = {}): T {
-    return hostSync<T>(`sessions.${method}`, { token: this.#token, ...args });
-  }
-
-  /** Another session is here from now on: nothing that was read of the last one counts. */
-  #replaced(): void {
-    Object.assign(this, this.#read());
-  }
-
-  #append(entry: object): string {
-    return this.#ask("append", { entry });
-  }
-
   appendMessage(message: object): string {
-    return this.#append({ type: "message", message });
+    return append(this, { type: "message", message });
   }
 
   appendThinkingLevelChange(thinkingLevel: string): string {
-    return this.#append({ type: "thinking_level_change", thinkingLevel });
+    return append(this, { type: "thinking_level_change", thinkingLevel });
   }
 
   appendModelChange(provider: string, modelId: string): string {
-    return this.#append({ type: "model_change", provider, modelId });
+    return append(this, { type: "model_change", provider, modelId });
   }
 
   appendCompaction(
@@ -146,11 +150,11 @@ export class SessionManager {
     fromHook?: boolean,
   ): string {
     const entry = { summary, firstKeptEntryId, tokensBefore, details, fromHook };
-    return this.#append({ type: "compaction", ...entry });
+    return append(this, { type: "compaction", ...entry });
   }
 
   appendCustomEntry(customType: string, data?: unknown): string {
-    return this.#append({ type: "custom", customType, data });
+    return append(this, { type: "custom", customType, data });
   }
 
   appendCustomMessageEntry(
@@ -159,24 +163,24 @@ export class SessionManager {
     display: boolean,
     details?: unknown,
   ): string {
-    return this.#append({ type: "custom_message", customType, content, display, details });
+    return append(this, { type: "custom_message", customType, content, display, details });
   }
 
   appendSessionInfo(name: string): string {
-    return this.#append({ type: "session_info", name: name.trim() });
+    return append(this, { type: "session_info", name: name.trim() });
   }
 
   appendLabelChange(targetId: string, label?: string): string {
-    return this.#append({ type: "label", targetId, label });
+    return append(this, { type: "label", targetId, label });
   }
 
   /** What is appended next hangs on this entry. */
   branch(branchFromId: string): void {
-    this.#ask("leaf", { id: branchFromId });
+    ask(this, "leaf", { id: branchFromId });
   }
 
   resetLeaf(): void {
-    this.#ask("leaf", { id: null });
+    ask(this, "leaf", { id: null });
   }
 
   branchWithSummary(
@@ -187,30 +191,43 @@ export class SessionManager {
   ): string {
     const fromId = branchFromId ?? "root";
     const entry = { type: "branch_summary", fromId, summary, details, fromHook };
-    return this.#ask("summarize", { id: branchFromId, entry });
+    return ask(this, "summarize", { id: branchFromId, entry });
   }
 
   /** A session of its own with the entries up to `leafId`, which is here from now on. */
   createBranchedSession(leafId: string): string | undefined {
-    this.#ask("branchOff", { id: leafId });
-    this.#replaced();
+    ask(this, "branchOff", { id: leafId });
+    replaced(this);
     return this.getSessionFile();
   }
 
   newSession(options?: { id?: string; parentSession?: string }): string | undefined {
-    this.#ask("begin", { id: options?.id, parentSession: options?.parentSession });
-    this.#replaced();
+    ask(this, "begin", { id: options?.id, parentSession: options?.parentSession });
+    replaced(this);
     return this.getSessionFile();
   }
 
   setSessionFile(sessionFile: string): void {
-    this.#ask("reopen", { path: sessionFile });
-    this.#replaced();
+    ask(this, "reopen", { path: sessionFile });
+    replaced(this);
   }
 }
 
 // deno-lint-ignore no-empty-interface
 export interface SessionManager extends View {}
+
+const nothing = (): never => {
+  throw new Error("There is no session");
+};
+
+for (const name of Object.keys(createView(nothing, nothing)) as (keyof View)[]) {
+  const { [name]: value } = {
+    [name](this: SessionManager, ...args: unknown[]): unknown {
+      return (this[VIEW][name] as (...args: unknown[]) => unknown)(...args);
+    },
+  };
+  Object.defineProperty(SessionManager.prototype, name, { value, configurable: true, writable: true });
+}
 
 /** The session that the program holds under this number. */
 export function adopt(token: number): SessionManager {

@@ -79,6 +79,10 @@ function merge(base: Settings, over: Settings): Settings {
   return merged;
 }
 
+// Names that no subclass of an extension has.
+const READ = Symbol("read");
+const WRITE = Symbol("write");
+
 class Manager {
   #backend: Backend | undefined;
   #settings: Record<Scope, Settings> = { global: {}, project: {} };
@@ -111,13 +115,13 @@ class Manager {
     this.#merged = merge(this.#settings.global, this.#settings.project);
   }
 
-  read(key: string, nested?: string): unknown {
+  [READ](key: string, nested?: string): unknown {
     const value = this.#merged[key];
     return nested === undefined ? value : (value as Settings | undefined)?.[nested];
   }
 
   /** In effect at once, also when it cannot be written. */
-  write(scope: Scope, changes: Change[]): void {
+  [WRITE](scope: Scope, changes: Change[]): void {
     for (const change of changes) apply(this.#settings[scope], change);
     this.#merge();
     // What cannot be read is not overwritten.
@@ -134,8 +138,13 @@ class Manager {
     return manager instanceof Manager ? structuredClone(manager.#merged) : undefined;
   }
 
-  getGlobalSettings = (): Settings => structuredClone(this.#settings.global);
-  getProjectSettings = (): Settings => structuredClone(this.#settings.project);
+  getGlobalSettings(): Settings {
+    return structuredClone(this.#settings.global);
+  }
+
+  getProjectSettings(): Settings {
+    return structuredClone(this.#settings.project);
+  }
 
   async reload(): Promise<void> {
     this.#load();
@@ -241,7 +250,7 @@ export class SettingsManager extends Manager {
   }
 
   setDefaultModelAndProvider(provider: string, modelId: string): void {
-    this.write("global", [
+    this[WRITE]("global", [
       { key: "defaultProvider", value: provider },
       { key: "defaultModel", value: modelId },
     ]);
@@ -249,25 +258,25 @@ export class SettingsManager extends Manager {
 
   getCompactionSettings() {
     return {
-      enabled: this.read("compaction", "enabled") ?? true,
-      reserveTokens: this.read("compaction", "reserveTokens") ?? 16384,
-      keepRecentTokens: this.read("compaction", "keepRecentTokens") ?? 20000,
+      enabled: this[READ]("compaction", "enabled") ?? true,
+      reserveTokens: this[READ]("compaction", "reserveTokens") ?? 16384,
+      keepRecentTokens: this[READ]("compaction", "keepRecentTokens") ?? 20000,
     };
   }
 
   getBranchSummarySettings() {
     return {
-      reserveTokens: this.read("branchSummary", "reserveTokens") ?? 16384,
-      skipPrompt: this.read("branchSummary", "skipPrompt") ?? false,
+      reserveTokens: this[READ]("branchSummary", "reserveTokens") ?? 16384,
+      skipPrompt: this[READ]("branchSummary", "skipPrompt") ?? false,
     };
   }
 
   getRetrySettings() {
     return {
-      enabled: this.read("retry", "enabled") ?? true,
-      maxRetries: this.read("retry", "maxRetries") ?? 3,
-      baseDelayMs: this.read("retry", "baseDelayMs") ?? 2000,
-      maxDelayMs: this.read("retry", "maxDelayMs") ?? 60000,
+      enabled: this[READ]("retry", "enabled") ?? true,
+      maxRetries: this[READ]("retry", "maxRetries") ?? 3,
+      baseDelayMs: this[READ]("retry", "baseDelayMs") ?? 2000,
+      maxDelayMs: this[READ]("retry", "maxDelayMs") ?? 60000,
     };
   }
 }
@@ -284,7 +293,7 @@ function define(name: string, method: (this: SettingsManager, value: unknown) =>
 for (const [name, at, missing] of VALUES) {
   const [key, nested] = at.split(".");
   define(`get${name}`, function () {
-    const value = this.read(key, nested);
+    const value = this[READ](key, nested);
     if (name === "TreeFilterMode" && !TREE_FILTERS.includes(value as string)) return missing;
     if (value === undefined && FROM_ENV[name]) return env(FROM_ENV[name]) === "1";
     return structuredClone(value ?? missing);
@@ -296,7 +305,7 @@ for (const [name, at, missing] of VALUES) {
       const kept = range
         ? Math.max(range[0], Math.min(range[1], Math.floor(value as number)))
         : structuredClone(value);
-      this.write(scope, [{ key, nested, value: kept }]);
+      this[WRITE](scope, [{ key, nested, value: kept }]);
     };
   define(`set${name}`, setter("global"));
   if (OF_PROJECTS.has(name)) define(`setProject${name}`, setter("project"));

@@ -135,7 +135,7 @@ export class Image implements Component {
   private options: ImageOptions;
   private dimensions: ImageDimensions;
   private imageId?: number;
-  private rendered?: { width: number; lines: string[] };
+  #rendered: { width: number; lines: string[] } | undefined;
 
   constructor(
     base64Data: string,
@@ -158,15 +158,15 @@ export class Image implements Component {
   }
 
   invalidate(): void {
-    this.rendered = undefined;
+    this.#rendered = undefined;
   }
 
   render(width: number): string[] {
-    if (this.rendered?.width !== width) this.rendered = { width, lines: this.lines(width) };
-    return this.rendered.lines;
+    if (this.#rendered?.width !== width) this.#rendered = { width, lines: this.#lines(width) };
+    return this.#rendered.lines;
   }
 
-  private lines(width: number): string[] {
+  #lines(width: number): string[] {
     const image = renderImage(this.base64Data, this.dimensions, {
       maxWidthCells: Math.min(width - 2, this.options.maxWidthCells ?? 60),
       imageId: this.imageId,

@@ -4,7 +4,7 @@ import { getCapabilities, hyperlink } from "pi:pi-tui/capabilities.ts";
 import { isImageLine } from "pi:pi-tui/image.ts";
 import { renderTable } from "pi:pi-tui/markdown-table.ts";
 import { fillLine, rows, wrapTextWithAnsi } from "pi:pi-tui/text-metrics.ts";
-import { WrappedText } from "pi:pi-tui/wrapped-text.ts";
+import { LINES, WrappedText } from "pi:pi-tui/wrapped-text.ts";
 
 type Paint = (text: string) => string;
 
@@ -86,12 +86,12 @@ export class Markdown extends WrappedText {
     this.defaultTextStyle = defaultTextStyle;
   }
 
-  protected lines(width: number): string[] {
+  [LINES](width: number): string[] {
     if (!this.text?.trim()) return [];
     const room = Math.max(1, width - 2 * this.paddingX);
     const source = this.text.replaceAll("\t", "   ");
     const tokens = JSON.parse(textOps().markdown(source)) as Token[];
-    const blocks = new Blocks(this.theme, this.defaultStyle());
+    const blocks = new Blocks(this.theme, this.#defaultStyle());
     const content = blocks.render(tokens, room)
       .flatMap((line) => (isImageLine(line) ? [line] : wrapTextWithAnsi(line, room)));
     const margin = " ".repeat(this.paddingX);
@@ -103,7 +103,7 @@ export class Markdown extends WrappedText {
     return [...empty, ...lines, ...empty];
   }
 
-  private defaultStyle(): Style {
+  #defaultStyle(): Style {
     const style = this.defaultTextStyle;
     if (!style) return { paint: (text) => text, prefix: "" };
     const { theme } = this;

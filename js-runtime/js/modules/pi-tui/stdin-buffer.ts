@@ -63,11 +63,11 @@ type Listener = (data: string) => void;
 
 /** Emits `data` for each key and `paste` for each bracketed paste. */
 export class StdinBuffer {
-  private events = eventEmitter();
+  #events = eventEmitter();
   private buffer = "";
   /** What came of a paste whose end is still to come. */
-  private pasted: string | undefined;
-  private timer?: ReturnType<typeof setTimeout>;
+  #pasted: string | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   private timeout: number;
 
   constructor(options: StdinBufferOptions = {}) {
@@ -75,7 +75,7 @@ export class StdinBuffer {
   }
 
   on(event: "data" | "paste", listener: Listener): this {
-    this.events.on(event, listener);
+    this.#events.on(event, listener);
     return this;
   }
 
@@ -84,12 +84,12 @@ export class StdinBuffer {
   }
 
   once(event: "data" | "paste", listener: Listener): this {
-    this.events.once(event, listener);
+    this.#events.once(event, listener);
     return this;
   }
 
   off(event: "data" | "paste", listener: Listener): this {
-    this.events.off(event, listener);
+    this.#events.off(event, listener);
     return this;
   }
 
@@ -98,42 +98,42 @@ export class StdinBuffer {
   }
 
   removeAllListeners(event?: "data" | "paste"): this {
-    this.events.removeAllListeners(event);
+    this.#events.removeAllListeners(event);
     return this;
   }
 
   emit(event: "data" | "paste", data: string): boolean {
-    return this.events.emit(event, data);
+    return this.#events.emit(event, data);
   }
 
   listenerCount(event: "data" | "paste"): number {
-    return this.events.listenerCount(event);
+    return this.#events.listenerCount(event);
   }
 
   process(data: string | Uint8Array): void {
-    clearTimeout(this.timer);
+    clearTimeout(this.#timer);
     const text = typeof data === "string" ? data : decode(data);
     if (text === "" && this.buffer === "") {
       this.emit("data", "");
       return;
     }
-    this.take(text);
+    this.#take(text);
     if (this.buffer === "") return;
-    this.timer = setTimeout(() => {
+    this.#timer = setTimeout(() => {
       for (const key of this.flush()) this.emit("data", key);
     }, this.timeout);
   }
 
-  private take(text: string): void {
+  #take(text: string): void {
     // A loop, since one read may hold any number of pastes.
     let more: string | undefined = text;
     while (more !== undefined) {
-      more = this.pasted === undefined ? this.takeKeys(more) : this.takePaste(more);
+      more = this.#pasted === undefined ? this.#takeKeys(more) : this.#takePaste(more);
     }
   }
 
   /** Returns what follows the start of a paste, if there is one. */
-  private takeKeys(text: string): string | undefined {
+  #takeKeys(text: string): string | undefined {
     const input = this.buffer + text;
     this.buffer = "";
     const start = input.indexOf(PASTE_START);
@@ -143,33 +143,33 @@ export class StdinBuffer {
       this.buffer = rest;
       return undefined;
     }
-    this.pasted = "";
+    this.#pasted = "";
     return input.slice(start + PASTE_START.length);
   }
 
   /** Returns what follows the end of the paste, if it is there. */
-  private takePaste(text: string): string | undefined {
-    this.pasted += text;
-    const pasted = this.pasted ?? "";
+  #takePaste(text: string): string | undefined {
+    this.#pasted += text;
+    const pasted = this.#pasted ?? "";
     const end = pasted.indexOf(PASTE_END);
     if (end < 0) return undefined;
-    this.pasted = undefined;
+    this.#pasted = undefined;
     this.emit("paste", pasted.slice(0, end));
     return pasted.slice(end + PASTE_END.length) || undefined;
   }
 
   /** Gives up waiting: what is there is a key. */
   flush(): string[] {
-    clearTimeout(this.timer);
+    clearTimeout(this.#timer);
     const rest = this.buffer;
     this.buffer = "";
     return rest === "" ? [] : [rest];
   }
 
   clear(): void {
-    clearTimeout(this.timer);
+    clearTimeout(this.#timer);
     this.buffer = "";
-    this.pasted = undefined;
+    this.#pasted = undefined;
   }
 
   getBuffer(): string {

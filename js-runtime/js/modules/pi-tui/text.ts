@@ -1,7 +1,7 @@
 // Text, wrapped into as many lines as it needs or cut to one.
 import type { Component } from "pi:pi-tui/component.ts";
 import { fillLine, rows, truncateToWidth, wrapTextWithAnsi } from "pi:pi-tui/text-metrics.ts";
-import { WrappedText } from "pi:pi-tui/wrapped-text.ts";
+import { LINES, WrappedText } from "pi:pi-tui/wrapped-text.ts";
 
 type Paint = (text: string) => string;
 
@@ -18,7 +18,7 @@ export class Text extends WrappedText {
     this.invalidate();
   }
 
-  protected lines(width: number): string[] {
+  [LINES](width: number): string[] {
     if (!this.text?.trim()) return [];
     const margin = " ".repeat(this.paddingX);
     const content = wrapTextWithAnsi(

@@ -1,11 +1,14 @@
 // What `Text` and `Markdown` have in common: a text that is drawn once for a width.
 import type { Component } from "pi:pi-tui/component.ts";
 
+/** How the text is drawn; a name that no subclass of an extension has. */
+export const LINES = Symbol("lines");
+
 export abstract class WrappedText implements Component {
   protected text: string;
   protected paddingX: number;
   protected paddingY: number;
-  private rendered?: { text: string; width: number; lines: string[] };
+  #rendered: { text: string; width: number; lines: string[] } | undefined;
 
   constructor(text: string, paddingX: number, paddingY: number) {
     this.text = text;
@@ -13,22 +16,23 @@ export abstract class WrappedText implements Component {
     this.paddingY = paddingY;
   }
 
-  protected abstract lines(width: number): string[];
+  abstract [LINES](width: number): string[];
 
   setText(text: string): void {
     this.text = text;
-    this.rendered = undefined;
+    this.#rendered = undefined;
   }
 
   invalidate(): void {
-    this.rendered = undefined;
+    this.#rendered = undefined;
   }
 
   render(width: number): string[] {
-    const { rendered, text } = this;
+    const { text } = this;
+    const rendered = this.#rendered;
     if (rendered && rendered.width === width && rendered.text === text) return rendered.lines;
-    const lines = this.lines(width);
-    this.rendered = { text, width, lines };
+    const lines = this[LINES](width);
+    this.#rendered = { text, width, lines };
     return lines;
   }
 }

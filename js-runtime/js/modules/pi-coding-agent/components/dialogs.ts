@@ -19,7 +19,7 @@ export interface DialogOptions {
 
 /** A title between lines, with a count-down if the dialog ends by itself. */
 abstract class Dialog extends Container {
-  private timer?: ReturnType<typeof setInterval>;
+  #timer: ReturnType<typeof setInterval> | undefined;
 
   protected constructor(title: string, onExpire: () => void, options: DialogOptions = {}) {
     super();
@@ -31,7 +31,7 @@ abstract class Dialog extends Container {
     if (!timeout || timeout <= 0 || !tui) return;
     let seconds = Math.ceil(timeout / 1000);
     show(` (${seconds}s)`);
-    this.timer = setInterval(() => {
+    this.#timer = setInterval(() => {
       seconds -= 1;
       show(` (${seconds}s)`);
       tui.requestRender();
@@ -41,13 +41,13 @@ abstract class Dialog extends Container {
     }, 1000);
   }
 
-  protected finish(hint: string): void {
-    this.children.push(new Spacer(1), new Text(hint, 1, 0), new Spacer(1), new DynamicBorder());
-  }
-
   dispose(): void {
-    clearInterval(this.timer);
+    clearInterval(this.#timer);
   }
+}
+
+function finish(dialog: Dialog, hint: string): void {
+  dialog.children.push(new Spacer(1), new Text(hint, 1, 0), new Spacer(1), new DynamicBorder());
 }
 
 const isConfirm = (data: string) =>
@@ -55,10 +55,10 @@ const isConfirm = (data: string) =>
 
 export class ExtensionSelectorComponent extends Dialog {
   private options: string[];
-  private selected = 0;
-  private list = new Container();
-  private onSelect: (option: string) => void;
-  private onCancel: () => void;
+  #selected = 0;
+  #list = new Container();
+  #onSelect: (option: string) => void;
+  #onCancel: () => void;
 
   constructor(
     title: string,
@@ -69,22 +69,22 @@ export class ExtensionSelectorComponent extends Dialog {
   ) {
     super(title, onCancel, opts);
     this.options = options;
-    this.onSelect = onSelect;
-    this.onCancel = onCancel;
-    this.addChild(this.list);
+    this.#onSelect = onSelect;
+    this.#onCancel = onCancel;
+    this.addChild(this.#list);
     const hints = [
       rawKeyHint("\u2191\u2193", "navigate"),
       keyHint("tui.select.confirm", "select"),
       keyHint("tui.select.cancel", "cancel"),
     ];
-    this.finish(hints.join("  "));
-    this.select(0);
+    finish(this, hints.join("  "));
+    this.#select(0);
   }
 
-  private select(index: number): void {
-    this.selected = Math.max(0, Math.min(index, this.options.length - 1));
-    this.list.children = this.options.map((option, i) => {
-      const text = i === this.selected
+  #select(index: number): void {
+    this.#selected = Math.max(0, Math.min(index, this.options.length - 1));
+    this.#list.children = this.options.map((option, i) => {
+      const text = i === this.#selected
         ? theme.fg("accent", "\u2192 ") + theme.fg("accent", option)
         : `  ${theme.fg("text", option)}`;
       return new Text(text, 1, 0);
@@ -93,19 +93,19 @@ export class ExtensionSelectorComponent extends Dialog {
 
   handleInput(data: string): void {
     const keys = getKeybindings();
-    if (keys.matches(data, "tui.select.up") || data === "k") this.select(this.selected - 1);
-    else if (keys.matches(data, "tui.select.down") || data === "j") this.select(this.selected + 1);
+    if (keys.matches(data, "tui.select.up") || data === "k") this.#select(this.#selected - 1);
+    else if (keys.matches(data, "tui.select.down") || data === "j") this.#select(this.#selected + 1);
     else if (isConfirm(data)) {
-      const option = this.options[this.selected];
-      if (option) this.onSelect(option);
-    } else if (keys.matches(data, "tui.select.cancel")) this.onCancel();
+      const option = this.options[this.#selected];
+      if (option) this.#onSelect(option);
+    } else if (keys.matches(data, "tui.select.cancel")) this.#onCancel();
   }
 }
 
 export class ExtensionInputComponent extends Dialog implements Focusable {
   private input = new Input();
-  private onSubmit: (value: string) => void;
-  private onCancel: () => void;
+  #onSubmit: (value: string) => void;
+  #onCancel: () => void;
 
   constructor(
     title: string,
@@ -115,10 +115,11 @@ export class ExtensionInputComponent extends Dialog implements Focusable {
     opts?: DialogOptions,
   ) {
     super(title, onCancel, opts);
-    this.onSubmit = onSubmit;
-    this.onCancel = onCancel;
+    this.#onSubmit = onSubmit;
+    this.#onCancel = onCancel;
     this.addChild(this.input);
-    this.finish(
+    finish(
+      this,
       `${keyHint("tui.select.confirm", "submit")}  ${keyHint("tui.select.cancel", "cancel")}`,
     );
   }
@@ -132,8 +133,8 @@ export class ExtensionInputComponent extends Dialog implements Focusable {
   }
 
   handleInput(data: string): void {
-    if (isConfirm(data)) this.onSubmit(this.input.getValue());
-    else if (getKeybindings().matches(data, "tui.select.cancel")) this.onCancel();
+    if (isConfirm(data)) this.#onSubmit(this.input.getValue());
+    else if (getKeybindings().matches(data, "tui.select.cancel")) this.#onCancel();
     else this.input.handleInput(data);
   }
 }
@@ -145,7 +146,7 @@ export class ExtensionEditorComponent extends Dialog implements Focusable {
   private tui: TUI;
   private keybindings: KeybindingsManager;
   private editor: Editor;
-  private onCancel: () => void;
+  #onCancel: () => void;
 
   constructor(
     tui: TUI,
@@ -159,7 +160,7 @@ export class ExtensionEditorComponent extends Dialog implements Focusable {
     super(title, onCancel);
     this.tui = tui;
     this.keybindings = keybindings;
-    this.onCancel = onCancel;
+    this.#onCancel = onCancel;
     this.editor = new Editor(tui, getEditorTheme(), options);
     if (prefill) this.editor.setText(prefill);
     this.editor.onSubmit = onSubmit;
@@ -170,7 +171,7 @@ export class ExtensionEditorComponent extends Dialog implements Focusable {
       keyHint("tui.select.cancel", "cancel"),
     ];
     if (externalEditor()) hints.push(keyHint("app.editor.external", "external editor"));
-    this.finish(hints.join("  "));
+    finish(this, hints.join("  "));
   }
 
   get focused(): boolean {
@@ -182,7 +183,7 @@ export class ExtensionEditorComponent extends Dialog implements Focusable {
   }
 
   handleInput(data: string): void {
-    if (getKeybindings().matches(data, "tui.select.cancel")) this.onCancel();
+    if (getKeybindings().matches(data, "tui.select.cancel")) this.#onCancel();
     else if (this.keybindings.matches(data, "app.editor.external")) this.openExternalEditor();
     else this.editor.handleInput(data);
   }

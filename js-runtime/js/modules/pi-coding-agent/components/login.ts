@@ -17,11 +17,11 @@ interface Provider {
 export class OAuthSelectorComponent extends Container {
   private mode: "login" | "logout";
   private authStorage: { get(provider: string): { type: string } | undefined };
-  private onSelect: (providerId: string) => void;
-  private onCancel: () => void;
-  private providers: Provider[];
-  private selected = 0;
-  private list = new Container();
+  #onSelect: (providerId: string) => void;
+  #onCancel: () => void;
+  #providers: Provider[];
+  #selected = 0;
+  #list = new Container();
 
   constructor(
     mode: "login" | "logout",
@@ -32,46 +32,46 @@ export class OAuthSelectorComponent extends Container {
     super();
     this.mode = mode;
     this.authStorage = authStorage;
-    this.onSelect = onSelect;
-    this.onCancel = onCancel;
-    this.providers = getOAuthProviders();
+    this.#onSelect = onSelect;
+    this.#onCancel = onCancel;
+    this.#providers = getOAuthProviders();
     this.children = [
       new DynamicBorder(),
       new Spacer(1),
       new TruncatedText(theme.bold(`Select provider to ${mode}:`)),
       new Spacer(1),
-      this.list,
+      this.#list,
       new Spacer(1),
       new DynamicBorder(),
     ];
-    this.select(0);
+    this.#select(0);
   }
 
-  private select(index: number): void {
-    this.selected = Math.max(0, Math.min(index, this.providers.length - 1));
-    this.list.children = this.providers.map(({ id, name }, i) => {
+  #select(index: number): void {
+    this.#selected = Math.max(0, Math.min(index, this.#providers.length - 1));
+    this.#list.children = this.#providers.map(({ id, name }, i) => {
       const known = this.authStorage.get(id)?.type === "oauth";
       const status = known ? theme.fg("success", " \u2713 logged in") : "";
-      const line = i === this.selected
+      const line = i === this.#selected
         ? theme.fg("accent", "\u2192 ") + theme.fg("accent", name)
         : `  ${name}`;
       return new TruncatedText(line + status, 0, 0);
     });
-    if (this.providers.length > 0) return;
+    if (this.#providers.length > 0) return;
     const nobody = this.mode === "login"
       ? "No OAuth providers available"
       : "No OAuth providers logged in. Use /login first.";
-    this.list.addChild(new TruncatedText(theme.fg("muted", `  ${nobody}`), 0, 0));
+    this.#list.addChild(new TruncatedText(theme.fg("muted", `  ${nobody}`), 0, 0));
   }
 
   handleInput(data: string): void {
     const keys = getKeybindings();
-    if (keys.matches(data, "tui.select.up")) this.select(this.selected - 1);
-    else if (keys.matches(data, "tui.select.down")) this.select(this.selected + 1);
+    if (keys.matches(data, "tui.select.up")) this.#select(this.#selected - 1);
+    else if (keys.matches(data, "tui.select.down")) this.#select(this.#selected + 1);
     else if (keys.matches(data, "tui.select.confirm")) {
-      const provider = this.providers[this.selected];
-      if (provider) this.onSelect(provider.id);
-    } else if (keys.matches(data, "tui.select.cancel")) this.onCancel();
+      const provider = this.#providers[this.#selected];
+      if (provider) this.#onSelect(provider.id);
+    } else if (keys.matches(data, "tui.select.cancel")) this.#onCancel();
   }
 }
 
@@ -91,10 +91,10 @@ function openInBrowser(url: string): void {
 export class LoginDialogComponent extends Container implements Focusable {
   private tui: { requestRender(): void };
   private onComplete: (success: boolean, message?: string) => void;
-  private content = new Container();
+  #content = new Container();
   private input = new Input();
-  private controller = new AbortController();
-  private waiting?: { resolve(value: string): void; reject(error: Error): void };
+  #controller = new AbortController();
+  #waiting: { resolve(value: string): void; reject(error: Error): void } | undefined;
 
   constructor(
     tui: { requestRender(): void },
@@ -109,12 +109,12 @@ export class LoginDialogComponent extends Container implements Focusable {
     this.children = [
       new DynamicBorder(),
       new Text(theme.fg("warning", `Login to ${name}`), 1, 0),
-      this.content,
+      this.#content,
       new DynamicBorder(),
     ];
     this.input.onSubmit = (value) => {
-      this.waiting?.resolve(value);
-      this.waiting = undefined;
+      this.#waiting?.resolve(value);
+      this.#waiting = undefined;
     };
     this.input.onEscape = () => this.cancel();
   }
@@ -128,67 +128,67 @@ export class LoginDialogComponent extends Container implements Focusable {
   }
 
   get signal(): AbortSignal {
-    return this.controller.signal;
+    return this.#controller.signal;
   }
 
   private cancel(): void {
-    this.controller.abort();
-    this.waiting?.reject(new Error("Login cancelled"));
-    this.waiting = undefined;
+    this.#controller.abort();
+    this.#waiting?.reject(new Error("Login cancelled"));
+    this.#waiting = undefined;
     this.onComplete(false, "Login cancelled");
   }
 
-  private add(...texts: string[]): void {
-    for (const text of texts) this.content.addChild(new Text(text, 1, 0));
+  #add(...texts: string[]): void {
+    for (const text of texts) this.#content.addChild(new Text(text, 1, 0));
   }
 
   showAuth(url: string, instructions?: string): void {
-    this.content.clear();
-    this.content.addChild(new Spacer(1));
+    this.#content.clear();
+    this.#content.addChild(new Spacer(1));
     const click = platform() === "darwin" ? "Cmd+click to open" : "Ctrl+click to open";
     const link = `\x1b]8;;${url}\x07${click}\x1b]8;;\x07`;
-    this.add(theme.fg("accent", url), theme.fg("dim", link));
+    this.#add(theme.fg("accent", url), theme.fg("dim", link));
     if (instructions) {
-      this.content.addChild(new Spacer(1));
-      this.add(theme.fg("warning", instructions));
+      this.#content.addChild(new Spacer(1));
+      this.#add(theme.fg("warning", instructions));
     }
     openInBrowser(url);
     this.tui.requestRender();
   }
 
-  private ask(hint: string): Promise<string> {
-    this.content.addChild(this.input);
-    this.add(hint);
+  #ask(hint: string): Promise<string> {
+    this.#content.addChild(this.input);
+    this.#add(hint);
     this.tui.requestRender();
     return new Promise((resolve, reject) => {
-      this.waiting = { resolve, reject };
+      this.#waiting = { resolve, reject };
     });
   }
 
   /** For providers whose answer the user has to carry over. */
   showManualInput(prompt: string): Promise<string> {
-    this.content.addChild(new Spacer(1));
-    this.add(theme.fg("dim", prompt));
-    return this.ask(`(${keyHint("tui.select.cancel", "to cancel")})`);
+    this.#content.addChild(new Spacer(1));
+    this.#add(theme.fg("dim", prompt));
+    return this.#ask(`(${keyHint("tui.select.cancel", "to cancel")})`);
   }
 
   showPrompt(message: string, placeholder?: string): Promise<string> {
-    this.content.addChild(new Spacer(1));
-    this.add(theme.fg("text", message));
-    if (placeholder) this.add(theme.fg("dim", `e.g., ${placeholder}`));
+    this.#content.addChild(new Spacer(1));
+    this.#add(theme.fg("text", message));
+    if (placeholder) this.#add(theme.fg("dim", `e.g., ${placeholder}`));
     this.input.setValue("");
     const cancel = keyHint("tui.select.cancel", "to cancel,");
-    return this.ask(`(${cancel} ${keyHint("tui.select.confirm", "to submit")})`);
+    return this.#ask(`(${cancel} ${keyHint("tui.select.confirm", "to submit")})`);
   }
 
   showWaiting(message: string): void {
-    this.content.addChild(new Spacer(1));
-    this.add(theme.fg("dim", message), `(${keyHint("tui.select.cancel", "to cancel")})`);
+    this.#content.addChild(new Spacer(1));
+    this.#add(theme.fg("dim", message), `(${keyHint("tui.select.cancel", "to cancel")})`);
     this.tui.requestRender();
   }
 
   showProgress(message: string): void {
-    this.add(theme.fg("dim", message));
+    this.#add(theme.fg("dim", message));
     this.tui.requestRender();
   }
 

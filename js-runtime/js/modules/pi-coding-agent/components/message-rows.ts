@@ -35,11 +35,11 @@ interface AssistantMessage {
 const ABORTED = "Request was aborted";
 
 export class AssistantMessageComponent extends Container {
-  private content = new Container();
+  #content = new Container();
   private hideThinkingBlock: boolean;
   private markdownTheme: MarkdownTheme;
   private hiddenThinkingLabel: string;
-  private message?: AssistantMessage;
+  #message: AssistantMessage | undefined;
 
   constructor(
     message?: AssistantMessage,
@@ -51,31 +51,31 @@ export class AssistantMessageComponent extends Container {
     this.hideThinkingBlock = hideThinkingBlock;
     this.markdownTheme = markdownTheme;
     this.hiddenThinkingLabel = hiddenThinkingLabel;
-    this.addChild(this.content);
+    this.addChild(this.#content);
     if (message) this.updateContent(message);
   }
 
   setHideThinkingBlock(hide: boolean): void {
     this.hideThinkingBlock = hide;
-    this.refresh();
+    this.#refresh();
   }
 
   setHiddenThinkingLabel(label: string): void {
     this.hiddenThinkingLabel = label;
-    this.refresh();
+    this.#refresh();
   }
 
   override invalidate(): void {
     super.invalidate();
-    this.refresh();
+    this.#refresh();
   }
 
-  private refresh(): void {
-    if (this.message) this.updateContent(this.message);
+  #refresh(): void {
+    if (this.#message) this.updateContent(this.#message);
   }
 
   private get hasToolCalls(): boolean {
-    return this.message?.content.some(({ type }) => type === "toolCall") ?? false;
+    return this.#message?.content.some(({ type }) => type === "toolCall") ?? false;
   }
 
   override render(width: number): string[] {
@@ -85,25 +85,25 @@ export class AssistantMessageComponent extends Container {
   }
 
   updateContent(message: AssistantMessage): void {
-    this.message = message;
-    this.content.clear();
+    this.#message = message;
+    this.#content.clear();
     const shown = message.content.filter((part) => textOf(part) !== "");
-    if (shown.length > 0) this.content.addChild(new Spacer(1));
+    if (shown.length > 0) this.#content.addChild(new Spacer(1));
     shown.forEach((part, i) => {
       if (part.type === "text") {
-        this.content.addChild(new Markdown(textOf(part), 1, 0, this.markdownTheme));
+        this.#content.addChild(new Markdown(textOf(part), 1, 0, this.markdownTheme));
         return;
       }
-      this.content.addChild(this.thinking(textOf(part)));
-      if (i < shown.length - 1) this.content.addChild(new Spacer(1));
+      this.#content.addChild(this.#thinking(textOf(part)));
+      if (i < shown.length - 1) this.#content.addChild(new Spacer(1));
     });
     const error = this.hasToolCalls ? undefined : errorOf(message);
     if (error === undefined) return;
-    this.content.addChild(new Spacer(1));
-    this.content.addChild(new Text(theme.fg("error", error), 1, 0));
+    this.#content.addChild(new Spacer(1));
+    this.#content.addChild(new Text(theme.fg("error", error), 1, 0));
   }
 
-  private thinking(text: string): Component {
+  #thinking(text: string): Component {
     if (this.hideThinkingBlock) {
       return new Text(theme.italic(theme.fg("thinkingText", this.hiddenThinkingLabel)), 1, 0);
     }
@@ -164,7 +164,7 @@ export class CustomMessageComponent extends Container {
   private message: CustomMessage;
   private customRenderer?: MessageRenderer;
   private markdownTheme: MarkdownTheme;
-  private expanded = false;
+  #expanded = false;
 
   constructor(
     message: CustomMessage,
@@ -179,8 +179,8 @@ export class CustomMessageComponent extends Container {
   }
 
   setExpanded(expanded: boolean): void {
-    if (this.expanded === expanded) return;
-    this.expanded = expanded;
+    if (this.#expanded === expanded) return;
+    this.#expanded = expanded;
     this.rebuild();
   }
 
@@ -190,19 +190,19 @@ export class CustomMessageComponent extends Container {
   }
 
   private rebuild(): void {
-    this.children = [new Spacer(1), this.custom() ?? this.plain()];
+    this.children = [new Spacer(1), this.#custom() ?? this.#plain()];
   }
 
-  private custom(): Component | undefined {
+  #custom(): Component | undefined {
     try {
-      return this.customRenderer?.(this.message, { expanded: this.expanded }, theme);
+      return this.customRenderer?.(this.message, { expanded: this.#expanded }, theme);
     } catch {
       // A renderer that fails must not hide the message.
       return undefined;
     }
   }
 
-  private plain(): Component {
+  #plain(): Component {
     const { content, customType } = this.message;
     const text = typeof content === "string"
       ? content
@@ -215,9 +215,24 @@ export class CustomMessageComponent extends Container {
   }
 }
 
+// Names that no subclass of an extension has.
+const REBUILD = Symbol("rebuild");
+const OPEN = Symbol("open");
+const FOLDED = Symbol("folded");
+
+function titled(title: string, text: string, markdownTheme: MarkdownTheme): Component {
+  return new Markdown(`**${title}**\n\n${text}`, 0, 0, markdownTheme, { color: customColor });
+}
+
+/** "what (ctrl+o to expand)" */
+function hint(what: string): Component {
+  const key = theme.fg("dim", keyText("app.tools.expand"));
+  return new Text(`${customColor(`${what} (`)}${key}${customColor(" to expand)")}`, 0, 0);
+}
+
 /** A box with a title that opens into a text. */
 abstract class FoldedMessage extends Box {
-  private markdownTheme: MarkdownTheme;
+  protected markdownTheme: MarkdownTheme;
   private expanded = false;
 
   constructor(markdownTheme: MarkdownTheme) {
@@ -227,31 +242,20 @@ abstract class FoldedMessage extends Box {
 
   setExpanded(expanded: boolean): void {
     this.expanded = expanded;
-    this.rebuild();
+    this[REBUILD]();
   }
 
   override invalidate(): void {
     super.invalidate();
-    this.rebuild();
+    this[REBUILD]();
   }
 
-  protected rebuild(): void {
-    this.children = this.expanded ? this.open() : this.folded();
+  [REBUILD](): void {
+    this.children = this.expanded ? this[OPEN]() : this[FOLDED]();
   }
 
-  protected markdown(title: string, text: string): Component {
-    const source = `**${title}**\n\n${text}`;
-    return new Markdown(source, 0, 0, this.markdownTheme, { color: customColor });
-  }
-
-  /** "what (ctrl+o to expand)" */
-  protected hint(what: string): Component {
-    const key = theme.fg("dim", keyText("app.tools.expand"));
-    return new Text(`${customColor(`${what} (`)}${key}${customColor(" to expand)")}`, 0, 0);
-  }
-
-  protected abstract open(): Component[];
-  protected abstract folded(): Component[];
+  abstract [OPEN](): Component[];
+  abstract [FOLDED](): Component[];
 }
 
 export class BranchSummaryMessageComponent extends FoldedMessage {
@@ -260,16 +264,16 @@ export class BranchSummaryMessageComponent extends FoldedMessage {
   constructor(message: { summary: string }, markdownTheme: MarkdownTheme = getMarkdownTheme()) {
     super(markdownTheme);
     this.message = message;
-    this.rebuild();
+    this[REBUILD]();
   }
 
-  protected open(): Component[] {
-    const body = this.markdown("Branch Summary", this.message.summary);
+  [OPEN](): Component[] {
+    const body = titled("Branch Summary", this.message.summary, this.markdownTheme);
     return [new Text(label("branch"), 0, 0), new Spacer(1), body];
   }
 
-  protected folded(): Component[] {
-    return [new Text(label("branch"), 0, 0), new Spacer(1), this.hint("Branch summary")];
+  [FOLDED](): Component[] {
+    return [new Text(label("branch"), 0, 0), new Spacer(1), hint("Branch summary")];
   }
 }
 
@@ -282,20 +286,20 @@ export class CompactionSummaryMessageComponent extends FoldedMessage {
   ) {
     super(markdownTheme);
     this.message = message;
-    this.rebuild();
+    this[REBUILD]();
   }
 
-  private get title(): string {
+  get #title(): string {
     return `Compacted from ${this.message.tokensBefore.toLocaleString()} tokens`;
   }
 
-  protected open(): Component[] {
-    const body = this.markdown(this.title, this.message.summary);
+  [OPEN](): Component[] {
+    const body = titled(this.#title, this.message.summary, this.markdownTheme);
     return [new Text(label("compaction"), 0, 0), new Spacer(1), body];
   }
 
-  protected folded(): Component[] {
-    return [new Text(label("compaction"), 0, 0), new Spacer(1), this.hint(this.title)];
+  [FOLDED](): Component[] {
+    return [new Text(label("compaction"), 0, 0), new Spacer(1), hint(this.#title)];
   }
 }
 
@@ -312,15 +316,15 @@ export class SkillInvocationMessageComponent extends FoldedMessage {
   constructor(skillBlock: SkillBlock, markdownTheme: MarkdownTheme = getMarkdownTheme()) {
     super(markdownTheme);
     this.skillBlock = skillBlock;
-    this.rebuild();
+    this[REBUILD]();
   }
 
-  protected open(): Component[] {
+  [OPEN](): Component[] {
     const { name, content } = this.skillBlock;
-    return [new Text(label("skill"), 0, 0), this.markdown(name, content)];
+    return [new Text(label("skill"), 0, 0), titled(name, content, this.markdownTheme)];
   }
 
-  protected folded(): Component[] {
+  [FOLDED](): Component[] {
     const hint = theme.fg("dim", ` (${keyText("app.tools.expand")} to expand)`);
     return [new Text(label("skill", " ") + customColor(this.skillBlock.name) + hint, 0, 0)];
   }

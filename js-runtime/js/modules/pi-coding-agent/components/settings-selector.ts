@@ -144,47 +144,47 @@ class SelectSubmenu extends Container {
 }
 
 export class SettingsSelectorComponent extends Container {
-  private config: SettingsConfig;
-  private callbacks: SettingsCallbacks;
-  private list: SettingsList;
+  #config: SettingsConfig;
+  #callbacks: SettingsCallbacks;
+  #list: SettingsList;
 
   constructor(config: SettingsConfig, callbacks: SettingsCallbacks) {
     super();
-    this.config = config;
-    this.callbacks = callbacks;
+    this.#config = config;
+    this.#callbacks = callbacks;
     const rows = ROWS.filter((row) => !row.onlyWithImages || getCapabilities().images);
-    const items = [...rows.map((row) => this.item(row)), this.thinking(), this.theme()];
+    const items = [...rows.map((row) => this.#item(row)), this.#thinking(), this.#theme()];
     const changed = (id: string, value: string) => {
       const row = rows.find((row) => row.id === id);
-      if (row) this.tell(callbackOf(row), parse(row, value));
+      if (row) this.#tell(callbackOf(row), parse(row, value));
     };
-    const cancel = () => this.callbacks.onCancel();
+    const cancel = () => this.#callbacks.onCancel();
     const options = { enableSearch: true };
-    this.list = new SettingsList(items, 10, getSettingsListTheme(), changed, cancel, options);
-    this.children = [new DynamicBorder(), this.list, new DynamicBorder()];
+    this.#list = new SettingsList(items, 10, getSettingsListTheme(), changed, cancel, options);
+    this.children = [new DynamicBorder(), this.#list, new DynamicBorder()];
   }
 
   getSettingsList(): SettingsList {
-    return this.list;
+    return this.#list;
   }
 
   handleInput(data: string): void {
-    this.list.handleInput(data);
+    this.#list.handleInput(data);
   }
 
-  private tell(callback: Callback, value: unknown): void {
-    this.callbacks[callback](value as never);
+  #tell(callback: Callback, value: unknown): void {
+    this.#callbacks[callback](value as never);
   }
 
-  private item(row: Row): SettingItem {
+  #item(row: Row): SettingItem {
     const { id, label, description, value, kind } = row;
     const values = kind === "boolean" ? ["true", "false"] : kind.map(String);
-    return { id, label, description, currentValue: String(this.config[value] ?? false), values };
+    return { id, label, description, currentValue: String(this.#config[value] ?? false), values };
   }
 
-  private thinking(): SettingItem {
+  #thinking(): SettingItem {
     const description = "Reasoning depth for thinking-capable models";
-    const levels = this.config.availableThinkingLevels.map((level) => ({
+    const levels = this.#config.availableThinkingLevels.map((level) => ({
       value: level,
       label: level,
       description: THINKING_DESCRIPTIONS[level],
@@ -193,26 +193,26 @@ export class SettingsSelectorComponent extends Container {
       id: "thinking",
       label: "Thinking level",
       description,
-      currentValue: this.config.thinkingLevel,
+      currentValue: this.#config.thinkingLevel,
       submenu: (current, done) =>
-        this.submenu("Thinking Level", "Select reasoning depth for thinking-capable models", levels, current, (level) => {
-          this.tell("onThinkingLevelChange", level);
+        this.#submenu("Thinking Level", "Select reasoning depth for thinking-capable models", levels, current, (level) => {
+          this.#tell("onThinkingLevelChange", level);
           done(level);
         }, done),
     };
   }
 
-  private theme(): SettingItem {
-    const themes = this.config.availableThemes.map((name) => ({ value: name, label: name }));
-    const preview = (name: string) => this.callbacks.onThemePreview?.(name);
+  #theme(): SettingItem {
+    const themes = this.#config.availableThemes.map((name) => ({ value: name, label: name }));
+    const preview = (name: string) => this.#callbacks.onThemePreview?.(name);
     return {
       id: "theme",
       label: "Theme",
       description: "Color theme for the interface",
-      currentValue: this.config.currentTheme,
+      currentValue: this.#config.currentTheme,
       submenu: (current, done) =>
-        this.submenu("Theme", "Select color theme", themes, current, (name) => {
-          this.tell("onThemeChange", name);
+        this.#submenu("Theme", "Select color theme", themes, current, (name) => {
+          this.#tell("onThemeChange", name);
           done(name);
         }, () => {
           preview(current);
@@ -221,7 +221,7 @@ export class SettingsSelectorComponent extends Container {
     };
   }
 
-  private submenu(
+  #submenu(
     title: string,
     description: string,
     items: SelectItem[],

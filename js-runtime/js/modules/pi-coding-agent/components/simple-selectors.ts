@@ -25,21 +25,21 @@ export function choices(items: SelectItem[], current: string, maxVisible: number
 }
 
 abstract class Selector extends Container {
-  private list: SelectList;
+  #list: SelectList;
 
   protected constructor(list: SelectList, onCancel: () => void) {
     super();
-    this.list = list;
+    this.#list = list;
     list.onCancel = onCancel;
     this.children = [new DynamicBorder(), list, new DynamicBorder()];
   }
 
   getSelectList(): SelectList {
-    return this.list;
+    return this.#list;
   }
 
   handleInput(data: string): void {
-    this.list.handleInput(data);
+    this.#list.handleInput(data);
   }
 }
 

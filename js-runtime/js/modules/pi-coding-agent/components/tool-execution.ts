@@ -23,13 +23,13 @@ export class ToolExecutionComponent extends Container {
   private toolCallId: string;
   private args: unknown;
   private showImages: boolean;
-  private renderers?: ToolRenderers;
+  #renderers: ToolRenderers | undefined;
   private ui: { requestRender(): void };
   private cwd: string;
   /** Shared by the renderers of this row. */
-  private state: Record<string, unknown> = {};
-  private callComponent?: Component;
-  private resultComponent?: Component;
+  #state: Record<string, unknown> = {};
+  #callComponent: Component | undefined;
+  #resultComponent: Component | undefined;
   private result?: ToolResult;
   private isPartial = true;
   private expanded = false;
@@ -54,101 +54,101 @@ export class ToolExecutionComponent extends Container {
     this.cwd = cwd;
     const builtIn = builtInRenderers(toolName);
     // Who replaces a tool need not draw it anew.
-    this.renderers = builtIn && toolDefinition
+    this.#renderers = builtIn && toolDefinition
       ? {
         renderShell: toolDefinition.renderShell ?? builtIn.renderShell,
         renderCall: toolDefinition.renderCall ?? builtIn.renderCall,
         renderResult: toolDefinition.renderResult ?? builtIn.renderResult,
       }
       : (toolDefinition ?? builtIn);
-    this.rebuild();
+    this.#rebuild();
   }
 
   updateArgs(args: unknown): void {
     this.args = args;
-    this.rebuild();
+    this.#rebuild();
   }
 
   markExecutionStarted(): void {
     this.executionStarted = true;
-    this.rebuild();
+    this.#rebuild();
     this.ui.requestRender();
   }
 
   setArgsComplete(): void {
     this.argsComplete = true;
-    this.rebuild();
+    this.#rebuild();
     this.ui.requestRender();
   }
 
   updateResult(result: ToolResult, isPartial = false): void {
     this.result = result;
     this.isPartial = isPartial;
-    this.rebuild();
+    this.#rebuild();
   }
 
   setExpanded(expanded: boolean): void {
     this.expanded = expanded;
-    this.rebuild();
+    this.#rebuild();
   }
 
   setShowImages(show: boolean): void {
     this.showImages = show;
-    this.rebuild();
+    this.#rebuild();
   }
 
   override invalidate(): void {
     super.invalidate();
-    this.rebuild();
+    this.#rebuild();
   }
 
-  private readonly background = (text: string): string => {
+  readonly #background = (text: string): string => {
     if (this.isPartial) return theme.bg("toolPendingBg", text);
     return theme.bg(this.result?.isError ? "toolErrorBg" : "toolSuccessBg", text);
   };
 
-  private rebuild(): void {
-    const row = this.renderers ? this.drawn(this.renderers) : this.plain();
-    this.children = [new Spacer(1), row, ...this.images()];
+  #rebuild(): void {
+    const row = this.#renderers ? this.#drawn(this.#renderers) : this.#plain();
+    this.children = [new Spacer(1), row, ...this.#images()];
   }
 
   /** For tools that nobody knows: name, arguments, output. */
-  private plain(): Component {
+  #plain(): Component {
     const args = JSON.stringify(this.args, null, 2);
-    const output = this.output();
+    const output = this.#output();
     const text = theme.fg("toolTitle", theme.bold(this.toolName)) +
       (args ? `\n\n${args}` : "") + (output ? `\n${output}` : "");
-    return new Text(text, 1, 1, this.background);
+    return new Text(text, 1, 1, this.#background);
   }
 
-  private drawn({ renderShell, renderCall, renderResult }: ToolRenderers): Component {
-    const row = renderShell === "self" ? new Container() : new Box(1, 1, this.background);
-    this.callComponent = attempt(() =>
-      renderCall?.(this.args, theme, this.context(this.callComponent))
+  #drawn({ renderShell, renderCall, renderResult }: ToolRenderers): Component {
+    const row = renderShell === "self" ? new Container() : new Box(1, 1, this.#background);
+    this.#callComponent = attempt(() =>
+      renderCall?.(this.args, theme, this.#context(this.#callComponent))
     );
     const name = theme.fg("toolTitle", theme.bold(this.toolName));
-    row.addChild(this.callComponent ?? new Text(name, 0, 0));
+    row.addChild(this.#callComponent ?? new Text(name, 0, 0));
     const { result } = this;
     if (!result) return row;
-    this.resultComponent = attempt(() =>
+    this.#resultComponent = attempt(() =>
       renderResult?.(
         { content: result.content, details: result.details },
         { expanded: this.expanded, isPartial: this.isPartial },
         theme,
-        this.context(this.resultComponent),
+        this.#context(this.#resultComponent),
       )
     );
-    const output = this.resultComponent ? "" : this.output();
-    if (this.resultComponent) row.addChild(this.resultComponent);
+    const output = this.#resultComponent ? "" : this.#output();
+    if (this.#resultComponent) row.addChild(this.#resultComponent);
     else if (output) row.addChild(new Text(theme.fg("toolOutput", output), 0, 0));
     return row;
   }
 
-  private output(): string {
+  #output(): string {
     return this.result ? resultText(this.result, this.showImages) : "";
   }
 
-  private context(lastComponent: Component | undefined): RenderContext {
+  #context(lastComponent: Component | undefined): RenderContext {
     return {
       args: this.args,
       toolCallId: this.toolCallId,
@@ -157,7 +157,7 @@ export class ToolExecutionComponent extends Container {
         this.ui.requestRender();
       },
       lastComponent,
-      state: this.state,
+      state: this.#state,
       cwd: this.cwd,
       executionStarted: this.executionStarted,
       argsComplete: this.argsComplete,
@@ -168,7 +168,7 @@ export class ToolExecutionComponent extends Container {
     };
   }
 
-  private images(): Component[] {
+  #images(): Component[] {
     const protocol = getCapabilities().images;
     if (!protocol || !this.showImages) return [];
     const fallbackColor = (text: string) => theme.fg("toolOutput", text);
