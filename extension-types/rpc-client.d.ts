@@ -4,7 +4,8 @@ import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { BashResult, SessionStats } from "./sdk.js";
 import type { CompactionResult } from "./events.js";
 import type { AgentMessage } from "./session.js";
-import type { Cancelled, Command, CycledModel, ForkedText, ForkMessage, Level, Model, Path, QueueMode, RpcEvent, SessionState } from "./rpc.js";
+import type { Cancelled, Command, CycledModel, ForkedText, ForkMessage, Level, Model } from "./rpc.js";
+import type { Path, QueueMode, RpcEvent, SessionState } from "./rpc.js";
 
 export type ModelInfo = Pick<Model, "provider" | "id" | "contextWindow" | "reasoning">;
 export interface RpcClientOptions {
