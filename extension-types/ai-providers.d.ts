@@ -37,7 +37,8 @@ export type StreamFunction<TApi extends Api = Api, TOptions extends StreamOption
   options?: TOptions,
 ) => AssistantMessageEventStream;
 
-export interface OpenAICompletionsCompat {
+/** No interface: those have no index signature, and would not fit where anything may be. */
+export type OpenAICompletionsCompat = {
   supportsStore?: boolean;
   supportsDeveloperRole?: boolean;
   supportsReasoningEffort?: boolean;
@@ -52,9 +53,9 @@ export interface OpenAICompletionsCompat {
   vercelGatewayRouting?: VercelGatewayRouting;
   zaiToolStream?: boolean;
   supportsStrictMode?: boolean;
-}
-// deno-lint-ignore no-empty-interface
-export interface OpenAIResponsesCompat {}
+};
+// deno-lint-ignore ban-types
+export type OpenAIResponsesCompat = {};
 /** As OpenRouter's API has it. */
 export type OpenRouterRouting = Record<string, unknown> & { order?: string[]; only?: string[]; ignore?: string[] };
 export interface VercelGatewayRouting {
@@ -88,12 +89,15 @@ export const streamSimpleBedrock: SimpleStream;
 export const streamMistral: Stream;
 export const streamSimpleMistral: SimpleStream;
 
-export interface ApiProvider {
-  api: Api;
-  stream: ApiStreamFunction;
-  streamSimple: ApiStreamSimpleFunction;
+export interface ApiProvider<TApi extends Api = Api, TOptions extends StreamOptions = StreamOptions> {
+  api: TApi;
+  stream: StreamFunction<TApi, TOptions>;
+  streamSimple: StreamFunction<TApi, SimpleStreamOptions>;
 }
-export function registerApiProvider(provider: ApiProvider, sourceId?: string): void;
+export function registerApiProvider<TApi extends Api, TOptions extends StreamOptions>(
+  provider: ApiProvider<TApi, TOptions>,
+  sourceId?: string,
+): void;
 export function getApiProvider(api: Api): ApiProvider | undefined;
 export function getApiProviders(): ApiProvider[];
 export function unregisterApiProviders(sourceId: string): void;

@@ -1,5 +1,5 @@
 // `pi`: what the factory of an extension is given.
-import type { Static, TSchema } from "@sinclair/typebox";
+import type { AnySchema, Static } from "./schema.js";
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { AgentToolResult, AgentToolUpdateCallback, ThinkingLevel, ToolExecutionMode } from "./pi-agent-core.js";
 import type { AutocompleteItem, Component, KeyId } from "./pi-tui.js";
@@ -7,6 +7,7 @@ import type { ProviderConfig } from "./providers.js";
 import type { ExtensionCommandContext, ExtensionContext } from "./context.js";
 import type { ExtensionEvents } from "./events.js";
 import type { CustomEntry, CustomMessage } from "./session.js";
+import type { Settings } from "./settings.js";
 import type { Theme } from "./theme.js";
 
 export interface ToolRenderResultOptions {
@@ -32,13 +33,14 @@ export interface ToolRenderContext<TState = any, TArgs = any> {
 }
 
 // deno-lint-ignore no-explicit-any
-export interface ToolDefinition<TParams extends TSchema = TSchema, TDetails = unknown, TState = any> {
+export interface ToolDefinition<TParams extends AnySchema = AnySchema, TDetails = unknown, TState = any> {
   name: string;
   label: string;
   description: string;
   /** One line for the list of tools in the system prompt. */
   promptSnippet?: string;
   promptGuidelines?: string[];
+  /** Of `typebox` or `@sinclair/typebox`. */
   parameters: TParams;
   renderShell?: "default" | "self";
   prepareArguments?(args: unknown): Static<TParams>;
@@ -60,7 +62,8 @@ export interface ToolDefinition<TParams extends TSchema = TSchema, TDetails = un
 }
 
 /** Keeps the types of a tool that is defined on its own. */
-export function defineTool<TParams extends TSchema, TDetails = unknown, TState = unknown>(
+// deno-lint-ignore no-explicit-any
+export function defineTool<TParams extends AnySchema, TDetails = unknown, TState = any>(
   tool: ToolDefinition<TParams, TDetails, TState>,
   // deno-lint-ignore no-explicit-any
 ): ToolDefinition<TParams, TDetails, TState> & ToolDefinition<any, any, any>;
@@ -116,6 +119,12 @@ export type MessageRenderer<T = unknown> = (
   theme: Theme,
 ) => Component | undefined;
 
+export type EntryRenderer<T = unknown> = (
+  entry: CustomEntry<T>,
+  options: MessageRenderOptions,
+  theme: Theme,
+) => Component | undefined;
+
 export interface EventBus {
   emit(channel: string, data: unknown): void;
   /** Returns what ends the subscription. */
@@ -143,7 +152,8 @@ type Overloads<U> = (U extends unknown ? (member: U) => void : never) extends (a
 
 export interface ExtensionAPI {
   on: Overloads<Listen>;
-  registerTool<TParams extends TSchema, TDetails = unknown, TState = unknown>(
+  // deno-lint-ignore no-explicit-any
+  registerTool<TParams extends AnySchema, TDetails = unknown, TState = any>(
     tool: ToolDefinition<TParams, TDetails, TState>,
   ): void;
   registerCommand(name: string, options: RegisteredCommand): void;
@@ -158,10 +168,7 @@ export interface ExtensionAPI {
   /** Without `--`; only flags that this extension registered. */
   getFlag(name: string): boolean | string | undefined;
   registerMessageRenderer<T = unknown>(customType: string, renderer: MessageRenderer<T>): void;
-  registerEntryRenderer(
-    customType: string,
-    renderer: (entry: CustomEntry, options: { expanded: boolean }, theme: Theme) => Component | undefined,
-  ): void;
+  registerEntryRenderer<T = unknown>(customType: string, renderer: EntryRenderer<T>): void;
   /** Asked how a tool call is drawn, in load order. */
   registerToolRenderer(resolver: (...args: never[]) => unknown): void;
   sendMessage<T = unknown>(
@@ -177,18 +184,19 @@ export interface ExtensionAPI {
   setSessionName(name: string): void;
   getSessionName(): string | undefined;
   setLabel(entryId: string, label: string | undefined): void;
-  /** Never rejects: what cannot be started has code 1. */
+  /** Rejects only if `args` is no array: what cannot be started has code 1. */
   exec(command: string, args: string[], options?: ExecOptions): Promise<ExecResult>;
   getActiveTools(): string[];
   setActiveTools(toolNames: string[]): void;
   getAllTools(): ToolInfo[];
   /** The project's settings over the global ones. */
-  getSettings(): Record<string, unknown>;
+  getSettings(): Settings;
   getCommands(): SlashCommandInfo[];
   /** `false` if there is no key for it. */
   setModel(model: Model): Promise<boolean>;
   getThinkingLevel(): ThinkingLevel;
-  setThinkingLevel(level: ThinkingLevel): void;
+  /** Fitted to what the model has; `max`, of later versions, is `xhigh`. */
+  setThinkingLevel(level: ThinkingLevel | "max"): void;
   /** Takes effect at once; while the extension loads, when all have loaded. */
   registerProvider(name: string, config: ProviderConfig): void;
   /** What the provider was before is there again. */

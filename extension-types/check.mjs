@@ -2,7 +2,7 @@
 //   node check.mjs [--original FOLDER] [file or folder]...
 // FOLDER has the original's examples: exactly what known.json says may be wrong there.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -60,14 +60,21 @@ process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 function compile(options, include, exclude = []) {
   const config = join(folder, "tsconfig.json");
   writeFileSync(config, JSON.stringify({ compilerOptions: { ...compilerOptions, ...options }, include, exclude }));
+  return run(config, here);
+}
+
+function run(config, cwd) {
   const tsc = join(packages, "typescript/bin/tsc");
-  const { stdout, stderr, error } = spawnSync(process.execPath, [tsc, "-p", config], { cwd: here, encoding: "utf8" });
+  const { stdout, stderr, error } = spawnSync(process.execPath, [tsc, "-p", config], { cwd, encoding: "utf8" });
   if (error) throw error;
   return (stdout + stderr).trim();
 }
 
 function check(what, ...how) {
-  const said = compile(...how);
+  return say(what, compile(...how));
+}
+
+function say(what, said) {
   console.log(said === "" ? `${what}: ok` : `${said}\n${what}: FAILED`);
   return said === "";
 }
@@ -92,6 +99,26 @@ function checkExtensions(paths, root) {
   return problems.length === 0;
 }
 
+/** README.md's own set-up, where schemas come from one package and the other is absent. */
+function checkAuthor(schemas, resolution) {
+  const room = mkdtempSync(join(folder, "author-"));
+  const types = join(room, "node_modules/pi-extension-types");
+  mkdirSync(types, { recursive: true });
+  for (const name of readdirSync(here).filter((name) => name.endsWith(".d.ts"))) copyFileSync(join(here, name), join(types, name));
+  for (const name of ["@types/node", schemas]) {
+    mkdirSync(dirname(join(room, "node_modules", name)), { recursive: true });
+    symlinkSync(join(realpathSync(packages), name), join(room, "node_modules", name));
+  }
+  const { compilerOptions } = JSON.parse(/```json\n([^]*?)```/.exec(readFileSync(join(here, "README.md"), "utf8"))[1]);
+  const module = resolution === "bundler" ? {} : { module: resolution };
+  const options = { ...compilerOptions, ...module, moduleResolution: resolution, skipLibCheck: false };
+  writeFileSync(join(room, "package.json"), '{"type":"module"}');
+  writeFileSync(join(room, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files: ["author.ts"] }));
+  const text = readFileSync(join(here, "check/author.ts"), "utf8");
+  writeFileSync(join(room, "author.ts"), text.replace('"typebox"', `"${schemas}"`));
+  return say(`with ${schemas} only, ${resolution}`, run(room, room));
+}
+
 const results = [
   // Our own modules must do without Node's types: they run in the snapshot.
   check(
@@ -106,6 +133,9 @@ const results = [
     join(tests, "*.ts"),
     join(here, "check/test-module.ts"),
   ]),
+  checkAuthor("typebox", "bundler"),
+  checkAuthor("typebox", "nodenext"),
+  checkAuthor("@sinclair/typebox", "node16"),
 ];
 const words = process.argv.slice(2);
 const at = words.indexOf("--original");

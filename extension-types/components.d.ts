@@ -1,9 +1,9 @@
 // The components that pi's own screens are made of.
 import type { AssistantMessage, Model } from "./pi-ai.js";
-import type { Component, Container, Focusable, KeybindingsManager, SelectList } from "./pi-tui.js";
+import type { Box, Component, Container, Focusable, Input, KeybindingsManager, SelectList } from "./pi-tui.js";
 import type { Editor, EditorOptions, EditorTheme, MarkdownTheme } from "./tui-editor.js";
 import type { TUI } from "./tui-terminal.js";
-import type { AgentToolResult } from "./pi-agent-core.js";
+import type { AgentToolResult, ThinkingLevel } from "./pi-agent-core.js";
 import type { MessageRenderer, ToolDefinition } from "./api.js";
 import type { AuthStorage, ModelRegistry } from "./providers.js";
 import type { BranchSummaryMessage, CompactionSummaryMessage, CustomMessage } from "./session.js";
@@ -100,15 +100,15 @@ export class CustomMessageComponent extends Container {
   constructor(message: CustomMessage, customRenderer?: MessageRenderer, markdownTheme?: MarkdownTheme);
   setExpanded(expanded: boolean): void;
 }
-export class BranchSummaryMessageComponent extends Container {
+export class BranchSummaryMessageComponent extends Box {
   constructor(message: BranchSummaryMessage, markdownTheme?: MarkdownTheme);
   setExpanded(expanded: boolean): void;
 }
-export class CompactionSummaryMessageComponent extends Container {
+export class CompactionSummaryMessageComponent extends Box {
   constructor(message: CompactionSummaryMessage, markdownTheme?: MarkdownTheme);
   setExpanded(expanded: boolean): void;
 }
-export class SkillInvocationMessageComponent extends Container {
+export class SkillInvocationMessageComponent extends Box {
   constructor(
     skillBlock: { name: string; location: string; content: string; userMessage: string | undefined },
     markdownTheme?: MarkdownTheme,
@@ -167,6 +167,7 @@ export class UserMessageSelectorComponent extends Container {
     onSelect: Choose,
     onCancel: Cancel,
   );
+  getMessageList(): Component & { handleInput(data: string): void };
 }
 export class ModelSelectorComponent extends Container implements Focusable {
   focused: boolean;
@@ -175,11 +176,12 @@ export class ModelSelectorComponent extends Container implements Focusable {
     currentModel: Model | undefined,
     settingsManager: { setDefaultModelAndProvider(provider: string, modelId: string): void },
     modelRegistry: ModelRegistry,
-    scopedModels: readonly { model: Model; thinkingLevel?: string }[],
+    scopedModels: readonly { model: Model; thinkingLevel?: ThinkingLevel }[],
     onSelect: Choose<Model>,
     onCancel: Cancel,
     initialSearchInput?: string,
   );
+  getSearchInput(): Input;
   handleInput(data: string): void;
 }
 export class OAuthSelectorComponent extends Container {

@@ -1,5 +1,6 @@
 // `ctx`: the session as handlers, tools and commands see it.
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
+import type { ThinkingLevel } from "./pi-agent-core.js";
 import type {
   AutocompleteProvider,
   Component,
@@ -28,6 +29,12 @@ export interface ExtensionWidgetOptions {
 }
 export type TerminalInputHandler = (data: string) => { consume?: boolean; data?: string } | undefined;
 
+export interface WorkingIndicatorOptions {
+  frames?: string[];
+  /** Milliseconds. */
+  intervalMs?: number;
+}
+
 type Disposable = Component & { dispose?(): void };
 type EditorFactory = (tui: TUI, theme: EditorTheme, keybindings: KeybindingsManager) => EditorComponent;
 /** Gets the provider that there is, and gives the one that is asked instead. */
@@ -35,7 +42,10 @@ export type AutocompleteProviderFactory = (current: AutocompleteProvider) => Aut
 
 /**
  * What needs a terminal that draws (components, footer, header, editor) does nothing
- * in the other modes: `custom` answers `undefined`.
+ * in the other modes: `custom` resolves to `undefined` then, though its type does not
+ * say so. Over RPC, where the client's `hello` names what it can, `select`, `confirm`,
+ * `input`, `editor` and `custom` reject with a `UiUnsupportedError` (`code`:
+ * `"UI_UNSUPPORTED"`, `method`) if it does not name them.
  */
 export interface ExtensionUIContext {
   select(title: string, options: string[], opts?: ExtensionUIDialogOptions): Promise<string | undefined>;
@@ -69,7 +79,7 @@ export interface ExtensionUIContext {
   onTerminalInput(handler: TerminalInputHandler): () => void;
   setWorkingMessage(message?: string): void;
   setWorkingVisible(visible: boolean): void;
-  setWorkingIndicator(options?: { frames?: string[]; intervalMs?: number }): void;
+  setWorkingIndicator(options?: WorkingIndicatorOptions): void;
   setHiddenThinkingLabel(label?: string): void;
   setFooter(
     factory: ((tui: TUI, theme: Theme, footerData: ReadonlyFooterDataProvider) => Disposable) | undefined,
@@ -99,18 +109,21 @@ export interface CompactOptions {
   onError?(error: Error): void;
 }
 
+/** `interactive` is a terminal, line by line; `tui`, one that draws components, is of later versions. */
+export type ExtensionMode = "interactive" | "tui" | "rpc" | "json" | "print";
+
 export interface ExtensionContext {
   ui: ExtensionUIContext;
   /** Whether somebody can answer dialogs. */
   readonly hasUI: boolean;
-  readonly mode: string;
+  readonly mode: ExtensionMode;
   readonly cwd: string;
   sessionManager: ReadonlySessionManager;
   modelRegistry: ModelRegistry;
   readonly model: Model | undefined;
-  readonly thinkingLevel: string;
+  readonly thinkingLevel: ThinkingLevel;
   /** Those that the user goes through; none if all. */
-  readonly scopedModels: readonly { model: Model; thinkingLevel?: string }[];
+  readonly scopedModels: readonly { model: Model; thinkingLevel?: ThinkingLevel }[];
   isProjectTrusted(): boolean;
   /** Aborted with the run of the agent in which the context was made. */
   signal: AbortSignal | undefined;

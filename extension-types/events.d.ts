@@ -1,5 +1,7 @@
 // What `pi.on` can listen to, and what handlers may answer.
 import type { BashOperations } from "./tools.js";
+import type { ThinkingLevel } from "./pi-agent-core.js";
+import type { Skill } from "./sdk.js";
 import type { AssistantMessageEvent, ImageContent, Model, TextContent, ToolResultMessage } from "./pi-ai.js";
 import type {
   AgentMessage,
@@ -88,6 +90,8 @@ export interface CompactionResult<T = unknown> {
   summary: string;
   firstKeptEntryId: string;
   tokensBefore: number;
+  /** A guess; known once it is stored. */
+  estimatedTokensAfter?: number;
   details?: T;
 }
 export interface SessionBeforeCompactResult extends CancelResult {
@@ -172,8 +176,9 @@ export interface SystemPromptOptions {
   appendSystemPrompt?: string;
   cwd: string;
   contextFiles: { path: string; content: string }[];
-  skills: { name: string; description: string; filePath: string }[];
+  skills: Skill[];
 }
+export type BuildSystemPromptOptions = SystemPromptOptions;
 export interface BeforeAgentStartEventResult {
   message?: Pick<CustomMessage, "customType" | "content" | "display" | "details">;
   systemPrompt?: string;
@@ -246,8 +251,8 @@ export interface ModelSelectEvent {
 
 export interface ThinkingLevelSelectEvent {
   type: "thinking_level_select";
-  level: string;
-  previousLevel: string;
+  level: ThinkingLevel;
+  previousLevel: ThinkingLevel;
 }
 /** Nothing is left to do: no retry, no compaction, nothing that waits. */
 export interface AgentSettledEvent {

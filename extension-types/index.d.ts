@@ -28,6 +28,7 @@ export * from "./api.js";
 export * from "./components.js";
 export * from "./screens.js";
 export * from "./providers.js";
+export * from "./rpc-client.js";
 export * from "./sdk.js";
 export * from "./settings.js";
 export * from "./theme.js";

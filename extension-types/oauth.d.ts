@@ -1,4 +1,4 @@
-// Signing in with OAuth: `pi-ai`'s types, and `@mariozechner/pi-ai/oauth`.
+// Signing in with OAuth: types of `@mariozechner/pi-ai`. What `/oauth` of it exports has none.
 import type { Model } from "./pi-ai.js";
 
 export interface OAuthCredentials {

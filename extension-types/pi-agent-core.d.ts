@@ -1,5 +1,5 @@
 // `@mariozechner/pi-agent-core`: the types that extensions take from there.
-import type { Static, TSchema } from "@sinclair/typebox";
+import type { AnySchema, Static } from "./schema.js";
 import type { ImageContent, TextContent, ThinkingLevel as Thinking, Tool } from "./pi-ai.js";
 
 export type { AgentMessage } from "./session.js";
@@ -19,7 +19,7 @@ export interface AgentToolResult<TDetails> {
 
 export type AgentToolUpdateCallback<TDetails = unknown> = (partialResult: AgentToolResult<TDetails>) => void;
 
-export interface AgentTool<TParameters extends TSchema = TSchema, TDetails = unknown> extends Tool<TParameters> {
+export interface AgentTool<TParameters extends AnySchema = AnySchema, TDetails = unknown> extends Tool<TParameters> {
   label: string;
   prepareArguments?(args: unknown): Static<TParameters>;
   executionMode?: ToolExecutionMode;

@@ -1,11 +1,12 @@
 // `@mariozechner/pi-ai`: messages, models, and asking models.
-import type { Static, TSchema, TUnsafe } from "@sinclair/typebox";
+import type { AnySchema, SchemaOf } from "./schema.js";
 import type { CacheRetention, KnownApi, KnownProvider, ProviderResponse, ThinkingBudgets, Transport } from "./ai-providers.js";
+import type { OpenAICompletionsCompat, OpenAIResponsesCompat } from "./ai-providers.js";
 
 export * from "./ai-providers.js";
 export type * from "./oauth.js";
-export { Type } from "@sinclair/typebox";
-export type { Static, TSchema };
+export { Type } from "./schema.js";
+export type { Static, TSchema } from "./schema.js";
 
 export interface TextContent {
   type: "text";
@@ -99,6 +100,13 @@ export type Api = KnownApi | (string & {});
 export type Provider = KnownProvider | (string & {});
 export type ThinkingLevel = "minimal" | "low" | "medium" | "high" | "xhigh";
 
+/** What the API calls the levels; `null` is one that the model does not have. */
+export type ThinkingLevelMap = Partial<Record<ThinkingLevel | "off" | "max", string | null>>;
+/** Where servers differ from what the API says; of other APIs whatever the provider takes. */
+type Compat<TApi> = [TApi] extends ["openai-completions"] ? OpenAICompletionsCompat
+  : [TApi] extends ["openai-responses"] ? OpenAIResponsesCompat
+  : OpenAICompletionsCompat & Record<string, unknown>;
+
 export interface Model<TApi extends Api = Api> {
   id: string;
   name: string;
@@ -112,12 +120,11 @@ export interface Model<TApi extends Api = Api> {
   contextWindow: number;
   maxTokens: number;
   headers?: Record<string, string>;
-  /** What the API calls the levels; `null` is one that the model does not have. */
-  thinkingLevelMap?: Partial<Record<ThinkingLevel | "off" | "max", string | null>>;
-  compat?: Record<string, unknown>;
+  thinkingLevelMap?: ThinkingLevelMap;
+  compat?: Compat<TApi>;
 }
 
-export interface Tool<TParameters extends TSchema = TSchema> {
+export interface Tool<TParameters extends AnySchema = AnySchema> {
   name: string;
   description: string;
   parameters: TParameters;
@@ -187,6 +194,11 @@ export function streamSimple(model: Model, context: Context, options?: SimpleStr
 export function complete(model: Model, context: Context, options?: StreamOptions): Promise<AssistantMessage>;
 export function completeSimple(model: Model, context: Context, options?: SimpleStreamOptions): Promise<AssistantMessage>;
 
+/**
+ * `undefined` if there is no such model; the first signature does not say it, so that
+ * models that everybody has can be used as they are.
+ */
+export function getModel(provider: KnownProvider, modelId: string): Model;
 export function getModel(provider: Provider, modelId: string): Model | undefined;
 export function getModels(provider: Provider): Model[];
 export function getProviders(): Provider[];
@@ -194,8 +206,8 @@ export function getProviders(): Provider[];
 export function calculateCost(model: Model, usage: Usage): Cost;
 export function supportsXhigh(model: Model): boolean;
 /** `off` and those that the model has. */
-export function getSupportedThinkingLevels(model: Model): string[];
-export function clampThinkingLevel(model: Model, level: string): string;
+export function getSupportedThinkingLevels(model: Model): ("off" | ThinkingLevel)[];
+export function clampThinkingLevel(model: Model, level: "off" | ThinkingLevel | "max"): "off" | ThinkingLevel;
 export function modelsAreEqual(a: Model | null | undefined, b: Model | null | undefined): boolean;
 export function getEnvApiKey(provider: Provider): string | undefined;
 
@@ -203,15 +215,20 @@ export function getEnvApiKey(provider: Provider): string | undefined;
 export function StringEnum<T extends readonly string[]>(
   values: T,
   options?: { description?: string; default?: T[number] },
-): TUnsafe<T[number]>;
+): SchemaOf<T[number]>;
 /** Throws an error that a model understands. */
-export function validateToolArguments(tool: Tool, toolCall: ToolCall): Record<string, unknown>;
-export function validateToolCall(tools: Tool[], toolCall: ToolCall): Record<string, unknown>;
+// deno-lint-ignore no-explicit-any
+export function validateToolArguments(tool: Tool, toolCall: ToolCall): any;
+/** Throws if there is no such tool, too. */
+// deno-lint-ignore no-explicit-any
+export function validateToolCall(tools: Tool[], toolCall: ToolCall): any;
 /** The texts of a content, without its pictures and calls; the separator is a line end. */
 export function contentText(content: string | readonly { type: string; text?: string }[], separator?: string): string;
 /** An id that sorts by time; milliseconds since the epoch, now if they are not given. */
 export function uuidv7(timestampMs?: number): string;
-export function parseStreamingJson(partialJson: string | undefined): unknown;
+/** Of JSON that is still being written: what there is; `{}` if there is nothing yet. */
+// deno-lint-ignore no-explicit-any
+export function parseStreamingJson<T = any>(partialJson: string | undefined): T;
 /** Mends what models write; throws if that is not enough. */
 export function parseJsonWithRepair<T = unknown>(json: string): T;
 export function isContextOverflow(message: AssistantMessage, contextWindow?: number): boolean;

@@ -1,6 +1,6 @@
 // Providers that an extension registers, and the user's models, keys and settings.
 import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Model, SimpleStreamOptions, StreamOptions } from "./pi-ai.js";
-import type { OAuthCredentials, OAuthLoginCallbacks, OAuthSignIn } from "./oauth.js";
+import type { OAuthCredentials, OAuthLoginCallbacks, OAuthProviderInterface, OAuthSignIn } from "./oauth.js";
 
 export interface ProviderModelConfig {
   id: string;
@@ -122,7 +122,7 @@ export class AuthStorage {
   hasAuth(provider: string): boolean;
   getAll(): Record<string, AuthCredential>;
   getApiKey(provider: string, options?: { includeFallback?: boolean }): Promise<string | undefined>;
-  getOAuthProviders(): { id: string; name: string }[];
+  getOAuthProviders(): OAuthProviderInterface[];
   login(provider: string, callbacks: OAuthLoginCallbacks): Promise<void>;
   logout(provider: string): void;
   /** For this process only. */

@@ -1,15 +1,15 @@
-// Sessions of an extension's own, beside the one that it belongs to; and another pi.
+// Sessions of an extension's own, beside the one that it belongs to.
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { Agent, AgentEvent, AgentState } from "./agent-loop.js";
-import type { SourceInfo, ToolDefinition, ToolInfo } from "./api.js";
-import type { ContextUsage } from "./context.js";
-import type { CompactionReason, CompactionResult } from "./events.js";
+import type { ExtensionFactory, SourceInfo, ToolDefinition, ToolInfo } from "./api.js";
+import type { ContextUsage, Navigated } from "./context.js";
+import type { CompactionReason, CompactionResult, InputSource } from "./events.js";
 import type { AuthStorage, ModelRegistry } from "./providers.js";
 import type { AgentMessage, CustomMessage, SessionManager } from "./session.js";
 import type { SettingsManager } from "./settings.js";
 import type { Theme } from "./theme.js";
-import type { BuiltInTool } from "./tools.js";
+import type { BashOperations, BuiltInTool } from "./tools.js";
 
 type QueueMode = "all" | "one-at-a-time";
 type ScopedModel = { model: Model; thinkingLevel?: ThinkingLevel };
@@ -35,6 +35,8 @@ export interface PromptOptions {
   images?: ImageContent[];
   /** Needed while the agent works. */
   streamingBehavior?: "steer" | "followUp";
+  /** For extensions of the session, which has none. */
+  source?: InputSource;
 }
 /** Of a command that a user or an extension runs, not the model. */
 export interface BashResult {
@@ -64,6 +66,30 @@ export interface SessionStats {
   contextUsage?: ContextUsage;
 }
 
+/** Setting its prompt or its tools throws: a resource loader and `setActiveToolsByName` say them. */
+type SessionState =
+  & Omit<AgentState, "systemPrompt" | "tools">
+  & Readonly<Pick<AgentState, "systemPrompt" | "tools">>;
+type SessionAgent = { readonly state: SessionState } & Pick<
+  Agent,
+  | "sessionId" | "steeringMode" | "followUpMode" | "subscribe" | "prompt" | "steer" | "followUp"
+  | "clearAllQueues" | "hasQueuedMessages" | "abort" | "waitForIdle" | "reset"
+>;
+export interface ExtensionError {
+  extensionPath: string;
+  event: string;
+  error: string;
+  stack?: string;
+}
+export interface ExtensionBindings {
+  onError?(error: ExtensionError): void;
+  [other: string]: unknown;
+}
+interface BashOptions {
+  /** The model is not told of it. */
+  excludeFromContext?: boolean;
+}
+
 export class AgentSession {
   private constructor();
   readonly sessionManager: SessionManager;
@@ -71,12 +97,8 @@ export class AgentSession {
   readonly modelRegistry: ModelRegistry;
   readonly resourceLoader: ResourceLoader;
   /** What runs it, pi itself: what else is set in it, its streams and hooks, is refused. */
-  readonly agent: Pick<
-    Agent,
-    | "state" | "sessionId" | "steeringMode" | "followUpMode" | "subscribe" | "prompt" | "steer" | "followUp"
-    | "clearAllQueues" | "hasQueuedMessages" | "abort" | "waitForIdle" | "reset"
-  >;
-  readonly state: AgentState;
+  readonly agent: SessionAgent;
+  readonly state: SessionState;
   readonly model: Model | undefined;
   readonly thinkingLevel: ThinkingLevel;
   readonly isStreaming: boolean;
@@ -113,7 +135,7 @@ export class AgentSession {
   ): Promise<void>;
   sendUserMessage(
     content: string | (TextContent | ImageContent)[],
-    options?: { deliverAs?: "steer" | "followUp" },
+    options?: { deliverAs?: "steer" | "followUp"; expandPromptTemplates?: boolean },
   ): Promise<void>;
   clearQueue(): { steering: string[]; followUp: string[] };
   getSteeringMessages(): readonly string[];
@@ -141,11 +163,16 @@ export class AgentSession {
   executeBash(
     command: string,
     onChunk?: (chunk: string) => void,
-    options?: { excludeFromContext?: boolean },
+    /** With `operations` it does not run on this machine, but where they say. */
+    options?: BashOptions & { operations?: BashOperations },
   ): Promise<BashResult>;
-  recordBashResult(command: string, result: BashResult, options?: { excludeFromContext?: boolean }): void;
+  recordBashResult(command: string, result: BashResult, options?: BashOptions): void;
   abortBash(): void;
   setSessionName(name: string): void;
+  navigateTree(
+    targetId: string,
+    options?: { summarize?: boolean; customInstructions?: string; replaceInstructions?: boolean; label?: string },
+  ): Promise<Navigated>;
   getUserMessagesForForking(): { entryId: string; text: string }[];
   getSessionStats(): SessionStats;
   getContextUsage(): ContextUsage | undefined;
@@ -154,6 +181,13 @@ export class AgentSession {
   exportToJsonl(outputPath?: string): string;
   getLastAssistantText(): string | undefined;
   reload(): Promise<void>;
+  /** No extensions are loaded into a session that an extension runs: this does nothing … */
+  bindExtensions(bindings: ExtensionBindings): Promise<void>;
+  /** … this is `false`, … */
+  hasExtensionHandlers(eventType: string): boolean;
+  /** … and this is `undefined`. */
+  // deno-lint-ignore no-explicit-any
+  readonly extensionRunner: Record<string, any> | undefined;
 }
 
 export interface CreateAgentSessionOptions {
@@ -309,20 +343,40 @@ export interface PromptTemplate {
   sourceInfo: SourceInfo;
   filePath: string;
 }
+export interface Extension {
+  path: string;
+  sourceInfo: SourceInfo;
+  tools: ReadonlyMap<string, unknown>;
+  commands: ReadonlyMap<string, unknown>;
+}
 export interface LoadExtensionsResult {
-  extensions: unknown[];
+  /** Empty, unless a loader of one's own says otherwise: none are loaded. */
+  extensions: Extension[];
   errors: { path: string; error: string }[];
+}
+
+interface PromptsResult {
+  prompts: PromptTemplate[];
+  diagnostics: ResourceDiagnostic[];
+}
+interface ThemesResult {
+  themes: Theme[];
+  diagnostics: ResourceDiagnostic[];
+}
+interface More {
+  path: string;
+  metadata?: object;
 }
 
 export interface ResourceLoader {
   getExtensions(): LoadExtensionsResult;
   getSkills(): LoadSkillsResult;
-  getPrompts(): { prompts: PromptTemplate[]; diagnostics: ResourceDiagnostic[] };
-  getThemes(): { themes: Theme[]; diagnostics: ResourceDiagnostic[] };
+  getPrompts(): PromptsResult;
+  getThemes(): ThemesResult;
   getAgentsFiles(): { agentsFiles: ContextFile[] };
   getSystemPrompt(): string | undefined;
   getAppendSystemPrompt(): string[];
-  extendResources(paths: { skillPaths?: { path: string }[]; promptPaths?: { path: string }[] }): void;
+  extendResources(paths: { skillPaths?: More[]; promptPaths?: More[] }): void;
   reload(): Promise<void>;
 }
 export interface DefaultResourceLoaderOptions {
@@ -336,9 +390,17 @@ export interface DefaultResourceLoaderOptions {
   noPromptTemplates?: boolean;
   noThemes?: boolean;
   noContextFiles?: boolean;
+  /** A text, or the path of a file that has it; so are those after it. */
   systemPrompt?: string;
-  appendSystemPrompt?: string[];
+  appendSystemPrompt?: string | string[];
+  /** If there are any, the constructor throws: no extensions are loaded. */
+  additionalExtensionPaths?: string[];
+  extensionFactories?: ExtensionFactory[];
+  /** Not called, for the same reason. */
+  extensionsOverride?(base: LoadExtensionsResult): LoadExtensionsResult;
   skillsOverride?(base: LoadSkillsResult): LoadSkillsResult;
+  promptsOverride?(base: PromptsResult): PromptsResult;
+  themesOverride?(base: ThemesResult): ThemesResult;
   agentsFilesOverride?(base: { agentsFiles: ContextFile[] }): { agentsFiles: ContextFile[] };
   systemPromptOverride?(base: string | undefined): string | undefined;
   appendSystemPromptOverride?(base: string[]): string[];
@@ -347,52 +409,13 @@ export class DefaultResourceLoader implements ResourceLoader {
   constructor(options?: DefaultResourceLoaderOptions);
   getExtensions(): LoadExtensionsResult;
   getSkills(): LoadSkillsResult;
-  getPrompts(): { prompts: PromptTemplate[]; diagnostics: ResourceDiagnostic[] };
-  getThemes(): { themes: Theme[]; diagnostics: ResourceDiagnostic[] };
+  getPrompts(): PromptsResult;
+  getThemes(): ThemesResult;
   getAgentsFiles(): { agentsFiles: ContextFile[] };
   getSystemPrompt(): string | undefined;
   getAppendSystemPrompt(): string[];
-  extendResources(paths: { skillPaths?: { path: string }[]; promptPaths?: { path: string }[] }): void;
+  extendResources(paths: { skillPaths?: More[]; promptPaths?: More[] }): void;
   reload(): Promise<void>;
-}
-
-// ---- Another pi ----
-
-export interface ModelInfo {
-  provider: string;
-  id: string;
-  contextWindow: number;
-  reasoning: boolean;
-}
-export interface RpcClientOptions {
-  /** What to start instead of this program. */
-  cliPath?: string;
-  cwd?: string;
-  env?: Record<string, string>;
-  provider?: string;
-  model?: string;
-  args?: string[];
-}
-// deno-lint-ignore no-explicit-any
-export type RpcEventListener = (event: any) => void;
-/** Starts a pi in RPC mode; its methods are the commands of the protocol. */
-export class RpcClient {
-  constructor(options?: RpcClientOptions);
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  onEvent(listener: RpcEventListener): () => void;
-  getStderr(): string;
-  prompt(message: string, images?: ImageContent[]): Promise<void>;
-  steer(message: string, images?: ImageContent[]): Promise<void>;
-  followUp(message: string, images?: ImageContent[]): Promise<void>;
-  abort(): Promise<void>;
-  getLastAssistantText(): Promise<string | null>;
-  getMessages(): Promise<AgentMessage[]>;
-  waitForIdle(timeout?: number): Promise<void>;
-  collectEvents(timeout?: number): Promise<unknown[]>;
-  promptAndWait(message: string, images?: ImageContent[], timeout?: number): Promise<unknown[]>;
-  // deno-lint-ignore no-explicit-any
-  [command: string]: any;
 }
 
 // Only what says so is exported.

@@ -224,15 +224,20 @@ export class SessionManager implements ReadonlySessionManager {
   appendMessage(message: Message | CustomMessage | BashExecutionMessage): string;
   appendThinkingLevelChange(thinkingLevel: string): string;
   appendModelChange(provider: string, modelId: string): string;
-  appendCompaction(
+  appendCompaction<T = unknown>(
     summary: string,
     firstKeptEntryId: string,
     tokensBefore: number,
-    details?: unknown,
+    details?: T,
     fromHook?: boolean,
   ): string;
   appendCustomEntry(customType: string, data?: unknown): string;
-  appendCustomMessageEntry(customType: string, content: Content, display: boolean, details?: unknown): string;
+  appendCustomMessageEntry<T = unknown>(
+    customType: string,
+    content: Content,
+    display: boolean,
+    details?: T,
+  ): string;
   appendSessionInfo(name: string): string;
   appendLabelChange(targetId: string, label: string | undefined): string;
 

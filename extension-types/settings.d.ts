@@ -1,9 +1,47 @@
 // The settings as a program reads and writes them (docs/settings.md says what they do).
 import type { ThinkingLevel } from "./pi-agent-core.js";
-import type { Transport } from "./pi-ai.js";
+import type { ThinkingBudgets, Transport } from "./pi-ai.js";
 
-/** As they stand in settings.json. */
-export type Settings = Record<string, unknown>;
+/** As they stand in settings.json; pi keeps what it does not know. */
+export interface Settings {
+  lastChangelogVersion?: string;
+  defaultProvider?: string;
+  defaultModel?: string;
+  defaultThinkingLevel?: ThinkingLevel;
+  /** Tokens. */
+  thinkingBudgets?: ThinkingBudgets;
+  enabledModels?: string[];
+  transport?: Transport;
+  steeringMode?: QueueMode;
+  followUpMode?: QueueMode;
+  compaction?: { enabled?: boolean; reserveTokens?: number; keepRecentTokens?: number };
+  branchSummary?: { reserveTokens?: number; skipPrompt?: boolean };
+  retry?: RetrySettings;
+  images?: ImageSettings;
+  shellPath?: string;
+  shellCommandPrefix?: string;
+  sessionDir?: string;
+  npmCommand?: string[];
+  packages?: PackageSource[];
+  extensions?: string[];
+  skills?: string[];
+  prompts?: string[];
+  themes?: string[];
+  enableSkillCommands?: boolean;
+  enableInstallTelemetry?: boolean;
+  theme?: string;
+  quietStartup?: boolean;
+  hideThinkingBlock?: boolean;
+  collapseChangelog?: boolean;
+  doubleEscapeAction?: DoubleEscapeAction;
+  treeFilterMode?: TreeFilterMode;
+  editorPaddingX?: number;
+  autocompleteMaxVisible?: number;
+  showHardwareCursor?: boolean;
+  terminal?: { showImages?: boolean; clearOnShrink?: boolean };
+  markdown?: { codeBlockIndent?: string };
+  [other: string]: unknown;
+}
 export interface ImageSettings {
   autoResize?: boolean;
   blockImages?: boolean;
@@ -11,7 +49,9 @@ export interface ImageSettings {
 export interface RetrySettings {
   enabled?: boolean;
   maxRetries?: number;
+  /** Milliseconds. */
   baseDelayMs?: number;
+  /** Milliseconds. */
   maxDelayMs?: number;
 }
 export type PackageSource = string | ({ source: string } & Partial<Record<Kind, string[]>>);
@@ -19,6 +59,8 @@ export type PackageSource = string | ({ source: string } & Partial<Record<Kind, 
 type Kind = "extensions" | "skills" | "prompts" | "themes";
 type QueueMode = "all" | "one-at-a-time";
 type Scope = "global" | "project";
+type DoubleEscapeAction = "fork" | "tree" | "none";
+type TreeFilterMode = "default" | "no-tools" | "user-only" | "labeled-only" | "all";
 
 /** What follows `get`, and `set` where that is there. */
 interface Values {
@@ -45,8 +87,8 @@ interface Values {
   ImageAutoResize: boolean;
   BlockImages: boolean;
   EnabledModels: string[] | undefined;
-  DoubleEscapeAction: "fork" | "tree" | "none";
-  TreeFilterMode: "default" | "no-tools" | "user-only" | "labeled-only" | "all";
+  DoubleEscapeAction: DoubleEscapeAction;
+  TreeFilterMode: TreeFilterMode;
   ShowHardwareCursor: boolean;
   EditorPaddingX: number;
   AutocompleteMaxVisible: number;
@@ -63,11 +105,12 @@ interface ReadOnlyValues {
   CompactionReserveTokens: number;
   CompactionKeepRecentTokens: number;
   BranchSummarySkipPrompt: boolean;
-  ThinkingBudgets: Partial<Record<Exclude<ThinkingLevel, "off" | "xhigh">, number>> | undefined;
+  ThinkingBudgets: ThinkingBudgets | undefined;
   CodeBlockIndent: string;
 }
 type Get<T> = { [K in keyof T & string as `get${K}`]: () => T[K] };
-type Set<T> = { [K in keyof T & string as `set${K}`]: (value: NonNullable<T[K]>) => void };
+/** What may be missing is taken out of the file with `undefined`. */
+type Set<T> = { [K in keyof T & string as `set${K}`]: (value: T[K]) => void };
 type SetProject<T> = { [K in keyof T & string as `setProject${K}`]: (value: T[K]) => void };
 
 export interface SettingsManager

@@ -1,5 +1,5 @@
 // The built-in tools, for extensions that wrap them or do their work elsewhere.
-import type { TUnsafe } from "@sinclair/typebox";
+import type { SchemaOf } from "./schema.js";
 import type { ToolDefinition } from "./api.js";
 import type { BuiltInToolInputs } from "./events.js";
 import type { ToolDetails } from "./tool-types.js";
@@ -11,7 +11,7 @@ export interface BuiltInTool<TInput = any, TDetails = any> {
   name: string;
   label: string;
   description: string;
-  parameters: TUnsafe<TInput>;
+  parameters: SchemaOf<TInput>;
   executionMode?: ToolExecutionMode;
   prepareArguments(args: unknown): TInput;
   execute(
@@ -98,7 +98,7 @@ export interface LsToolOptions {
 }
 
 type Tool<K extends keyof BuiltInToolInputs> = BuiltInTool<BuiltInToolInputs[K], ToolDetails[K]>;
-type Definition<K extends keyof BuiltInToolInputs> = ToolDefinition<TUnsafe<BuiltInToolInputs[K]>, ToolDetails[K]>;
+type Definition<K extends keyof BuiltInToolInputs> = ToolDefinition<SchemaOf<BuiltInToolInputs[K]>, ToolDetails[K]>;
 type Make<K extends keyof BuiltInToolInputs, O> = (cwd: string, options?: O) => Tool<K>;
 type Define<K extends keyof BuiltInToolInputs, O> = (cwd: string, options?: O) => Definition<K>;
 

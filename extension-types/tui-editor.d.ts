@@ -33,6 +33,8 @@ export interface AutocompleteProvider {
     item: AutocompleteItem,
     prefix: string,
   ): Completed;
+  /** `false`: Tab does not ask for files there. */
+  shouldTriggerFileCompletion?(lines: string[], cursorLine: number, cursorCol: number): boolean;
 }
 export interface SlashCommand {
   name: string;

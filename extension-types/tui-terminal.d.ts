@@ -101,10 +101,19 @@ export interface StdinBufferEventMap {
   data: [string];
   paste: [string];
 }
+type InputKind = keyof StdinBufferEventMap;
+type InputTaker = (data: string) => void;
 /** Cuts what a terminal sends into keys and pastes. */
 export class StdinBuffer {
   constructor(options?: StdinBufferOptions);
-  on<K extends keyof StdinBufferEventMap>(event: K, listener: (...args: StdinBufferEventMap[K]) => void): this;
+  on(event: InputKind, listener: InputTaker): this;
+  once(event: InputKind, listener: InputTaker): this;
+  off(event: InputKind, listener: InputTaker): this;
+  addListener(event: InputKind, listener: InputTaker): this;
+  removeListener(event: InputKind, listener: InputTaker): this;
+  removeAllListeners(event?: InputKind): this;
+  emit(event: InputKind, data: string): boolean;
+  listenerCount(event: InputKind): number;
   process(data: string | Uint8Array): void;
   flush(): string[];
   clear(): void;

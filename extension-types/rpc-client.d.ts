@@ -1,0 +1,78 @@
+// Another pi, as a child process in RPC mode (docs/rpc.md).
+import type { ImageContent } from "./pi-ai.js";
+import type { ThinkingLevel } from "./pi-agent-core.js";
+import type { BashResult, SessionStats } from "./sdk.js";
+import type { CompactionResult } from "./events.js";
+import type { AgentMessage } from "./session.js";
+import type { Cancelled, Command, CycledModel, ForkedText, ForkMessage, Level, Model } from "./rpc.js";
+import type { Path, QueueMode, RpcEvent, SessionState } from "./rpc.js";
+
+export type ModelInfo = Pick<Model, "provider" | "id" | "contextWindow" | "reasoning">;
+export interface RpcClientOptions {
+  /** Not looked at: what is started is always this pi. */
+  cliPath?: string;
+  cwd?: string;
+  /** Over the environment of this process. */
+  env?: Record<string, string>;
+  provider?: string;
+  model?: string;
+  args?: string[];
+}
+// deno-lint-ignore no-explicit-any
+export type RpcEventListener = (event: any) => void;
+
+/**
+ * Starts a pi in RPC mode; its methods are the commands of the protocol. They reject
+ * with what the other pi says of an error, when it has ended, and before `start`.
+ */
+export class RpcClient {
+  constructor(options?: RpcClientOptions);
+  /** Resolves when it is ready. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Returns what ends it. */
+  onEvent(listener: RpcEventListener): () => void;
+  getStderr(): string;
+  /** Resolves when it is on its way, not when it is answered. */
+  prompt(message: string, images?: ImageContent[]): Promise<void>;
+  steer(message: string, images?: ImageContent[]): Promise<void>;
+  followUp(message: string, images?: ImageContent[]): Promise<void>;
+  abort(): Promise<void>;
+  newSession(parentSession?: string): Promise<Cancelled>;
+  getState(): Promise<SessionState>;
+  setModel(provider: string, modelId: string): Promise<Model>;
+  /** `null` if there is no other. */
+  cycleModel(): Promise<CycledModel | null>;
+  getAvailableModels(): Promise<Model[]>;
+  setThinkingLevel(level: ThinkingLevel): Promise<void>;
+  /** `null` if the model does not think. */
+  cycleThinkingLevel(): Promise<Level | null>;
+  setSteeringMode(mode: QueueMode): Promise<void>;
+  setFollowUpMode(mode: QueueMode): Promise<void>;
+  compact(customInstructions?: string): Promise<CompactionResult>;
+  setAutoCompaction(enabled: boolean): Promise<void>;
+  setAutoRetry(enabled: boolean): Promise<void>;
+  abortRetry(): Promise<void>;
+  bash(command: string): Promise<BashResult>;
+  abortBash(): Promise<void>;
+  getSessionStats(): Promise<SessionStats>;
+  exportHtml(outputPath?: string): Promise<Path>;
+  switchSession(sessionPath: string): Promise<Cancelled>;
+  fork(entryId: string): Promise<ForkedText>;
+  getForkMessages(): Promise<ForkMessage[]>;
+  getLastAssistantText(): Promise<string | null>;
+  setSessionName(name: string): Promise<void>;
+  getMessages(): Promise<AgentMessage[]>;
+  getCommands(): Promise<Command[]>;
+  /**
+   * These wait for the next `agent_end`, `timeout` milliseconds (60000), and reject if
+   * it has not come then.
+   */
+  waitForIdle(timeout?: number): Promise<void>;
+  /** What there was until then. */
+  collectEvents(timeout?: number): Promise<RpcEvent[]>;
+  promptAndWait(message: string, images?: ImageContent[], timeout?: number): Promise<RpcEvent[]>;
+}
+
+// Only what says so is exported.
+export {};

@@ -1,0 +1,22 @@
+// Schemas of tool parameters: of `typebox`, or of `@sinclair/typebox`, which `typebox`
+// was before 1.0. An author has the one, the other, or both.
+// @ts-ignore: may be absent
+import type * as Old from "@sinclair/typebox";
+// @ts-ignore: may be absent
+import type * as New from "typebox";
+
+/** What comes from a package that is absent is `any`. */
+type Has<T, Else> = [0] extends [1 & T] ? Else : T;
+
+/** The constraint of tools. It is wide: what a schema is, the package knows that made it. */
+export type AnySchema = object;
+/** A schema of pi's own making, as either package takes it. */
+export type SchemaOf<T> = { static: T } & Has<Old.TUnsafe<T>, unknown> & Has<New.TUnsafe<T>, unknown>;
+
+export type TSchema = Has<Old.TSchema, Has<New.TSchema, object>>;
+/** The type of the values that fit a schema. */
+export type Static<T> = T extends { static: unknown } ? T["static"] : Has<New.Static<T & object>, unknown>;
+export const Type: Has<typeof Old.Type, typeof New.Type>;
+
+// Only what says so is exported.
+export {};
