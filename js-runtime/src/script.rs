@@ -28,6 +28,9 @@ use crate::worker::{Parts, main_worker, remove_bridge};
 pub struct Script {
     /// `process.argv` from 2 on.
     pub args: Vec<String>,
+    /// Run in the place of the file `options.script`, which need not be there. Then it is
+    /// not in `process.argv`, either.
+    pub code: Option<String>,
     /// The parent process listens here (`child_process.fork`).
     pub channel: Option<Channel>,
 }
@@ -79,9 +82,14 @@ async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> 
         };
         (channel.descriptor, serialization)
     });
-    let module = loader
-        .entry(0, &options.script)
-        .map_err(StartError::Bootstrap)?;
+    let module = match script.code {
+        Some(code) => {
+            let code = format!("globalThis.process.argv.splice(1, 1); {code}");
+            loader.give(options.script.clone(), &code)
+        }
+        None => loader.entry(0, &options.script),
+    };
+    let module = module.map_err(StartError::Bootstrap)?;
     let mut worker = main_worker(Parts {
         main_module: module.clone(),
         loader: loader.clone(),

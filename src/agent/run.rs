@@ -19,13 +19,6 @@ pub struct RunConfig {
     pub model: Arc<Model>,
     pub api: Arc<dyn Api>,
     pub system_prompt: String,
-    pub tools: Vec<Arc<dyn Tool>>,
-}
-
-impl RunConfig {
-    pub(super) fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.iter().find(|tool| tool.spec().name == name)
-    }
 }
 
 /// The outside of a run. Every method that waits for extensions also ends when
@@ -45,6 +38,9 @@ pub trait RunHooks: Send + Sync {
         messages: Vec<Arc<AgentMessage>>,
         cancel: &CancellationToken,
     ) -> Vec<Arc<AgentMessage>>;
+
+    /// What the model may call in its next answer.
+    fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
     /// Key, headers and hooks of the next request; asked before every one, since
     /// tokens expire. The error becomes the answer's error message.
@@ -193,7 +189,8 @@ impl Transcript<'_> {
                 for message in waiting.drain(..) {
                     self.say(message).await;
                 }
-                let message = self.answer(config, cancel).await;
+                let tools = self.hooks.tools();
+                let message = self.answer(config, &tools, cancel).await;
                 let Some(assistant) = message.as_assistant() else {
                     return;
                 };
@@ -204,7 +201,7 @@ impl Transcript<'_> {
                 let (tool_results, terminate) = if failed {
                     Default::default()
                 } else {
-                    tool_calls::execute(self, assistant, config, cancel).await
+                    tool_calls::execute(self, assistant, &tools, cancel).await
                 };
                 calls_tools = !tool_results.is_empty() && !terminate;
                 self.hooks
@@ -234,6 +231,7 @@ impl Transcript<'_> {
     async fn answer(
         &mut self,
         config: &RunConfig,
+        tools: &[Arc<dyn Tool>],
         cancel: &CancellationToken,
     ) -> Arc<AgentMessage> {
         let messages = self
@@ -263,11 +261,7 @@ impl Transcript<'_> {
                     false => message.without_images(),
                 })
                 .collect(),
-            tools: config
-                .tools
-                .iter()
-                .map(|tool| tool.spec().clone())
-                .collect(),
+            tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
             options,
             cancel: cancel.clone(),
         });

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::AgentMessage;
 use super::event::Event;
-use super::run::{Outcome, RunConfig, RunHooks, Transcript};
+use super::run::{Outcome, RunHooks, Transcript};
 use crate::ai::message::{AssistantMessage, ToolCall, ToolResultMessage, now};
 use crate::tools::tool::{ExecutionMode, Tool, ToolError, ToolInvocation, ToolOutput};
 use crate::tools::validate::validate;
@@ -23,24 +23,27 @@ struct Prepared<'a> {
     args: Value,
 }
 
+fn named<'a>(tools: &'a [Arc<dyn Tool>], name: &str) -> Option<&'a Arc<dyn Tool>> {
+    tools.iter().find(|tool| tool.spec().name == name)
+}
+
 /// The results, and whether all of them ask the agent to stop.
 pub(super) async fn execute(
     transcript: &mut Transcript<'_>,
     message: &AssistantMessage,
-    config: &RunConfig,
+    tools: &[Arc<dyn Tool>],
     cancel: &CancellationToken,
 ) -> (Vec<Arc<AgentMessage>>, bool) {
     let calls: Vec<&ToolCall> = message.tool_calls().collect();
     let one_by_one = calls.iter().any(|call| {
-        config
-            .tool(&call.name)
+        named(tools, &call.name)
             .is_some_and(|tool| tool.execution_mode() == ExecutionMode::Sequential)
     });
     let mut results = Vec::with_capacity(calls.len());
     let mut terminate = !calls.is_empty();
     if one_by_one {
         for call in calls {
-            let outcome = match prepare(transcript.hooks, call, config, cancel).await {
+            let outcome = match prepare(transcript.hooks, call, tools, cancel).await {
                 Ok(prepared) => {
                     let outcome = run(transcript.hooks, &prepared, cancel).await;
                     review(transcript.hooks, &prepared, outcome, cancel).await
@@ -54,7 +57,7 @@ pub(super) async fn execute(
     }
     let mut prepared = Vec::new();
     for call in calls {
-        match prepare(transcript.hooks, call, config, cancel).await {
+        match prepare(transcript.hooks, call, tools, cancel).await {
             Ok(call) => prepared.push(call),
             Err(outcome) => {
                 terminate &= outcome.output.terminate;
@@ -89,7 +92,7 @@ pub(super) async fn execute(
 async fn prepare<'a>(
     hooks: &dyn RunHooks,
     call: &'a ToolCall,
-    config: &RunConfig,
+    tools: &[Arc<dyn Tool>],
     cancel: &CancellationToken,
 ) -> Result<Prepared<'a>, Outcome> {
     hooks
@@ -99,8 +102,7 @@ async fn prepare<'a>(
             args: call.arguments.clone(),
         })
         .await;
-    let tool = config
-        .tool(&call.name)
+    let tool = named(tools, &call.name)
         .ok_or_else(|| Outcome::error(format!("Tool {} not found", call.name)))?
         .clone();
     let error = |error: ToolError| Outcome::error(error.0);

@@ -70,7 +70,6 @@ impl AgentSession {
     }
 
     fn run_config(&self, system_prompt: Option<String>) -> Result<RunConfig, PromptError> {
-        let tools = self.active_tools();
         let state = self.state.lock();
         let model = state.model.clone().ok_or_else(|| self.no_model())?;
         let api = self
@@ -84,7 +83,6 @@ impl AgentSession {
             system_prompt: system_prompt.unwrap_or_else(|| state.system_prompt.clone()),
             model,
             api,
-            tools,
         })
     }
 

@@ -20,6 +20,7 @@ use crate::ai::message::{StopReason, ToolCall, now};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::stream::{StreamHooks, StreamOptions};
 use crate::extensions::answers;
+use crate::tools::tool::Tool;
 
 /// For handlers of results that come after an abort.
 const REVIEW_GRACE: Duration = Duration::from_secs(2);
@@ -181,6 +182,10 @@ impl RunHooks for Hooks<'_> {
         let changed = emission.event.get("messages").cloned().unwrap_or_default();
         let changed = answers::messages(&changed);
         changed.map_or(messages, |all| all.into_iter().map(Arc::new).collect())
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.session.active_tools()
     }
 
     async fn stream_options(&self) -> Result<StreamOptions, String> {

@@ -16,7 +16,7 @@ const CHANNEL: &str = "NODE_CHANNEL_FD";
 const SERIALIZATION: &str = "NODE_CHANNEL_SERIALIZATION_MODE";
 
 /// Options of node that may come before the script and mean nothing to us.
-const NODE_OPTIONS: [&str; 9] = [
+const NODE_OPTIONS: [&str; 10] = [
     "--no-warnings",
     "--no-deprecation",
     "--enable-source-maps",
@@ -26,12 +26,22 @@ const NODE_OPTIONS: [&str; 9] = [
     "--max-semi-space-size=",
     "--stack-trace-limit=",
     "--trace-",
+    INPUT_TYPE,
 ];
+/// Of code on the command line; which it is shows in the code.
+const INPUT_TYPE: &str = "--input-type=";
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Asked {
-    module: PathBuf,
+    what: What,
     args: Vec<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum What {
+    Module(PathBuf),
+    /// `-e`
+    Code(String),
 }
 
 /// What is to be run instead of pi, if it is an extension, or a child of one, that
@@ -49,7 +59,7 @@ pub fn asked(words: &[OsString]) -> Option<Asked> {
 fn of_fork(words: &[OsString], module: &OsStr) -> Asked {
     let after = words.iter().position(|word| word == module);
     Asked {
-        module: PathBuf::from(module),
+        what: What::Module(PathBuf::from(module)),
         args: strings(&words[after.map_or(0, |at| at + 1)..]),
     }
 }
@@ -60,11 +70,49 @@ fn of_words(words: &[OsString]) -> Option<Asked> {
         NODE_OPTIONS.iter().any(|option| word.starts_with(option))
     };
     let options = words.iter().take_while(is_option).count();
-    let (module, args) = words[options..].split_first()?;
-    is_script(Path::new(module)).then(|| Asked {
-        module: PathBuf::from(module),
-        args: strings(args),
+    let (first, rest) = words[options..].split_first()?;
+    if let Some((code, args)) = code(&words[..options], first, rest) {
+        return Some(Asked {
+            what: What::Code(code),
+            args: strings(args),
+        });
+    }
+    is_script(Path::new(first)).then(|| Asked {
+        what: What::Module(PathBuf::from(first)),
+        args: strings(rest),
     })
+}
+
+/// `-e` is an option of pi, too, which has the name of an extension.
+fn code<'a>(
+    options: &[OsString],
+    first: &OsStr,
+    rest: &'a [OsString],
+) -> Option<(String, &'a [OsString])> {
+    let first = first.to_string_lossy();
+    let (code, args) = match first.strip_prefix("--eval=") {
+        Some(code) => (code.to_owned(), rest),
+        None if first == "-e" || first == "--eval" => {
+            let (code, args) = rest.split_first()?;
+            (code.to_string_lossy().into_owned(), args)
+        }
+        None => return None,
+    };
+    let typed = |word: &OsString| word.to_string_lossy().starts_with(INPUT_TYPE);
+    let is_nodes = first != "-e" || options.iter().any(typed);
+    let args = match args.split_first() {
+        Some((dashes, args)) if dashes == "--" => args,
+        _ => args,
+    };
+    (is_nodes || is_code(&code)).then_some((code, args))
+}
+
+/// And neither a path nor the name of a package.
+fn is_code(text: &str) -> bool {
+    let is_named = [".ts", ".js", ".mjs", ".cjs", ".mts", ".cts"];
+    text.contains(['(', ';', '=', '{', '\n'])
+        && !is_named.iter().any(|suffix| text.ends_with(suffix))
+        && !Path::new(text).exists()
 }
 
 fn strings(words: &[OsString]) -> Vec<String> {
@@ -78,14 +126,22 @@ pub fn run(asked: Asked, paths: &Paths) -> Result<u8, StartError> {
     for name in [FORKED, CHANNEL, SERIALIZATION] {
         forget(name);
     }
+    let (script, code) = match asked.what {
+        What::Module(module) => (module, None),
+        What::Code(code) => (PathBuf::from("[eval].ts"), Some(code)),
+    };
     let options = RuntimeOptions {
         cache_dir: Some(paths.agent_dir.join("cache").join("js")),
-        script: paths.cwd.join(asked.module),
+        script: paths.cwd.join(script),
         ..RuntimeOptions::default()
     };
     js_runtime::init();
-    let args = asked.args;
-    run_script(options, Script { args, channel })
+    let script = Script {
+        args: asked.args,
+        code,
+        channel,
+    };
+    run_script(options, script)
 }
 
 fn channel() -> Option<Channel> {
@@ -120,7 +176,7 @@ mod tests {
         let script = path.to_str().unwrap();
         let found = |args: &[&str]| {
             Some(Asked {
-                module: path.clone(),
+                what: What::Module(path.clone()),
                 args: args.iter().map(ToString::to_string).collect(),
             })
         };
@@ -138,13 +194,31 @@ mod tests {
         ] {
             assert_eq!(of_words(&words(given)), expected, "{given:?}");
         }
+        let found = |code: &str, args: &[&str]| {
+            Some(Asked {
+                what: What::Code(code.into()),
+                args: args.iter().map(ToString::to_string).collect(),
+            })
+        };
+        let typed = "--input-type=module";
+        for (given, expected) in [
+            (&["-e", "go()", "x"][..], found("go()", &["x"])),
+            (&["--eval=1", "--", "-x"], found("1", &["-x"])),
+            (&["--no-warnings", typed, "-e", "1"], found("1", &[])),
+            (&["-e", script, "-p", "say it"], None),
+            (&["-e", "npm:thing", "-p", "a = b"], None),
+            (&["-e", "./gone (1).ts"], None),
+            (&["-p", "1 + 1;"], None),
+        ] {
+            assert_eq!(of_words(&words(given)), expected, "{given:?}");
+        }
         assert_eq!(
             of_fork(
                 &words(&["--x", "./child", "--x", "y"]),
                 OsStr::new("./child")
             ),
             Asked {
-                module: "./child".into(),
+                what: What::Module("./child".into()),
                 args: vec!["--x".into(), "y".into()],
             }
         );

@@ -126,6 +126,15 @@ async fn this_binary_runs_scripts_and_forks_modules() {
         if (args === "script") {
             return execFileSync(process.execPath, [beside("./script.mjs"), "a b", "-p"], { encoding: "utf8" }).trim();
         }
+        if (args.startsWith("eval")) {
+            const module = 'import { basename } from "node:path"; import { value } from "./value.ts";\n' +
+                'const told: string[] = process.argv.slice(1); console.log(basename("/a/b"), value, ...told)';
+            const script = 'const os = require("os"); var x = 2; console.log(typeof os.cpus, x, process.argv.slice(1).length);';
+            const words = args === "eval module"
+                ? ["--experimental-strip-types", "--input-type=module", "-e", module, "one", "--two"]
+                : ["-e", script];
+            return execFileSync(process.execPath, words, { encoding: "utf8", cwd: fileURLToPath(new URL(".", import.meta.url)) }).trim();
+        }
         if (args === "exit") {
             const child = fork(beside("./child.cjs"), ["7"]);
             child.send({ exit: true });
@@ -150,6 +159,7 @@ async fn this_binary_runs_scripts_and_forks_modules() {
     let files = [
         ("index.ts", index.as_str()),
         ("script.mjs", script),
+        ("value.ts", "export const value: number = 3;"),
         ("child.cjs", child),
     ];
     let (_home, mut rpc) = with_files(&files).await;
@@ -159,6 +169,8 @@ async fn this_binary_runs_scripts_and_forks_modules() {
         ("json", "json 42 true nested 0"),
         ("advanced", "advanced 42 true nested 0"),
         ("exit", "exit 7"),
+        ("eval module", "b 3 one --two"),
+        ("eval script", "function 2 0"),
     ] {
         rpc.ok(prompt(&format!("/go {way}"))).await;
         rpc.notified(result).await;

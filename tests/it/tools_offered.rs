@@ -65,3 +65,42 @@ async fn updates_that_come_with_the_result_are_told_before_it() {
         assert_eq!(parts, ["part 1", "part 2", "part 3", "part 4", "part 5"]);
     }
 }
+
+/// What finds tools for the model (`tool search`) could offer them in the next run only.
+#[tokio::test]
+async fn a_tool_that_is_switched_on_in_a_run_can_be_called_in_it() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+          const tool = (name, execute) => pi.registerTool({ name, label: name, description: name,
+            parameters: { type: "object", properties: {} }, execute });
+          const say = (text) => ({ content: [{ type: "text", text }] });
+          tool("search", async () => {
+            pi.setActiveTools(["search", "found"]);
+            tool("made", async () => say("made ran"));
+            return say("use found");
+          });
+          tool("found", async () => say("found ran"));
+          pi.on("session_start", () => pi.setActiveTools(["search"]));
+        };"#,
+    )
+    .await;
+    server.push(Answer::tool("search", json!({})));
+    server.push(Answer::tool("found", json!({})));
+    server.push(Answer::tool("made", json!({})));
+    server.push(Answer::text("Done."));
+    rpc.run("go").await;
+    let offered = |request: &Value| -> Vec<String> {
+        let tools = request["tools"].as_array().unwrap().iter();
+        tools
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let requests = server.requests();
+    assert_eq!(offered(&requests[0].body), ["search"]);
+    assert_eq!(offered(&requests[1].body), ["search", "found", "made"]);
+    let said = requests[3].body["messages"].to_string();
+    assert!(
+        said.contains("found ran") && said.contains("made ran"),
+        "{said}"
+    );
+}

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub(crate) struct Files {
     pub disk: Disk,
     pub checker: Checker,
     pub package_json: PackageJsonResolverRc<Disk>,
+    /// Code that is in no file, by where it would be.
+    given: Rc<RefCell<HashMap<PathBuf, Arc<str>>>>,
     source_maps: Rc<RefCell<HashMap<String, SourceMap>>>,
 }
 
@@ -50,6 +52,7 @@ impl Files {
             disk,
             checker,
             package_json,
+            given: Rc::default(),
             source_maps: Rc::default(),
         }
     }
@@ -57,10 +60,22 @@ impl Files {
     /// What the file of a module says; `import("./x?v=2")` asks for it as it is now.
     pub fn text_of(&self, specifier: &ModuleSpecifier) -> Result<Arc<str>, JsErrorBox> {
         let path = url_to_file_path(specifier).map_err(error)?;
+        if let Some(text) = self.given.borrow().get(&path) {
+            return Ok(text.clone());
+        }
         match specifier.query() {
             Some(query) if !query.starts_with(COPY) => read_text(&path).map(Arc::from),
             _ => self.disk.text(&path, read_text),
         }
+    }
+
+    /// [`Self::text_of`] the module there is this, whatever the disk says.
+    pub fn give(&self, path: PathBuf, text: &str) {
+        self.given.borrow_mut().insert(path, text.into());
+    }
+
+    pub fn is_given(&self, path: &Path) -> bool {
+        self.given.borrow().contains_key(path)
     }
 
     /// Whether jiti's rules hold: for everything but the JavaScript of packages.

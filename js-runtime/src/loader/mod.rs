@@ -24,7 +24,7 @@ mod warm;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ use deno_core::{
     ResolutionKind, SourceCodeCacheInfo, v8,
 };
 use deno_error::JsErrorBox;
-use deno_path_util::url_to_file_path;
+use deno_path_util::{url_from_file_path, url_to_file_path};
 use deno_runtime::deno_node::NodeExtInitServices;
 use futures::FutureExt;
 
@@ -96,6 +96,13 @@ impl Loader {
     /// The module to load for extension `id` at `path`.
     pub fn entry(&self, id: u32, path: &Path) -> Result<ModuleSpecifier, String> {
         self.resolver.entry(id, path)
+    }
+
+    /// Code that is in no file, as if it were in `path`.
+    pub fn give(&self, path: PathBuf, code: &str) -> Result<ModuleSpecifier, String> {
+        let url = url_from_file_path(&path).map_err(|error| error.to_string())?;
+        self.files.give(path, code);
+        Ok(url)
     }
 
     pub fn sweep_cache_soon(&self) {

@@ -118,8 +118,20 @@ impl Resolver {
 
     pub fn resolve(&self, specifier: &str, referrer: &str) -> Result<ModuleSpecifier, JsErrorBox> {
         self.find(specifier, referrer).map_err(|error| {
+            let text = error.to_string();
+            // In Node's words, by which optional dependencies are told.
+            let package = text
+                .strip_prefix("Could not find package '")
+                .and_then(|rest| Some(rest.split_once('\'')?.0));
+            let text = match package {
+                Some(package) => format!("Cannot find package '{package}'"),
+                None => text.clone(),
+            };
             match position::of_import(specifier, referrer) {
-                Some(place) => JsErrorBox::generic(format!("{error} (imported at {place})")),
+                Some(place) => JsErrorBox::generic(format!("{text} (imported at {place})")),
+                None if package.is_some() => {
+                    JsErrorBox::generic(format!("{text} imported from {referrer}"))
+                }
                 None => error,
             }
         })
@@ -157,6 +169,9 @@ impl Resolver {
     ) -> Result<ModuleSpecifier, JsErrorBox> {
         let url = referrer.join(specifier).map_err(error)?;
         let path = url_to_file_path(&url).map_err(error)?;
+        if self.files.is_given(&path) {
+            return Ok(url);
+        }
         let owner = self.owners.borrow().of.get(referrer).copied();
         let found = self.files.disk.probe(&path).ok_or_else(|| {
             if let Some(owner) = owner {
