@@ -37,7 +37,10 @@ export interface PromptOptions {
   streamingBehavior?: "steer" | "followUp";
   /** For extensions of the session, which has none. */
   source?: InputSource;
+  /** Called once, when it is known whether it will be answered. */
+  preflightResult?(accepted: boolean): void;
 }
+
 /** Of a command that a user or an extension runs, not the model. */
 export interface BashResult {
   output: string;
@@ -376,7 +379,7 @@ export interface ResourceLoader {
   getAgentsFiles(): { agentsFiles: ContextFile[] };
   getSystemPrompt(): string | undefined;
   getAppendSystemPrompt(): string[];
-  extendResources(paths: { skillPaths?: More[]; promptPaths?: More[] }): void;
+  extendResources(paths: { skillPaths?: More[]; promptPaths?: More[]; themePaths?: More[] }): void;
   reload(): Promise<void>;
 }
 export interface DefaultResourceLoaderOptions {
@@ -385,6 +388,7 @@ export interface DefaultResourceLoaderOptions {
   settingsManager?: SettingsManager;
   additionalSkillPaths?: string[];
   additionalPromptTemplatePaths?: string[];
+  additionalThemePaths?: string[];
   noExtensions?: boolean;
   noSkills?: boolean;
   noPromptTemplates?: boolean;
@@ -414,7 +418,7 @@ export class DefaultResourceLoader implements ResourceLoader {
   getAgentsFiles(): { agentsFiles: ContextFile[] };
   getSystemPrompt(): string | undefined;
   getAppendSystemPrompt(): string[];
-  extendResources(paths: { skillPaths?: More[]; promptPaths?: More[] }): void;
+  extendResources(paths: { skillPaths?: More[]; promptPaths?: More[]; themePaths?: More[] }): void;
   reload(): Promise<void>;
 }
 

@@ -175,7 +175,7 @@ impl AgentSession {
     }
 
     /// The next one of those that can be used; `None` if there is no other.
-    pub async fn cycle_model(&self) -> Result<Option<CycledModel>, Refusal> {
+    pub async fn cycle_model(&self, backward: bool) -> Result<Option<CycledModel>, Refusal> {
         let scope = self.state.lock().scope.clone();
         let is_scoped = !scope.is_empty();
         let models = match is_scoped {
@@ -197,7 +197,11 @@ impl AgentSession {
             let same = |one: &ScopedModel| one.model.reference() == current.reference();
             models.iter().position(same)
         });
-        let next = position.map_or(0, |position| (position + 1) % models.len());
+        let step = match backward {
+            true => models.len() - 1,
+            false => 1,
+        };
+        let next = position.map_or(0, |position| (position + step) % models.len());
         let ScopedModel { model, thinking } = models[next].clone();
         self.use_model(model.clone(), thinking, Chosen::Cycled)
             .await?;

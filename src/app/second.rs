@@ -16,7 +16,7 @@ use super::config::{AppConfig, ModelChoice, ResourceFlags, SessionTarget, ToolCh
 use super::forks::ForkPosition;
 use super::models::Chosen;
 use super::prompt::{Behavior, PromptError, PromptRequest, Source};
-use super::refusal::Refusal;
+use super::refusal::{ErrorCode, Refusal};
 use super::session::EventSink;
 use crate::agent::AgentMessage;
 use crate::agent::event::Event;
@@ -190,6 +190,10 @@ impl AgentSession {
             Ok(given) if self.models.has_auth(&given.provider) => {
                 self.use_model(Arc::new(given), None, Chosen::Set).await
             }
+            Ok(given) if self.models.find(&given.provider, &given.id).is_some() => {
+                let text = format!("No API key for {}", given.reference());
+                Err(Refusal::new(ErrorCode::ModelNotFound, text))
+            }
             _ => {
                 let named = |member: &str| model[member].as_str().unwrap_or_default();
                 let set = self.set_model(named("provider"), named("id")).await;
@@ -269,7 +273,11 @@ impl SecondSession for AgentSession {
                 done(self.use_given_model(&args["model"]).await)?;
                 nothing
             }
-            "cycleModel" => shown(done(self.cycle_model().await)?),
+            "cycleModel" => {
+                let direction: Option<String> = given(args, "direction")?;
+                let backward = direction.as_deref() == Some("backward");
+                shown(done(self.cycle_model(backward).await)?)
+            }
             "compact" => {
                 let focus: Option<String> = given(args, "customInstructions")?;
                 shown(done(self.compact(focus.as_deref()).await)?)

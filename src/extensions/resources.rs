@@ -2,10 +2,11 @@
 //! of them (`loadSkills`, `DefaultResourceLoader`): found as for the program itself.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use js_runtime::HostError;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::host::{Answer, parse};
 use crate::resources::context_files::load_context_files;
@@ -16,6 +17,7 @@ use crate::resources::prompt_templates::load_prompt_templates;
 use crate::resources::resource_paths::{NamedPath, ResourceSources};
 use crate::resources::settings::Settings;
 use crate::resources::skills::{Skill, load_skills, skills_block};
+use crate::resources::themes::{Theme, load_themes};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,6 +28,8 @@ struct Place {
     paths: Vec<String>,
     #[serde(default = "yes")]
     include_defaults: bool,
+    /// In the place of the user's and the project's.
+    settings: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
@@ -44,6 +48,13 @@ impl Place {
         paths
     }
 
+    fn settings(&self, paths: &Paths) -> Arc<Settings> {
+        match &self.settings {
+            Some(settings) => Settings::in_memory(settings.clone()),
+            None => Settings::load(paths),
+        }
+    }
+
     fn named(&self) -> Vec<NamedPath> {
         let paths = self.paths.iter();
         paths.map(|path| NamedPath::by_user(path)).collect()
@@ -55,7 +66,7 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
     Some(match method {
         "resources.skills" => parse::<Place>(method, args).and_then(|place| {
             let paths = place.paths();
-            let settings = Settings::load(&paths);
+            let settings = place.settings(&paths);
             let sources = sources(&paths, &settings, place.include_defaults);
             let (skills, problems) = load_skills(&sources, &place.named());
             Ok(json!({ "skills": shown(skills)?, "diagnostics": told(&problems) }))
@@ -65,7 +76,7 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
         }
         "resources.prompts" => parse::<Place>(method, args).map(|place| {
             let paths = place.paths();
-            let settings = Settings::load(&paths);
+            let settings = place.settings(&paths);
             let sources = sources(&paths, &settings, place.include_defaults);
             let (templates, problems) = load_prompt_templates(&sources, &place.named());
             let templates = templates.into_iter().map(|template| {
@@ -80,6 +91,14 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
             });
             let prompts: Vec<Value> = templates.collect();
             json!({ "prompts": prompts, "diagnostics": told(&problems) })
+        }),
+        "resources.themes" => parse::<Place>(method, args).map(|place| {
+            let paths = place.paths();
+            let settings = place.settings(&paths);
+            let sources = sources(&paths, &settings, place.include_defaults);
+            let (themes, problems) = load_themes(&sources, &place.named());
+            let themes: Vec<Value> = themes.iter().map(Theme::describe).collect();
+            json!({ "themes": themes, "diagnostics": told(&problems) })
         }),
         "resources.contextFiles" => parse::<Place>(method, args).map(|place| {
             let (files, _) = load_context_files(&place.paths());

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, Reference, Rpc, prompt};
 
 /// What a command of the extension notifies the user of, as JSON.
-async fn checked(rpc: &mut Rpc, command: &str) -> Value {
+pub async fn checked(rpc: &mut Rpc, command: &str) -> Value {
     rpc.ok(prompt(&format!("/{command}"))).await;
     let said = rpc
         .wait("the result", |line| {
@@ -80,66 +80,6 @@ async fn a_session_of_an_extension_has_the_settings_that_it_is_given() {
     });
     for (who, mut rpc) in [("ours", home.rpc(&[])), ("theirs", home.original_rpc(&[]))] {
         assert_eq!(checked(&mut rpc, "own").await, expected, "{who}");
-    }
-}
-
-const COMMANDS: &str = r#"
-import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@mariozechner/pi-coding-agent";
-
-export default (pi) => pi.registerCommand("commands", { handler: async (_args, ctx) => {
-  const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir() });
-  await resourceLoader.reload();
-  const { session } = await createAgentSession({
-    model: ctx.model, sessionManager: SessionManager.inMemory(ctx.cwd), resourceLoader });
-  const remote = { async exec(command, cwd, { onData, signal }) {
-    onData(Buffer.from(`\u001b[1m${command}\u001b[0m in ${cwd === ctx.cwd}\r\n`));
-    if (signal.aborted) throw new Error("aborted");
-    if (command === "hang") await new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("aborted"))));
-    return { exitCode: 3 };
-  } };
-  const chunks = [];
-  const far = await session.executeBash("touch local", (chunk) => chunks.push(chunk), { operations: remote });
-  const quiet = await session.executeBash("again", undefined, { operations: remote });
-  const hanging = session.executeBash("hang", () => session.abortBash(), { operations: remote });
-  const aborted = await hanging;
-  const broken = await session.executeBash("x", undefined, { operations: { exec: async () => { throw new Error("no line") } } })
-    .catch((error) => error.message);
-  const times = [];
-  const near = await session.executeBash("echo a; sleep 0.4; echo b", (chunk) => times.push([chunk, Date.now()]));
-  const none = [];
-  await session.executeBash("true", (chunk) => none.push(chunk));
-  ctx.ui.notify(JSON.stringify({
-    far: [far.output, far.exitCode, far.cancelled], chunks, quiet: [quiet.output, quiet.exitCode],
-    aborted: aborted.cancelled, broken, near: [near.output, near.exitCode],
-    pieces: times.map(([chunk]) => chunk), apart: times.at(-1)[1] - times[0][1] > 200, none,
-    recorded: session.messages.map(({ command, output }) => [command, output]).slice(0, 2), running: session.isBashRunning,
-  }));
-  session.dispose();
-} });
-"#;
-
-/// They ran on this machine, whatever operations were given.
-#[tokio::test]
-async fn commands_of_a_session_run_by_the_operations_that_are_given() {
-    let server = ModelServer::start().await;
-    let home = Home::new(&server);
-    home.extension("commands.ts", COMMANDS);
-    let expected = json!({
-        "far": ["touch local in true\n", 3, false],
-        "chunks": ["touch local in true\n"],
-        "quiet": ["again in true\n", 3],
-        "aborted": true,
-        "broken": "no line",
-        "near": ["a\nb\n", 0],
-        "pieces": ["a\n", "b\n"],
-        "apart": true,
-        "none": [],
-        "recorded": [["touch local", "touch local in true\n"], ["again", "again in true\n"]],
-        "running": false,
-    });
-    for (who, mut rpc) in [("ours", home.rpc(&[])), ("theirs", home.original_rpc(&[]))] {
-        assert_eq!(checked(&mut rpc, "commands").await, expected, "{who}");
-        assert!(!home.cwd().join("local").exists());
     }
 }
 

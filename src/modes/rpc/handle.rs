@@ -219,7 +219,7 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> A
         Command::SetModel { provider, model_id } => {
             Answer::SetModel(session.set_model(&provider, &model_id).await?)
         }
-        Command::CycleModel => Answer::CycleModel(session.cycle_model().await?),
+        Command::CycleModel => Answer::CycleModel(session.cycle_model(false).await?),
         Command::GetAvailableModels => Answer::GetAvailableModels(Models {
             models: session.models().available(),
         }),

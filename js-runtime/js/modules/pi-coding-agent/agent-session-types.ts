@@ -2,7 +2,7 @@
 import type { Heard } from "pi:pi-coding-agent/session-agent.ts";
 import type { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 
-export type Listener = (event: { type: string; [member: string]: unknown }) => void;
+export type Listener = (event: { type: string; [member: string]: unknown }) => unknown;
 
 export interface Model {
   provider: string;
@@ -60,6 +60,8 @@ export interface State {
 }
 
 export interface PromptOptions {
+  /** Whether it is answered, or queued to be, once that is known. */
+  preflightResult?(accepted: boolean): void;
   expandPromptTemplates?: boolean;
   images?: unknown[];
   streamingBehavior?: "steer" | "followUp";

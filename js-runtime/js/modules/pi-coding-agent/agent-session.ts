@@ -26,7 +26,7 @@ import { createView } from "pi:pi-coding-agent/session-view.ts";
 import type { Since } from "pi:pi-coding-agent/session-view.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 import type { View } from "pi:pi-coding-agent/session-view.ts";
-import { createLocalBashOperations } from "pi:pi-coding-agent/tool-factories.ts";
+import { builtInDefinition, createLocalBashOperations } from "pi:pi-coding-agent/tool-factories.ts";
 import { exec } from "pi:pi-coding-agent/tool-runs.ts";
 import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
 
@@ -102,6 +102,7 @@ export class AgentSession {
     this.#agent = new SessionAgent(this, {
       ask: (question, args) => this.#ask(question, args),
       act: (action, args) => this.#act(action, args),
+      tools: () => this.#offered(),
     });
     if (sessionManager) SessionManager.handOver(sessionManager).show(view);
     this.sessionManager = sessionManager ?? (view as unknown as SessionManager);
@@ -185,7 +186,7 @@ export class AgentSession {
   }
 
   /** What its tools get: there is nobody to ask in it. */
-  #context({ signal }: AbortController): object {
+  #context({ signal }: { signal: AbortSignal }): object {
     return {
       hasUI: false,
       ui: nobody,
@@ -376,13 +377,41 @@ export class AgentSession {
   }
 
   getToolDefinition(name: string): CustomTool | undefined {
-    return this.#tools.get(name);
+    return this.#tools.get(name) ?? builtInDefinition(name, this.sessionManager.getCwd());
+  }
+
+  /** Those that are offered to the model, to be run by somebody else. */
+  #offered(): unknown[] {
+    const active = new Set(this.getActiveToolNames());
+    const known = this.getAllTools() as { name: string }[];
+    return known.filter(({ name }) => active.has(name)).map((described) => {
+      const tool = this.getToolDefinition(described.name);
+      const execute: CustomTool["execute"] = (id, params, signal, onUpdate) =>
+        tool?.execute(id, params, signal, onUpdate, this.#context({ signal: signal as AbortSignal }));
+      return { ...described, label: tool?.label ?? described.name, execute };
+    });
   }
 
   /** Resolves when the agent is done; one that is queued at once. */
-  prompt(text: string, options: PromptOptions = {}): Promise<void> {
-    const { expandPromptTemplates: expand, images, streamingBehavior } = options;
-    return this.#act("prompt", { text, expand, images, streamingBehavior });
+  async prompt(text: string, options: PromptOptions = {}): Promise<void> {
+    const { expandPromptTemplates: expand, images, streamingBehavior, preflightResult } = options;
+    const done = this.#act("prompt", { text, expand, images, streamingBehavior });
+    if (!preflightResult) return await done;
+    let told = false;
+    const tell = (accepted: boolean) => {
+      if (!told) preflightResult(accepted);
+      told = true;
+    };
+    const end = this.subscribe(({ type }) => type === "agent_start" && tell(true));
+    try {
+      await done;
+      tell(true);
+    } catch (error) {
+      tell(false);
+      throw error;
+    } finally {
+      end();
+    }
   }
 
   steer(text: string, images?: unknown[]): Promise<void> {
@@ -432,8 +461,8 @@ export class AgentSession {
     await this.#act("setModel", { model });
   }
 
-  async cycleModel(): Promise<unknown> {
-    return await this.#act("cycleModel") ?? undefined;
+  async cycleModel(direction: "forward" | "backward" = "forward"): Promise<unknown> {
+    return await this.#act("cycleModel", { direction }) ?? undefined;
   }
 
   setThinkingLevel(level: string): void {

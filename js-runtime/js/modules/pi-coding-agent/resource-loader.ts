@@ -3,6 +3,8 @@
 import { hostSync } from "pi:host.ts";
 import { currentFolder, fs } from "pi:node.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
+import { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
+import { type LoadedTheme, themeOf } from "pi:pi-coding-agent/themes.ts";
 
 export interface Skill {
   name: string;
@@ -25,8 +27,8 @@ interface ContextFile {
 }
 
 type Skills = { skills: Skill[]; diagnostics: Diagnostic[] };
-type Prompts = { prompts: unknown[]; diagnostics: Diagnostic[] };
-type Themes = { themes: unknown[]; diagnostics: Diagnostic[] };
+type Prompts = { prompts: { name: string }[]; diagnostics: Diagnostic[] };
+type Themes = { themes: { name?: string }[]; diagnostics: Diagnostic[] };
 type AgentsFiles = { agentsFiles: ContextFile[] };
 
 export interface ResourceLoader {
@@ -54,8 +56,12 @@ export function loadSkills(
   return hostSync("resources.skills", placed(options));
 }
 
-export function loadSkillsFromDir({ dir }: { dir: string; source?: string }): Skills {
-  return loadSkills({ skillPaths: [dir], includeDefaults: false });
+export function loadSkillsFromDir({ dir, source }: { dir: string; source?: string }): Skills {
+  const { skills, diagnostics } = loadSkills({ skillPaths: [dir], includeDefaults: false });
+  const named = source === undefined
+    ? skills
+    : skills.map((skill) => ({ ...skill, sourceInfo: { ...skill.sourceInfo as object, source } }));
+  return { skills: named, diagnostics };
 }
 
 /** The block of the system prompt; nothing if a model is to know of none of them. */
@@ -101,8 +107,12 @@ export function createSyntheticSourceInfo(path: string, from: Origin): Origin & 
 interface LoaderOptions extends Place {
   additionalSkillPaths?: string[];
   additionalPromptTemplatePaths?: string[];
+  additionalThemePaths?: string[];
+  /** Whose settings name skills, prompts and themes; else those of the files. */
+  settingsManager?: unknown;
   noSkills?: boolean;
   noPromptTemplates?: boolean;
+  noThemes?: boolean;
   noContextFiles?: boolean;
   /** A text, or the name of a file that has it. */
   systemPrompt?: string;
@@ -119,6 +129,24 @@ interface LoaderOptions extends Place {
 
 function textOrFile(text: string | undefined): string | undefined {
   return text && fs().existsSync(text) ? fs().readFileSync(text, "utf8") : text;
+}
+
+/** Where something is that an extension brings. */
+type Added = { path: string }[];
+
+/** What is new by its name. */
+function add<T extends { name?: string }>(known: T[], more: T[]): void {
+  const names = new Set(known.map(({ name }) => name));
+  known.push(...more.filter(({ name }) => !names.has(name)));
+}
+
+let load: (loader: DefaultResourceLoader) => void;
+
+/** One that has looked already. */
+export function loadedLoader(options: LoaderOptions): DefaultResourceLoader {
+  const loader = new DefaultResourceLoader(options);
+  load(loader);
+  return loader;
 }
 
 /** Extensions are not among what it finds: none are loaded into a session beside another. */
@@ -142,24 +170,37 @@ export class DefaultResourceLoader implements ResourceLoader {
     this.#options = placed(options);
   }
 
+  static {
+    load = (loader) => loader.#load();
+  }
+
   async reload(): Promise<void> {
+    this.#load();
+  }
+
+  get #place(): Place & { settings?: unknown } {
+    const { cwd, agentDir, settingsManager } = this.#options;
+    return { cwd, agentDir, settings: SettingsManager.inEffect(settingsManager) };
+  }
+
+  #find<T>(kind: "skills" | "prompts" | "themes", paths: string[] | undefined, includeDefaults: boolean): T {
+    return hostSync<T>(`resources.${kind}`, { ...this.#place, paths, includeDefaults });
+  }
+
+  #findThemes(paths: string[] | undefined, includeDefaults: boolean): Themes {
+    const found = this.#find<{ themes: LoadedTheme[]; diagnostics: Diagnostic[] }>("themes", paths, includeDefaults);
+    return { themes: found.themes.map(themeOf), diagnostics: found.diagnostics };
+  }
+
+  #load(): void {
     const options = this.#options;
     const { cwd, agentDir } = options;
-    const skills = loadSkills({
-      cwd,
-      agentDir,
-      skillPaths: options.additionalSkillPaths,
-      includeDefaults: !options.noSkills,
-    });
+    const skills = this.#find<Skills>("skills", options.additionalSkillPaths, !options.noSkills);
     this.skills = options.skillsOverride?.(skills) ?? skills;
-    const prompts = hostSync<Prompts>("resources.prompts", {
-      cwd,
-      agentDir,
-      paths: options.additionalPromptTemplatePaths,
-      includeDefaults: !options.noPromptTemplates,
-    });
+    const prompts = this.#find<Prompts>("prompts", options.additionalPromptTemplatePaths, !options.noPromptTemplates);
     this.prompts = options.promptsOverride?.(prompts) ?? prompts;
-    this.themes = options.themesOverride?.(this.themes) ?? this.themes;
+    const themes = this.#findThemes(options.additionalThemePaths, !options.noThemes);
+    this.themes = options.themesOverride?.(themes) ?? themes;
     const files = { agentsFiles: options.noContextFiles ? [] : loadProjectContextFiles({ cwd, agentDir }) };
     this.#files = options.agentsFilesOverride?.(files) ?? files;
     const texts = hostSync<{ system?: string; append?: string }>("resources.promptTexts", { cwd, agentDir });
@@ -198,15 +239,25 @@ export class DefaultResourceLoader implements ResourceLoader {
     return this.#append;
   }
 
-  extendResources({ skillPaths = [] }: { skillPaths?: { path: string }[] }): void {
-    const more = loadSkills({
-      cwd: this.#options.cwd,
-      agentDir: this.#options.agentDir,
-      skillPaths: skillPaths.map(({ path }) => path),
-      includeDefaults: false,
-    });
-    const known = new Set(this.skills.skills.map(({ name }) => name));
-    this.skills.skills.push(...more.skills.filter(({ name }) => !known.has(name)));
-    this.skills.diagnostics.push(...more.diagnostics);
+  /** What is added here comes after what was found, and what has a name that is taken is left out. */
+  extendResources(
+    { skillPaths = [], promptPaths = [], themePaths = [] }: { skillPaths?: Added; promptPaths?: Added; themePaths?: Added },
+  ): void {
+    const paths = (added: Added) => added.map(({ path }) => path);
+    if (skillPaths.length > 0) {
+      const { skills, diagnostics } = this.#find<Skills>("skills", paths(skillPaths), false);
+      add(this.skills.skills, skills);
+      this.skills.diagnostics.push(...diagnostics);
+    }
+    if (promptPaths.length > 0) {
+      const { prompts, diagnostics } = this.#find<Prompts>("prompts", paths(promptPaths), false);
+      add(this.prompts.prompts, prompts);
+      this.prompts.diagnostics.push(...diagnostics);
+    }
+    if (themePaths.length > 0) {
+      const { themes, diagnostics } = this.#findThemes(paths(themePaths), false);
+      add(this.themes.themes, themes);
+      this.themes.diagnostics.push(...diagnostics);
+    }
   }
 }

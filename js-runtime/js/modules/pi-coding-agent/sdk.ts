@@ -5,7 +5,7 @@ import type { CustomTool, ScopedModel } from "pi:pi-coding-agent/agent-session-t
 import { AuthStorage } from "pi:pi-coding-agent/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
-import { DefaultResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
+import { DefaultResourceLoader, loadedLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 import { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
@@ -93,7 +93,7 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
     services: lazily({
       modelRegistry: () => options.modelRegistry ?? modelsOf(agentDir, options.authStorage),
       settingsManager: () => options.settingsManager ?? SettingsManager.create(cwd, agentDir),
-      resourceLoader: () => resourceLoader,
+      resourceLoader: () => resourceLoader ?? loadedLoader({ cwd, agentDir, settingsManager: options.settingsManager }),
     }),
   });
   if (options.scopedModels) session.setScopedModels(options.scopedModels);
@@ -127,8 +127,8 @@ interface ServicesOptions {
 
 export async function createAgentSessionServices(options: ServicesOptions): Promise<Services> {
   const { cwd, agentDir = getAgentDir(), resourceLoaderOptions } = options;
-  const resourceLoader = new DefaultResourceLoader({ ...resourceLoaderOptions, cwd, agentDir });
-  await resourceLoader.reload();
+  const { settingsManager: given } = options;
+  const resourceLoader = loadedLoader({ settingsManager: given, ...resourceLoaderOptions, cwd, agentDir });
   const authStorage = options.authStorage ?? AuthStorage.create(path().join(agentDir, "auth.json"));
   const settingsManager = options.settingsManager ?? SettingsManager.create(cwd, agentDir);
   const modelRegistry = options.modelRegistry ?? modelsOf(agentDir, authStorage);

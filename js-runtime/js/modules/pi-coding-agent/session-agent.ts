@@ -14,6 +14,7 @@ export interface Heard {
 export interface Reach {
   ask<T>(question: string, args?: object): T;
   act<T = void>(action: string, args?: object): Promise<T>;
+  tools(): unknown[];
 }
 
 interface Block {
@@ -97,8 +98,7 @@ class SessionState {
 
   /** Those that are offered to the model. */
   get tools(): unknown[] {
-    const active = new Set(this.#session.getActiveToolNames());
-    return (this.#session.getAllTools() as { name: string }[]).filter((tool) => active.has(tool.name));
+    return this.#reach.tools();
   }
 
   set tools(_tools: unknown[]) {

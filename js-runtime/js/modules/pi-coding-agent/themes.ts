@@ -13,7 +13,7 @@ import {
 } from "pi:pi-coding-agent/theme-colors.ts";
 
 /** A theme that the program has loaded; its variables are resolved. */
-interface LoadedTheme extends ThemeFile {
+export interface LoadedTheme extends ThemeFile {
   path: string;
   sourceInfo: unknown;
 }
@@ -59,6 +59,10 @@ function build(file: ThemeFile, sourcePath?: string, sourceInfo?: unknown): Them
   return new Theme(fg, bg, colorMode(), { name: file.name, sourcePath, sourceInfo });
 }
 
+export function themeOf(loaded: LoadedTheme): Theme {
+  return build(loaded, loaded.path, loaded.sourceInfo);
+}
+
 function fromFile(name: string): Theme | undefined {
   const file = path().join(getAgentDir(), "themes", `${path().basename(name)}.json`);
   if (!fs().existsSync(file)) return undefined;
@@ -83,7 +87,7 @@ export function findTheme(name: string): Theme | undefined {
   const themes = answer?.themes ?? [];
   const loaded = themes.find((theme) => theme.name === name) ??
     themes.find((theme) => path().basename(theme.path) === `${name}.json`);
-  if (loaded) return build(loaded, loaded.path, loaded.sourceInfo);
+  if (loaded) return themeOf(loaded);
   if (name === "dark" || name === "light") return build({ name, ...BUILT_IN[name] });
   return answer ? undefined : fromFile(name);
 }
