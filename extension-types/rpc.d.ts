@@ -1267,6 +1267,7 @@ export interface ToolOutput {
    * The agent may stop here: it does if all results of an answer's calls say so.
    */
   terminate?: boolean;
+  [k: string]: unknown;
 }
 /**
  * Something an extension did wrong; the agent goes on.

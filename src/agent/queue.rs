@@ -48,26 +48,30 @@ impl Queues {
         }
     }
 
-    /// What is to be delivered now, by the queue's mode.
+    /// What is to be delivered now: all that is quiet, and of the rest by the queue's mode.
     pub fn take(&mut self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
         let mode = match delivery {
             Delivery::Steer => self.steering_mode,
             Delivery::FollowUp => self.follow_up_mode,
         };
         let queue = self.of(delivery);
-        let count = match mode {
-            QueueMode::All => queue.len(),
-            QueueMode::OneAtATime => queue.len().min(1),
+        let (taken, rest) = match mode {
+            QueueMode::All => (std::mem::take(queue), VecDeque::new()),
+            QueueMode::OneAtATime => {
+                let (mut taken, mut rest) = apart(queue);
+                taken.extend(rest.pop_front());
+                (taken, rest)
+            }
         };
-        queue.drain(..count).map(|queued| queued.message).collect()
+        *queue = rest;
+        taken.into_iter().map(|queued| queued.message).collect()
     }
 
-    /// What is next for the run and wants no answer.
+    /// What wants no answer.
     pub fn take_quiet(&mut self) -> Vec<Arc<AgentMessage>> {
-        let next = self.steering.iter();
-        let count = next.take_while(|queued| queued.quiet).count();
-        let quiet = self.steering.drain(..count);
-        quiet.map(|queued| queued.message).collect()
+        let (quiet, rest) = apart(&mut self.steering);
+        self.steering = rest;
+        quiet.into_iter().map(|queued| queued.message).collect()
     }
 
     /// What was taken and could not be delivered is the next again.
@@ -114,6 +118,11 @@ impl Queues {
     }
 }
 
+/// What is quiet, and the rest.
+fn apart(queue: &mut VecDeque<Queued>) -> (VecDeque<Queued>, VecDeque<Queued>) {
+    queue.drain(..).partition(|queued| queued.quiet)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +165,20 @@ mod tests {
         assert!(!queues.want_a_run() && !queues.is_empty());
         queues.push(Delivery::FollowUp, user("b"));
         assert!(queues.want_a_run());
+        assert_eq!(queues.take(Delivery::Steer).len(), 1);
+    }
+
+    /// The user's messages waited behind it, a request each.
+    #[test]
+    fn what_is_quiet_holds_up_nothing() {
+        let mut queues = Queues::default();
+        queues.push_quiet(Delivery::Steer, user("a"));
+        queues.push(Delivery::Steer, user("s"));
+        queues.push(Delivery::Steer, user("t"));
+        queues.push_quiet(Delivery::Steer, user("c"));
+        assert_eq!(queues.take(Delivery::Steer).len(), 3);
+        assert_eq!(queues.texts().0, ["t"]);
+        assert!(queues.take_quiet().is_empty());
         assert_eq!(queues.take(Delivery::Steer).len(), 1);
     }
 

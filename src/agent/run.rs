@@ -68,7 +68,7 @@ pub trait RunHooks: Send + Sync {
 
     /// Messages to deliver after the turn that has just ended.
     async fn take_steering(&self) -> Vec<Arc<AgentMessage>>;
-    /// Those of them that come next and want no answer.
+    /// Those of them that want no answer.
     async fn take_quiet(&self) -> Vec<Arc<AgentMessage>>;
 
     /// Messages to go on with when the agent would stop.

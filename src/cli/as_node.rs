@@ -109,9 +109,13 @@ fn code<'a>(
 
 /// And neither a path nor the name of a package.
 fn is_code(text: &str) -> bool {
-    let is_named = [".ts", ".js", ".mjs", ".cjs", ".mts", ".cts"];
+    let begins = [
+        "~", ".", "/", "npm:", "git:", "git@", "ssh:", "http:", "https:", "file:",
+    ];
+    let ends = [".ts", ".js", ".mjs", ".cjs", ".mts", ".cts"];
     text.contains(['(', ';', '=', '{', '\n'])
-        && !is_named.iter().any(|suffix| text.ends_with(suffix))
+        && !begins.iter().any(|prefix| text.starts_with(prefix))
+        && !ends.iter().any(|suffix| text.ends_with(suffix))
         && !Path::new(text).exists()
 }
 
@@ -207,7 +211,9 @@ mod tests {
             (&["--no-warnings", typed, "-e", "1"], found("1", &[])),
             (&["-e", script, "-p", "say it"], None),
             (&["-e", "npm:thing", "-p", "a = b"], None),
-            (&["-e", "./gone (1).ts"], None),
+            (&["-e", "gone (1).ts"], None),
+            (&["-e", "~/my (work)=1", "-p", "hi"], None),
+            (&["-e", "https://a.example/b?x=1"], None),
             (&["-p", "1 + 1;"], None),
         ] {
             assert_eq!(of_words(&words(given)), expected, "{given:?}");

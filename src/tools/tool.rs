@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::ai::message::ContentBlock;
@@ -24,6 +24,9 @@ pub struct ToolOutput {
         deserialize_with = "only_true"
     )]
     pub terminate: bool,
+    /// What else a tool of an extension gives: who listens sees it, nothing here reads it.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
 }
 
 /// What extensions write there is theirs; only `true` counts.

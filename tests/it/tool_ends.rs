@@ -130,3 +130,37 @@ async fn texts_pictures_and_the_clipboard() {
     let copied = fs::read_to_string(home.cwd().join("clipboard")).unwrap();
     assert_eq!(copied, "copied");
 }
+
+/// Clients of the original read `isError` there, which says nothing to the agent.
+#[tokio::test]
+async fn what_else_a_tool_returns_is_told_and_means_nothing() {
+    let (server, home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            pi.registerTool({ name: "odd", label: "Odd", description: "d",
+                parameters: { type: "object", properties: {} },
+                execute: async () => ({ content: [{ type: "text", text: "no" }], details: { a: 1 },
+                    isError: true, mine: [2] }) });
+            pi.on("tool_execution_end", ({ result, isError }, ctx) =>
+                ctx.ui.notify(JSON.stringify([result.isError, result.mine, isError])));
+        };"#,
+    )
+    .await;
+    server.push(Answer::tool("odd", json!({})));
+    server.push(Answer::text("Done."));
+    rpc.ok(prompt("go")).await;
+    rpc.notified("[true,[2],false]").await;
+    let end = rpc.event("tool_execution_end").await;
+    assert_eq!(
+        (&end["result"]["isError"], &end["isError"]),
+        (&json!(true), &json!(false))
+    );
+    rpc.event("agent_end").await;
+    let stored = home.entries();
+    let result = stored.iter().map(|entry| &entry["message"]);
+    let result = result
+        .into_iter()
+        .find(|it| it["role"] == "toolResult")
+        .unwrap();
+    assert_eq!(result["isError"], false);
+    assert_eq!(result.get("mine"), None);
+}

@@ -92,8 +92,20 @@ pub(crate) fn is_test(path: &Path) -> bool {
 fn extension_entries(dir: &Path, problems: &mut Vec<Diagnostic>) -> Option<Vec<PathBuf>> {
     let manifest = Manifest::read(dir, problems).unwrap_or_default();
     let named = manifest.entries(ResourceKind::Extensions).unwrap_or(&[]);
-    let paths = named.iter().map(|entry| normalize(&dir.join(entry)));
-    let existing: Vec<_> = paths.filter(|path| path.exists()).collect();
+    let mut existing = Vec::new();
+    for entry in named {
+        let path = normalize(&dir.join(entry));
+        if path.exists() {
+            existing.push(path);
+            continue;
+        }
+        let file = dir.join("package.json");
+        let message = format!(
+            "{} names \"{entry}\" as an extension, which does not exist",
+            file.display()
+        );
+        problems.push(Diagnostic::warning(&file, message));
+    }
     if !existing.is_empty() {
         return Some(existing);
     }

@@ -181,10 +181,19 @@ fn the_rules_of_an_extension_folder() {
         "empty/index.js",
         "pkg/m.ts",
     ];
+    let found = fixture.find(ResourceKind::Extensions, &[], true);
     assert_eq!(
-        fixture.extensions(),
+        fixture.names(&found),
         names.map(|name| format!("agent/extensions/{name}"))
     );
+    let missing = found.diagnostics.iter().map(|problem| &problem.message);
+    let missing: Vec<&str> = missing
+        .filter_map(|message| message.split_once("/extensions/"))
+        .map(|(_, rest)| rest)
+        .collect();
+    let named = "names \"gone.ts\" as an extension, which does not exist";
+    let files = ["empty/package.json", "pkg/package.json"];
+    assert_eq!(missing, files.map(|file| format!("{file} {named}")));
 }
 
 #[test]

@@ -5,7 +5,7 @@ import type { CustomTool, ScopedModel } from "pi:pi-coding-agent/agent-session-t
 import { AuthStorage } from "pi:pi-coding-agent/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
-import { DefaultResourceLoader, loadedLoader } from "pi:pi-coding-agent/resource-loader.ts";
+import { loadedLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 import { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";

@@ -1,10 +1,17 @@
 // Numbers and times as people read them.
 
-const ESCAPES = /\u001b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g;
+const ESCAPES =
+  // OSC, DCS and the like with their end, CSI, and the short ones; then those of one C1 character.
+  /\u001b(?:[\]P_^X][^]{0,4096}?(?:\u0007|\u001b\\)|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])|\u009b[0-?]*[ -/]*[@-~]/g;
+/** What a terminal acts on and shows nothing of. */
+const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
+/** A line that was written over from its beginning, as by a progress bar. */
+const WRITTEN_OVER = /[^\n]*\r(?=[^\r\n])/g;
 
-/** Colours and cursor movements of terminals mean nothing here. */
+/** Text as a terminal would leave it, without colours. */
 export function withoutEscapes(text: string): string {
-  return text.includes("\u001b") ? text.replace(ESCAPES, "") : text;
+  const plain = text.replace(ESCAPES, "").replace(CONTROLS, "");
+  return plain.includes("\r") ? plain.replace(WRITTEN_OVER, "").replaceAll("\r", "") : plain;
 }
 
 export function count(value: number, one: string, many = `${one}s`): string {

@@ -44,7 +44,7 @@ export function headline(name: string, args: Members): string {
       return firstLine(text(args.command));
     case "grep":
     case "find":
-      return [text(args.pattern), pathOf(args)].filter(Boolean).join(" in ");
+      return [text(args.pattern), pathOf(args)].filter(Boolean).join(" in ") + options(args);
     case "read": {
       const { offset, limit } = args;
       const from = typeof offset === "number" ? offset : 1;
@@ -56,6 +56,13 @@ export function headline(name: string, args: Members): string {
       return firstLine(text(first), 120);
     }
   }
+}
+
+/** How it was searched, besides for what and where. */
+function options({ pattern: _, path: __, ...rest }: Members): string {
+  const given = Object.entries(rest).filter(([, value]) => value !== undefined && value !== null && value !== false);
+  const named = given.map(([name, value]) => (value === true ? name : `${name} ${firstLine(String(value), 60)}`));
+  return named.length > 0 ? ` (${named.join(", ")})` : "";
 }
 
 function body(name: string, args: Members, call: Members, result: Members | null): HTMLElement {
