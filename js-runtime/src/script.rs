@@ -23,6 +23,21 @@ use crate::options::RuntimeOptions;
 use crate::web_worker::{Family, Workers};
 use crate::worker::{Parts, main_worker, remove_bridge};
 
+/// As `node -e` has it: no script among the arguments, and Node's modules by their names.
+const EVAL: &str = r#"{
+    const { argv, getBuiltinModule } = process;
+    argv.splice(1, 1);
+    for (const name of getBuiltinModule("module").builtinModules) {
+        if (!/^[a-z]\w*$/.test(name) || name in globalThis) continue;
+        const define = (value) => Object.defineProperty(globalThis, name, { value, writable: true });
+        Object.defineProperty(globalThis, name, {
+            configurable: true,
+            get: () => getBuiltinModule(name),
+            set: define,
+        });
+    }
+}"#;
+
 /// How a script is run.
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -82,11 +97,8 @@ async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> 
         };
         (channel.descriptor, serialization)
     });
-    let module = match script.code {
-        Some(code) => {
-            let code = format!("globalThis.process.argv.splice(1, 1); {code}");
-            loader.give(options.script.clone(), &code)
-        }
+    let module = match &script.code {
+        Some(code) => loader.give(options.script.clone(), code),
         None => loader.entry(0, &options.script),
     };
     let module = module.map_err(StartError::Bootstrap)?;
@@ -106,6 +118,10 @@ async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> 
         max_heap: None,
     });
     remove_bridge(&mut worker.js_runtime);
+    if script.code.is_some() {
+        let prepared = worker.js_runtime.execute_script("pi:eval", EVAL);
+        prepared.map_err(|error| StartError::Bootstrap(error.to_string()))?;
+    }
     let code = match live(&mut worker, &module).await {
         Ok(()) => worker.exit_code(),
         Err(error) => {

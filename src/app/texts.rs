@@ -98,8 +98,8 @@ impl AgentSession {
         if let Some(skills) = &given.skills {
             texts.skills = skills.clone();
         }
-        if given.no_prompts {
-            texts.templates.clear();
+        if let Some(prompts) = &given.prompts {
+            texts.templates = prompts.clone();
         }
         *self.texts.lock() = texts;
         self.notes.lock().extend(problems);

@@ -22,43 +22,37 @@ const QUIET: Duration = Duration::from_millis(150);
 /// After so much of it nobody waits for quiet any more.
 const NOISE: u32 = 20;
 
+/// So many reloads may follow one another: extensions write files, too, and what one
+/// writes when it starts would begin another.
+const ROUNDS: u32 = 4;
+
 /// A hash of each file; `None` for one that is not there.
 type Contents = BTreeMap<PathBuf, Option<u64>>;
 
 struct Watch {
-    watcher: RecommendedWatcher,
-    folders: BTreeSet<PathBuf>,
+    hint: mpsc::Sender<()>,
+    /// Of the folders that the files are in.
+    watcher: Option<RecommendedWatcher>,
     /// Of what is loaded.
     contents: Contents,
     /// The user knows that extensions are gone.
     told_of_gone: bool,
+    /// Why there is no watcher; to be told.
+    failed: Option<notify::Error>,
 }
 
 impl AgentSession {
     /// Until the session ends.
     pub(super) fn watch_extensions(&self) {
         let (hint, hints) = mpsc::channel(1);
-        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Reading is what we do ourselves. One hint that waits is enough.
-            if event.is_ok_and(|event| !event.kind.is_access()) {
-                let _ = hint.try_send(());
-            }
-        });
-        match watcher {
-            Ok(watcher) => {
-                let watch = Watch {
-                    watcher,
-                    folders: BTreeSet::new(),
-                    contents: Contents::new(),
-                    told_of_gone: false,
-                };
-                tokio::spawn(watch.run(Arc::downgrade(&self.arc()), hints));
-            }
-            Err(error) => self
-                .notes
-                .lock()
-                .push(format!("extensionWatch: files cannot be watched: {error}")),
-        }
+        let watch = Watch {
+            hint,
+            watcher: None,
+            contents: Contents::new(),
+            told_of_gone: false,
+            failed: None,
+        };
+        tokio::spawn(watch.run(Arc::downgrade(&self.arc()), hints));
     }
 }
 
@@ -68,6 +62,10 @@ impl Watch {
             self.look(&session, &Contents::new());
         }
         while let Some(strong) = session.upgrade() {
+            if let Some(error) = self.failed.take() {
+                let text = format!("extensionWatch: files cannot be watched: {error}");
+                tell(&strong, text, "warning").await;
+            }
             let installed = strong.extensions.installed();
             let grown = strong.extensions.imported_more();
             drop(strong);
@@ -97,6 +95,7 @@ impl Watch {
     async fn follow(&mut self, session: &AgentSession) {
         // A folder may be another one by the same name.
         self.watch_anew();
+        let mut rounds = 0;
         loop {
             let changed = self.changed();
             if changed.is_empty() {
@@ -134,7 +133,11 @@ impl Watch {
                     return tell(session, text, "warning").await;
                 }
             };
-            self.look(session, &seen);
+            rounds += 1;
+            match rounds {
+                ROUNDS => self.look(session, &Contents::new()),
+                _ => self.look(session, &seen),
+            }
             tell_of(session, &changed, &report).await;
         }
     }
@@ -143,34 +146,45 @@ impl Watch {
     /// folders that they are in.
     fn look(&mut self, session: &AgentSession, known: &Contents) {
         let files = session.extensions.files();
-        self.contents = files
-            .into_iter()
-            .map(|file| {
-                let hash = known.get(&file).copied();
-                let hash = hash.unwrap_or_else(|| hash_of(&file));
-                (file, hash)
-            })
-            .collect();
+        self.contents = files.into_iter().map(|file| (file, None)).collect();
         self.watch_anew();
+        for (file, hash) in &mut self.contents {
+            *hash = match known.get(file) {
+                Some(known) => *known,
+                None => hash_of(file),
+            };
+        }
     }
 
+    /// With a watcher of its own: in one that goes on, what is still to be said of a folder
+    /// that is gone ends the watch of the one that came in its place.
     fn watch_anew(&mut self) {
-        for folder in std::mem::take(&mut self.folders) {
-            // An error means that the folder is gone itself.
-            let _ = self.watcher.unwatch(&folder);
-        }
+        let hint = self.hint.clone();
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // Reading is what we do ourselves. One hint that waits is enough.
+            if event.is_ok_and(|event| !event.kind.is_access()) {
+                let _ = hint.try_send(());
+            }
+        });
+        let mut watcher = match watcher {
+            Ok(watcher) => watcher,
+            Err(error) => {
+                self.failed = Some(error);
+                return;
+            }
+        };
         // Editors put a new file in the place of the old one, which only the folder sees;
         // and a folder that is not there comes back in one that is.
         let folders = self.contents.keys().filter_map(|file| {
             let folder = file.ancestors().skip(1).find(|folder| folder.is_dir())?;
             Some(folder.to_path_buf())
         });
-        self.folders = folders.collect();
-        for folder in &self.folders {
-            if let Err(error) = self.watcher.watch(folder, RecursiveMode::NonRecursive) {
+        for folder in folders.collect::<BTreeSet<PathBuf>>() {
+            if let Err(error) = watcher.watch(&folder, RecursiveMode::NonRecursive) {
                 tracing::warn!("{} cannot be watched: {error}", folder.display());
             }
         }
+        self.watcher = Some(watcher);
     }
 
     fn changed(&self) -> Vec<PathBuf> {

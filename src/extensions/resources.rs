@@ -79,18 +79,7 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
             let settings = place.settings(&paths);
             let sources = sources(&paths, &settings, place.include_defaults);
             let (templates, problems) = load_prompt_templates(&sources, &place.named());
-            let templates = templates.into_iter().map(|template| {
-                json!({
-                    "name": template.name,
-                    "description": template.description,
-                    "argumentHint": template.argument_hint,
-                    "content": template.content,
-                    "filePath": template.file_path.to_string_lossy(),
-                    "sourceInfo": template.source_info,
-                })
-            });
-            let prompts: Vec<Value> = templates.collect();
-            json!({ "prompts": prompts, "diagnostics": told(&problems) })
+            json!({ "prompts": templates, "diagnostics": told(&problems) })
         }),
         "resources.themes" => parse::<Place>(method, args).map(|place| {
             let paths = place.paths();

@@ -28,6 +28,7 @@ use super::sessions::Sessions;
 use super::tool_runs::decode;
 use crate::agent::event::Event;
 use crate::ai::model::{Model, ThinkingLevel};
+use crate::resources::prompt_templates::PromptTemplate;
 use crate::resources::skills::Skill;
 use crate::session::LooseSession;
 use crate::tools::operations::Commands;
@@ -87,8 +88,7 @@ pub struct GivenTexts {
     pub append_system_prompt: Option<String>,
     pub context_files: Option<Vec<GivenFile>>,
     pub skills: Option<Vec<Skill>>,
-    /// No prompt templates are looked for.
-    pub no_prompts: bool,
+    pub prompts: Option<Vec<PromptTemplate>>,
 }
 
 #[derive(Clone, Deserialize)]

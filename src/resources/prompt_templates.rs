@@ -6,21 +6,27 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
+use serde::{Deserialize, Serialize};
 
 use super::diagnostic::Diagnostic;
 use super::frontmatter::Document;
 use super::paths::ResourceKind;
 use super::resource_paths::{NamedPath, ResourcePath, ResourceSources};
+use super::skills::shown;
 use super::source_info::SourceInfo;
 
 const LONGEST_DESCRIPTION: usize = 60;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PromptTemplate {
     pub name: String,
+    #[serde(default)]
     pub description: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument_hint: Option<String>,
     pub content: String,
+    #[serde(serialize_with = "shown", default)]
     pub file_path: PathBuf,
     pub source_info: SourceInfo,
 }

@@ -34,7 +34,7 @@ pub struct Skill {
 }
 
 /// A name that is no Unicode is shown as well as it can be.
-fn shown<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn shown<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
 

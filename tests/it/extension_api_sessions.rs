@@ -110,8 +110,13 @@ export default (pi) => pi.registerCommand("furnished", { handler: async (_args, 
   await session.setModel(ctx.model);
   const preflight = [];
   await session.prompt("hello", { preflightResult: (accepted) => preflight.push(accepted) });
+  const { session: given } = await createAgentSession({ cwd: ctx.cwd, model: ctx.model, resourceLoader: loader,
+    sessionManager: SessionManager.inMemory(ctx.cwd) });
+  await given.prompt("/later");
+  const [expanded] = given.messages[0].content.map(({ text }) => text);
+  given.dispose();
   ctx.ui.notify(JSON.stringify({
-    found, own, templates, skills, labels: tools.map(({ label }) => label).sort(),
+    found, own, expanded, templates, skills, labels: tools.map(({ label }) => label).sort(),
     read: read.content[0].text, mine: mine.content[0].text, back, preflight,
     bash: typeof session.getToolDefinition("bash").execute, none: session.getToolDefinition("none") === undefined,
     answer: session.getLastAssistantText(),
@@ -131,6 +136,7 @@ async fn a_session_has_a_loader_and_tools_that_run() {
     let expected = json!({
         "found": [["at-home"], ["greet"], ["greet", "later"]],
         "own": "mine",
+        "expanded": "Later",
         "templates": ["greet"],
         "skills": ["at-home"],
         "labels": ["Own", "bash", "edit", "read", "write"],
@@ -144,6 +150,7 @@ async fn a_session_has_a_loader_and_tools_that_run() {
     });
     for (who, mut rpc) in [("ours", home.rpc(&[])), ("theirs", home.original_rpc(&[]))] {
         server.push(Answer::text("Hello."));
+        server.push(Answer::text("Bye."));
         assert_eq!(checked(&mut rpc, "furnished").await, expected, "{who}");
     }
 }

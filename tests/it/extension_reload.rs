@@ -296,6 +296,31 @@ async fn an_extension_that_is_built_anew_is_not_lost_meanwhile() {
     rpc.notified("Reloaded: index.js").await;
 }
 
+/// Every start was the reason of another.
+#[tokio::test]
+async fn an_extension_that_writes_what_it_imports_does_not_reload_for_ever() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionWatch": true }));
+    home.extension(
+        "a.ts",
+        r#"import state from "./lib/state.json";
+        import { writeFileSync } from "node:fs";
+        export default (pi) => pi.on("session_start", (_, ctx) => {
+            writeFileSync(new URL("./lib/state.json", import.meta.url), JSON.stringify({ n: state.n + 1 }));
+            ctx.ui.notify("started");
+        });"#,
+    );
+    home.extension("lib/state.json", r#"{"n": 1}"#);
+    let mut rpc = home.rpc(&[]);
+    rpc.notified("started").await;
+    rpc.notified("Reloaded: state.json").await;
+    pause(3000).await;
+    let told = rpc.lines();
+    let reloads = told.iter().filter(|line| line["message"] == "started");
+    assert!(reloads.count() < 10);
+}
+
 #[tokio::test]
 async fn a_file_that_is_imported_later_is_watched() {
     let server = ModelServer::start().await;

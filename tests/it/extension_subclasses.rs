@@ -289,6 +289,26 @@ function managers(ctx) {
   return [missing, entries, session.getEntries().length, isSame, models.getError()];
 }
 
+/** Somebody listens in, or replaces a member. */
+async function wrapped() {
+  const text = new Proxy(new Text("a", 0, 0), {});
+  text.setText("b");
+  const list = Object.create(new SelectList(items, 5, listTheme));
+  list.handleInput(DOWN);
+  const stream = new Proxy(new AssistantMessageEventStream(), {});
+  stream.push({ type: "text_delta", contentIndex: 0, delta: "x" });
+  stream.end();
+  const heard = [];
+  for await (const { delta } of stream) heard.push(delta);
+  const settings = Object.create(SettingsManager.inMemory({ theme: "x" }), { getTheme: { value: () => "y" } });
+  const agent = new Proxy(await agentWith(Agent), {});
+  await agent.prompt("go");
+  return [
+    plain(text.render(5)), list.getSelectedItem().value, heard,
+    settings.getGlobalSettings().theme, settings.getTheme(), agent.state.messages.length,
+  ];
+}
+
 export default function (pi) {
   pi.registerCommand("subclasses", {
     handler: async (_args, ctx) => {
@@ -296,7 +316,7 @@ export default function (pi) {
       for (const [name, run] of Object.entries(NAMED)) {
         named[name] = await Promise.resolve().then(run).catch((error) => error.message);
       }
-      const answer = { named, moved: moved(), others: await others(), managers: managers(ctx) };
+      const answer = { named, moved: moved(), others: await others(), managers: managers(ctx), wrapped: await wrapped() };
       ctx.ui.notify(JSON.stringify(answer));
     },
   });
@@ -329,6 +349,7 @@ async fn subclasses_may_use_everyday_names() {
             "moved": [],
             "others": [],
             "managers": [[], ["message", "patched"], 1, true, "mine"],
+            "wrapped": [["b"], "b", ["x"], "x", "y", 2],
         })
     );
 }

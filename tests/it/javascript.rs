@@ -129,7 +129,7 @@ async fn this_binary_runs_scripts_and_forks_modules() {
         if (args.startsWith("eval")) {
             const module = 'import { basename } from "node:path"; import { value } from "./value.ts";\n' +
                 'const told: string[] = process.argv.slice(1); console.log(basename("/a/b"), value, ...told)';
-            const script = 'const os = require("os"); var x = 2; console.log(typeof os.cpus, x, process.argv.slice(1).length);';
+            const script = 'const os = require("os"); var x = 2; console.log(typeof os.cpus, path.basename("/c/d"), x, process.argv.length);';
             const words = args === "eval module"
                 ? ["--experimental-strip-types", "--input-type=module", "-e", module, "one", "--two"]
                 : ["-e", script];
@@ -159,7 +159,10 @@ async fn this_binary_runs_scripts_and_forks_modules() {
     let files = [
         ("index.ts", index.as_str()),
         ("script.mjs", script),
-        ("value.ts", "export const value: number = 3;"),
+        (
+            "value.ts",
+            "export const value: number = 2 + process.argv.indexOf(\"one\");",
+        ),
         ("child.cjs", child),
     ];
     let (_home, mut rpc) = with_files(&files).await;
@@ -170,7 +173,7 @@ async fn this_binary_runs_scripts_and_forks_modules() {
         ("advanced", "advanced 42 true nested 0"),
         ("exit", "exit 7"),
         ("eval module", "b 3 one --two"),
-        ("eval script", "function 2 0"),
+        ("eval script", "function d 2 1"),
     ] {
         rpc.ok(prompt(&format!("/go {way}"))).await;
         rpc.notified(result).await;

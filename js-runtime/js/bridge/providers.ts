@@ -218,8 +218,13 @@ export async function streamProvider(json: string): Promise<void> {
   };
   const what = `provider:${model.provider}`;
   // A rejection in a part of it that nothing awaits: no event will come.
+  const telling: Telling = { over: false, sent: () => undefined };
   const broken = new Promise<never>((_, reject) => {
-    onUncaught.set(token, (error) => {
+    onUncaught.set(token, async (error) => {
+      // What was pushed before comes first, and may have been all.
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      await telling.sent();
+      if (telling.over) return;
       reject(error);
       abort(controller);
     });
@@ -237,7 +242,7 @@ export async function streamProvider(json: string): Promise<void> {
       ...hooks,
       signal: controller.signal,
     })) as unknown as EventStream;
-    await tellAll(token, events, unknown);
+    await tellAll(token, events, unknown, telling);
   };
   try {
     await Promise.race([run(), broken]);
@@ -252,7 +257,19 @@ const RESULT = 1000;
 
 type EventStream = AsyncIterable<Event> & { result?(): Promise<Message> };
 
-async function tellAll(token: number, events: EventStream, unknown: (type: string) => void): Promise<void> {
+/** How far the events of a stream have got. */
+interface Telling {
+  over: boolean;
+  /** When all that has come is with the program. */
+  sent(): Promise<void> | undefined;
+}
+
+async function tellAll(
+  token: number,
+  events: EventStream,
+  unknown: (type: string) => void,
+  telling: Telling,
+): Promise<void> {
   if (typeof events?.[Symbol.asyncIterator] !== "function") {
     throw new TypeError("streamSimple must return an event stream, such as createAssistantMessageEventStream() makes");
   }
@@ -260,7 +277,7 @@ async function tellAll(token: number, events: EventStream, unknown: (type: strin
   let waiting: object[] = [];
   let sending: Promise<void> | undefined;
   let refused: unknown;
-  let over = false;
+  telling.sent = () => sending;
   const send = async () => {
     try {
       while (waiting.length > 0) {
@@ -279,11 +296,11 @@ async function tellAll(token: number, events: EventStream, unknown: (type: strin
     sending ??= send();
     if (waiting.length > WAITING) await sending;
     if (refused) throw refused;
-    over = event.type === "done" || event.type === "error";
-    if (over) break;
+    telling.over = event.type === "done" || event.type === "error";
+    if (telling.over) break;
   }
   // It was ended with its result alone: `stream.end(message)`.
-  if (!over && typeof events.result === "function") {
+  if (!telling.over && typeof events.result === "function") {
     const nothing = new Promise<undefined>((resolve) => setTimeout(resolve, RESULT));
     const message = await Promise.race([events.result(), nothing]);
     const reason = message?.stopReason;

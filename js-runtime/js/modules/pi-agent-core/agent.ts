@@ -50,31 +50,31 @@ class AgentState {
   streamingMessage: Message | undefined;
   pendingToolCalls: ReadonlySet<string> = new Set();
   errorMessage: string | undefined;
-  #tools: AgentTool[];
-  #messages: Message[];
+  private _tools: AgentTool[];
+  private _messages: Message[];
 
   constructor(given: Partial<AgentState> = {}) {
     this.systemPrompt = given.systemPrompt ?? "";
     this.model = given.model ?? NOBODY;
     this.thinkingLevel = given.thinkingLevel ?? "off";
-    this.#tools = [...(given.tools ?? [])];
-    this.#messages = [...(given.messages ?? [])];
+    this._tools = [...(given.tools ?? [])];
+    this._messages = [...(given.messages ?? [])];
   }
 
   get tools(): AgentTool[] {
-    return this.#tools;
+    return this._tools;
   }
 
   set tools(tools: AgentTool[]) {
-    this.#tools = [...tools];
+    this._tools = [...tools];
   }
 
   get messages(): Message[] {
-    return this.#messages;
+    return this._messages;
   }
 
   set messages(messages: Message[]) {
-    this.#messages = [...messages];
+    this._messages = [...messages];
   }
 }
 
@@ -119,14 +119,14 @@ export class Agent {
   transport: string;
   maxRetryDelayMs: number | undefined;
   toolExecution: string;
-  #current: AgentState;
+  private _current: AgentState;
   private listeners = new Set<Listener>();
-  #steering: Queue;
-  #followUps: Queue;
-  #run: { controller: AbortController; ended: Promise<void> } | undefined;
+  private _steering: Queue;
+  private _followUps: Queue;
+  private _run: { controller: AbortController; ended: Promise<void> } | undefined;
 
   constructor(options: AgentOptions = {}) {
-    this.#current = new AgentState(options.initialState);
+    this._current = new AgentState(options.initialState);
     this.convertToLlm = options.convertToLlm ??
       ((messages) => messages.filter(({ role }) => KNOWN_ROLES.includes(role)));
     this.transformContext = options.transformContext;
@@ -141,8 +141,8 @@ export class Agent {
     this.transport = options.transport ?? "sse";
     this.maxRetryDelayMs = options.maxRetryDelayMs;
     this.toolExecution = options.toolExecution ?? "parallel";
-    this.#steering = new Queue(options.steeringMode);
-    this.#followUps = new Queue(options.followUpMode);
+    this._steering = new Queue(options.steeringMode);
+    this._followUps = new Queue(options.followUpMode);
   }
 
   /** Listeners are waited for, one after the other. */
@@ -152,39 +152,39 @@ export class Agent {
   }
 
   get state(): AgentState {
-    return this.#current;
+    return this._current;
   }
 
   get steeringMode(): QueueMode {
-    return this.#steering.mode;
+    return this._steering.mode;
   }
 
   set steeringMode(mode: QueueMode) {
-    this.#steering.mode = mode;
+    this._steering.mode = mode;
   }
 
   get followUpMode(): QueueMode {
-    return this.#followUps.mode;
+    return this._followUps.mode;
   }
 
   set followUpMode(mode: QueueMode) {
-    this.#followUps.mode = mode;
+    this._followUps.mode = mode;
   }
 
   steer(message: Message): void {
-    this.#steering.add(message);
+    this._steering.add(message);
   }
 
   followUp(message: Message): void {
-    this.#followUps.add(message);
+    this._followUps.add(message);
   }
 
   clearSteeringQueue(): void {
-    this.#steering.clear();
+    this._steering.clear();
   }
 
   clearFollowUpQueue(): void {
-    this.#followUps.clear();
+    this._followUps.clear();
   }
 
   clearAllQueues(): void {
@@ -193,86 +193,86 @@ export class Agent {
   }
 
   hasQueuedMessages(): boolean {
-    return !this.#steering.isEmpty || !this.#followUps.isEmpty;
+    return !this._steering.isEmpty || !this._followUps.isEmpty;
   }
 
   get signal(): AbortSignal | undefined {
-    return this.#run?.controller.signal;
+    return this._run?.controller.signal;
   }
 
   abort(): void {
-    this.#run?.controller.abort();
+    this._run?.controller.abort();
   }
 
   waitForIdle(): Promise<void> {
-    return this.#run?.ended ?? Promise.resolve();
+    return this._run?.ended ?? Promise.resolve();
   }
 
   reset(): void {
-    this.#current.messages = [];
-    this.#settle();
-    this.#current.errorMessage = undefined;
+    this._current.messages = [];
+    this._settle();
+    this._current.errorMessage = undefined;
     this.clearAllQueues();
   }
 
   async prompt(input: string | Message | Message[], images: unknown[] = []): Promise<void> {
-    if (this.#run) {
+    if (this._run) {
       throw new Error(
         "Agent is already processing a prompt. Use steer() or followUp() to queue messages, or wait for completion.",
       );
     }
-    if (Array.isArray(input)) return await this.#begin(input);
-    if (typeof input !== "string") return await this.#begin([input]);
+    if (Array.isArray(input)) return await this._begin(input);
+    if (typeof input !== "string") return await this._begin([input]);
     const content = [{ type: "text", text: input }, ...images];
-    await this.#begin([{ role: "user", content, timestamp: Date.now() }]);
+    await this._begin([{ role: "user", content, timestamp: Date.now() }]);
   }
 
   /** Goes on with what the conversation ends with, or with what waits. */
   async continue(): Promise<void> {
-    if (this.#run) throw new Error("Agent is already processing. Wait for completion before continuing.");
-    const last = this.#current.messages.at(-1);
+    if (this._run) throw new Error("Agent is already processing. Wait for completion before continuing.");
+    const last = this._current.messages.at(-1);
     if (!last) throw new Error("No messages to continue from");
-    if (last.role !== "assistant") return await this.#begin();
-    const steering = this.#steering.take();
-    if (steering.length > 0) return await this.#begin(steering, true);
-    const followUps = this.#followUps.take();
+    if (last.role !== "assistant") return await this._begin();
+    const steering = this._steering.take();
+    if (steering.length > 0) return await this._begin(steering, true);
+    const followUps = this._followUps.take();
     if (followUps.length === 0) throw new Error("Cannot continue from message role: assistant");
-    await this.#begin(followUps);
+    await this._begin(followUps);
   }
 
-  async #begin(prompts?: Message[], steered = false): Promise<void> {
+  private async _begin(prompts?: Message[], steered = false): Promise<void> {
     const controller = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<void>();
-    const current = this.#current;
-    this.#run = { controller, ended };
+    const current = this._current;
+    this._run = { controller, ended };
     current.isStreaming = true;
     current.streamingMessage = current.errorMessage = undefined;
     const { systemPrompt, messages, tools } = current;
     const context: AgentContext = { systemPrompt, messages: [...messages], tools: [...tools] };
-    const emit = (event: AgentEvent) => this.#hear(event, controller.signal);
-    const config = this.#config(steered);
+    const emit = (event: AgentEvent) => this._hear(event, controller.signal);
+    const config = this._config(steered);
     try {
       await (prompts
         ? runAgentLoop(prompts, context, config, emit, controller.signal, this.streamFn)
         : runAgentLoopContinue(context, config, emit, controller.signal, this.streamFn));
     } catch (error) {
-      await this.#fail(error, controller.signal);
+      await this._fail(error, controller.signal);
     } finally {
-      this.#settle();
-      this.#run = undefined;
+      this._settle();
+      this._run = undefined;
       resolve();
     }
   }
 
-  #settle(): void {
-    this.#current.isStreaming = false;
-    this.#current.streamingMessage = undefined;
-    this.#current.pendingToolCalls = new Set();
+  private _settle(): void {
+    this._current.isStreaming = false;
+    this._current.streamingMessage = undefined;
+    this._current.pendingToolCalls = new Set();
   }
 
   /** What steered the run to begin is not asked for again. */
-  #config(steered: boolean): AgentLoopConfig {
-    const { model, thinkingLevel } = this.#current;
+  private _config(steered: boolean): AgentLoopConfig {
+    const { model, thinkingLevel } = this._current;
     let asked = !steered;
     return {
       model,
@@ -290,16 +290,16 @@ export class Agent {
       transformContext: this.transformContext,
       getApiKey: this.getApiKey,
       getSteeringMessages: async () => {
-        if (asked) return this.#steering.take();
+        if (asked) return this._steering.take();
         asked = true;
         return [];
       },
-      getFollowUpMessages: async () => this.#followUps.take(),
+      getFollowUpMessages: async () => this._followUps.take(),
     };
   }
 
-  async #fail(error: unknown, signal: AbortSignal): Promise<void> {
-    const { api, provider, id } = this.#current.model;
+  private async _fail(error: unknown, signal: AbortSignal): Promise<void> {
+    const { api, provider, id } = this._current.model;
     const none = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
     const errorMessage = error instanceof Error ? error.message : String(error);
     const failure: Message = {
@@ -313,13 +313,13 @@ export class Agent {
       errorMessage,
       timestamp: Date.now(),
     };
-    this.#current.messages.push(failure);
-    this.#current.errorMessage = errorMessage;
-    await this.#hear({ type: "agent_end", messages: [failure] }, signal);
+    this._current.messages.push(failure);
+    this._current.errorMessage = errorMessage;
+    await this._hear({ type: "agent_end", messages: [failure] }, signal);
   }
 
-  async #hear(event: AgentEvent, signal: AbortSignal): Promise<void> {
-    const current = this.#current;
+  private async _hear(event: AgentEvent, signal: AbortSignal): Promise<void> {
+    const current = this._current;
     const calls = new Set(current.pendingToolCalls);
     if (event.type === "message_start" || event.type === "message_update") {
       current.streamingMessage = event.message;

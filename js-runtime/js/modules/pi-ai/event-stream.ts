@@ -5,9 +5,9 @@ export class EventStream<T, R = T> implements AsyncIterable<T> {
   private isComplete: (event: T) => boolean;
   private extractResult: (event: T) => R;
   private queue: T[] = [];
-  #ended = false;
-  #wake: (() => void)[] = [];
-  #final = Promise.withResolvers<R>();
+  private _ended = false;
+  private _wake: (() => void)[] = [];
+  private _final = Promise.withResolvers<R>();
 
   constructor(isComplete: (event: T) => boolean, extractResult: (event: T) => R) {
     this.isComplete = isComplete;
@@ -15,35 +15,35 @@ export class EventStream<T, R = T> implements AsyncIterable<T> {
   }
 
   push(event: T): void {
-    if (this.#ended) return;
+    if (this._ended) return;
     this.queue.push(event);
     if (this.isComplete(event)) {
-      this.#ended = true;
-      this.#final.resolve(this.extractResult(event));
+      this._ended = true;
+      this._final.resolve(this.extractResult(event));
     }
-    this.#notify();
+    this._notify();
   }
 
   end(result?: R): void {
-    this.#ended = true;
-    if (result !== undefined) this.#final.resolve(result);
-    this.#notify();
+    this._ended = true;
+    if (result !== undefined) this._final.resolve(result);
+    this._notify();
   }
 
-  #notify(): void {
-    for (const wake of this.#wake.splice(0)) wake();
+  private _notify(): void {
+    for (const wake of this._wake.splice(0)) wake();
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<T> {
     for (;;) {
       while (this.queue.length > 0) yield this.queue.shift() as T;
-      if (this.#ended) return;
-      await new Promise<void>((resolve) => this.#wake.push(resolve));
+      if (this._ended) return;
+      await new Promise<void>((resolve) => this._wake.push(resolve));
     }
   }
 
   result(): Promise<R> {
-    return this.#final.promise;
+    return this._final.promise;
   }
 }
 

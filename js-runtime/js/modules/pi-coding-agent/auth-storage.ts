@@ -80,16 +80,16 @@ export const REGISTRY = Symbol("registry");
 
 export class AuthStorage {
   readonly [REGISTRY]: number;
-  #calls: Calls;
+  private _calls: Calls;
   /** Somebody else's; what is in the program is a copy. */
-  #backend: Backend | undefined;
-  #fallback: ((provider: string) => string | undefined) | undefined;
-  #errors: Error[] = [];
+  private _backend: Backend | undefined;
+  private _fallback: ((provider: string) => string | undefined) | undefined;
+  private _errors: Error[] = [];
 
   constructor(registry: number, calls: Calls = { host, hostSync }, backend?: Backend) {
     this[REGISTRY] = registry;
-    this.#calls = calls;
-    this.#backend = backend;
+    this._calls = calls;
+    this._backend = backend;
   }
 
   static create(authPath?: string): AuthStorage {
@@ -108,42 +108,42 @@ export class AuthStorage {
     return new AuthStorage(openRegistry({ data }));
   }
 
-  #ask<T>(method: string, args: object = {}): T {
-    return this.#calls.hostSync<T>(`registry.${method}`, { registry: this[REGISTRY], ...args });
+  private _ask<T>(method: string, args: object = {}): T {
+    return this._calls.hostSync<T>(`registry.${method}`, { registry: this[REGISTRY], ...args });
   }
 
-  #try(work: () => void): void {
+  private _try(work: () => void): void {
     try {
       work();
     } catch (error) {
-      this.#errors.push(error as Error);
+      this._errors.push(error as Error);
     }
   }
 
-  #data(): Data {
-    return this.#ask<Data>("auth.all");
+  private _data(): Data {
+    return this._ask<Data>("auth.all");
   }
 
   get(provider: string): Credential | undefined {
-    return this.#data()[provider];
+    return this._data()[provider];
   }
 
   set(provider: string, credential: Credential): void {
-    this.#try(() => {
-      this.#ask("auth.set", { provider, credential });
-      this.#store((data) => (data[provider] = credential));
+    this._try(() => {
+      this._ask("auth.set", { provider, credential });
+      this._store((data) => (data[provider] = credential));
     });
   }
 
   remove(provider: string): void {
-    this.#try(() => {
-      this.#ask("auth.remove", { provider });
-      this.#store((data) => delete data[provider]);
+    this._try(() => {
+      this._ask("auth.remove", { provider });
+      this._store((data) => delete data[provider]);
     });
   }
 
-  #store(change: (data: Data) => void): void {
-    this.#backend?.withLock((current) => {
+  private _store(change: (data: Data) => void): void {
+    this._backend?.withLock((current) => {
       const data = current ? JSON.parse(current) : {};
       change(data);
       return { result: undefined, next: JSON.stringify(data, null, 2) };
@@ -151,48 +151,48 @@ export class AuthStorage {
   }
 
   list(): string[] {
-    return Object.keys(this.#data());
+    return Object.keys(this._data());
   }
 
   has(provider: string): boolean {
-    return provider in this.#data();
+    return provider in this._data();
   }
 
   getAll(): Data {
-    return this.#data();
+    return this._data();
   }
 
   hasAuth(provider: string): boolean {
-    return this.#ask<boolean>("auth.has", { provider }) || Boolean(this.#fallback?.(provider));
+    return this._ask<boolean>("auth.has", { provider }) || Boolean(this._fallback?.(provider));
   }
 
   reload(): void {
-    this.#try(() => {
-      if (!this.#backend) {
-        this.#ask("auth.reload");
-        const error = this.#ask<string | undefined>("auth.error");
+    this._try(() => {
+      if (!this._backend) {
+        this._ask("auth.reload");
+        const error = this._ask<string | undefined>("auth.error");
         if (error) throw new Error(error);
         return;
       }
-      const text = this.#backend.withLock<string | undefined>((current) => ({ result: current }));
+      const text = this._backend.withLock<string | undefined>((current) => ({ result: current }));
       replaceAll(this[REGISTRY], text ? JSON.parse(text) : {});
     });
   }
 
   setRuntimeApiKey(provider: string, apiKey: string): void {
-    this.#ask("auth.runtime", { provider, key: apiKey });
+    this._ask("auth.runtime", { provider, key: apiKey });
   }
 
   removeRuntimeApiKey(provider: string): void {
-    this.#ask("auth.runtime", { provider, key: "" });
+    this._ask("auth.runtime", { provider, key: "" });
   }
 
   setFallbackResolver(resolver: (provider: string) => string | undefined): void {
-    this.#fallback = resolver;
+    this._fallback = resolver;
   }
 
   drainErrors(): Error[] {
-    return this.#errors.splice(0);
+    return this._errors.splice(0);
   }
 
   async getApiKey(
@@ -200,12 +200,12 @@ export class AuthStorage {
     options?: { includeFallback?: boolean },
   ): Promise<string | undefined> {
     const args = { registry: this[REGISTRY], provider };
-    const key = await this.#calls.host<string | undefined>("registry.auth.key", args);
+    const key = await this._calls.host<string | undefined>("registry.auth.key", args);
     // It may have been renewed.
     const stored = this.get(provider);
-    if (this.#backend && stored) this.#try(() => this.#store((data) => (data[provider] = stored)));
+    if (this._backend && stored) this._try(() => this._store((data) => (data[provider] = stored)));
     if (key !== undefined || options?.includeFallback === false) return key;
-    return this.#fallback?.(provider);
+    return this._fallback?.(provider);
   }
 
   async login(provider: string, callbacks: LoginCallbacks): Promise<void> {

@@ -151,13 +151,13 @@ export function loadedLoader(options: LoaderOptions): DefaultResourceLoader {
 
 /** Extensions are not among what it finds: none are loaded into a session beside another. */
 export class DefaultResourceLoader implements ResourceLoader {
-  #options: LoaderOptions & { cwd: string; agentDir: string };
+  private _options: LoaderOptions & { cwd: string; agentDir: string };
   private skills: Skills = { skills: [], diagnostics: [] };
   private prompts: Prompts = { prompts: [], diagnostics: [] };
   private themes: Themes = { themes: [], diagnostics: [] };
-  #files: AgentsFiles = { agentsFiles: [] };
-  #system: string | undefined;
-  #append: string[] = [];
+  private _files: AgentsFiles = { agentsFiles: [] };
+  private _system: string | undefined;
+  private _append: string[] = [];
 
   constructor(options: LoaderOptions = {}) {
     const wanted = [options.extensionFactories, options.additionalExtensionPaths];
@@ -167,48 +167,48 @@ export class DefaultResourceLoader implements ResourceLoader {
           "this version of pi: no extensions are loaded into a session that an extension runs. Give it customTools",
       );
     }
-    this.#options = placed(options);
+    this._options = placed(options);
   }
 
   static {
-    load = (loader) => loader.#load();
+    load = (loader) => loader._load();
   }
 
   async reload(): Promise<void> {
-    this.#load();
+    this._load();
   }
 
-  get #place(): Place & { settings?: unknown } {
-    const { cwd, agentDir, settingsManager } = this.#options;
+  private get _place(): Place & { settings?: unknown } {
+    const { cwd, agentDir, settingsManager } = this._options;
     return { cwd, agentDir, settings: SettingsManager.inEffect(settingsManager) };
   }
 
-  #find<T>(kind: "skills" | "prompts" | "themes", paths: string[] | undefined, includeDefaults: boolean): T {
-    return hostSync<T>(`resources.${kind}`, { ...this.#place, paths, includeDefaults });
+  private _find<T>(kind: "skills" | "prompts" | "themes", paths: string[] | undefined, includeDefaults: boolean): T {
+    return hostSync<T>(`resources.${kind}`, { ...this._place, paths, includeDefaults });
   }
 
-  #findThemes(paths: string[] | undefined, includeDefaults: boolean): Themes {
-    const found = this.#find<{ themes: LoadedTheme[]; diagnostics: Diagnostic[] }>("themes", paths, includeDefaults);
+  private _findThemes(paths: string[] | undefined, includeDefaults: boolean): Themes {
+    const found = this._find<{ themes: LoadedTheme[]; diagnostics: Diagnostic[] }>("themes", paths, includeDefaults);
     return { themes: found.themes.map(themeOf), diagnostics: found.diagnostics };
   }
 
-  #load(): void {
-    const options = this.#options;
+  private _load(): void {
+    const options = this._options;
     const { cwd, agentDir } = options;
-    const skills = this.#find<Skills>("skills", options.additionalSkillPaths, !options.noSkills);
+    const skills = this._find<Skills>("skills", options.additionalSkillPaths, !options.noSkills);
     this.skills = options.skillsOverride?.(skills) ?? skills;
-    const prompts = this.#find<Prompts>("prompts", options.additionalPromptTemplatePaths, !options.noPromptTemplates);
+    const prompts = this._find<Prompts>("prompts", options.additionalPromptTemplatePaths, !options.noPromptTemplates);
     this.prompts = options.promptsOverride?.(prompts) ?? prompts;
-    const themes = this.#findThemes(options.additionalThemePaths, !options.noThemes);
+    const themes = this._findThemes(options.additionalThemePaths, !options.noThemes);
     this.themes = options.themesOverride?.(themes) ?? themes;
     const files = { agentsFiles: options.noContextFiles ? [] : loadProjectContextFiles({ cwd, agentDir }) };
-    this.#files = options.agentsFilesOverride?.(files) ?? files;
+    this._files = options.agentsFilesOverride?.(files) ?? files;
     const texts = hostSync<{ system?: string; append?: string }>("resources.promptTexts", { cwd, agentDir });
     const system = textOrFile(options.systemPrompt) ?? texts.system;
-    this.#system = options.systemPromptOverride ? options.systemPromptOverride(system) : system;
+    this._system = options.systemPromptOverride ? options.systemPromptOverride(system) : system;
     const given = [options.appendSystemPrompt ?? texts.append ?? []].flat();
     const append = given.map((text) => textOrFile(text) as string);
-    this.#append = options.appendSystemPromptOverride?.(append) ?? append;
+    this._append = options.appendSystemPromptOverride?.(append) ?? append;
   }
 
   getExtensions(): { extensions: never[]; errors: never[] } {
@@ -228,15 +228,15 @@ export class DefaultResourceLoader implements ResourceLoader {
   }
 
   getAgentsFiles(): AgentsFiles {
-    return this.#files;
+    return this._files;
   }
 
   getSystemPrompt(): string | undefined {
-    return this.#system;
+    return this._system;
   }
 
   getAppendSystemPrompt(): string[] {
-    return this.#append;
+    return this._append;
   }
 
   /** What is added here comes after what was found, and what has a name that is taken is left out. */
@@ -245,17 +245,17 @@ export class DefaultResourceLoader implements ResourceLoader {
   ): void {
     const paths = (added: Added) => added.map(({ path }) => path);
     if (skillPaths.length > 0) {
-      const { skills, diagnostics } = this.#find<Skills>("skills", paths(skillPaths), false);
+      const { skills, diagnostics } = this._find<Skills>("skills", paths(skillPaths), false);
       add(this.skills.skills, skills);
       this.skills.diagnostics.push(...diagnostics);
     }
     if (promptPaths.length > 0) {
-      const { prompts, diagnostics } = this.#find<Prompts>("prompts", paths(promptPaths), false);
+      const { prompts, diagnostics } = this._find<Prompts>("prompts", paths(promptPaths), false);
       add(this.prompts.prompts, prompts);
       this.prompts.diagnostics.push(...diagnostics);
     }
     if (themePaths.length > 0) {
-      const { themes, diagnostics } = this.#findThemes(paths(themePaths), false);
+      const { themes, diagnostics } = this._findThemes(paths(themePaths), false);
       add(this.themes.themes, themes);
       this.themes.diagnostics.push(...diagnostics);
     }

@@ -27,18 +27,18 @@ const KILL_AFTER = 1000;
 
 export class RpcClient {
   private options: Options;
-  #child: ChildProcess | undefined;
-  #listeners = new Set<Listener>();
-  #waiting = new Map<string, { resolve(line: Line): void; reject(error: Error): void }>();
-  #ids = 0;
-  #errors = "";
+  private _child: ChildProcess | undefined;
+  private _listeners = new Set<Listener>();
+  private _waiting = new Map<string, { resolve(line: Line): void; reject(error: Error): void }>();
+  private _ids = 0;
+  private _errors = "";
 
   constructor(options: Options = {}) {
     this.options = options;
   }
 
   async start(): Promise<void> {
-    if (this.#child) throw new Error("Client already started");
+    if (this._child) throw new Error("Client already started");
     const { provider, model, args = [], cwd, env } = this.options;
     const given = ["--mode", "rpc"];
     if (provider) given.push("--provider", provider);
@@ -48,47 +48,47 @@ export class RpcClient {
       env: { ...environment(), ...env },
       stdio: ["pipe", "pipe", "pipe"],
     });
-    this.#child = child;
+    this._child = child;
     child.stdout.setEncoding("utf8");
     child.stderr.setEncoding("utf8");
-    child.stderr.on("data", (text) => (this.#errors += text));
+    child.stderr.on("data", (text) => (this._errors += text));
     let rest = "";
     child.stdout.on("data", (text) => {
       const lines = (rest + text).split("\n");
       rest = lines.pop() as string;
-      for (const line of lines) this.#hear(line);
+      for (const line of lines) this._hear(line);
     });
     const gone = (error: Error) => {
-      this.#child = undefined;
-      for (const { reject } of this.#waiting.values()) reject(error);
-      this.#waiting.clear();
+      this._child = undefined;
+      for (const { reject } of this._waiting.values()) reject(error);
+      this._waiting.clear();
     };
     child.on("error", (error) => gone(error as Error));
-    child.on("exit", (code) => gone(new Error(`Agent process exited with code ${code}. Stderr: ${this.#errors}`)));
+    child.on("exit", (code) => gone(new Error(`Agent process exited with code ${code}. Stderr: ${this._errors}`)));
     // It answers when it is ready, or ends, which rejects.
-    await this.#ask({ type: "get_state" });
+    await this._ask({ type: "get_state" });
   }
 
-  #hear(text: string): void {
+  private _hear(text: string): void {
     let line: Line;
     try {
       line = JSON.parse(text);
     } catch {
       return;
     }
-    const waiting = line.type === "response" && line.id ? this.#waiting.get(line.id) : undefined;
+    const waiting = line.type === "response" && line.id ? this._waiting.get(line.id) : undefined;
     if (waiting) {
-      this.#waiting.delete(line.id as string);
+      this._waiting.delete(line.id as string);
       return waiting.resolve(line);
     }
-    for (const listener of [...this.#listeners]) listener(line);
+    for (const listener of [...this._listeners]) listener(line);
   }
 
-  async #ask<T = void>(command: { type: string; [member: string]: unknown }): Promise<T> {
-    const child = this.#child;
+  private async _ask<T = void>(command: { type: string; [member: string]: unknown }): Promise<T> {
+    const child = this._child;
     if (!child) throw new Error("Client not started");
-    const id = `req_${(this.#ids += 1)}`;
-    const answer = new Promise<Line>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+    const id = `req_${(this._ids += 1)}`;
+    const answer = new Promise<Line>((resolve, reject) => this._waiting.set(id, { resolve, reject }));
     child.stdin.write(`${JSON.stringify({ ...command, id })}\n`);
     const { success, error, data } = await answer;
     if (!success) throw new Error(error);
@@ -96,7 +96,7 @@ export class RpcClient {
   }
 
   async stop(): Promise<void> {
-    const child = this.#child;
+    const child = this._child;
     if (!child) return;
     const ended = new Promise<void>((resolve) => child.on("exit", () => resolve()));
     child.kill("SIGTERM");
@@ -106,128 +106,128 @@ export class RpcClient {
   }
 
   onEvent(listener: Listener): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    this._listeners.add(listener);
+    return () => void this._listeners.delete(listener);
   }
 
   getStderr(): string {
-    return this.#errors;
+    return this._errors;
   }
 
   prompt(message: string, images?: unknown[]): Promise<void> {
-    return this.#ask({ type: "prompt", message, images });
+    return this._ask({ type: "prompt", message, images });
   }
 
   steer(message: string, images?: unknown[]): Promise<void> {
-    return this.#ask({ type: "steer", message, images });
+    return this._ask({ type: "steer", message, images });
   }
 
   followUp(message: string, images?: unknown[]): Promise<void> {
-    return this.#ask({ type: "follow_up", message, images });
+    return this._ask({ type: "follow_up", message, images });
   }
 
   abort(): Promise<void> {
-    return this.#ask({ type: "abort" });
+    return this._ask({ type: "abort" });
   }
 
   newSession(parentSession?: string): Promise<unknown> {
-    return this.#ask({ type: "new_session", parentSession });
+    return this._ask({ type: "new_session", parentSession });
   }
 
   getState(): Promise<unknown> {
-    return this.#ask({ type: "get_state" });
+    return this._ask({ type: "get_state" });
   }
 
   setModel(provider: string, modelId: string): Promise<unknown> {
-    return this.#ask({ type: "set_model", provider, modelId });
+    return this._ask({ type: "set_model", provider, modelId });
   }
 
   cycleModel(): Promise<unknown> {
-    return this.#ask({ type: "cycle_model" });
+    return this._ask({ type: "cycle_model" });
   }
 
   setThinkingLevel(level: string): Promise<void> {
-    return this.#ask({ type: "set_thinking_level", level });
+    return this._ask({ type: "set_thinking_level", level });
   }
 
   cycleThinkingLevel(): Promise<unknown> {
-    return this.#ask({ type: "cycle_thinking_level" });
+    return this._ask({ type: "cycle_thinking_level" });
   }
 
   setSteeringMode(mode: string): Promise<void> {
-    return this.#ask({ type: "set_steering_mode", mode });
+    return this._ask({ type: "set_steering_mode", mode });
   }
 
   setFollowUpMode(mode: string): Promise<void> {
-    return this.#ask({ type: "set_follow_up_mode", mode });
+    return this._ask({ type: "set_follow_up_mode", mode });
   }
 
   compact(customInstructions?: string): Promise<unknown> {
-    return this.#ask({ type: "compact", customInstructions });
+    return this._ask({ type: "compact", customInstructions });
   }
 
   setAutoCompaction(enabled: boolean): Promise<void> {
-    return this.#ask({ type: "set_auto_compaction", enabled });
+    return this._ask({ type: "set_auto_compaction", enabled });
   }
 
   setAutoRetry(enabled: boolean): Promise<void> {
-    return this.#ask({ type: "set_auto_retry", enabled });
+    return this._ask({ type: "set_auto_retry", enabled });
   }
 
   abortRetry(): Promise<void> {
-    return this.#ask({ type: "abort_retry" });
+    return this._ask({ type: "abort_retry" });
   }
 
   bash(command: string): Promise<unknown> {
-    return this.#ask({ type: "bash", command });
+    return this._ask({ type: "bash", command });
   }
 
   abortBash(): Promise<void> {
-    return this.#ask({ type: "abort_bash" });
+    return this._ask({ type: "abort_bash" });
   }
 
   getSessionStats(): Promise<unknown> {
-    return this.#ask({ type: "get_session_stats" });
+    return this._ask({ type: "get_session_stats" });
   }
 
   exportHtml(outputPath?: string): Promise<unknown> {
-    return this.#ask({ type: "export_html", outputPath });
+    return this._ask({ type: "export_html", outputPath });
   }
 
   switchSession(sessionPath: string): Promise<unknown> {
-    return this.#ask({ type: "switch_session", sessionPath });
+    return this._ask({ type: "switch_session", sessionPath });
   }
 
   fork(entryId: string): Promise<unknown> {
-    return this.#ask({ type: "fork", entryId });
+    return this._ask({ type: "fork", entryId });
   }
 
   setSessionName(name: string): Promise<void> {
-    return this.#ask({ type: "set_session_name", name });
+    return this._ask({ type: "set_session_name", name });
   }
 
-  async #member<T>(type: string, name: string): Promise<T> {
-    return (await this.#ask<Record<string, T>>({ type }))[name] as T;
+  private async _member<T>(type: string, name: string): Promise<T> {
+    return (await this._ask<Record<string, T>>({ type }))[name] as T;
   }
 
   getAvailableModels(): Promise<unknown[]> {
-    return this.#member("get_available_models", "models");
+    return this._member("get_available_models", "models");
   }
 
   getForkMessages(): Promise<unknown[]> {
-    return this.#member("get_fork_messages", "messages");
+    return this._member("get_fork_messages", "messages");
   }
 
   getMessages(): Promise<unknown[]> {
-    return this.#member("get_messages", "messages");
+    return this._member("get_messages", "messages");
   }
 
   getCommands(): Promise<unknown[]> {
-    return this.#member("get_commands", "commands");
+    return this._member("get_commands", "commands");
   }
 
   async getLastAssistantText(): Promise<string | null> {
-    return (await this.#member<string | undefined>("get_last_assistant_text", "text")) ?? null;
+    return (await this._member<string | undefined>("get_last_assistant_text", "text")) ?? null;
   }
 
   /** All events until the agent is done. */
@@ -236,7 +236,7 @@ export class RpcClient {
       const events: Line[] = [];
       const timer = setTimeout(() => {
         off();
-        reject(new Error(`Timeout collecting events. Stderr: ${this.#errors}`));
+        reject(new Error(`Timeout collecting events. Stderr: ${this._errors}`));
       }, timeout);
       const off = this.onEvent((event) => {
         events.push(event);

@@ -41,7 +41,7 @@ function textsOf(loader: ResourceLoader | undefined): object {
     appendSystemPrompt: append.length > 0 ? append.join("\n\n") : undefined,
     contextFiles: loader.getAgentsFiles?.().agentsFiles,
     skills: loader.getSkills?.().skills,
-    noPrompts: loader.getPrompts?.().prompts.length === 0,
+    prompts: loader.getPrompts?.().prompts,
   };
 }
 
@@ -155,11 +155,11 @@ type CreateRuntime = (
 
 /** Holds a session, and puts others in its place. */
 export class AgentSessionRuntime {
-  #create: CreateRuntime;
-  #session: AgentSession;
-  #services: Services;
-  #diagnostics: unknown[];
-  #fallback: string | undefined;
+  private _create: CreateRuntime;
+  private _session: AgentSession;
+  private _services: Services;
+  private _diagnostics: unknown[];
+  private _fallback: string | undefined;
 
   constructor(
     session: AgentSession,
@@ -168,79 +168,79 @@ export class AgentSessionRuntime {
     diagnostics: unknown[] = [],
     modelFallbackMessage?: string,
   ) {
-    this.#create = create;
-    this.#session = session;
-    this.#services = services;
-    this.#diagnostics = diagnostics;
-    this.#fallback = modelFallbackMessage;
+    this._create = create;
+    this._session = session;
+    this._services = services;
+    this._diagnostics = diagnostics;
+    this._fallback = modelFallbackMessage;
   }
 
   get session(): AgentSession {
-    return this.#session;
+    return this._session;
   }
 
   get services(): Services {
-    return this.#services;
+    return this._services;
   }
 
   get cwd(): string {
-    return this.#services.cwd;
+    return this._services.cwd;
   }
 
   get diagnostics(): unknown[] {
-    return this.#diagnostics;
+    return this._diagnostics;
   }
 
   get modelFallbackMessage(): string | undefined {
-    return this.#fallback;
+    return this._fallback;
   }
 
-  async #replace(sessionManager: SessionManager, reason: string): Promise<{ cancelled: boolean }> {
-    const previousSessionFile = this.#session.sessionFile;
-    this.#session.dispose();
-    const created = await this.#create({
+  private async _replace(sessionManager: SessionManager, reason: string): Promise<{ cancelled: boolean }> {
+    const previousSessionFile = this._session.sessionFile;
+    this._session.dispose();
+    const created = await this._create({
       cwd: sessionManager.getCwd(),
-      agentDir: this.#services.agentDir,
+      agentDir: this._services.agentDir,
       sessionManager,
       sessionStartEvent: { type: "session_start", reason, previousSessionFile },
     });
-    this.#session = created.session;
-    this.#services = created.services;
-    this.#diagnostics = created.diagnostics;
-    this.#fallback = created.modelFallbackMessage;
+    this._session = created.session;
+    this._services = created.services;
+    this._diagnostics = created.diagnostics;
+    this._fallback = created.modelFallbackMessage;
     return { cancelled: false };
   }
 
   switchSession(sessionPath: string, cwdOverride?: string): Promise<{ cancelled: boolean }> {
-    return this.#replace(SessionManager.open(sessionPath, undefined, cwdOverride), "resume");
+    return this._replace(SessionManager.open(sessionPath, undefined, cwdOverride), "resume");
   }
 
   async newSession(
     options: { parentSession?: string; setup?(manager: SessionManager): unknown } = {},
   ): Promise<{ cancelled: boolean }> {
-    const { sessionManager } = this.#session;
+    const { sessionManager } = this._session;
     const dir = sessionManager.getSessionDir();
-    const next = this.#session.sessionFile
+    const next = this._session.sessionFile
       ? SessionManager.create(this.cwd, dir)
       : SessionManager.inMemory(this.cwd);
     if (options.parentSession) next.newSession({ parentSession: options.parentSession });
     await options.setup?.(next);
-    return await this.#replace(next, "new");
+    return await this._replace(next, "new");
   }
 
   async fork(entryId: string): Promise<{ cancelled: boolean; selectedText?: string }> {
-    const { cancelled, text } = await this.#session.fork(entryId);
+    const { cancelled, text } = await this._session.fork(entryId);
     return { cancelled, selectedText: text };
   }
 
   importFromJsonl(inputPath: string, cwdOverride?: string): Promise<{ cancelled: boolean }> {
     const from = path().resolve(inputPath);
     const next = SessionManager.forkFrom(from, cwdOverride ?? this.cwd);
-    return this.#replace(next, "resume");
+    return this._replace(next, "resume");
   }
 
   async dispose(): Promise<void> {
-    this.#session.dispose();
+    this._session.dispose();
   }
 }
 

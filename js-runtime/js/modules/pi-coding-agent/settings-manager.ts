@@ -84,82 +84,82 @@ const READ = Symbol("read");
 const WRITE = Symbol("write");
 
 class Manager {
-  #backend: Backend | undefined;
-  #settings: Record<Scope, Settings> = { global: {}, project: {} };
-  #broken = new Set<Scope>();
-  #merged: Settings = {};
-  #errors: { scope: Scope; error: Error }[] = [];
+  private _backend: Backend | undefined;
+  private _settings: Record<Scope, Settings> = { global: {}, project: {} };
+  private _broken = new Set<Scope>();
+  private _merged: Settings = {};
+  private _errors: { scope: Scope; error: Error }[] = [];
 
   protected constructor(backend: Backend | undefined, settings: Settings = {}) {
-    this.#backend = backend;
-    this.#settings.global = settings;
-    this.#load();
+    this._backend = backend;
+    this._settings.global = settings;
+    this._load();
   }
 
-  #load(): void {
+  private _load(): void {
     for (const scope of ["global", "project"] as const) {
-      if (!this.#backend) continue;
-      const { settings, error } = this.#backend.load(scope);
-      this.#broken.delete(scope);
+      if (!this._backend) continue;
+      const { settings, error } = this._backend.load(scope);
+      this._broken.delete(scope);
       if (settings) {
-        this.#settings[scope] = settings;
+        this._settings[scope] = settings;
       } else {
-        this.#broken.add(scope);
-        this.#errors.push({ scope, error: new Error(error) });
+        this._broken.add(scope);
+        this._errors.push({ scope, error: new Error(error) });
       }
     }
-    this.#merge();
+    this._merge();
   }
 
-  #merge(): void {
-    this.#merged = merge(this.#settings.global, this.#settings.project);
+  private _merge(): void {
+    this._merged = merge(this._settings.global, this._settings.project);
   }
 
   [READ](key: string, nested?: string): unknown {
-    const value = this.#merged[key];
+    const value = this._merged[key];
     return nested === undefined ? value : (value as Settings | undefined)?.[nested];
   }
 
   /** In effect at once, also when it cannot be written. */
   [WRITE](scope: Scope, changes: Change[]): void {
-    for (const change of changes) apply(this.#settings[scope], change);
-    this.#merge();
+    for (const change of changes) apply(this._settings[scope], change);
+    this._merge();
     // What cannot be read is not overwritten.
-    if (!this.#backend || this.#broken.has(scope)) return;
+    if (!this._backend || this._broken.has(scope)) return;
     try {
-      this.#backend.change(scope, changes);
+      this._backend.change(scope, changes);
     } catch (error) {
-      this.#errors.push({ scope, error: error as Error });
+      this._errors.push({ scope, error: error as Error });
     }
   }
 
   /** What is in effect, overrides included. */
   static inEffect(manager: unknown): Settings | undefined {
-    return manager instanceof Manager ? structuredClone(manager.#merged) : undefined;
+    return manager instanceof Manager ? structuredClone(manager._merged) : undefined;
   }
 
   getGlobalSettings(): Settings {
-    return structuredClone(this.#settings.global);
+    return structuredClone(this._settings.global);
   }
 
   getProjectSettings(): Settings {
-    return structuredClone(this.#settings.project);
+    return structuredClone(this._settings.project);
   }
 
   async reload(): Promise<void> {
-    this.#load();
+    this._load();
   }
 
   /** Until the next change or reload. */
   applyOverrides(overrides: Settings): void {
-    this.#merged = merge(this.#merged, overrides);
+    this._merged = merge(this._merged, overrides);
   }
 
   /** Everything has been written already. */
   async flush(): Promise<void> {}
 
   drainErrors(): { scope: Scope; error: Error }[] {
-    return this.#errors.splice(0);
+    return this._errors.splice(0);
   }
 }
 

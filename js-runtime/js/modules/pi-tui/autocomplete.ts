@@ -104,15 +104,15 @@ export class CombinedAutocompleteProvider implements AutocompleteProvider {
   ): Promise<AutocompleteSuggestions | null> {
     const before = (lines[cursorLine] ?? "").slice(0, cursorCol);
     const word = pathWord(before);
-    if (word.at) return suggestions(await this.#search(word, options.signal), word.text);
-    if (!options.force && before.startsWith("/")) return await this.#forCommand(before);
+    if (word.at) return suggestions(await this._search(word, options.signal), word.text);
+    if (!options.force && before.startsWith("/")) return await this._forCommand(before);
     const looksLikePath = word.quoted || /[/]|^\./.test(word.text) ||
       (word.text === "" && before.endsWith(" "));
     if (!options.force && !looksLikePath) return null;
-    return suggestions(this.#list(word), word.text);
+    return suggestions(this._list(word), word.text);
   }
 
-  async #forCommand(before: string): Promise<AutocompleteSuggestions | null> {
+  private async _forCommand(before: string): Promise<AutocompleteSuggestions | null> {
     const nameOf = (command: SlashCommand | AutocompleteItem) =>
       "name" in command ? command.name : command.value;
     const [name, ...rest] = before.slice(1).split(" ");
@@ -157,9 +157,9 @@ export class CombinedAutocompleteProvider implements AutocompleteProvider {
   }
 
   /** What is in the folder that the word names. */
-  #list(word: PathWord): AutocompleteItem[] {
+  private _list(word: PathWord): AutocompleteItem[] {
     const [folder, start] = word.path === "~" ? ["~/", ""] : splitPath(word.path);
-    const searched = this.#absolute(folder);
+    const searched = this._absolute(folder);
     let entries;
     try {
       entries = fs().readdirSync(searched, { withFileTypes: true });
@@ -181,18 +181,18 @@ export class CombinedAutocompleteProvider implements AutocompleteProvider {
       .map(({ item }) => item);
   }
 
-  #absolute(folder: string): string {
+  private _absolute(folder: string): string {
     const expanded = expandHome(folder);
     return expanded.startsWith("/") ? expanded : path().join(this.basePath, expanded);
   }
 
   /** Files anywhere below the folder that the word names, by parts of their path. */
-  async #search(word: PathWord, signal: AbortSignal): Promise<AutocompleteItem[]> {
+  private async _search(word: PathWord, signal: AbortSignal): Promise<AutocompleteItem[]> {
     if (!this.fdPath || signal.aborted) return [];
     let [folder, query] = splitPath(forwardSlashes(word.path));
     // Not a folder: its name is a part of what is looked for.
-    if (folder && !isDirectory(this.#absolute(folder))) [folder, query] = ["", folder + query];
-    const base = folder ? this.#absolute(folder) : this.basePath;
+    if (folder && !isDirectory(this._absolute(folder))) [folder, query] = ["", folder + query];
+    const base = folder ? this._absolute(folder) : this.basePath;
     const found = await runFd(this.fdPath, base, query, signal);
     return found
       .map((path) => ({ path, points: score(path, query, path.endsWith("/")) }))

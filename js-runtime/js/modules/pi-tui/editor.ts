@@ -64,354 +64,354 @@ export class Editor implements Component, Focusable {
   onChange?: (text: string) => void;
   disableSubmit = false;
   protected tui: EditorTui;
-  #text = new EditorText();
-  #rows = new EditorRows(this.#text);
-  #completion: EditorCompletion;
-  #paddingX: number;
+  private _text = new EditorText();
+  private _rows = new EditorRows(this._text);
+  private _completion: EditorCompletion;
+  private _paddingX: number;
   /** Of the last rendering: moving up and down depends on it. */
-  #layoutWidth = 80;
-  #firstRow = 0;
+  private _layoutWidth = 80;
+  private _firstRow = 0;
   /** The newest first. */
-  #history: string[] = [];
+  private _history: string[] = [];
   /** The entry that is shown, -1 for the user's own text. */
-  #historyIndex = -1;
+  private _historyIndex = -1;
   /** What came of a paste whose end is still to come. */
-  #pasted: string | undefined;
+  private _pasted: string | undefined;
   /** The next key is the character to jump to. */
-  #jump: -1 | 1 | undefined;
+  private _jump: -1 | 1 | undefined;
 
   constructor(tui: EditorTui, theme: EditorTheme, options: EditorOptions = {}) {
     this.tui = tui;
     this.borderColor = theme.borderColor;
-    this.#paddingX = padding(options.paddingX);
-    this.#completion = new EditorCompletion(
-      this.#text,
+    this._paddingX = padding(options.paddingX);
+    this._completion = new EditorCompletion(
+      this._text,
       theme.selectList,
       visibleItems(options.autocompleteMaxVisible),
       () => this.tui.requestRender(),
     );
-    this.#text.onEdit = () => this.onChange?.(this.getText());
-    this.#text.onPlace = () => this.#rows.forget();
+    this._text.onEdit = () => this.onChange?.(this.getText());
+    this._text.onPlace = () => this._rows.forget();
   }
 
   getPaddingX(): number {
-    return this.#paddingX;
+    return this._paddingX;
   }
 
   setPaddingX(value: number): void {
-    if (padding(value) === this.#paddingX) return;
-    this.#paddingX = padding(value);
+    if (padding(value) === this._paddingX) return;
+    this._paddingX = padding(value);
     this.tui.requestRender();
   }
 
   getAutocompleteMaxVisible(): number {
-    return this.#completion.maxVisible;
+    return this._completion.maxVisible;
   }
 
   setAutocompleteMaxVisible(value: number): void {
-    if (visibleItems(value) === this.#completion.maxVisible) return;
-    this.#completion.maxVisible = visibleItems(value);
+    if (visibleItems(value) === this._completion.maxVisible) return;
+    this._completion.maxVisible = visibleItems(value);
     this.tui.requestRender();
   }
 
   setAutocompleteProvider(provider: AutocompleteProvider): void {
-    this.#completion.cancel();
-    this.#completion.provider = provider;
+    this._completion.cancel();
+    this._completion.provider = provider;
   }
 
   isShowingAutocomplete(): boolean {
-    return this.#completion.isShown;
+    return this._completion.isShown;
   }
 
   getText(): string {
-    return this.#text.text;
+    return this._text.text;
   }
 
   /** With the pastes that markers stand for. */
   getExpandedText(): string {
-    return this.#text.expandedText;
+    return this._text.expandedText;
   }
 
   getLines(): string[] {
-    return [...this.#text.lines];
+    return [...this._text.lines];
   }
 
   getCursor(): { line: number; col: number } {
-    return { line: this.#text.line, col: this.#text.col };
+    return { line: this._text.line, col: this._text.col };
   }
 
   setText(text: string): void {
-    this.#beginEdit();
-    this.#firstRow = 0;
-    this.#text.setText(text);
+    this._beginEdit();
+    this._firstRow = 0;
+    this._text.setText(text);
   }
 
   insertTextAtCursor(text: string): void {
     if (!text) return;
-    this.#beginEdit();
-    this.#text.insert(text);
+    this._beginEdit();
+    this._text.insert(text);
   }
 
   /** The text is no longer one of the history, and suggestions for it are void. */
-  #beginEdit(): void {
-    this.#completion.cancel();
-    this.#historyIndex = -1;
+  private _beginEdit(): void {
+    this._completion.cancel();
+    this._historyIndex = -1;
   }
 
   addToHistory(text: string): void {
     const trimmed = text.trim();
-    if (!trimmed || this.#history[0] === trimmed) return;
-    this.#history = [trimmed, ...this.#history].slice(0, MAX_HISTORY);
+    if (!trimmed || this._history[0] === trimmed) return;
+    this._history = [trimmed, ...this._history].slice(0, MAX_HISTORY);
   }
 
-  #browse(by: 1 | -1): void {
-    this.#text.breakSequence();
-    const index = this.#historyIndex + by;
-    if (index < -1 || index >= this.#history.length) return;
-    if (this.#historyIndex < 0) this.#text.startBrowsing();
-    this.#historyIndex = index;
-    this.#firstRow = 0;
-    this.#text.replaceAll(this.#history[index] ?? "");
+  private _browse(by: 1 | -1): void {
+    this._text.breakSequence();
+    const index = this._historyIndex + by;
+    if (index < -1 || index >= this._history.length) return;
+    if (this._historyIndex < 0) this._text.startBrowsing();
+    this._historyIndex = index;
+    this._firstRow = 0;
+    this._text.replaceAll(this._history[index] ?? "");
   }
 
   invalidate(): void {
     // Nothing is kept between renderings.
   }
 
-  get #pageRows(): number {
+  private get _pageRows(): number {
     return Math.max(5, Math.floor(this.tui.terminal.rows * 0.3));
   }
 
   render(width: number): string[] {
-    const paddingX = Math.min(this.#paddingX, Math.max(0, Math.floor((width - 1) / 2)));
+    const paddingX = Math.min(this._paddingX, Math.max(0, Math.floor((width - 1) / 2)));
     const room = Math.max(1, width - 2 * paddingX);
     // The cursor behind the last character takes a column, of the padding if there is one.
-    this.#layoutWidth = Math.max(1, room - (paddingX > 0 ? 0 : 1));
-    const rows = this.#rows.layout(this.#layoutWidth);
-    const current = this.#rows.current(rows);
-    const size = this.#pageRows;
-    this.#firstRow = Math.min(this.#firstRow, current, Math.max(0, rows.length - size));
-    this.#firstRow = Math.max(this.#firstRow, current - size + 1);
-    const end = Math.min(this.#firstRow + size, rows.length);
+    this._layoutWidth = Math.max(1, room - (paddingX > 0 ? 0 : 1));
+    const rows = this._rows.layout(this._layoutWidth);
+    const current = this._rows.current(rows);
+    const size = this._pageRows;
+    this._firstRow = Math.min(this._firstRow, current, Math.max(0, rows.length - size));
+    this._firstRow = Math.max(this._firstRow, current - size + 1);
+    const end = Math.min(this._firstRow + size, rows.length);
     const margin = " ".repeat(paddingX);
 
-    const lines = [this.#border(width, "\u2191", this.#firstRow)];
-    for (let i = this.#firstRow; i < end; i++) {
+    const lines = [this._border(width, "\u2191", this._firstRow)];
+    for (let i = this._firstRow; i < end; i++) {
       const { line, start, end: rowEnd } = rows[i];
-      const text = this.#text.lines[line].slice(start, rowEnd);
-      const shown = i === current ? this.#withCursor(text, this.#text.col - start) : text;
+      const text = this._text.lines[line].slice(start, rowEnd);
+      const shown = i === current ? this._withCursor(text, this._text.col - start) : text;
       const free = room + paddingX - visibleWidth(shown);
       lines.push(margin + shown + " ".repeat(Math.max(0, free)));
     }
-    lines.push(this.#border(width, "\u2193", rows.length - end));
-    for (const line of this.#completion.render(room)) {
+    lines.push(this._border(width, "\u2193", rows.length - end));
+    for (const line of this._completion.render(room)) {
       lines.push(margin + line + " ".repeat(Math.max(0, room - visibleWidth(line))) + margin);
     }
     return lines;
   }
 
   /** A horizontal line that says how many rows are hidden behind it. */
-  #border(width: number, arrow: string, hidden: number): string {
+  private _border(width: number, arrow: string, hidden: number): string {
     const text = hidden > 0 ? `${LINE.repeat(3)} ${arrow} ${hidden} more ` : "";
     const free = width - visibleWidth(text);
     if (!text) return this.borderColor(LINE).repeat(Math.max(0, free));
     return this.borderColor(free < 0 ? truncateToWidth(text, width) : text + LINE.repeat(free));
   }
 
-  #withCursor(text: string, at: number): string {
+  private _withCursor(text: string, at: number): string {
     // While suggestions are shown, an input method must not cover them.
-    const marker = this.focused && !this.#completion.isShown ? CURSOR_MARKER : "";
-    const [under] = this.#text.segments(text.slice(at));
+    const marker = this.focused && !this._completion.isShown ? CURSOR_MARKER : "";
+    const [under] = this._text.segments(text.slice(at));
     const shown = under?.text ?? " ";
     return `${text.slice(0, at)}${marker}\x1b[7m${shown}\x1b[0m${text.slice(at + shown.length)}`;
   }
 
   handleInput(data: string): void {
     const keys = getKeybindings();
-    if (this.#jump !== undefined && this.#jumpTo(data, keys)) return;
-    if (this.#takePaste(data)) return;
+    if (this._jump !== undefined && this._jumpTo(data, keys)) return;
+    if (this._takePaste(data)) return;
     if (keys.matches(data, "tui.input.copy")) return;
     if (keys.matches(data, "tui.editor.undo")) {
-      this.#historyIndex = -1;
-      this.#text.undo();
+      this._historyIndex = -1;
+      this._text.undo();
       return;
     }
-    if (this.#completion.isShown && this.#handleSuggestions(data, keys)) return;
-    if (keys.matches(data, "tui.input.tab") && !this.#completion.isShown) {
-      this.#completion.tab();
+    if (this._completion.isShown && this._handleSuggestions(data, keys)) return;
+    if (keys.matches(data, "tui.input.tab") && !this._completion.isShown) {
+      this._completion.tab();
       return;
     }
     const edit = EDITS.find(([binding]) => keys.matches(data, binding));
     if (edit) {
-      this.#historyIndex = -1;
-      edit[1](this.#text);
+      this._historyIndex = -1;
+      edit[1](this._text);
       return;
     }
     if (keys.matches(data, "tui.editor.deleteCharBackward") || matchesKey(data, "shift+backspace")) {
-      this.#removeCharacter(-1);
+      this._removeCharacter(-1);
       return;
     }
     if (keys.matches(data, "tui.editor.deleteCharForward") || matchesKey(data, "shift+delete")) {
-      this.#removeCharacter(1);
+      this._removeCharacter(1);
       return;
     }
     const move = YANKS_AND_MOVES.find(([binding]) => keys.matches(data, binding));
     if (move) {
-      if (/yank/.test(move[0])) this.#historyIndex = -1;
-      move[1](this.#text);
+      if (/yank/.test(move[0])) this._historyIndex = -1;
+      move[1](this._text);
       return;
     }
-    this.#handleEnterAndArrows(data, keys);
+    this._handleEnterAndArrows(data, keys);
   }
 
-  #handleEnterAndArrows(data: string, keys: KeybindingsManager): void {
-    if (this.#isNewLine(data, keys)) {
-      this.#newLine(data, keys);
+  private _handleEnterAndArrows(data: string, keys: KeybindingsManager): void {
+    if (this._isNewLine(data, keys)) {
+      this._newLine(data, keys);
     } else if (keys.matches(data, "tui.input.submit")) {
       if (this.disableSubmit) return;
       // For terminals that cannot tell Shift+Enter from Enter.
-      if (this.#text.beforeCursor.endsWith("\\")) {
-        this.#removeCharacter(-1);
-        this.#newLine("", keys);
-      } else this.#submit();
-    } else if (keys.matches(data, "tui.editor.cursorUp")) this.#up();
-    else if (keys.matches(data, "tui.editor.cursorDown")) this.#down();
-    else if (keys.matches(data, "tui.editor.cursorRight")) this.#right();
-    else if (keys.matches(data, "tui.editor.cursorLeft")) this.#text.move("char", -1);
-    else if (keys.matches(data, "tui.editor.pageUp")) this.#page(-1);
-    else if (keys.matches(data, "tui.editor.pageDown")) this.#page(1);
-    else if (keys.matches(data, "tui.editor.jumpForward")) this.#jump = 1;
-    else if (keys.matches(data, "tui.editor.jumpBackward")) this.#jump = -1;
-    else if (matchesKey(data, "shift+space")) this.#type(" ");
+      if (this._text.beforeCursor.endsWith("\\")) {
+        this._removeCharacter(-1);
+        this._newLine("", keys);
+      } else this._submit();
+    } else if (keys.matches(data, "tui.editor.cursorUp")) this._up();
+    else if (keys.matches(data, "tui.editor.cursorDown")) this._down();
+    else if (keys.matches(data, "tui.editor.cursorRight")) this._right();
+    else if (keys.matches(data, "tui.editor.cursorLeft")) this._text.move("char", -1);
+    else if (keys.matches(data, "tui.editor.pageUp")) this._page(-1);
+    else if (keys.matches(data, "tui.editor.pageDown")) this._page(1);
+    else if (keys.matches(data, "tui.editor.jumpForward")) this._jump = 1;
+    else if (keys.matches(data, "tui.editor.jumpBackward")) this._jump = -1;
+    else if (matchesKey(data, "shift+space")) this._type(" ");
     else {
       const text = decodeKittyPrintable(data) ?? data;
       // Control characters and sequences that nobody bound are not text.
-      if (text.charCodeAt(0) >= 32) this.#type(text);
+      if (text.charCodeAt(0) >= 32) this._type(text);
     }
   }
 
-  #type(text: string): void {
-    this.#historyIndex = -1;
-    this.#text.type(text);
-    this.#completion.afterTyping(text);
+  private _type(text: string): void {
+    this._historyIndex = -1;
+    this._text.type(text);
+    this._completion.afterTyping(text);
   }
 
-  #removeCharacter(direction: -1 | 1): void {
-    this.#historyIndex = -1;
-    this.#text.remove(direction);
-    this.#completion.afterDeleting();
+  private _removeCharacter(direction: -1 | 1): void {
+    this._historyIndex = -1;
+    this._text.remove(direction);
+    this._completion.afterDeleting();
   }
 
   /** Returns whether the key was the character to jump to, or ended the jump. */
-  #jumpTo(data: string, keys: KeybindingsManager): boolean {
-    const direction = this.#jump ?? 1;
-    this.#jump = undefined;
+  private _jumpTo(data: string, keys: KeybindingsManager): boolean {
+    const direction = this._jump ?? 1;
+    this._jump = undefined;
     if (keys.matches(data, "tui.editor.jumpForward")) return true;
     if (keys.matches(data, "tui.editor.jumpBackward")) return true;
     if (!(data.charCodeAt(0) >= 32)) return false;
-    this.#text.jumpTo(data, direction);
+    this._text.jumpTo(data, direction);
     return true;
   }
 
   /** Returns whether the data belongs to a bracketed paste. */
-  #takePaste(data: string): boolean {
+  private _takePaste(data: string): boolean {
     if (data.includes(PASTE_START)) {
-      this.#pasted = "";
+      this._pasted = "";
       data = data.replace(PASTE_START, "");
     }
-    if (this.#pasted === undefined) return false;
-    this.#pasted += data;
-    const end = this.#pasted.indexOf(PASTE_END);
+    if (this._pasted === undefined) return false;
+    this._pasted += data;
+    const end = this._pasted.indexOf(PASTE_END);
     if (end < 0) return true;
-    const text = this.#pasted.slice(0, end);
-    const rest = this.#pasted.slice(end + PASTE_END.length);
-    this.#pasted = undefined;
+    const text = this._pasted.slice(0, end);
+    const rest = this._pasted.slice(end + PASTE_END.length);
+    this._pasted = undefined;
     if (text) {
-      this.#beginEdit();
-      this.#text.paste(text);
+      this._beginEdit();
+      this._text.paste(text);
     }
     if (rest) this.handleInput(rest);
     return true;
   }
 
   /** Returns whether the key was for the list of suggestions alone. */
-  #handleSuggestions(data: string, keys: KeybindingsManager): boolean {
+  private _handleSuggestions(data: string, keys: KeybindingsManager): boolean {
     if (keys.matches(data, "tui.select.cancel")) {
-      this.#completion.cancel();
+      this._completion.cancel();
       return true;
     }
     if (keys.matches(data, "tui.select.up") || keys.matches(data, "tui.select.down")) {
-      this.#completion.moveSelection(data);
+      this._completion.moveSelection(data);
       return true;
     }
     if (keys.matches(data, "tui.input.tab")) {
-      if (this.#completion.accept() !== undefined) this.#text.onEdit();
+      if (this._completion.accept() !== undefined) this._text.onEdit();
       return true;
     }
     if (!keys.matches(data, "tui.select.confirm")) return false;
-    const replaced = this.#completion.accept();
+    const replaced = this._completion.accept();
     // A command is submitted with the same key.
     if (replaced === undefined || replaced.startsWith("/")) return false;
-    this.#text.onEdit();
+    this._text.onEdit();
     return true;
   }
 
-  #isNewLine(data: string, keys: KeybindingsManager): boolean {
+  private _isNewLine(data: string, keys: KeybindingsManager): boolean {
     return keys.matches(data, "tui.input.newLine") || data.startsWith("\n") ||
       // Shift+Enter and Alt+Enter of older terminals, whatever their form.
       data === "\x1b[13;2~" || (data.includes("\x1b") && data.includes("\r"));
   }
 
-  #newLine(data: string, keys: KeybindingsManager): void {
+  private _newLine(data: string, keys: KeybindingsManager): void {
     const submits = keys.getKeys("tui.input.submit");
     const swapped = submits.includes("shift+enter") || submits.includes("shift+return");
-    const escaped = this.#text.beforeCursor.endsWith("\\");
+    const escaped = this._text.beforeCursor.endsWith("\\");
     if (swapped && escaped && !this.disableSubmit && matchesKey(data, "enter")) {
-      this.#removeCharacter(-1);
-      this.#submit();
+      this._removeCharacter(-1);
+      this._submit();
       return;
     }
-    this.#beginEdit();
-    this.#text.newLine();
+    this._beginEdit();
+    this._text.newLine();
   }
 
-  #submit(): void {
-    this.#beginEdit();
+  private _submit(): void {
+    this._beginEdit();
     const text = this.getExpandedText().trim();
-    this.#firstRow = 0;
-    this.#text.clear();
+    this._firstRow = 0;
+    this._text.clear();
     this.onSubmit?.(text);
   }
 
-  #up(): void {
-    const rows = this.#rows.layout(this.#layoutWidth);
-    const first = this.#rows.current(rows) === 0;
-    if (this.#text.isEmpty || (first && this.#historyIndex >= 0)) this.#browse(1);
-    else if (first) this.#text.move("edge", -1);
-    else this.#vertical(-1);
+  private _up(): void {
+    const rows = this._rows.layout(this._layoutWidth);
+    const first = this._rows.current(rows) === 0;
+    if (this._text.isEmpty || (first && this._historyIndex >= 0)) this._browse(1);
+    else if (first) this._text.move("edge", -1);
+    else this._vertical(-1);
   }
 
-  #down(): void {
-    const rows = this.#rows.layout(this.#layoutWidth);
-    const last = this.#rows.current(rows) === rows.length - 1;
-    if (last && this.#historyIndex >= 0) this.#browse(-1);
-    else if (last) this.#text.move("edge", 1);
-    else this.#vertical(1);
+  private _down(): void {
+    const rows = this._rows.layout(this._layoutWidth);
+    const last = this._rows.current(rows) === rows.length - 1;
+    if (last && this._historyIndex >= 0) this._browse(-1);
+    else if (last) this._text.move("edge", 1);
+    else this._vertical(1);
   }
 
-  #right(): void {
-    const { line, col } = this.#text;
-    this.#text.move("char", 1);
-    const stuck = this.#text.line === line && this.#text.col === col;
-    if (stuck) this.#rows.keepColumn(this.#layoutWidth);
+  private _right(): void {
+    const { line, col } = this._text;
+    this._text.move("char", 1);
+    const stuck = this._text.line === line && this._text.col === col;
+    if (stuck) this._rows.keepColumn(this._layoutWidth);
   }
 
-  #page(direction: -1 | 1): void {
-    this.#vertical(direction * this.#pageRows);
+  private _page(direction: -1 | 1): void {
+    this._vertical(direction * this._pageRows);
   }
 
-  #vertical(by: number): void {
-    this.#text.breakSequence();
-    this.#rows.move(by, this.#layoutWidth);
+  private _vertical(by: number): void {
+    this._text.breakSequence();
+    this._rows.move(by, this._layoutWidth);
   }
 }

@@ -135,7 +135,7 @@ export class Image implements Component {
   private options: ImageOptions;
   private dimensions: ImageDimensions;
   private imageId?: number;
-  #rendered: { width: number; lines: string[] } | undefined;
+  private _rendered: { width: number; lines: string[] } | undefined;
 
   constructor(
     base64Data: string,
@@ -158,15 +158,15 @@ export class Image implements Component {
   }
 
   invalidate(): void {
-    this.#rendered = undefined;
+    this._rendered = undefined;
   }
 
   render(width: number): string[] {
-    if (this.#rendered?.width !== width) this.#rendered = { width, lines: this.#lines(width) };
-    return this.#rendered.lines;
+    if (this._rendered?.width !== width) this._rendered = { width, lines: this._lines(width) };
+    return this._rendered.lines;
   }
 
-  #lines(width: number): string[] {
+  private _lines(width: number): string[] {
     const image = renderImage(this.base64Data, this.dimensions, {
       maxWidthCells: Math.min(width - 2, this.options.maxWidthCells ?? 60),
       imageId: this.imageId,

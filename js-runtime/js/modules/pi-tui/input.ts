@@ -31,17 +31,17 @@ export class Input implements Component, Focusable {
   focused = false;
   onSubmit?: (value: string) => void;
   onEscape?: () => void;
-  #line = new LineBuffer();
+  private _line = new LineBuffer();
   /** What came of a paste whose end is still to come. */
-  #pasted: string | undefined;
+  private _pasted: string | undefined;
 
   getValue(): string {
-    return this.#line.value;
+    return this._line.value;
   }
 
   setValue(value: string): void {
-    this.#line.value = value;
-    this.#line.cursor = Math.min(this.#line.cursor, value.length);
+    this._line.value = value;
+    this._line.cursor = Math.min(this._line.cursor, value.length);
   }
 
   invalidate(): void {
@@ -49,52 +49,52 @@ export class Input implements Component, Focusable {
   }
 
   handleInput(data: string): void {
-    if (this.#pasted === undefined && data.includes(PASTE_START)) {
-      this.#pasted = "";
+    if (this._pasted === undefined && data.includes(PASTE_START)) {
+      this._pasted = "";
       data = data.replace(PASTE_START, "");
     }
-    if (this.#pasted === undefined) {
-      this.#handleKey(data);
+    if (this._pasted === undefined) {
+      this._handleKey(data);
       return;
     }
-    this.#pasted += data;
-    const end = this.#pasted.indexOf(PASTE_END);
+    this._pasted += data;
+    const end = this._pasted.indexOf(PASTE_END);
     if (end < 0) return;
-    const text = this.#pasted.slice(0, end);
-    const rest = this.#pasted.slice(end + PASTE_END.length);
-    this.#pasted = undefined;
-    this.#line.paste(text.replace(/[\r\n]/g, "").replaceAll("\t", "    "));
+    const text = this._pasted.slice(0, end);
+    const rest = this._pasted.slice(end + PASTE_END.length);
+    this._pasted = undefined;
+    this._line.paste(text.replace(/[\r\n]/g, "").replaceAll("\t", "    "));
     if (rest) this.handleInput(rest);
   }
 
-  #handleKey(data: string): void {
+  private _handleKey(data: string): void {
     const keys = getKeybindings();
     if (keys.matches(data, "tui.select.cancel")) {
       this.onEscape?.();
       return;
     }
     if (keys.matches(data, "tui.editor.undo")) {
-      this.#line.undo();
+      this._line.undo();
       return;
     }
     if (keys.matches(data, "tui.input.submit") || data === "\n") {
-      this.onSubmit?.(this.#line.value);
+      this.onSubmit?.(this._line.value);
       return;
     }
     const edit = EDITS.find(([binding]) => keys.matches(data, binding));
     if (edit) {
-      edit[1](this.#line);
+      edit[1](this._line);
       return;
     }
     const text = decodeKittyPrintable(data) ?? data;
     // Sequences that nobody bound are not text.
-    if (!/[\x00-\x1f\x7f-\x9f]/.test(text)) this.#line.type(text);
+    if (!/[\x00-\x1f\x7f-\x9f]/.test(text)) this._line.type(text);
   }
 
   render(width: number): string[] {
     const room = width - PROMPT.length;
     if (room <= 0) return [PROMPT];
-    const { text, cursor } = this.#visible(room);
+    const { text, cursor } = this._visible(room);
     const [under = " "] = graphemes(text.slice(cursor));
     const marker = this.focused ? CURSOR_MARKER : "";
     const shown = text.slice(0, cursor) + marker + `\x1b[7m${under}\x1b[27m` +
@@ -103,8 +103,8 @@ export class Input implements Component, Focusable {
   }
 
   /** The part of the line that fits, and where the cursor is in it. */
-  #visible(room: number): { text: string; cursor: number } {
-    const { value, cursor } = this.#line;
+  private _visible(room: number): { text: string; cursor: number } {
+    const { value, cursor } = this._line;
     const total = visibleWidth(value);
     if (total < room) return { text: value, cursor };
     // Behind the last character the cursor takes a column of its own.

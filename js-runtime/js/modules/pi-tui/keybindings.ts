@@ -62,17 +62,17 @@ function unique(keys: KeyId | KeyId[] | undefined): KeyId[] {
 export class KeybindingsManager {
   private definitions: KeybindingDefinitions;
   private userBindings: KeybindingsConfig;
-  #keys = new Map<string, KeyId[]>();
+  private _keys = new Map<string, KeyId[]>();
   private conflicts: KeybindingConflict[] = [];
 
   constructor(definitions: KeybindingDefinitions, userBindings: KeybindingsConfig = {}) {
     this.definitions = definitions;
     this.userBindings = userBindings;
-    this.#resolve();
+    this._resolve();
   }
 
-  #resolve(): void {
-    this.#keys = new Map(
+  private _resolve(): void {
+    this._keys = new Map(
       Object.entries(this.definitions).map(([id, { defaultKeys }]) => [
         id,
         unique(this.userBindings[id] ?? defaultKeys),
@@ -89,11 +89,11 @@ export class KeybindingsManager {
   }
 
   matches(data: string, keybinding: string): boolean {
-    return (this.#keys.get(keybinding) ?? []).some((key) => matchesKey(data, key));
+    return (this._keys.get(keybinding) ?? []).some((key) => matchesKey(data, key));
   }
 
   getKeys(keybinding: string): KeyId[] {
-    return [...(this.#keys.get(keybinding) ?? [])];
+    return [...(this._keys.get(keybinding) ?? [])];
   }
 
   getDefinition(keybinding: string): KeybindingDefinition {
@@ -106,7 +106,7 @@ export class KeybindingsManager {
 
   setUserBindings(userBindings: KeybindingsConfig): void {
     this.userBindings = userBindings;
-    this.#resolve();
+    this._resolve();
   }
 
   getUserBindings(): KeybindingsConfig {
@@ -115,7 +115,7 @@ export class KeybindingsManager {
 
   getResolvedBindings(): KeybindingsConfig {
     return Object.fromEntries(
-      [...this.#keys].map(([id, keys]) => [id, keys.length === 1 ? keys[0] : [...keys]]),
+      [...this._keys].map(([id, keys]) => [id, keys.length === 1 ? keys[0] : [...keys]]),
     );
   }
 }

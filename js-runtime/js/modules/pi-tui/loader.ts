@@ -12,8 +12,8 @@ export class Loader extends Text {
   private spinnerColorFn: Paint;
   private messageColorFn: Paint;
   private message: string;
-  #frame = 0;
-  #timer: ReturnType<typeof setInterval> | undefined;
+  private _frame = 0;
+  private _timer: ReturnType<typeof setInterval> | undefined;
 
   constructor(
     ui: { requestRender(): void } | null,
@@ -35,35 +35,35 @@ export class Loader extends Text {
 
   start(): void {
     this.stop();
-    this.#show();
-    this.#timer = setInterval(() => {
-      this.#frame = (this.#frame + 1) % FRAMES.length;
-      this.#show();
+    this._show();
+    this._timer = setInterval(() => {
+      this._frame = (this._frame + 1) % FRAMES.length;
+      this._show();
     }, FRAME_MILLISECONDS);
   }
 
   stop(): void {
-    clearInterval(this.#timer);
-    this.#timer = undefined;
+    clearInterval(this._timer);
+    this._timer = undefined;
   }
 
   setMessage(message: string): void {
     this.message = message;
-    this.#show();
+    this._show();
   }
 
-  #show(): void {
-    this.setText(`${this.spinnerColorFn(FRAMES[this.#frame])} ${this.messageColorFn(this.message)}`);
+  private _show(): void {
+    this.setText(`${this.spinnerColorFn(FRAMES[this._frame])} ${this.messageColorFn(this.message)}`);
     this.ui?.requestRender();
   }
 }
 
 export class CancellableLoader extends Loader {
-  #controller = new AbortController();
+  private _controller = new AbortController();
   onAbort?: () => void;
 
   get signal(): AbortSignal {
-    return this.#controller.signal;
+    return this._controller.signal;
   }
 
   get aborted(): boolean {
@@ -72,7 +72,7 @@ export class CancellableLoader extends Loader {
 
   handleInput(data: string): void {
     if (!getKeybindings().matches(data, "tui.select.cancel")) return;
-    this.#controller.abort();
+    this._controller.abort();
     this.onAbort?.();
   }
 

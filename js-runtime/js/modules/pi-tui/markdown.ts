@@ -91,7 +91,7 @@ export class Markdown extends WrappedText {
     const room = Math.max(1, width - 2 * this.paddingX);
     const source = this.text.replaceAll("\t", "   ");
     const tokens = JSON.parse(textOps().markdown(source)) as Token[];
-    const blocks = new Blocks(this.theme, this.#defaultStyle());
+    const blocks = new Blocks(this.theme, this._defaultStyle());
     const content = blocks.render(tokens, room)
       .flatMap((line) => (isImageLine(line) ? [line] : wrapTextWithAnsi(line, room)));
     const margin = " ".repeat(this.paddingX);
@@ -103,7 +103,7 @@ export class Markdown extends WrappedText {
     return [...empty, ...lines, ...empty];
   }
 
-  #defaultStyle(): Style {
+  private _defaultStyle(): Style {
     const style = this.defaultTextStyle;
     if (!style) return { paint: (text) => text, prefix: "" };
     const { theme } = this;

@@ -92,10 +92,10 @@ export class SelectList implements Component {
     if (total === 0) return [this.theme.noMatch("  No matching commands")];
     const start = windowStart(this.selectedIndex, this.maxVisible, total);
     const end = Math.min(start + this.maxVisible, total);
-    const column = this.#primaryWidth();
+    const column = this._primaryWidth();
     const lines = this.filteredItems
       .slice(start, end)
-      .map((item, i) => this.#row(item, start + i === this.selectedIndex, width, column));
+      .map((item, i) => this._row(item, start + i === this.selectedIndex, width, column));
     if (start > 0 || end < total) {
       const place = `  (${this.selectedIndex + 1}/${total})`;
       lines.push(this.theme.scrollInfo(truncateToWidth(place, width - MARGIN, "")));
@@ -105,15 +105,15 @@ export class SelectList implements Component {
 
   handleInput(data: string): void {
     const keys = getKeybindings();
-    if (keys.matches(data, "tui.select.up")) this.#move(-1);
-    else if (keys.matches(data, "tui.select.down")) this.#move(1);
+    if (keys.matches(data, "tui.select.up")) this._move(-1);
+    else if (keys.matches(data, "tui.select.down")) this._move(1);
     else if (keys.matches(data, "tui.select.confirm")) {
       const item = this.getSelectedItem();
       if (item) this.onSelect?.(item);
     } else if (keys.matches(data, "tui.select.cancel")) this.onCancel?.();
   }
 
-  #move(by: number): void {
+  private _move(by: number): void {
     const total = this.filteredItems.length;
     if (total === 0) return;
     this.selectedIndex = (this.selectedIndex + by + total) % total;
@@ -121,12 +121,12 @@ export class SelectList implements Component {
     if (item) this.onSelectionChange?.(item);
   }
 
-  #row(item: SelectItem, selected: boolean, width: number, column: number): string {
+  private _row(item: SelectItem, selected: boolean, width: number, column: number): string {
     const prefix = selected ? "\u2192 " : "  ";
     const description = item.description?.replace(/[\r\n]+/g, " ").trim();
     if (description && width > MIN_WIDTH_WITH_DESCRIPTION) {
       const columnWidth = Math.max(1, Math.min(column, width - prefix.length - 4));
-      const name = this.#primary(item, selected, Math.max(1, columnWidth - GAP), columnWidth);
+      const name = this._primary(item, selected, Math.max(1, columnWidth - GAP), columnWidth);
       const used = visibleWidth(name);
       const spacing = " ".repeat(Math.max(1, columnWidth - used));
       const rest = width - prefix.length - used - spacing.length - MARGIN;
@@ -138,11 +138,11 @@ export class SelectList implements Component {
       }
     }
     const room = width - prefix.length - MARGIN;
-    const name = this.#primary(item, selected, room, room);
+    const name = this._primary(item, selected, room, room);
     return selected ? this.theme.selectedText(prefix + name) : prefix + name;
   }
 
-  #primaryWidth(): number {
+  private _primaryWidth(): number {
     const { minPrimaryColumnWidth: min, maxPrimaryColumnWidth: max } = this.layout;
     const bounds = [min ?? max ?? PRIMARY_WIDTH, max ?? min ?? PRIMARY_WIDTH].map((n) =>
       Math.max(1, n)
@@ -151,7 +151,7 @@ export class SelectList implements Component {
     return Math.max(Math.min(...bounds), Math.min(Math.max(...bounds), widest));
   }
 
-  #primary(
+  private _primary(
     item: SelectItem,
     isSelected: boolean,
     maxWidth: number,

@@ -32,14 +32,14 @@ const SEPARATOR = "  ";
 
 export class SettingsList implements Component {
   private items: SettingItem[];
-  #shown: SettingItem[];
+  private _shown: SettingItem[];
   private selectedIndex = 0;
   private maxVisible: number;
   private theme: SettingsListTheme;
   private onChange: (id: string, newValue: string) => void;
   private onCancel: () => void;
-  #search: Input | undefined;
-  #submenu: Component | undefined;
+  private _search: Input | undefined;
+  private _submenu: Component | undefined;
 
   constructor(
     items: SettingItem[],
@@ -50,12 +50,12 @@ export class SettingsList implements Component {
     options: SettingsListOptions = {},
   ) {
     this.items = items;
-    this.#shown = items;
+    this._shown = items;
     this.maxVisible = maxVisible;
     this.theme = theme;
     this.onChange = onChange;
     this.onCancel = onCancel;
-    if (options.enableSearch) this.#search = new Input();
+    if (options.enableSearch) this._search = new Input();
   }
 
   updateValue(id: string, newValue: string): void {
@@ -64,41 +64,41 @@ export class SettingsList implements Component {
   }
 
   invalidate(): void {
-    this.#submenu?.invalidate?.();
+    this._submenu?.invalidate?.();
   }
 
   render(width: number): string[] {
-    if (this.#submenu) return this.#submenu.render(width);
-    const lines = this.#search ? [...this.#search.render(width), ""] : [];
+    if (this._submenu) return this._submenu.render(width);
+    const lines = this._search ? [...this._search.render(width), ""] : [];
     if (this.items.length === 0) {
       lines.push(this.theme.hint("  No settings available"));
-      return this.#search ? [...lines, ...this.#hint(width)] : lines;
+      return this._search ? [...lines, ...this._hint(width)] : lines;
     }
-    if (this.#shown.length === 0) {
+    if (this._shown.length === 0) {
       lines.push(truncateToWidth(this.theme.hint("  No matching settings"), width));
-      return [...lines, ...this.#hint(width)];
+      return [...lines, ...this._hint(width)];
     }
-    const total = this.#shown.length;
+    const total = this._shown.length;
     const start = windowStart(this.selectedIndex, this.maxVisible, total);
     const end = Math.min(start + this.maxVisible, total);
     const labels = this.items.map((item) => visibleWidth(item.label));
     const labelWidth = Math.min(MAX_LABEL_WIDTH, Math.max(...labels));
     for (let i = start; i < end; i++) {
-      lines.push(this.#row(this.#shown[i], i === this.selectedIndex, labelWidth, width));
+      lines.push(this._row(this._shown[i], i === this.selectedIndex, labelWidth, width));
     }
     if (start > 0 || end < total) {
       const place = `  (${this.selectedIndex + 1}/${total})`;
       lines.push(this.theme.hint(truncateToWidth(place, width - 2, "")));
     }
-    const description = this.#shown[this.selectedIndex]?.description;
+    const description = this._shown[this.selectedIndex]?.description;
     if (description) {
       const text = wrapTextWithAnsi(description, width - 4);
       lines.push("", ...text.map((line) => this.theme.description(`  ${line}`)));
     }
-    return [...lines, ...this.#hint(width)];
+    return [...lines, ...this._hint(width)];
   }
 
-  #row(item: SettingItem, selected: boolean, labelWidth: number, width: number): string {
+  private _row(item: SettingItem, selected: boolean, labelWidth: number, width: number): string {
     const prefix = selected ? this.theme.cursor : "  ";
     const fill = " ".repeat(Math.max(0, labelWidth - visibleWidth(item.label)));
     const label = this.theme.label(item.label + fill, selected);
@@ -107,48 +107,48 @@ export class SettingsList implements Component {
     return truncateToWidth(prefix + label + SEPARATOR + value, width);
   }
 
-  #hint(width: number): string[] {
+  private _hint(width: number): string[] {
     const keys = "Enter/Space to change \u00b7 Esc to cancel";
-    const hint = this.#search ? `  Type to search \u00b7 ${keys}` : `  ${keys}`;
+    const hint = this._search ? `  Type to search \u00b7 ${keys}` : `  ${keys}`;
     return ["", truncateToWidth(this.theme.hint(hint), width)];
   }
 
   handleInput(data: string): void {
-    if (this.#submenu) {
-      this.#submenu.handleInput?.(data);
+    if (this._submenu) {
+      this._submenu.handleInput?.(data);
       return;
     }
     const keys = getKeybindings();
-    if (keys.matches(data, "tui.select.up")) this.#move(-1);
-    else if (keys.matches(data, "tui.select.down")) this.#move(1);
-    else if (keys.matches(data, "tui.select.confirm") || data === " ") this.#activate();
+    if (keys.matches(data, "tui.select.up")) this._move(-1);
+    else if (keys.matches(data, "tui.select.down")) this._move(1);
+    else if (keys.matches(data, "tui.select.confirm") || data === " ") this._activate();
     else if (keys.matches(data, "tui.select.cancel")) this.onCancel();
-    else if (this.#search) this.#searchFor(this.#search, data.replaceAll(" ", ""));
+    else if (this._search) this._searchFor(this._search, data.replaceAll(" ", ""));
   }
 
-  #move(by: number): void {
-    const total = this.#shown.length;
+  private _move(by: number): void {
+    const total = this._shown.length;
     if (total > 0) this.selectedIndex = (this.selectedIndex + by + total) % total;
   }
 
-  #searchFor(search: Input, typed: string): void {
+  private _searchFor(search: Input, typed: string): void {
     if (!typed) return;
     search.handleInput(typed);
-    this.#shown = fuzzyFilter(this.items, search.getValue(), (item) => item.label);
+    this._shown = fuzzyFilter(this.items, search.getValue(), (item) => item.label);
     this.selectedIndex = 0;
   }
 
-  #activate(): void {
-    const item = this.#shown[this.selectedIndex];
+  private _activate(): void {
+    const item = this._shown[this.selectedIndex];
     if (!item) return;
     const change = (value: string) => {
       item.currentValue = value;
       this.onChange(item.id, value);
     };
     if (item.submenu) {
-      this.#submenu = item.submenu(item.currentValue, (value) => {
+      this._submenu = item.submenu(item.currentValue, (value) => {
         if (value !== undefined) change(value);
-        this.#submenu = undefined;
+        this._submenu = undefined;
       });
     } else if (item.values?.length) {
       const next = item.values.indexOf(item.currentValue) + 1;

@@ -63,11 +63,11 @@ type Listener = (data: string) => void;
 
 /** Emits `data` for each key and `paste` for each bracketed paste. */
 export class StdinBuffer {
-  #events = eventEmitter();
+  private _events = eventEmitter();
   private buffer = "";
   /** What came of a paste whose end is still to come. */
-  #pasted: string | undefined;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  private _pasted: string | undefined;
+  private _timer: ReturnType<typeof setTimeout> | undefined;
   private timeout: number;
 
   constructor(options: StdinBufferOptions = {}) {
@@ -75,7 +75,7 @@ export class StdinBuffer {
   }
 
   on(event: "data" | "paste", listener: Listener): this {
-    this.#events.on(event, listener);
+    this._events.on(event, listener);
     return this;
   }
 
@@ -84,12 +84,12 @@ export class StdinBuffer {
   }
 
   once(event: "data" | "paste", listener: Listener): this {
-    this.#events.once(event, listener);
+    this._events.once(event, listener);
     return this;
   }
 
   off(event: "data" | "paste", listener: Listener): this {
-    this.#events.off(event, listener);
+    this._events.off(event, listener);
     return this;
   }
 
@@ -98,42 +98,42 @@ export class StdinBuffer {
   }
 
   removeAllListeners(event?: "data" | "paste"): this {
-    this.#events.removeAllListeners(event);
+    this._events.removeAllListeners(event);
     return this;
   }
 
   emit(event: "data" | "paste", data: string): boolean {
-    return this.#events.emit(event, data);
+    return this._events.emit(event, data);
   }
 
   listenerCount(event: "data" | "paste"): number {
-    return this.#events.listenerCount(event);
+    return this._events.listenerCount(event);
   }
 
   process(data: string | Uint8Array): void {
-    clearTimeout(this.#timer);
+    clearTimeout(this._timer);
     const text = typeof data === "string" ? data : decode(data);
     if (text === "" && this.buffer === "") {
       this.emit("data", "");
       return;
     }
-    this.#take(text);
+    this._take(text);
     if (this.buffer === "") return;
-    this.#timer = setTimeout(() => {
+    this._timer = setTimeout(() => {
       for (const key of this.flush()) this.emit("data", key);
     }, this.timeout);
   }
 
-  #take(text: string): void {
+  private _take(text: string): void {
     // A loop, since one read may hold any number of pastes.
     let more: string | undefined = text;
     while (more !== undefined) {
-      more = this.#pasted === undefined ? this.#takeKeys(more) : this.#takePaste(more);
+      more = this._pasted === undefined ? this._takeKeys(more) : this._takePaste(more);
     }
   }
 
   /** Returns what follows the start of a paste, if there is one. */
-  #takeKeys(text: string): string | undefined {
+  private _takeKeys(text: string): string | undefined {
     const input = this.buffer + text;
     this.buffer = "";
     const start = input.indexOf(PASTE_START);
@@ -143,33 +143,33 @@ export class StdinBuffer {
       this.buffer = rest;
       return undefined;
     }
-    this.#pasted = "";
+    this._pasted = "";
     return input.slice(start + PASTE_START.length);
   }
 
   /** Returns what follows the end of the paste, if it is there. */
-  #takePaste(text: string): string | undefined {
-    this.#pasted += text;
-    const pasted = this.#pasted ?? "";
+  private _takePaste(text: string): string | undefined {
+    this._pasted += text;
+    const pasted = this._pasted ?? "";
     const end = pasted.indexOf(PASTE_END);
     if (end < 0) return undefined;
-    this.#pasted = undefined;
+    this._pasted = undefined;
     this.emit("paste", pasted.slice(0, end));
     return pasted.slice(end + PASTE_END.length) || undefined;
   }
 
   /** Gives up waiting: what is there is a key. */
   flush(): string[] {
-    clearTimeout(this.#timer);
+    clearTimeout(this._timer);
     const rest = this.buffer;
     this.buffer = "";
     return rest === "" ? [] : [rest];
   }
 
   clear(): void {
-    clearTimeout(this.#timer);
+    clearTimeout(this._timer);
     this.buffer = "";
-    this.#pasted = undefined;
+    this._pasted = undefined;
   }
 
   getBuffer(): string {

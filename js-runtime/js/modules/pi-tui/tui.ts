@@ -24,49 +24,49 @@ export class TUI extends Container {
   terminal: Terminal;
   /** Shift+Ctrl+D, before anybody else gets it. */
   onDebug?: () => void;
-  #screen: Screen;
-  #focused: Component | null = null;
-  #listeners = new Set<InputListener>();
-  #overlays: Overlay[] = [];
-  #order = 0;
+  private _screen: Screen;
+  private _focused: Component | null = null;
+  private _listeners = new Set<InputListener>();
+  private _overlays: Overlay[] = [];
+  private _order = 0;
   private stopped = false;
-  #requested = false;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #lastDrawn = -Infinity;
+  private _requested = false;
+  private _timer: ReturnType<typeof setTimeout> | undefined;
+  private _lastDrawn = -Infinity;
 
   constructor(terminal: Terminal, showHardwareCursor?: boolean) {
     super();
     this.terminal = terminal;
-    this.#screen = new Screen(terminal);
-    if (showHardwareCursor !== undefined) this.#screen.showHardwareCursor = showHardwareCursor;
+    this._screen = new Screen(terminal);
+    if (showHardwareCursor !== undefined) this._screen.showHardwareCursor = showHardwareCursor;
   }
 
   get fullRedraws(): number {
-    return this.#screen.fullRedraws;
+    return this._screen.fullRedraws;
   }
 
   getShowHardwareCursor(): boolean {
-    return this.#screen.showHardwareCursor;
+    return this._screen.showHardwareCursor;
   }
 
   setShowHardwareCursor(enabled: boolean): void {
-    if (this.#screen.showHardwareCursor === enabled) return;
-    this.#screen.showHardwareCursor = enabled;
+    if (this._screen.showHardwareCursor === enabled) return;
+    this._screen.showHardwareCursor = enabled;
     if (!enabled) this.terminal.hideCursor();
     this.requestRender();
   }
 
   getClearOnShrink(): boolean {
-    return this.#screen.clearOnShrink;
+    return this._screen.clearOnShrink;
   }
 
   setClearOnShrink(enabled: boolean): void {
-    this.#screen.clearOnShrink = enabled;
+    this._screen.clearOnShrink = enabled;
   }
 
   setFocus(component: Component | null): void {
-    if (isFocusable(this.#focused)) this.#focused.focused = false;
-    this.#focused = component;
+    if (isFocusable(this._focused)) this._focused.focused = false;
+    this._focused = component;
     if (isFocusable(component)) component.focused = true;
   }
 
@@ -74,40 +74,40 @@ export class TUI extends Container {
     const overlay: Overlay = {
       component,
       options,
-      before: this.#focused,
+      before: this._focused,
       hidden: false,
-      order: (this.#order += 1),
+      order: (this._order += 1),
     };
-    this.#overlays.push(overlay);
+    this._overlays.push(overlay);
     const takeFocus = () => {
-      if (!options?.nonCapturing && this.#isVisible(overlay)) this.setFocus(component);
+      if (!options?.nonCapturing && this._isVisible(overlay)) this.setFocus(component);
     };
     takeFocus();
     this.terminal.hideCursor();
     this.requestRender();
-    const isFocused = () => this.#focused === component;
+    const isFocused = () => this._focused === component;
     return {
-      hide: () => this.#remove(overlay),
+      hide: () => this._remove(overlay),
       setHidden: (hidden) => {
         if (overlay.hidden === hidden) return;
         overlay.hidden = hidden;
-        if (hidden) this.#passFocus(overlay);
-        else if (!options?.nonCapturing && this.#isVisible(overlay)) {
-          overlay.order = this.#order += 1;
+        if (hidden) this._passFocus(overlay);
+        else if (!options?.nonCapturing && this._isVisible(overlay)) {
+          overlay.order = this._order += 1;
           takeFocus();
         }
         this.requestRender();
       },
       isHidden: () => overlay.hidden,
       focus: () => {
-        if (!this.#overlays.includes(overlay) || !this.#isVisible(overlay)) return;
+        if (!this._overlays.includes(overlay) || !this._isVisible(overlay)) return;
         if (!isFocused()) this.setFocus(component);
-        overlay.order = this.#order += 1;
+        overlay.order = this._order += 1;
         this.requestRender();
       },
       unfocus: () => {
         if (!isFocused()) return;
-        const front = this.#frontOverlay();
+        const front = this._frontOverlay();
         this.setFocus(front && front !== overlay ? front.component : overlay.before);
         this.requestRender();
       },
@@ -117,43 +117,43 @@ export class TUI extends Container {
 
   /** Hides the topmost overlay. */
   hideOverlay(): void {
-    const overlay = this.#overlays.at(-1);
-    if (overlay) this.#remove(overlay);
+    const overlay = this._overlays.at(-1);
+    if (overlay) this._remove(overlay);
   }
 
   hasOverlay(): boolean {
-    return this.#overlays.some((overlay) => this.#isVisible(overlay));
+    return this._overlays.some((overlay) => this._isVisible(overlay));
   }
 
-  #remove(overlay: Overlay): void {
-    const index = this.#overlays.indexOf(overlay);
+  private _remove(overlay: Overlay): void {
+    const index = this._overlays.indexOf(overlay);
     if (index < 0) return;
-    this.#overlays.splice(index, 1);
-    this.#passFocus(overlay);
-    if (this.#overlays.length === 0) this.terminal.hideCursor();
+    this._overlays.splice(index, 1);
+    this._passFocus(overlay);
+    if (this._overlays.length === 0) this.terminal.hideCursor();
     this.requestRender();
   }
 
   /** To the overlay that is now in front, or to whoever had it before. */
-  #passFocus(overlay: Overlay): void {
-    if (this.#focused !== overlay.component) return;
-    this.setFocus(this.#frontOverlay()?.component ?? overlay.before);
+  private _passFocus(overlay: Overlay): void {
+    if (this._focused !== overlay.component) return;
+    this.setFocus(this._frontOverlay()?.component ?? overlay.before);
   }
 
-  #isVisible({ hidden, options }: Overlay): boolean {
+  private _isVisible({ hidden, options }: Overlay): boolean {
     if (hidden) return false;
     return options?.visible?.(this.terminal.columns, this.terminal.rows) ?? true;
   }
 
-  #frontOverlay(): Overlay | undefined {
-    return this.#overlays.findLast((overlay) =>
-      !overlay.options?.nonCapturing && this.#isVisible(overlay)
+  private _frontOverlay(): Overlay | undefined {
+    return this._overlays.findLast((overlay) =>
+      !overlay.options?.nonCapturing && this._isVisible(overlay)
     );
   }
 
   override invalidate(): void {
     super.invalidate();
-    for (const { component } of this.#overlays) component.invalidate?.();
+    for (const { component } of this._overlays) component.invalidate?.();
   }
 
   start(): void {
@@ -167,77 +167,77 @@ export class TUI extends Container {
 
   stop(): void {
     this.stopped = true;
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#screen.leave();
+    clearTimeout(this._timer);
+    this._timer = undefined;
+    this._screen.leave();
     this.terminal.showCursor();
     this.terminal.stop();
   }
 
   addInputListener(listener: InputListener): () => void {
-    this.#listeners.add(listener);
+    this._listeners.add(listener);
     return () => this.removeInputListener(listener);
   }
 
   removeInputListener(listener: InputListener): void {
-    this.#listeners.delete(listener);
+    this._listeners.delete(listener);
   }
 
   /** Draws soon, and once for all that is asked for meanwhile. */
   requestRender(force = false): void {
     if (force) {
-      this.#screen.forget();
-      clearTimeout(this.#timer);
-      this.#timer = undefined;
-      this.#lastDrawn = -Infinity;
-    } else if (this.#requested) return;
-    this.#requested = true;
-    queueMicrotask(() => (force ? this.#drawRequested() : this.#schedule()));
+      this._screen.forget();
+      clearTimeout(this._timer);
+      this._timer = undefined;
+      this._lastDrawn = -Infinity;
+    } else if (this._requested) return;
+    this._requested = true;
+    queueMicrotask(() => (force ? this._drawRequested() : this._schedule()));
   }
 
-  #schedule(): void {
-    if (this.stopped || this.#timer || !this.#requested) return;
-    const wait = Math.max(0, this.#lastDrawn + FRAME_MILLISECONDS - performance.now());
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      this.#drawRequested();
-      this.#schedule();
+  private _schedule(): void {
+    if (this.stopped || this._timer || !this._requested) return;
+    const wait = Math.max(0, this._lastDrawn + FRAME_MILLISECONDS - performance.now());
+    this._timer = setTimeout(() => {
+      this._timer = undefined;
+      this._drawRequested();
+      this._schedule();
     }, wait);
   }
 
-  #drawRequested(): void {
-    if (this.stopped || !this.#requested) return;
-    this.#requested = false;
-    this.#lastDrawn = performance.now();
-    this.#draw();
+  private _drawRequested(): void {
+    if (this.stopped || !this._requested) return;
+    this._requested = false;
+    this._lastDrawn = performance.now();
+    this._draw();
   }
 
-  #draw(): void {
+  private _draw(): void {
     const { columns, rows } = this.terminal;
-    const visible = this.#overlays.filter((overlay) => this.#isVisible(overlay));
+    const visible = this._overlays.filter((overlay) => this._isVisible(overlay));
     let lines = this.render(columns);
-    if (this.#overlays.length > 0) lines = drawOverlays(lines, visible, columns, rows);
+    if (this._overlays.length > 0) lines = drawOverlays(lines, visible, columns, rows);
     const cursor = takeCursor(lines, rows);
     const closed = lines.map((line) => (isImageLine(line) ? line : line + RESET));
-    this.#screen.draw(closed, cursor, this.#overlays.length > 0);
+    this._screen.draw(closed, cursor, this._overlays.length > 0);
   }
 
   private handleInput(data: string): void {
-    for (const listener of this.#listeners) {
+    for (const listener of this._listeners) {
       const answer = listener(data);
       if (answer?.consume) return;
       data = answer?.data ?? data;
     }
-    if (data === "" && this.#listeners.size > 0) return;
-    if (this.#takeCellSize(data)) return;
+    if (data === "" && this._listeners.size > 0) return;
+    if (this._takeCellSize(data)) return;
     if (this.onDebug && matchesKey(data, "shift+ctrl+d")) {
       this.onDebug();
       return;
     }
     // An overlay may have become invisible since, with the size of the terminal.
-    const overlay = this.#overlays.find(({ component }) => component === this.#focused);
-    if (overlay && !this.#isVisible(overlay)) this.#passFocus(overlay);
-    const focused = this.#focused;
+    const overlay = this._overlays.find(({ component }) => component === this._focused);
+    if (overlay && !this._isVisible(overlay)) this._passFocus(overlay);
+    const focused = this._focused;
     if (!focused?.handleInput) return;
     if (isKeyRelease(data) && !focused.wantsKeyRelease) return;
     focused.handleInput(data);
@@ -245,7 +245,7 @@ export class TUI extends Container {
   }
 
   /** Takes the terminal's answer to how large a character is. */
-  #takeCellSize(data: string): boolean {
+  private _takeCellSize(data: string): boolean {
     const match = CELL_SIZE.exec(data);
     if (!match) return false;
     const [heightPx, widthPx] = [Number(match[1]), Number(match[2])];

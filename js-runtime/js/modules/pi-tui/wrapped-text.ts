@@ -8,7 +8,7 @@ export abstract class WrappedText implements Component {
   protected text: string;
   protected paddingX: number;
   protected paddingY: number;
-  #rendered: { text: string; width: number; lines: string[] } | undefined;
+  private _rendered: { text: string; width: number; lines: string[] } | undefined;
 
   constructor(text: string, paddingX: number, paddingY: number) {
     this.text = text;
@@ -20,19 +20,19 @@ export abstract class WrappedText implements Component {
 
   setText(text: string): void {
     this.text = text;
-    this.#rendered = undefined;
+    this._rendered = undefined;
   }
 
   invalidate(): void {
-    this.#rendered = undefined;
+    this._rendered = undefined;
   }
 
   render(width: number): string[] {
     const { text } = this;
-    const rendered = this.#rendered;
+    const rendered = this._rendered;
     if (rendered && rendered.width === width && rendered.text === text) return rendered.lines;
     const lines = this[LINES](width);
-    this.#rendered = { text, width, lines };
+    this._rendered = { text, width, lines };
     return lines;
   }
 }

@@ -37,14 +37,14 @@ const EFFECTS: readonly Effect[] = [
 export class ArminComponent implements Component {
   private ui: { requestRender(): void };
   private effect = EFFECTS[Math.floor(Math.random() * EFFECTS.length)];
-  #frame = 0;
-  #timer: ReturnType<typeof setInterval> | undefined;
+  private _frame = 0;
+  private _timer: ReturnType<typeof setInterval> | undefined;
 
   constructor(ui: { requestRender(): void }) {
     this.ui = ui;
-    this.#timer = setInterval(() => {
-      this.#frame += 1;
-      if (this.#frame >= FRAMES) this.dispose();
+    this._timer = setInterval(() => {
+      this._frame += 1;
+      if (this._frame >= FRAMES) this.dispose();
       this.ui.requestRender();
     }, FRAME_MILLISECONDS);
   }
@@ -54,7 +54,7 @@ export class ArminComponent implements Component {
   }
 
   render(width: number): string[] {
-    const progress = this.#frame / FRAMES;
+    const progress = this._frame / FRAMES;
     const rows = PORTRAIT.map((row, y) =>
       Array.from(row, (cell, x) => (progress >= 1 || this.effect(x, y, progress) ? cell : " ")).join("")
     );
@@ -66,7 +66,7 @@ export class ArminComponent implements Component {
   }
 
   dispose(): void {
-    clearInterval(this.#timer);
-    this.#timer = undefined;
+    clearInterval(this._timer);
+    this._timer = undefined;
   }
 }

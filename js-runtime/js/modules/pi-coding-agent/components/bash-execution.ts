@@ -13,14 +13,14 @@ const PREVIEW_LINES = 20;
 
 export class BashExecutionComponent extends Container {
   private command: string;
-  #output = "";
+  private _output = "";
   private status: "running" | "complete" | "cancelled" | "error" = "running";
   private exitCode?: number | null;
-  #truncation: { truncated: boolean } | undefined;
+  private _truncation: { truncated: boolean } | undefined;
   private fullOutputPath?: string;
   private expanded = false;
   private loader: Loader;
-  #content = new Container();
+  private _content = new Container();
 
   constructor(
     command: string,
@@ -34,23 +34,23 @@ export class BashExecutionComponent extends Container {
     const paint = (text: string) => theme.fg(color, text);
     const hint = `Running... (${keyText("tui.select.cancel")} to cancel)`;
     this.loader = new Loader(ui, paint, (text) => theme.fg("muted", text), hint);
-    this.children = [new Spacer(1), new DynamicBorder(paint), this.#content, new DynamicBorder(paint)];
-    this.#content.children = [new Text(theme.fg(color, theme.bold(`$ ${command}`)), 1, 0), this.loader];
+    this.children = [new Spacer(1), new DynamicBorder(paint), this._content, new DynamicBorder(paint)];
+    this._content.children = [new Text(theme.fg(color, theme.bold(`$ ${command}`)), 1, 0), this.loader];
   }
 
   setExpanded(expanded: boolean): void {
     this.expanded = expanded;
-    this.#rebuild();
+    this._rebuild();
   }
 
   override invalidate(): void {
     super.invalidate();
-    this.#rebuild();
+    this._rebuild();
   }
 
   appendOutput(chunk: string): void {
-    this.#output += plainText(chunk).replace(/\r\n?/g, "\n");
-    this.#rebuild();
+    this._output += plainText(chunk).replace(/\r\n?/g, "\n");
+    this._rebuild();
   }
 
   setComplete(
@@ -61,14 +61,14 @@ export class BashExecutionComponent extends Container {
   ): void {
     this.exitCode = exitCode;
     this.status = cancelled ? "cancelled" : exitCode ? "error" : "complete";
-    this.#truncation = truncationResult;
+    this._truncation = truncationResult;
     this.fullOutputPath = fullOutputPath;
     this.loader.stop();
-    this.#rebuild();
+    this._rebuild();
   }
 
   getOutput(): string {
-    return this.#output;
+    return this._output;
   }
 
   getCommand(): string {
@@ -79,16 +79,16 @@ export class BashExecutionComponent extends Container {
     this.loader.stop();
   }
 
-  #rebuild(): void {
-    const { content, truncated } = truncateTail(this.#output);
+  private _rebuild(): void {
+    const { content, truncated } = truncateTail(this._output);
     const lines = content ? content.split("\n") : [];
     const preview = lines.slice(-PREVIEW_LINES);
-    this.#content.clear();
-    this.#content.addChild(new Text(theme.fg("bashMode", theme.bold(`$ ${this.command}`)), 1, 0));
+    this._content.clear();
+    this._content.addChild(new Text(theme.fg("bashMode", theme.bold(`$ ${this.command}`)), 1, 0));
     if (lines.length > 0) {
       const shown = this.expanded ? lines : preview;
       const text = `\n${shown.map((line) => theme.fg("muted", line)).join("\n")}`;
-      this.#content.addChild(
+      this._content.addChild(
         this.expanded ? new Text(text, 1, 0) : {
           render: (width) => truncateToVisualLines(text, PREVIEW_LINES, width, 1).visualLines,
           invalidate: () => {},
@@ -96,14 +96,14 @@ export class BashExecutionComponent extends Container {
       );
     }
     if (this.status === "running") {
-      this.#content.addChild(this.loader);
+      this._content.addChild(this.loader);
       return;
     }
-    const notes = this.#notes(lines.length - preview.length, truncated);
-    if (notes.length > 0) this.#content.addChild(new Text(`\n${notes.join("\n")}`, 1, 0));
+    const notes = this._notes(lines.length - preview.length, truncated);
+    if (notes.length > 0) this._content.addChild(new Text(`\n${notes.join("\n")}`, 1, 0));
   }
 
-  #notes(hidden: number, truncated: boolean): string[] {
+  private _notes(hidden: number, truncated: boolean): string[] {
     const notes: string[] = [];
     if (hidden > 0 && this.expanded) notes.push(`(${keyHint("app.tools.expand", "to collapse")})`);
     else if (hidden > 0) {
@@ -112,7 +112,7 @@ export class BashExecutionComponent extends Container {
     }
     if (this.status === "cancelled") notes.push(theme.fg("warning", "(cancelled)"));
     if (this.status === "error") notes.push(theme.fg("error", `(exit ${this.exitCode})`));
-    if ((truncated || this.#truncation?.truncated) && this.fullOutputPath) {
+    if ((truncated || this._truncation?.truncated) && this.fullOutputPath) {
       const note = `Output truncated. Full output: ${this.fullOutputPath}`;
       notes.push(theme.fg("warning", note));
     }

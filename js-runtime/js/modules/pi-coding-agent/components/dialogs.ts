@@ -19,7 +19,7 @@ export interface DialogOptions {
 
 /** A title between lines, with a count-down if the dialog ends by itself. */
 abstract class Dialog extends Container {
-  #timer: ReturnType<typeof setInterval> | undefined;
+  private _timer: ReturnType<typeof setInterval> | undefined;
 
   protected constructor(title: string, onExpire: () => void, options: DialogOptions = {}) {
     super();
@@ -31,7 +31,7 @@ abstract class Dialog extends Container {
     if (!timeout || timeout <= 0 || !tui) return;
     let seconds = Math.ceil(timeout / 1000);
     show(` (${seconds}s)`);
-    this.#timer = setInterval(() => {
+    this._timer = setInterval(() => {
       seconds -= 1;
       show(` (${seconds}s)`);
       tui.requestRender();
@@ -42,7 +42,7 @@ abstract class Dialog extends Container {
   }
 
   dispose(): void {
-    clearInterval(this.#timer);
+    clearInterval(this._timer);
   }
 }
 
@@ -55,10 +55,10 @@ const isConfirm = (data: string) =>
 
 export class ExtensionSelectorComponent extends Dialog {
   private options: string[];
-  #selected = 0;
-  #list = new Container();
-  #onSelect: (option: string) => void;
-  #onCancel: () => void;
+  private _selected = 0;
+  private _list = new Container();
+  private _onSelect: (option: string) => void;
+  private _onCancel: () => void;
 
   constructor(
     title: string,
@@ -69,22 +69,22 @@ export class ExtensionSelectorComponent extends Dialog {
   ) {
     super(title, onCancel, opts);
     this.options = options;
-    this.#onSelect = onSelect;
-    this.#onCancel = onCancel;
-    this.addChild(this.#list);
+    this._onSelect = onSelect;
+    this._onCancel = onCancel;
+    this.addChild(this._list);
     const hints = [
       rawKeyHint("\u2191\u2193", "navigate"),
       keyHint("tui.select.confirm", "select"),
       keyHint("tui.select.cancel", "cancel"),
     ];
     finish(this, hints.join("  "));
-    this.#select(0);
+    this._select(0);
   }
 
-  #select(index: number): void {
-    this.#selected = Math.max(0, Math.min(index, this.options.length - 1));
-    this.#list.children = this.options.map((option, i) => {
-      const text = i === this.#selected
+  private _select(index: number): void {
+    this._selected = Math.max(0, Math.min(index, this.options.length - 1));
+    this._list.children = this.options.map((option, i) => {
+      const text = i === this._selected
         ? theme.fg("accent", "\u2192 ") + theme.fg("accent", option)
         : `  ${theme.fg("text", option)}`;
       return new Text(text, 1, 0);
@@ -93,19 +93,19 @@ export class ExtensionSelectorComponent extends Dialog {
 
   handleInput(data: string): void {
     const keys = getKeybindings();
-    if (keys.matches(data, "tui.select.up") || data === "k") this.#select(this.#selected - 1);
-    else if (keys.matches(data, "tui.select.down") || data === "j") this.#select(this.#selected + 1);
+    if (keys.matches(data, "tui.select.up") || data === "k") this._select(this._selected - 1);
+    else if (keys.matches(data, "tui.select.down") || data === "j") this._select(this._selected + 1);
     else if (isConfirm(data)) {
-      const option = this.options[this.#selected];
-      if (option) this.#onSelect(option);
-    } else if (keys.matches(data, "tui.select.cancel")) this.#onCancel();
+      const option = this.options[this._selected];
+      if (option) this._onSelect(option);
+    } else if (keys.matches(data, "tui.select.cancel")) this._onCancel();
   }
 }
 
 export class ExtensionInputComponent extends Dialog implements Focusable {
   private input = new Input();
-  #onSubmit: (value: string) => void;
-  #onCancel: () => void;
+  private _onSubmit: (value: string) => void;
+  private _onCancel: () => void;
 
   constructor(
     title: string,
@@ -115,8 +115,8 @@ export class ExtensionInputComponent extends Dialog implements Focusable {
     opts?: DialogOptions,
   ) {
     super(title, onCancel, opts);
-    this.#onSubmit = onSubmit;
-    this.#onCancel = onCancel;
+    this._onSubmit = onSubmit;
+    this._onCancel = onCancel;
     this.addChild(this.input);
     finish(
       this,
@@ -133,8 +133,8 @@ export class ExtensionInputComponent extends Dialog implements Focusable {
   }
 
   handleInput(data: string): void {
-    if (isConfirm(data)) this.#onSubmit(this.input.getValue());
-    else if (getKeybindings().matches(data, "tui.select.cancel")) this.#onCancel();
+    if (isConfirm(data)) this._onSubmit(this.input.getValue());
+    else if (getKeybindings().matches(data, "tui.select.cancel")) this._onCancel();
     else this.input.handleInput(data);
   }
 }
@@ -146,7 +146,7 @@ export class ExtensionEditorComponent extends Dialog implements Focusable {
   private tui: TUI;
   private keybindings: KeybindingsManager;
   private editor: Editor;
-  #onCancel: () => void;
+  private _onCancel: () => void;
 
   constructor(
     tui: TUI,
@@ -160,7 +160,7 @@ export class ExtensionEditorComponent extends Dialog implements Focusable {
     super(title, onCancel);
     this.tui = tui;
     this.keybindings = keybindings;
-    this.#onCancel = onCancel;
+    this._onCancel = onCancel;
     this.editor = new Editor(tui, getEditorTheme(), options);
     if (prefill) this.editor.setText(prefill);
     this.editor.onSubmit = onSubmit;
@@ -183,7 +183,7 @@ export class ExtensionEditorComponent extends Dialog implements Focusable {
   }
 
   handleInput(data: string): void {
-    if (getKeybindings().matches(data, "tui.select.cancel")) this.#onCancel();
+    if (getKeybindings().matches(data, "tui.select.cancel")) this._onCancel();
     else if (this.keybindings.matches(data, "app.editor.external")) this.openExternalEditor();
     else this.editor.handleInput(data);
   }

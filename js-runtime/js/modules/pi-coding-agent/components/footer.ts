@@ -46,7 +46,7 @@ function tokens(count: number): string {
 export class FooterComponent implements Component {
   private session: FooterSession;
   private footerData: FooterData;
-  #autoCompact = true;
+  private _autoCompact = true;
 
   constructor(session: FooterSession, footerData: FooterData) {
     this.session = session;
@@ -58,7 +58,7 @@ export class FooterComponent implements Component {
   }
 
   setAutoCompactEnabled(enabled: boolean): void {
-    this.#autoCompact = enabled;
+    this._autoCompact = enabled;
   }
 
   invalidate(): void {
@@ -72,8 +72,8 @@ export class FooterComponent implements Component {
   render(width: number): string[] {
     const dots = theme.fg("dim", "...");
     const lines = [
-      truncateToWidth(theme.fg("dim", this.#place()), width, dots),
-      this.#numbers(width),
+      truncateToWidth(theme.fg("dim", this._place()), width, dots),
+      this._numbers(width),
     ];
     const statuses = [...this.footerData.getExtensionStatuses()]
       .sort(([a], [b]) => a.localeCompare(b))
@@ -83,7 +83,7 @@ export class FooterComponent implements Component {
   }
 
   /** "~/folder (branch) - session" */
-  #place(): string {
+  private _place(): string {
     const { sessionManager } = this.session;
     const home = env("HOME") || env("USERPROFILE");
     let place = sessionManager.getCwd();
@@ -94,11 +94,11 @@ export class FooterComponent implements Component {
     return name ? `${place} \u2022 ${name}` : place;
   }
 
-  #numbers(width: number): string {
-    let left = [...this.#used(), this.#context()].join(" ");
+  private _numbers(width: number): string {
+    let left = [...this._used(), this._context()].join(" ");
     if (visibleWidth(left) > width) left = truncateToWidth(left, width);
     const room = width - visibleWidth(left) - 2;
-    let right = this.#model(room);
+    let right = this._model(room);
     if (visibleWidth(right) > room) right = truncateToWidth(right, Math.max(0, room), "");
     const gap = right || room >= 0 ? width - visibleWidth(left) - visibleWidth(right) : 0;
     const rest = room > 0 ? " ".repeat(Math.max(0, gap)) + right : "";
@@ -107,7 +107,7 @@ export class FooterComponent implements Component {
   }
 
   /** Of everything in the file, also what the current branch does not contain. */
-  #used(): string[] {
+  private _used(): string[] {
     const total = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0 };
     for (const { type, message } of this.session.sessionManager.getEntries()) {
       const usage = message?.usage;
@@ -130,19 +130,19 @@ export class FooterComponent implements Component {
     return parts.filter((part) => typeof part === "string");
   }
 
-  #context(): string {
+  private _context(): string {
     const usage = this.session.getContextUsage();
     const window = usage?.contextWindow ?? this.session.state.model?.contextWindow ?? 0;
     const percent = usage?.percent ?? 0;
     // After compaction nobody knows before the next answer.
     const share = usage?.percent === null ? "?" : `${percent.toFixed(1)}%`;
-    const text = `${share}/${tokens(window)}${this.#autoCompact ? " (auto)" : ""}`;
+    const text = `${share}/${tokens(window)}${this._autoCompact ? " (auto)" : ""}`;
     if (percent > 90) return theme.fg("error", text);
     return percent > 70 ? theme.fg("warning", text) : text;
   }
 
   /** With its provider if there are several and `room` columns suffice. */
-  #model(room: number): string {
+  private _model(room: number): string {
     const { model, thinkingLevel } = this.session.state;
     let name = model?.id ?? "no-model";
     if (model?.reasoning) {

@@ -27,7 +27,7 @@ export class DynamicBorder {
 /** A loader between two lines; Escape ends it unless `cancellable` is false. */
 export class BorderedLoader extends Container {
   private loader: Loader;
-  #controller = new AbortController();
+  private _controller = new AbortController();
 
   constructor(
     tui: { requestRender(): void },
@@ -51,7 +51,7 @@ export class BorderedLoader extends Container {
   }
 
   get signal(): AbortSignal {
-    return this.loader instanceof CancellableLoader ? this.loader.signal : this.#controller.signal;
+    return this.loader instanceof CancellableLoader ? this.loader.signal : this._controller.signal;
   }
 
   set onAbort(handler: (() => void) | undefined) {

@@ -17,11 +17,11 @@ interface Provider {
 export class OAuthSelectorComponent extends Container {
   private mode: "login" | "logout";
   private authStorage: { get(provider: string): { type: string } | undefined };
-  #onSelect: (providerId: string) => void;
-  #onCancel: () => void;
-  #providers: Provider[];
-  #selected = 0;
-  #list = new Container();
+  private _onSelect: (providerId: string) => void;
+  private _onCancel: () => void;
+  private _providers: Provider[];
+  private _selected = 0;
+  private _list = new Container();
 
   constructor(
     mode: "login" | "logout",
@@ -32,46 +32,46 @@ export class OAuthSelectorComponent extends Container {
     super();
     this.mode = mode;
     this.authStorage = authStorage;
-    this.#onSelect = onSelect;
-    this.#onCancel = onCancel;
-    this.#providers = getOAuthProviders();
+    this._onSelect = onSelect;
+    this._onCancel = onCancel;
+    this._providers = getOAuthProviders();
     this.children = [
       new DynamicBorder(),
       new Spacer(1),
       new TruncatedText(theme.bold(`Select provider to ${mode}:`)),
       new Spacer(1),
-      this.#list,
+      this._list,
       new Spacer(1),
       new DynamicBorder(),
     ];
-    this.#select(0);
+    this._select(0);
   }
 
-  #select(index: number): void {
-    this.#selected = Math.max(0, Math.min(index, this.#providers.length - 1));
-    this.#list.children = this.#providers.map(({ id, name }, i) => {
+  private _select(index: number): void {
+    this._selected = Math.max(0, Math.min(index, this._providers.length - 1));
+    this._list.children = this._providers.map(({ id, name }, i) => {
       const known = this.authStorage.get(id)?.type === "oauth";
       const status = known ? theme.fg("success", " \u2713 logged in") : "";
-      const line = i === this.#selected
+      const line = i === this._selected
         ? theme.fg("accent", "\u2192 ") + theme.fg("accent", name)
         : `  ${name}`;
       return new TruncatedText(line + status, 0, 0);
     });
-    if (this.#providers.length > 0) return;
+    if (this._providers.length > 0) return;
     const nobody = this.mode === "login"
       ? "No OAuth providers available"
       : "No OAuth providers logged in. Use /login first.";
-    this.#list.addChild(new TruncatedText(theme.fg("muted", `  ${nobody}`), 0, 0));
+    this._list.addChild(new TruncatedText(theme.fg("muted", `  ${nobody}`), 0, 0));
   }
 
   handleInput(data: string): void {
     const keys = getKeybindings();
-    if (keys.matches(data, "tui.select.up")) this.#select(this.#selected - 1);
-    else if (keys.matches(data, "tui.select.down")) this.#select(this.#selected + 1);
+    if (keys.matches(data, "tui.select.up")) this._select(this._selected - 1);
+    else if (keys.matches(data, "tui.select.down")) this._select(this._selected + 1);
     else if (keys.matches(data, "tui.select.confirm")) {
-      const provider = this.#providers[this.#selected];
-      if (provider) this.#onSelect(provider.id);
-    } else if (keys.matches(data, "tui.select.cancel")) this.#onCancel();
+      const provider = this._providers[this._selected];
+      if (provider) this._onSelect(provider.id);
+    } else if (keys.matches(data, "tui.select.cancel")) this._onCancel();
   }
 }
 
@@ -91,10 +91,10 @@ function openInBrowser(url: string): void {
 export class LoginDialogComponent extends Container implements Focusable {
   private tui: { requestRender(): void };
   private onComplete: (success: boolean, message?: string) => void;
-  #content = new Container();
+  private _content = new Container();
   private input = new Input();
-  #controller = new AbortController();
-  #waiting: { resolve(value: string): void; reject(error: Error): void } | undefined;
+  private _controller = new AbortController();
+  private _waiting: { resolve(value: string): void; reject(error: Error): void } | undefined;
 
   constructor(
     tui: { requestRender(): void },
@@ -109,12 +109,12 @@ export class LoginDialogComponent extends Container implements Focusable {
     this.children = [
       new DynamicBorder(),
       new Text(theme.fg("warning", `Login to ${name}`), 1, 0),
-      this.#content,
+      this._content,
       new DynamicBorder(),
     ];
     this.input.onSubmit = (value) => {
-      this.#waiting?.resolve(value);
-      this.#waiting = undefined;
+      this._waiting?.resolve(value);
+      this._waiting = undefined;
     };
     this.input.onEscape = () => this.cancel();
   }
@@ -128,67 +128,67 @@ export class LoginDialogComponent extends Container implements Focusable {
   }
 
   get signal(): AbortSignal {
-    return this.#controller.signal;
+    return this._controller.signal;
   }
 
   private cancel(): void {
-    this.#controller.abort();
-    this.#waiting?.reject(new Error("Login cancelled"));
-    this.#waiting = undefined;
+    this._controller.abort();
+    this._waiting?.reject(new Error("Login cancelled"));
+    this._waiting = undefined;
     this.onComplete(false, "Login cancelled");
   }
 
-  #add(...texts: string[]): void {
-    for (const text of texts) this.#content.addChild(new Text(text, 1, 0));
+  private _add(...texts: string[]): void {
+    for (const text of texts) this._content.addChild(new Text(text, 1, 0));
   }
 
   showAuth(url: string, instructions?: string): void {
-    this.#content.clear();
-    this.#content.addChild(new Spacer(1));
+    this._content.clear();
+    this._content.addChild(new Spacer(1));
     const click = platform() === "darwin" ? "Cmd+click to open" : "Ctrl+click to open";
     const link = `\x1b]8;;${url}\x07${click}\x1b]8;;\x07`;
-    this.#add(theme.fg("accent", url), theme.fg("dim", link));
+    this._add(theme.fg("accent", url), theme.fg("dim", link));
     if (instructions) {
-      this.#content.addChild(new Spacer(1));
-      this.#add(theme.fg("warning", instructions));
+      this._content.addChild(new Spacer(1));
+      this._add(theme.fg("warning", instructions));
     }
     openInBrowser(url);
     this.tui.requestRender();
   }
 
-  #ask(hint: string): Promise<string> {
-    this.#content.addChild(this.input);
-    this.#add(hint);
+  private _ask(hint: string): Promise<string> {
+    this._content.addChild(this.input);
+    this._add(hint);
     this.tui.requestRender();
     return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject };
+      this._waiting = { resolve, reject };
     });
   }
 
   /** For providers whose answer the user has to carry over. */
   showManualInput(prompt: string): Promise<string> {
-    this.#content.addChild(new Spacer(1));
-    this.#add(theme.fg("dim", prompt));
-    return this.#ask(`(${keyHint("tui.select.cancel", "to cancel")})`);
+    this._content.addChild(new Spacer(1));
+    this._add(theme.fg("dim", prompt));
+    return this._ask(`(${keyHint("tui.select.cancel", "to cancel")})`);
   }
 
   showPrompt(message: string, placeholder?: string): Promise<string> {
-    this.#content.addChild(new Spacer(1));
-    this.#add(theme.fg("text", message));
-    if (placeholder) this.#add(theme.fg("dim", `e.g., ${placeholder}`));
+    this._content.addChild(new Spacer(1));
+    this._add(theme.fg("text", message));
+    if (placeholder) this._add(theme.fg("dim", `e.g., ${placeholder}`));
     this.input.setValue("");
     const cancel = keyHint("tui.select.cancel", "to cancel,");
-    return this.#ask(`(${cancel} ${keyHint("tui.select.confirm", "to submit")})`);
+    return this._ask(`(${cancel} ${keyHint("tui.select.confirm", "to submit")})`);
   }
 
   showWaiting(message: string): void {
-    this.#content.addChild(new Spacer(1));
-    this.#add(theme.fg("dim", message), `(${keyHint("tui.select.cancel", "to cancel")})`);
+    this._content.addChild(new Spacer(1));
+    this._add(theme.fg("dim", message), `(${keyHint("tui.select.cancel", "to cancel")})`);
     this.tui.requestRender();
   }
 
   showProgress(message: string): void {
-    this.#add(theme.fg("dim", message));
+    this._add(theme.fg("dim", message));
     this.tui.requestRender();
   }
 

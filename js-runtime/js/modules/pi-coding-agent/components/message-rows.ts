@@ -35,11 +35,11 @@ interface AssistantMessage {
 const ABORTED = "Request was aborted";
 
 export class AssistantMessageComponent extends Container {
-  #content = new Container();
+  private _content = new Container();
   private hideThinkingBlock: boolean;
   private markdownTheme: MarkdownTheme;
   private hiddenThinkingLabel: string;
-  #message: AssistantMessage | undefined;
+  private _message: AssistantMessage | undefined;
 
   constructor(
     message?: AssistantMessage,
@@ -51,31 +51,31 @@ export class AssistantMessageComponent extends Container {
     this.hideThinkingBlock = hideThinkingBlock;
     this.markdownTheme = markdownTheme;
     this.hiddenThinkingLabel = hiddenThinkingLabel;
-    this.addChild(this.#content);
+    this.addChild(this._content);
     if (message) this.updateContent(message);
   }
 
   setHideThinkingBlock(hide: boolean): void {
     this.hideThinkingBlock = hide;
-    this.#refresh();
+    this._refresh();
   }
 
   setHiddenThinkingLabel(label: string): void {
     this.hiddenThinkingLabel = label;
-    this.#refresh();
+    this._refresh();
   }
 
   override invalidate(): void {
     super.invalidate();
-    this.#refresh();
+    this._refresh();
   }
 
-  #refresh(): void {
-    if (this.#message) this.updateContent(this.#message);
+  private _refresh(): void {
+    if (this._message) this.updateContent(this._message);
   }
 
   private get hasToolCalls(): boolean {
-    return this.#message?.content.some(({ type }) => type === "toolCall") ?? false;
+    return this._message?.content.some(({ type }) => type === "toolCall") ?? false;
   }
 
   override render(width: number): string[] {
@@ -85,25 +85,25 @@ export class AssistantMessageComponent extends Container {
   }
 
   updateContent(message: AssistantMessage): void {
-    this.#message = message;
-    this.#content.clear();
+    this._message = message;
+    this._content.clear();
     const shown = message.content.filter((part) => textOf(part) !== "");
-    if (shown.length > 0) this.#content.addChild(new Spacer(1));
+    if (shown.length > 0) this._content.addChild(new Spacer(1));
     shown.forEach((part, i) => {
       if (part.type === "text") {
-        this.#content.addChild(new Markdown(textOf(part), 1, 0, this.markdownTheme));
+        this._content.addChild(new Markdown(textOf(part), 1, 0, this.markdownTheme));
         return;
       }
-      this.#content.addChild(this.#thinking(textOf(part)));
-      if (i < shown.length - 1) this.#content.addChild(new Spacer(1));
+      this._content.addChild(this._thinking(textOf(part)));
+      if (i < shown.length - 1) this._content.addChild(new Spacer(1));
     });
     const error = this.hasToolCalls ? undefined : errorOf(message);
     if (error === undefined) return;
-    this.#content.addChild(new Spacer(1));
-    this.#content.addChild(new Text(theme.fg("error", error), 1, 0));
+    this._content.addChild(new Spacer(1));
+    this._content.addChild(new Text(theme.fg("error", error), 1, 0));
   }
 
-  #thinking(text: string): Component {
+  private _thinking(text: string): Component {
     if (this.hideThinkingBlock) {
       return new Text(theme.italic(theme.fg("thinkingText", this.hiddenThinkingLabel)), 1, 0);
     }
@@ -164,7 +164,7 @@ export class CustomMessageComponent extends Container {
   private message: CustomMessage;
   private customRenderer?: MessageRenderer;
   private markdownTheme: MarkdownTheme;
-  #expanded = false;
+  private _expanded = false;
 
   constructor(
     message: CustomMessage,
@@ -179,8 +179,8 @@ export class CustomMessageComponent extends Container {
   }
 
   setExpanded(expanded: boolean): void {
-    if (this.#expanded === expanded) return;
-    this.#expanded = expanded;
+    if (this._expanded === expanded) return;
+    this._expanded = expanded;
     this.rebuild();
   }
 
@@ -190,19 +190,19 @@ export class CustomMessageComponent extends Container {
   }
 
   private rebuild(): void {
-    this.children = [new Spacer(1), this.#custom() ?? this.#plain()];
+    this.children = [new Spacer(1), this._custom() ?? this._plain()];
   }
 
-  #custom(): Component | undefined {
+  private _custom(): Component | undefined {
     try {
-      return this.customRenderer?.(this.message, { expanded: this.#expanded }, theme);
+      return this.customRenderer?.(this.message, { expanded: this._expanded }, theme);
     } catch {
       // A renderer that fails must not hide the message.
       return undefined;
     }
   }
 
-  #plain(): Component {
+  private _plain(): Component {
     const { content, customType } = this.message;
     const text = typeof content === "string"
       ? content
@@ -289,17 +289,17 @@ export class CompactionSummaryMessageComponent extends FoldedMessage {
     this[REBUILD]();
   }
 
-  get #title(): string {
+  private get _title(): string {
     return `Compacted from ${this.message.tokensBefore.toLocaleString()} tokens`;
   }
 
   [OPEN](): Component[] {
-    const body = titled(this.#title, this.message.summary, this.markdownTheme);
+    const body = titled(this._title, this.message.summary, this.markdownTheme);
     return [new Text(label("compaction"), 0, 0), new Spacer(1), body];
   }
 
   [FOLDED](): Component[] {
-    return [new Text(label("compaction"), 0, 0), new Spacer(1), hint(this.#title)];
+    return [new Text(label("compaction"), 0, 0), new Spacer(1), hint(this._title)];
   }
 }
 

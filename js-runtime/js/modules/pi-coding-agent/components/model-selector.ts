@@ -34,18 +34,18 @@ const MAX_VISIBLE = 10;
 
 export class ModelSelectorComponent extends Container implements Focusable {
   private tui: { requestRender(): void };
-  #current: Model | undefined;
-  #settings: { setDefaultModelAndProvider(provider: string, id: string): void };
-  #registry: Registry;
-  #onSelect: (model: Model) => void;
-  #onCancel: () => void;
-  #models: Readonly<Record<Scope, Model[]>> = { all: [], scoped: [] };
+  private _current: Model | undefined;
+  private _settings: { setDefaultModelAndProvider(provider: string, id: string): void };
+  private _registry: Registry;
+  private _onSelect: (model: Model) => void;
+  private _onCancel: () => void;
+  private _models: Readonly<Record<Scope, Model[]>> = { all: [], scoped: [] };
   private scope: Scope;
-  #shown: Model[] = [];
-  #selected = 0;
-  #error: string | undefined;
-  #search = new Input();
-  #list = new Container();
+  private _shown: Model[] = [];
+  private _selected = 0;
+  private _error: string | undefined;
+  private _search = new Input();
+  private _list = new Container();
   private scopeText?: Text;
 
   constructor(
@@ -60,141 +60,141 @@ export class ModelSelectorComponent extends Container implements Focusable {
   ) {
     super();
     this.tui = tui;
-    this.#current = currentModel;
-    this.#settings = settingsManager;
-    this.#registry = modelRegistry;
-    this.#onSelect = onSelect;
-    this.#onCancel = onCancel;
+    this._current = currentModel;
+    this._settings = settingsManager;
+    this._registry = modelRegistry;
+    this._onSelect = onSelect;
+    this._onCancel = onCancel;
     this.scope = scopedModels.length > 0 ? "scoped" : "all";
-    if (initialSearchInput) this.#search.setValue(initialSearchInput);
-    this.#search.onSubmit = () => this.#confirm();
+    if (initialSearchInput) this._search.setValue(initialSearchInput);
+    this._search.onSubmit = () => this._confirm();
     this.children = [
       new DynamicBorder(),
       new Spacer(1),
-      ...this.#heading(scopedModels.length > 0),
+      ...this._heading(scopedModels.length > 0),
       new Spacer(1),
-      this.#search,
+      this._search,
       new Spacer(1),
-      this.#list,
+      this._list,
       new Spacer(1),
       new DynamicBorder(),
     ];
-    void this.#load(scopedModels);
+    void this._load(scopedModels);
   }
 
   get focused(): boolean {
-    return this.#search.focused;
+    return this._search.focused;
   }
 
   set focused(focused: boolean) {
-    this.#search.focused = focused;
+    this._search.focused = focused;
   }
 
   getSearchInput(): Input {
-    return this.#search;
+    return this._search;
   }
 
-  #heading(hasScope: boolean): Text[] {
+  private _heading(hasScope: boolean): Text[] {
     if (!hasScope) {
       const hint = "Only showing models with configured API keys (see README for details)";
       return [new Text(theme.fg("warning", hint), 0, 0)];
     }
-    this.scopeText = new Text(this.#scopeLine(), 0, 0);
+    this.scopeText = new Text(this._scopeLine(), 0, 0);
     const hint = keyHint("tui.input.tab", "scope") + theme.fg("muted", " (all/scoped)");
     return [this.scopeText, new Text(hint, 0, 0)];
   }
 
-  #scopeLine(): string {
+  private _scopeLine(): string {
     const name = (scope: Scope) => theme.fg(scope === this.scope ? "accent" : "muted", scope);
     return theme.fg("muted", "Scope: ") + name("all") + theme.fg("muted", " | ") + name("scoped");
   }
 
-  async #load(scoped: readonly ScopedModel[]): Promise<void> {
-    this.#registry.refresh();
-    this.#error = this.#registry.getError() || undefined;
+  private async _load(scoped: readonly ScopedModel[]): Promise<void> {
+    this._registry.refresh();
+    this._error = this._registry.getError() || undefined;
     try {
-      const all = [...(await this.#registry.getAvailable())];
-      const rank = (model: Model) => (this.#isCurrent(model) ? 0 : 1);
+      const all = [...(await this._registry.getAvailable())];
+      const rank = (model: Model) => (this._isCurrent(model) ? 0 : 1);
       all.sort((a, b) => rank(a) - rank(b) || a.provider.localeCompare(b.provider));
-      const fresh = scoped.map(({ model }) => this.#registry.find(model.provider, model.id) ?? model);
-      this.#models = { all, scoped: fresh };
+      const fresh = scoped.map(({ model }) => this._registry.find(model.provider, model.id) ?? model);
+      this._models = { all, scoped: fresh };
     } catch (error) {
-      this.#error = error instanceof Error ? error.message : String(error);
+      this._error = error instanceof Error ? error.message : String(error);
     }
-    this.#selected = Math.max(0, this.#models[this.scope].findIndex((model) => this.#isCurrent(model)));
-    this.#filter();
+    this._selected = Math.max(0, this._models[this.scope].findIndex((model) => this._isCurrent(model)));
+    this._filter();
     this.tui.requestRender();
   }
 
-  #isCurrent(model: Model): boolean {
-    return modelsAreEqual(this.#current, model);
+  private _isCurrent(model: Model): boolean {
+    return modelsAreEqual(this._current, model);
   }
 
-  #filter(): void {
-    const query = this.#search.getValue();
-    const models = this.#models[this.scope];
-    this.#shown = query
+  private _filter(): void {
+    const query = this._search.getValue();
+    const models = this._models[this.scope];
+    this._shown = query
       ? fuzzyFilter(models, query, ({ id, provider }) =>
         `${id} ${provider} ${provider}/${id} ${provider} ${id}`)
       : models;
-    this.#selected = Math.min(this.#selected, Math.max(0, this.#shown.length - 1));
-    this.#showList();
+    this._selected = Math.min(this._selected, Math.max(0, this._shown.length - 1));
+    this._showList();
   }
 
-  #showList(): void {
-    const total = this.#shown.length;
+  private _showList(): void {
+    const total = this._shown.length;
     const muted = (text: string) => theme.fg("muted", text);
-    const start = windowStart(this.#selected, MAX_VISIBLE, total);
-    const visible = this.#shown.slice(start, start + MAX_VISIBLE);
+    const start = windowStart(this._selected, MAX_VISIBLE, total);
+    const visible = this._shown.slice(start, start + MAX_VISIBLE);
     const lines = visible.map((model, i) => {
-      const name = start + i === this.#selected
+      const name = start + i === this._selected
         ? theme.fg("accent", "\u2192 ") + theme.fg("accent", model.id)
         : `  ${model.id}`;
-      const check = this.#isCurrent(model) ? theme.fg("success", " \u2713") : "";
+      const check = this._isCurrent(model) ? theme.fg("success", " \u2713") : "";
       return `${name} ${muted(`[${model.provider}]`)}${check}`;
     });
-    if (visible.length < total) lines.push(muted(`  (${this.#selected + 1}/${total})`));
-    const selected = this.#shown[this.#selected];
-    if (this.#error) lines.push(...this.#error.split("\n").map((line) => theme.fg("error", line)));
+    if (visible.length < total) lines.push(muted(`  (${this._selected + 1}/${total})`));
+    const selected = this._shown[this._selected];
+    if (this._error) lines.push(...this._error.split("\n").map((line) => theme.fg("error", line)));
     else if (!selected) lines.push(muted("  No matching models"));
-    this.#list.children = lines.map((line) => new Text(line, 0, 0));
-    if (this.#error || !selected) return;
-    this.#list.addChild(new Spacer(1));
-    this.#list.addChild(new Text(muted(`  Model Name: ${selected.name}`), 0, 0));
+    this._list.children = lines.map((line) => new Text(line, 0, 0));
+    if (this._error || !selected) return;
+    this._list.addChild(new Spacer(1));
+    this._list.addChild(new Text(muted(`  Model Name: ${selected.name}`), 0, 0));
   }
 
   handleInput(data: string): void {
     const keys = getKeybindings();
-    if (keys.matches(data, "tui.input.tab")) this.#switchScope();
-    else if (keys.matches(data, "tui.select.up")) this.#move(-1);
-    else if (keys.matches(data, "tui.select.down")) this.#move(1);
-    else if (keys.matches(data, "tui.select.confirm")) this.#confirm();
-    else if (keys.matches(data, "tui.select.cancel")) this.#onCancel();
+    if (keys.matches(data, "tui.input.tab")) this._switchScope();
+    else if (keys.matches(data, "tui.select.up")) this._move(-1);
+    else if (keys.matches(data, "tui.select.down")) this._move(1);
+    else if (keys.matches(data, "tui.select.confirm")) this._confirm();
+    else if (keys.matches(data, "tui.select.cancel")) this._onCancel();
     else {
-      this.#search.handleInput(data);
-      this.#filter();
+      this._search.handleInput(data);
+      this._filter();
     }
   }
 
-  #switchScope(): void {
-    if (this.#models.scoped.length === 0) return;
+  private _switchScope(): void {
+    if (this._models.scoped.length === 0) return;
     this.scope = this.scope === "all" ? "scoped" : "all";
-    this.#selected = Math.max(0, this.#models[this.scope].findIndex((model) => this.#isCurrent(model)));
-    this.#filter();
-    this.scopeText?.setText(this.#scopeLine());
+    this._selected = Math.max(0, this._models[this.scope].findIndex((model) => this._isCurrent(model)));
+    this._filter();
+    this.scopeText?.setText(this._scopeLine());
   }
 
-  #move(by: number): void {
-    const total = this.#shown.length;
+  private _move(by: number): void {
+    const total = this._shown.length;
     if (total === 0) return;
-    this.#selected = (this.#selected + by + total) % total;
-    this.#showList();
+    this._selected = (this._selected + by + total) % total;
+    this._showList();
   }
 
-  #confirm(): void {
-    const model = this.#shown[this.#selected];
+  private _confirm(): void {
+    const model = this._shown[this._selected];
     if (!model) return;
-    this.#settings.setDefaultModelAndProvider(model.provider, model.id);
-    this.#onSelect(model);
+    this._settings.setDefaultModelAndProvider(model.provider, model.id);
+    this._onSelect(model);
   }
 }

@@ -137,17 +137,17 @@ export interface SessionSelectorOptions {
 }
 
 export class SessionSelectorComponent extends Container implements Focusable {
-  #loaders: Readonly<Record<Scope, SessionsLoader>>;
-  #sessions: Partial<Record<Scope, SessionInfo[]>> = {};
+  private _loaders: Readonly<Record<Scope, SessionsLoader>>;
+  private _sessions: Partial<Record<Scope, SessionInfo[]>> = {};
   /** The newest load of each scope; what older ones bring is not shown. */
-  #loads: Record<Scope, number> = { current: 0, all: 0 };
-  #loading: Record<Scope, boolean> = { current: false, all: false };
-  #list: SessionList;
+  private _loads: Record<Scope, number> = { current: 0, all: 0 };
+  private _loading: Record<Scope, boolean> = { current: false, all: false };
+  private _list: SessionList;
   private header: Header;
   private renameInput = new Input();
   /** The session whose name is being edited. */
-  #renaming: string | undefined;
-  #options: SessionSelectorOptions;
+  private _renaming: string | undefined;
+  private _options: SessionSelectorOptions;
   private onCancel: () => void;
   private requestRender: () => void;
 
@@ -162,23 +162,23 @@ export class SessionSelectorComponent extends Container implements Focusable {
     currentSessionFilePath?: string,
   ) {
     super();
-    this.#loaders = { current: currentSessionsLoader, all: allSessionsLoader };
-    this.#options = options;
+    this._loaders = { current: currentSessionsLoader, all: allSessionsLoader };
+    this._options = options;
     this.onCancel = onCancel;
     this.requestRender = requestRender;
     this.header = new Header(requestRender);
     this.header.showRename = options.showRenameHint ?? Boolean(options.renameSession);
     const keys = options.keybindings ?? getKeybindings();
-    this.#list = new SessionList([], false, "threaded", "all", keys, currentSessionFilePath);
-    this.#connect(onSelect, onExit);
-    this.renameInput.onSubmit = (name) => void this.#rename(name);
-    this.#showList();
-    void this.#load("current");
+    this._list = new SessionList([], false, "threaded", "all", keys, currentSessionFilePath);
+    this._connect(onSelect, onExit);
+    this.renameInput.onSubmit = (name) => void this._rename(name);
+    this._showList();
+    void this._load("current");
   }
 
-  #connect(onSelect: (path: string) => void, onExit: () => void): void {
+  private _connect(onSelect: (path: string) => void, onExit: () => void): void {
     const { header } = this;
-    const list = this.#list;
+    const list = this._list;
     list.onSelect = (path) => {
       header.setStatus();
       onSelect(path);
@@ -214,46 +214,46 @@ export class SessionSelectorComponent extends Container implements Focusable {
       header.setStatus({ type: "error", message }, 3000);
       this.requestRender();
     };
-    list.onDeleteSession = (path) => this.#delete(path);
-    list.onRenameSession = (path) => this.#startRenaming(path);
+    list.onDeleteSession = (path) => this._delete(path);
+    list.onRenameSession = (path) => this._startRenaming(path);
   }
 
   get focused(): boolean {
-    return this.#list.focused;
+    return this._list.focused;
   }
 
   set focused(focused: boolean) {
-    this.#list.focused = focused;
+    this._list.focused = focused;
     this.renameInput.focused = focused;
   }
 
   getSessionList(): SessionList {
-    return this.#list;
+    return this._list;
   }
 
   private get scope(): Scope {
     return this.header.scope;
   }
 
-  #show(...content: Component[]): void {
+  private _show(...content: Component[]): void {
     const border = () => new DynamicBorder((text) => theme.fg("accent", text));
     this.children = [new Spacer(1), border(), new Spacer(1), ...content, new Spacer(1), border()];
     this.requestRender();
   }
 
-  #showList(): void {
-    this.#renaming = undefined;
-    this.#show(this.header, new Spacer(1), this.#list);
+  private _showList(): void {
+    this._renaming = undefined;
+    this._show(this.header, new Spacer(1), this._list);
   }
 
-  #startRenaming(path: string): void {
-    if (!this.#options.renameSession || this.#loading[this.scope]) return;
-    const session = this.#sessions[this.scope]?.find((session) => session.path === path);
-    this.#renaming = path;
+  private _startRenaming(path: string): void {
+    if (!this._options.renameSession || this._loading[this.scope]) return;
+    const session = this._sessions[this.scope]?.find((session) => session.path === path);
+    this._renaming = path;
     this.renameInput.setValue(session?.name ?? "");
     this.renameInput.focused = true;
     const keys = `${keyText("tui.select.confirm")} to save \u00b7 ${keyText("tui.select.cancel")} to cancel`;
-    this.#show(
+    this._show(
       new Text(theme.bold("Rename Session"), 1, 0),
       new Spacer(1),
       this.renameInput,
@@ -262,49 +262,49 @@ export class SessionSelectorComponent extends Container implements Focusable {
     );
   }
 
-  async #rename(value: string): Promise<void> {
+  private async _rename(value: string): Promise<void> {
     const name = value.trim();
-    const path = this.#renaming;
+    const path = this._renaming;
     if (!name || path === undefined) return;
     try {
-      await this.#options.renameSession?.(path, name);
-      await this.#load(this.scope);
+      await this._options.renameSession?.(path, name);
+      await this._load(this.scope);
     } catch (error) {
       this.header.setStatus({ type: "error", message: `Failed to rename: ${messageOf(error)}` }, 3000);
     } finally {
-      this.#showList();
+      this._showList();
     }
   }
 
-  async #delete(path: string): Promise<void> {
+  private async _delete(path: string): Promise<void> {
     try {
       const how = await deleteFile(path);
       for (const scope of ["current", "all"] as const) {
-        this.#sessions[scope] = this.#sessions[scope]?.filter((session) => session.path !== path);
+        this._sessions[scope] = this._sessions[scope]?.filter((session) => session.path !== path);
       }
-      this.#showSessions();
+      this._showSessions();
       const message = how === "trash" ? "Session moved to trash" : "Session deleted";
       this.header.setStatus({ type: "info", message }, 2000);
-      await this.#load(this.scope);
+      await this._load(this.scope);
     } catch (error) {
       this.header.setStatus({ type: "error", message: `Failed to delete: ${messageOf(error)}` }, 3000);
     }
     this.requestRender();
   }
 
-  #showSessions(): void {
-    this.#list.setSessions(this.#sessions[this.scope] ?? [], this.scope === "all");
+  private _showSessions(): void {
+    this._list.setSessions(this._sessions[this.scope] ?? [], this.scope === "all");
   }
 
-  async #load(scope: Scope): Promise<void> {
-    const load = (this.#loads[scope] += 1);
-    const isShown = () => scope === this.scope && load === this.#loads[scope];
-    this.#loading[scope] = true;
+  private async _load(scope: Scope): Promise<void> {
+    const load = (this._loads[scope] += 1);
+    const isShown = () => scope === this.scope && load === this._loads[scope];
+    this._loading[scope] = true;
     this.header.setLoading(true);
     this.requestRender();
     let failure: string | undefined;
     try {
-      this.#sessions[scope] = await this.#loaders[scope]((loaded, total) => {
+      this._sessions[scope] = await this._loaders[scope]((loaded, total) => {
         if (!isShown()) return;
         this.header.progress = `${loaded}/${total}`;
         this.requestRender();
@@ -312,34 +312,34 @@ export class SessionSelectorComponent extends Container implements Focusable {
     } catch (error) {
       failure = messageOf(error);
     }
-    this.#loading[scope] = false;
+    this._loading[scope] = false;
     if (!isShown()) return;
     this.header.setLoading(false);
     if (failure !== undefined) {
       const message = `Failed to load sessions: ${failure}`;
       this.header.setStatus({ type: "error", message }, 4000);
     }
-    this.#showSessions();
+    this._showSessions();
     this.requestRender();
-    const none = [this.#sessions.current, this.#sessions.all].every((list) => !list?.length);
+    const none = [this._sessions.current, this._sessions.all].every((list) => !list?.length);
     if (failure === undefined && scope === "all" && none) this.onCancel();
   }
 
   private toggleScope(): void {
     this.header.scope = this.scope === "current" ? "all" : "current";
     const { scope } = this;
-    if (scope === "all" && !this.#sessions.all) {
-      if (!this.#loading.all) void this.#load("all");
+    if (scope === "all" && !this._sessions.all) {
+      if (!this._loading.all) void this._load("all");
       return;
     }
-    this.header.setLoading(this.#loading[scope]);
-    this.#showSessions();
+    this.header.setLoading(this._loading[scope]);
+    this._showSessions();
     this.requestRender();
   }
 
   handleInput(data: string): void {
-    if (this.#renaming === undefined) this.#list.handleInput(data);
-    else if (getKeybindings().matches(data, "tui.select.cancel")) this.#showList();
+    if (this._renaming === undefined) this._list.handleInput(data);
+    else if (getKeybindings().matches(data, "tui.select.cancel")) this._showList();
     else this.renameInput.handleInput(data);
   }
 }

@@ -144,47 +144,47 @@ class SelectSubmenu extends Container {
 }
 
 export class SettingsSelectorComponent extends Container {
-  #config: SettingsConfig;
-  #callbacks: SettingsCallbacks;
-  #list: SettingsList;
+  private _config: SettingsConfig;
+  private _callbacks: SettingsCallbacks;
+  private _list: SettingsList;
 
   constructor(config: SettingsConfig, callbacks: SettingsCallbacks) {
     super();
-    this.#config = config;
-    this.#callbacks = callbacks;
+    this._config = config;
+    this._callbacks = callbacks;
     const rows = ROWS.filter((row) => !row.onlyWithImages || getCapabilities().images);
-    const items = [...rows.map((row) => this.#item(row)), this.#thinking(), this.#theme()];
+    const items = [...rows.map((row) => this._item(row)), this._thinking(), this._theme()];
     const changed = (id: string, value: string) => {
       const row = rows.find((row) => row.id === id);
-      if (row) this.#tell(callbackOf(row), parse(row, value));
+      if (row) this._tell(callbackOf(row), parse(row, value));
     };
-    const cancel = () => this.#callbacks.onCancel();
+    const cancel = () => this._callbacks.onCancel();
     const options = { enableSearch: true };
-    this.#list = new SettingsList(items, 10, getSettingsListTheme(), changed, cancel, options);
-    this.children = [new DynamicBorder(), this.#list, new DynamicBorder()];
+    this._list = new SettingsList(items, 10, getSettingsListTheme(), changed, cancel, options);
+    this.children = [new DynamicBorder(), this._list, new DynamicBorder()];
   }
 
   getSettingsList(): SettingsList {
-    return this.#list;
+    return this._list;
   }
 
   handleInput(data: string): void {
-    this.#list.handleInput(data);
+    this._list.handleInput(data);
   }
 
-  #tell(callback: Callback, value: unknown): void {
-    this.#callbacks[callback](value as never);
+  private _tell(callback: Callback, value: unknown): void {
+    this._callbacks[callback](value as never);
   }
 
-  #item(row: Row): SettingItem {
+  private _item(row: Row): SettingItem {
     const { id, label, description, value, kind } = row;
     const values = kind === "boolean" ? ["true", "false"] : kind.map(String);
-    return { id, label, description, currentValue: String(this.#config[value] ?? false), values };
+    return { id, label, description, currentValue: String(this._config[value] ?? false), values };
   }
 
-  #thinking(): SettingItem {
+  private _thinking(): SettingItem {
     const description = "Reasoning depth for thinking-capable models";
-    const levels = this.#config.availableThinkingLevels.map((level) => ({
+    const levels = this._config.availableThinkingLevels.map((level) => ({
       value: level,
       label: level,
       description: THINKING_DESCRIPTIONS[level],
@@ -193,26 +193,26 @@ export class SettingsSelectorComponent extends Container {
       id: "thinking",
       label: "Thinking level",
       description,
-      currentValue: this.#config.thinkingLevel,
+      currentValue: this._config.thinkingLevel,
       submenu: (current, done) =>
-        this.#submenu("Thinking Level", "Select reasoning depth for thinking-capable models", levels, current, (level) => {
-          this.#tell("onThinkingLevelChange", level);
+        this._submenu("Thinking Level", "Select reasoning depth for thinking-capable models", levels, current, (level) => {
+          this._tell("onThinkingLevelChange", level);
           done(level);
         }, done),
     };
   }
 
-  #theme(): SettingItem {
-    const themes = this.#config.availableThemes.map((name) => ({ value: name, label: name }));
-    const preview = (name: string) => this.#callbacks.onThemePreview?.(name);
+  private _theme(): SettingItem {
+    const themes = this._config.availableThemes.map((name) => ({ value: name, label: name }));
+    const preview = (name: string) => this._callbacks.onThemePreview?.(name);
     return {
       id: "theme",
       label: "Theme",
       description: "Color theme for the interface",
-      currentValue: this.#config.currentTheme,
+      currentValue: this._config.currentTheme,
       submenu: (current, done) =>
-        this.#submenu("Theme", "Select color theme", themes, current, (name) => {
-          this.#tell("onThemeChange", name);
+        this._submenu("Theme", "Select color theme", themes, current, (name) => {
+          this._tell("onThemeChange", name);
           done(name);
         }, () => {
           preview(current);
@@ -221,7 +221,7 @@ export class SettingsSelectorComponent extends Container {
     };
   }
 
-  #submenu(
+  private _submenu(
     title: string,
     description: string,
     items: SelectItem[],

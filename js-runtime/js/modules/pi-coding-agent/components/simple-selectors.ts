@@ -25,21 +25,21 @@ export function choices(items: SelectItem[], current: string, maxVisible: number
 }
 
 abstract class Selector extends Container {
-  #list: SelectList;
+  private _list: SelectList;
 
   protected constructor(list: SelectList, onCancel: () => void) {
     super();
-    this.#list = list;
+    this._list = list;
     list.onCancel = onCancel;
     this.children = [new DynamicBorder(), list, new DynamicBorder()];
   }
 
   getSelectList(): SelectList {
-    return this.#list;
+    return this._list;
   }
 
   handleInput(data: string): void {
-    this.#list.handleInput(data);
+    this._list.handleInput(data);
   }
 }
 

@@ -23,13 +23,13 @@ export class ToolExecutionComponent extends Container {
   private toolCallId: string;
   private args: unknown;
   private showImages: boolean;
-  #renderers: ToolRenderers | undefined;
+  private _renderers: ToolRenderers | undefined;
   private ui: { requestRender(): void };
   private cwd: string;
   /** Shared by the renderers of this row. */
-  #state: Record<string, unknown> = {};
-  #callComponent: Component | undefined;
-  #resultComponent: Component | undefined;
+  private _state: Record<string, unknown> = {};
+  private _callComponent: Component | undefined;
+  private _resultComponent: Component | undefined;
   private result?: ToolResult;
   private isPartial = true;
   private expanded = false;
@@ -54,101 +54,101 @@ export class ToolExecutionComponent extends Container {
     this.cwd = cwd;
     const builtIn = builtInRenderers(toolName);
     // Who replaces a tool need not draw it anew.
-    this.#renderers = builtIn && toolDefinition
+    this._renderers = builtIn && toolDefinition
       ? {
         renderShell: toolDefinition.renderShell ?? builtIn.renderShell,
         renderCall: toolDefinition.renderCall ?? builtIn.renderCall,
         renderResult: toolDefinition.renderResult ?? builtIn.renderResult,
       }
       : (toolDefinition ?? builtIn);
-    this.#rebuild();
+    this._rebuild();
   }
 
   updateArgs(args: unknown): void {
     this.args = args;
-    this.#rebuild();
+    this._rebuild();
   }
 
   markExecutionStarted(): void {
     this.executionStarted = true;
-    this.#rebuild();
+    this._rebuild();
     this.ui.requestRender();
   }
 
   setArgsComplete(): void {
     this.argsComplete = true;
-    this.#rebuild();
+    this._rebuild();
     this.ui.requestRender();
   }
 
   updateResult(result: ToolResult, isPartial = false): void {
     this.result = result;
     this.isPartial = isPartial;
-    this.#rebuild();
+    this._rebuild();
   }
 
   setExpanded(expanded: boolean): void {
     this.expanded = expanded;
-    this.#rebuild();
+    this._rebuild();
   }
 
   setShowImages(show: boolean): void {
     this.showImages = show;
-    this.#rebuild();
+    this._rebuild();
   }
 
   override invalidate(): void {
     super.invalidate();
-    this.#rebuild();
+    this._rebuild();
   }
 
-  readonly #background = (text: string): string => {
+  private readonly _background = (text: string): string => {
     if (this.isPartial) return theme.bg("toolPendingBg", text);
     return theme.bg(this.result?.isError ? "toolErrorBg" : "toolSuccessBg", text);
   };
 
-  #rebuild(): void {
-    const row = this.#renderers ? this.#drawn(this.#renderers) : this.#plain();
-    this.children = [new Spacer(1), row, ...this.#images()];
+  private _rebuild(): void {
+    const row = this._renderers ? this._drawn(this._renderers) : this._plain();
+    this.children = [new Spacer(1), row, ...this._images()];
   }
 
   /** For tools that nobody knows: name, arguments, output. */
-  #plain(): Component {
+  private _plain(): Component {
     const args = JSON.stringify(this.args, null, 2);
-    const output = this.#output();
+    const output = this._output();
     const text = theme.fg("toolTitle", theme.bold(this.toolName)) +
       (args ? `\n\n${args}` : "") + (output ? `\n${output}` : "");
-    return new Text(text, 1, 1, this.#background);
+    return new Text(text, 1, 1, this._background);
   }
 
-  #drawn({ renderShell, renderCall, renderResult }: ToolRenderers): Component {
-    const row = renderShell === "self" ? new Container() : new Box(1, 1, this.#background);
-    this.#callComponent = attempt(() =>
-      renderCall?.(this.args, theme, this.#context(this.#callComponent))
+  private _drawn({ renderShell, renderCall, renderResult }: ToolRenderers): Component {
+    const row = renderShell === "self" ? new Container() : new Box(1, 1, this._background);
+    this._callComponent = attempt(() =>
+      renderCall?.(this.args, theme, this._context(this._callComponent))
     );
     const name = theme.fg("toolTitle", theme.bold(this.toolName));
-    row.addChild(this.#callComponent ?? new Text(name, 0, 0));
+    row.addChild(this._callComponent ?? new Text(name, 0, 0));
     const { result } = this;
     if (!result) return row;
-    this.#resultComponent = attempt(() =>
+    this._resultComponent = attempt(() =>
       renderResult?.(
         { content: result.content, details: result.details },
         { expanded: this.expanded, isPartial: this.isPartial },
         theme,
-        this.#context(this.#resultComponent),
+        this._context(this._resultComponent),
       )
     );
-    const output = this.#resultComponent ? "" : this.#output();
-    if (this.#resultComponent) row.addChild(this.#resultComponent);
+    const output = this._resultComponent ? "" : this._output();
+    if (this._resultComponent) row.addChild(this._resultComponent);
     else if (output) row.addChild(new Text(theme.fg("toolOutput", output), 0, 0));
     return row;
   }
 
-  #output(): string {
+  private _output(): string {
     return this.result ? resultText(this.result, this.showImages) : "";
   }
 
-  #context(lastComponent: Component | undefined): RenderContext {
+  private _context(lastComponent: Component | undefined): RenderContext {
     return {
       args: this.args,
       toolCallId: this.toolCallId,
@@ -157,7 +157,7 @@ export class ToolExecutionComponent extends Container {
         this.ui.requestRender();
       },
       lastComponent,
-      state: this.#state,
+      state: this._state,
       cwd: this.cwd,
       executionStarted: this.executionStarted,
       argsComplete: this.argsComplete,
@@ -168,7 +168,7 @@ export class ToolExecutionComponent extends Container {
     };
   }
 
-  #images(): Component[] {
+  private _images(): Component[] {
     const protocol = getCapabilities().images;
     if (!protocol || !this.showImages) return [];
     const fallbackColor = (text: string) => theme.fg("toolOutput", text);

@@ -318,11 +318,11 @@ class LabelInput implements Component, Focusable {
 }
 
 export class TreeSelectorComponent extends Container implements Focusable {
-  #list: TreeList;
-  #place = new Container();
+  private _list: TreeList;
+  private _place = new Container();
   private labelInput?: LabelInput;
-  #hasFocus = false;
-  #onLabelChange: ((entryId: string, label: string | undefined) => void) | undefined;
+  private _hasFocus = false;
+  private _onLabelChange: ((entryId: string, label: string | undefined) => void) | undefined;
 
   constructor(
     tree: SessionTreeNode[],
@@ -335,13 +335,13 @@ export class TreeSelectorComponent extends Container implements Focusable {
     initialFilterMode?: FilterMode,
   ) {
     super();
-    this.#onLabelChange = onLabelChange;
+    this._onLabelChange = onLabelChange;
     const rows = Math.max(5, Math.floor(terminalHeight / 2));
-    this.#list = new TreeList(tree, currentLeafId, rows, initialSelectedId, initialFilterMode);
-    this.#list.onSelect = onSelect;
-    this.#list.onCancel = onCancel;
-    this.#list.onLabelEdit = (id, label) => this.#editLabel(id, label);
-    this.#place.addChild(this.#list);
+    this._list = new TreeList(tree, currentLeafId, rows, initialSelectedId, initialFilterMode);
+    this._list.onSelect = onSelect;
+    this._list.onCancel = onCancel;
+    this._list.onLabelEdit = (id, label) => this._editLabel(id, label);
+    this._place.addChild(this._list);
     const help = [
       "  \u2191/\u2193: move. \u2190/\u2192: page. ^\u2190/^\u2192 or Alt+\u2190/Alt+\u2192: fold/branch.",
       `${keyText("app.tree.editLabel")}: label. ^D/^T/^U/^L/^A: filters (^O/\u21e7^O cycle).`,
@@ -352,10 +352,10 @@ export class TreeSelectorComponent extends Container implements Focusable {
       new DynamicBorder(),
       new Text(theme.bold("  Session Tree"), 1, 0),
       new TruncatedText(theme.fg("muted", help.join(" ")), 0, 0),
-      { render: (width) => [truncateToWidth(this.#searchLine(), width)], invalidate: () => {} },
+      { render: (width) => [truncateToWidth(this._searchLine(), width)], invalidate: () => {} },
       new DynamicBorder(),
       new Spacer(1),
-      this.#place,
+      this._place,
       new Spacer(1),
       new DynamicBorder(),
     ];
@@ -364,42 +364,42 @@ export class TreeSelectorComponent extends Container implements Focusable {
   }
 
   get focused(): boolean {
-    return this.#hasFocus;
+    return this._hasFocus;
   }
 
   set focused(focused: boolean) {
-    this.#hasFocus = focused;
+    this._hasFocus = focused;
     if (this.labelInput) this.labelInput.focused = focused;
   }
 
   getTreeList(): TreeList {
-    return this.#list;
+    return this._list;
   }
 
-  #searchLine(): string {
-    const query = this.#list.getSearchQuery();
+  private _searchLine(): string {
+    const query = this._list.getSearchQuery();
     const title = theme.fg("muted", "Type to search:");
     return query ? `  ${title} ${theme.fg("accent", query)}` : `  ${title}`;
   }
 
-  #editLabel(id: string, label: string | undefined): void {
+  private _editLabel(id: string, label: string | undefined): void {
     const input = new LabelInput(label);
     const close = () => {
       this.labelInput = undefined;
-      this.#place.children = [this.#list];
+      this._place.children = [this._list];
     };
     input.onSubmit = (changed) => {
-      this.#list.updateNodeLabel(id, changed);
-      this.#onLabelChange?.(id, changed);
+      this._list.updateNodeLabel(id, changed);
+      this._onLabelChange?.(id, changed);
       close();
     };
     input.onCancel = close;
-    input.focused = this.#hasFocus;
+    input.focused = this._hasFocus;
     this.labelInput = input;
-    this.#place.children = [input];
+    this._place.children = [input];
   }
 
   handleInput(data: string): void {
-    (this.labelInput ?? this.#list).handleInput(data);
+    (this.labelInput ?? this._list).handleInput(data);
   }
 }

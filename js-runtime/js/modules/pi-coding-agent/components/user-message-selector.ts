@@ -65,13 +65,13 @@ class UserMessageList implements Component {
 }
 
 export class UserMessageSelectorComponent extends Container {
-  #list: UserMessageList;
+  private _list: UserMessageList;
 
   constructor(messages: UserMessage[], onSelect: (id: string) => void, onCancel: () => void) {
     super();
-    this.#list = new UserMessageList(messages);
-    this.#list.onSelect = onSelect;
-    this.#list.onCancel = onCancel;
+    this._list = new UserMessageList(messages);
+    this._list.onSelect = onSelect;
+    this._list.onCancel = onCancel;
     const explanation = "Select a message to create a new branch from that point";
     this.children = [
       new Spacer(1),
@@ -80,7 +80,7 @@ export class UserMessageSelectorComponent extends Container {
       new Spacer(1),
       new DynamicBorder(),
       new Spacer(1),
-      this.#list,
+      this._list,
       new Spacer(1),
       new DynamicBorder(),
     ];
@@ -89,10 +89,10 @@ export class UserMessageSelectorComponent extends Container {
   }
 
   getMessageList(): UserMessageList {
-    return this.#list;
+    return this._list;
   }
 
   handleInput(data: string): void {
-    this.#list.handleInput(data);
+    this._list.handleInput(data);
   }
 }

@@ -23,10 +23,10 @@ export interface Ended {
 export class Connection {
   stderr = "";
   readonly ended: Promise<Ended>;
-  #child: ChildProcessWithoutNullStreams;
-  #waiting = new Map<string, Waiting>();
-  #ids = 0;
-  #rest = "";
+  private _child: ChildProcessWithoutNullStreams;
+  private _waiting = new Map<string, Waiting>();
+  private _ids = 0;
+  private _rest = "";
 
   constructor(
     args: string[],
@@ -34,14 +34,14 @@ export class Connection {
     onEvent: (event: RpcEvent) => void,
   ) {
     const child = spawn(process.execPath, ["--mode", "rpc", ...args], { ...where, stdio: "pipe" });
-    this.#child = child;
+    this._child = child;
     child.stderr.setEncoding("utf8");
     child.stderr.on("data", (text: string) => (this.stderr += text));
     child.stdout.setEncoding("utf8");
     child.stdout.on("data", (text: string) => {
-      const lines = (this.#rest + text).split("\n");
-      this.#rest = lines.pop()!;
-      for (const line of lines) this.#take(JSON.parse(line) as RpcEvent, onEvent);
+      const lines = (this._rest + text).split("\n");
+      this._rest = lines.pop()!;
+      for (const line of lines) this._take(JSON.parse(line) as RpcEvent, onEvent);
     });
     // What cannot be written is told by the end that follows.
     child.stdin.on("error", () => {});
@@ -51,40 +51,40 @@ export class Connection {
     });
     void this.ended.then(({ code, signal }) => {
       const error = new Error(`pi has ended (${signal ?? `exit code ${code}`})\n${this.stderr}`.trimEnd());
-      for (const { reject } of this.#waiting.values()) reject(error);
-      this.#waiting.clear();
+      for (const { reject } of this._waiting.values()) reject(error);
+      this._waiting.clear();
     });
   }
 
-  #take(line: RpcEvent, onEvent: (event: RpcEvent) => void): void {
+  private _take(line: RpcEvent, onEvent: (event: RpcEvent) => void): void {
     if (line.type !== "response") return onEvent(line);
-    const waiting = this.#waiting.get(String(line.id));
-    this.#waiting.delete(String(line.id));
+    const waiting = this._waiting.get(String(line.id));
+    this._waiting.delete(String(line.id));
     if (line.success) waiting?.resolve(line.data);
     else waiting?.reject(new Error(`${line.command}: ${line.error}`));
   }
 
   /** Commands that have no answer yet. */
   get pending(): string[] {
-    return [...this.#waiting.values()].map(({ type }) => type);
+    return [...this._waiting.values()].map(({ type }) => type);
   }
 
   request<T = unknown>(type: string, members: object = {}): Promise<T> {
-    const id = String((this.#ids += 1));
+    const id = String((this._ids += 1));
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { type, resolve: resolve as (data: unknown) => void, reject });
+      this._waiting.set(id, { type, resolve: resolve as (data: unknown) => void, reject });
       this.send({ ...members, id, type });
     });
   }
 
   /** Without an answer. */
   send(command: object): void {
-    this.#child.stdin.write(`${JSON.stringify(command)}\n`);
+    this._child.stdin.write(`${JSON.stringify(command)}\n`);
   }
 
   /** As a client ends it: by closing the input. */
   async close(): Promise<Ended> {
-    this.#child.stdin.end();
+    this._child.stdin.end();
     const timer = setTimeout(() => this.kill(), PATIENCE);
     try {
       return await this.ended;
@@ -94,7 +94,7 @@ export class Connection {
   }
 
   kill(): void {
-    this.#child.kill("SIGKILL");
+    this._child.kill("SIGKILL");
   }
 }
 

@@ -69,43 +69,43 @@ export class Model {
   readonly requests: ModelRequest[] = [];
   /** Requests whose answer is not known yet. */
   thinking = 0;
-  #server: Server;
-  #script: (Answer | Answering)[] = [];
-  #rule: Answering | undefined;
-  #given = 0;
-  #complain: (message: string) => void;
+  private _server: Server;
+  private _script: (Answer | Answering)[] = [];
+  private _rule: Answering | undefined;
+  private _given = 0;
+  private _complain: (message: string) => void;
 
   constructor(script: Script, complain: (message: string) => void) {
-    if (typeof script === "function") this.#rule = script;
+    if (typeof script === "function") this._rule = script;
     else this.push(...script);
-    this.#complain = complain;
-    this.#server = createServer((request, response) => void this.#serve(request, response));
+    this._complain = complain;
+    this._server = createServer((request, response) => void this._serve(request, response));
   }
 
   push(...answers: (Answer | Answering)[]): void {
-    this.#script.push(...answers);
-    this.#given += answers.length;
+    this._script.push(...answers);
+    this._given += answers.length;
   }
 
   /** Answers that nobody asked for. */
   get left(): number {
-    return this.#script.length;
+    return this._script.length;
   }
 
   async start(): Promise<string> {
     await new Promise<void>((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen(0, "127.0.0.1", resolve);
+      this._server.once("error", reject);
+      this._server.listen(0, "127.0.0.1", resolve);
     });
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return `http://127.0.0.1:${(this._server.address() as AddressInfo).port}`;
   }
 
   stop(): void {
-    this.#server.close();
-    this.#server.closeAllConnections();
+    this._server.close();
+    this._server.closeAllConnections();
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  private async _serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       let json = "";
       request.setEncoding("utf8");
@@ -114,7 +114,7 @@ export class Model {
       const asked = understood(this.requests.length + 1, request.headers, body);
       this.requests.push(asked);
       this.thinking += 1;
-      const answer = await this.#answer(asked).finally(() => (this.thinking -= 1));
+      const answer = await this._answer(asked).finally(() => (this.thinking -= 1));
       const rendered = render(answer, asked.number, String(body.model));
       if (!Array.isArray(rendered)) return refuse(response, rendered.status, rendered.message);
       response.writeHead(200, { "content-type": "text/event-stream" });
@@ -125,16 +125,16 @@ export class Model {
     } catch (error) {
       // pi hung up: whoever aborts wants no answer.
       if (request.destroyed && !request.complete) return;
-      this.#complain(`The model cannot answer: ${error instanceof Error ? error.message : error}`);
+      this._complain(`The model cannot answer: ${error instanceof Error ? error.message : error}`);
       refuse(response, 400, "the test has no answer");
     }
   }
 
-  async #answer(request: ModelRequest): Promise<Answer> {
-    if (this.#script.length === 0 && this.#rule) return await this.#rule(request);
-    const next = this.#script.shift();
+  private async _answer(request: ModelRequest): Promise<Answer> {
+    if (this._script.length === 0 && this._rule) return await this._rule(request);
+    const next = this._script.shift();
     if (next === undefined) {
-      const given = this.#given === 0 ? "was given no answers" : `had only ${ordinal(this.#given)}`;
+      const given = this._given === 0 ? "was given no answers" : `had only ${ordinal(this._given)}`;
       throw new Error(
         `it ${given}, and this is request ${request.number}, after ${JSON.stringify(request.last)}. ` +
           "Add to `model` of t.start(), or call pi.answer()",

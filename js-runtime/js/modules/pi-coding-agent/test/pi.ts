@@ -31,24 +31,24 @@ export class Pi {
   /** Errors of extensions, expected ones included. */
   readonly errors: string[] = [];
   readonly ui: Ui;
-  #model: Model;
-  #place: Place;
-  #args: string[];
-  #connection: Connection | undefined;
-  #expected: { pattern: string | RegExp; seen: boolean }[];
-  #problem: Error | undefined;
+  private _model: Model;
+  private _place: Place;
+  private _args: string[];
+  private _connection: Connection | undefined;
+  private _expected: { pattern: string | RegExp; seen: boolean }[];
+  private _problem: Error | undefined;
   /** Those who wait for something that a problem makes impossible. */
-  #waits = new Map<string, Set<(problem: Error) => void>>();
-  #watchers = new Set<() => void>();
-  #stopped = false;
+  private _waits = new Map<string, Set<(problem: Error) => void>>();
+  private _watchers = new Set<() => void>();
+  private _stopped = false;
 
   private constructor(place: Place, model: Model, options: StartOptions, extensions: string[]) {
-    this.#place = place;
-    this.#model = model;
-    this.#args = [...extensions.flatMap((path) => ["-e", path]), ...(options.args ?? [])];
-    this.#expected = (options.expectErrors ?? []).map((pattern) => ({ pattern, seen: false }));
+    this._place = place;
+    this._model = model;
+    this._args = [...extensions.flatMap((path) => ["-e", path]), ...(options.args ?? [])];
+    this._expected = (options.expectErrors ?? []).map((pattern) => ({ pattern, seen: false }));
     const complain = (message: string) => this.complain(message);
-    this.ui = new Ui((answer) => this.#connection?.send(answer), complain);
+    this.ui = new Ui((answer) => this._connection?.send(answer), complain);
   }
 
   static async start(
@@ -61,7 +61,7 @@ export class Pi {
     const place = new Place(options, await model.start());
     pi = new Pi(place, model, options, extensions);
     prepare?.(pi);
-    await pi.#wait("the start of pi", () => pi.#open([]));
+    await pi._wait("the start of pi", () => pi._open([]));
     return pi;
   }
 
@@ -69,14 +69,14 @@ export class Pi {
 
   /** Says something to the agent, and waits until nothing is left to do. */
   async prompt(text: string, options: { images?: object[] } = {}): Promise<Run> {
-    return await this.#run(`the end of the prompt ${quote(text)}`, async () => {
+    return await this._run(`the end of the prompt ${quote(text)}`, async () => {
       await this.rpc("prompt", { message: text, ...options });
     });
   }
 
   /** Runs a command of an extension: `/name args`. */
   async command(text: string): Promise<Run> {
-    return await this.#run(`the end of the command ${quote(text)}`, async () => {
+    return await this._run(`the end of the command ${quote(text)}`, async () => {
       const { commands } = await this.rpc<{ commands: { name: string; source: string }[] }>("get_commands");
       const names = commands.filter(({ source }) => source === "extension").map(({ name }) => `/${name}`);
       const [name] = text.split(" ");
@@ -95,53 +95,53 @@ export class Pi {
 
   /** Waits until nothing is at work and the extension has heard of everything. */
   async settled(): Promise<Run> {
-    return await this.#run("the end of all work", async () => {});
+    return await this._run("the end of all work", async () => {});
   }
 
   /** Waits for an event, one that has been included. */
   async waitFor(type: string, fits: (event: RpcEvent) => boolean = () => true): Promise<RpcEvent> {
-    return await this.#wait(`an event ${type}`, () =>
+    return await this._wait(`an event ${type}`, () =>
       new Promise((resolve) => {
         const look = () => {
           const found = this.events.find((event) => event.type === type && fits(event));
           if (!found) return;
-          this.#watchers.delete(look);
+          this._watchers.delete(look);
           resolve(found);
         };
-        this.#watchers.add(look);
+        this._watchers.add(look);
         look();
       }));
   }
 
   /** Any command of the protocol (docs/rpc.md); gives its data. */
   async rpc<T = void>(type: string, members: object = {}): Promise<T> {
-    return await this.#wait(`the answer to ${type}`, () => this.#running().request<T>(type, members));
+    return await this._wait(`the answer to ${type}`, () => this._running().request<T>(type, members));
   }
 
   /** Loads the extensions anew, as after a change. */
   async reload(): Promise<void> {
-    this.#mark("reload");
+    this._mark("reload");
     const { failed } = await this.rpc<{ failed: { path: string; error: string }[] }>("reload");
     if (failed.length > 0) throw new Error(failed.map(({ path, error }) => `${path}: ${error}`).join("\n"));
   }
 
   /** Ends pi, and starts it again with the same session. */
   async restart(args: string[] = ["--continue"]): Promise<void> {
-    await this.#wait("the end of pi", () => this.#close());
-    this.#mark("restart");
-    await this.#wait("the start of pi", () => this.#open(args));
+    await this._wait("the end of pi", () => this._close());
+    this._mark("restart");
+    await this._wait("the start of pi", () => this._open(args));
   }
 
   // ---- What a test looks at ----
 
   /** What the model was asked, in order. */
   get requests(): ModelRequest[] {
-    return this.#model.requests;
+    return this._model.requests;
   }
 
   /** More answers for the model. */
   answer(...answers: (Answer | ((request: ModelRequest) => Answer | Promise<Answer>))[]): void {
-    this.#model.push(...answers);
+    this._model.push(...answers);
   }
 
   /** The entries of the session, as they are in its file. */
@@ -150,42 +150,42 @@ export class Pi {
   }
 
   get project(): string {
-    return this.#place.project;
+    return this._place.project;
   }
   get agentDir(): string {
-    return this.#place.agentDir;
+    return this._place.agentDir;
   }
   get home(): string {
-    return this.#place.home;
+    return this._place.home;
   }
   /** Files of the project. */
-  read = (name: string): string => this.#place.read(name);
-  write = (name: string, content: string | object): string => this.#place.write(name, content);
-  exists = (name: string): boolean => this.#place.exists(name);
+  read = (name: string): string => this._place.read(name);
+  write = (name: string, content: string | object): string => this._place.write(name, content);
+  exists = (name: string): boolean => this._place.exists(name);
 
   /** What pi and the console of its extensions wrote to stderr. */
   get stderr(): string {
-    return this.#connection?.stderr ?? "";
+    return this._connection?.stderr ?? "";
   }
 
   /** What happened so far, readable, and the same in every run. */
   transcript(): string {
-    return this.#place.tidy(transcript(this.events));
+    return this._place.tidy(transcript(this.events));
   }
 
   // ---- What the suite does ----
 
   /** Makes the test fail: at what it waits for, or at its end. */
   complain(message: string): void {
-    if (this.#stopped) return;
-    this.#problem ??= new Error(this.#place.tidy(message));
-    const waits = [...this.#waits.values()].flatMap((rejects) => [...rejects]);
-    for (const reject of waits) reject(this.#problem);
+    if (this._stopped) return;
+    this._problem ??= new Error(this._place.tidy(message));
+    const waits = [...this._waits.values()].flatMap((rejects) => [...rejects]);
+    for (const reject of waits) reject(this._problem);
   }
 
   /** An error of the extension that is not to fail the test. */
   expectError(pattern: string | RegExp): void {
-    this.#expected.push({ pattern, seen: false });
+    this._expected.push({ pattern, seen: false });
   }
 
   /** What it is doing, for the message when that takes too long. */
@@ -200,10 +200,10 @@ export class Pi {
     }
     const last = this.events.findLast(({ type }) => !QUIET.includes(type));
     return [
-      ...[...this.#waits.keys()].map((what) => `waiting for ${what}`),
+      ...[...this._waits.keys()].map((what) => `waiting for ${what}`),
       ...[...open.values()].map((tool) => `the tool ${tool} runs`),
-      ...(this.#model.thinking > 0 ? ["the model has been asked and has not answered"] : []),
-      ...(working && open.size === 0 && this.#model.thinking === 0 ? ["the agent works"] : []),
+      ...(this._model.thinking > 0 ? ["the model has been asked and has not answered"] : []),
+      ...(working && open.size === 0 && this._model.thinking === 0 ? ["the agent works"] : []),
       ...(last ? [`the last event was ${last.type}${last.method ? ` ${last.method}` : ""}`] : []),
     ];
   }
@@ -211,79 +211,79 @@ export class Pi {
   /** Ends everything. Gives what was wrong and nobody has been told of. */
   async stop(check: boolean): Promise<Error | undefined> {
     try {
-      if (check && !this.#problem && this.#connection) {
+      if (check && !this._problem && this._connection) {
         // What handlers still do belongs to the test.
         await this.rpc("wait_for_idle").catch(() => {});
-        await this.#close();
+        await this._close();
       }
       if (!check) return undefined;
-      if (this.#problem) return this.#problem;
-      const missed = this.#expected.find(({ seen }) => !seen);
+      if (this._problem) return this._problem;
+      const missed = this._expected.find(({ seen }) => !seen);
       if (missed) return new Error(`An error was expected and did not come: ${missed.pattern}`);
-      const { left } = this.#model;
+      const { left } = this._model;
       if (left > 0) return new Error(`The model was not asked for ${left === 1 ? "one answer" : `${left} answers`} of its script`);
       const [unasked] = this.ui.left;
       if (unasked) return new Error(`A dialog was expected and did not come: ${unasked}`);
       return undefined;
     } finally {
-      this.#stopped = true;
-      this.#connection?.kill();
-      await this.#connection?.ended;
-      this.#model.stop();
-      this.#place.remove();
+      this._stopped = true;
+      this._connection?.kill();
+      await this._connection?.ended;
+      this._model.stop();
+      this._place.remove();
     }
   }
 
   // ---- Inside ----
 
-  #running(): Connection {
-    if (!this.#connection) throw new Error("pi does not run");
-    return this.#connection;
+  private _running(): Connection {
+    if (!this._connection) throw new Error("pi does not run");
+    return this._connection;
   }
 
-  async #open(args: string[]): Promise<void> {
-    const where = { cwd: this.#place.project, env: this.#place.env };
-    const connection = new Connection([...this.#args, ...args], where, (event) => this.#take(event));
-    this.#connection = connection;
+  private async _open(args: string[]): Promise<void> {
+    const where = { cwd: this._place.project, env: this._place.env };
+    const connection = new Connection([...this._args, ...args], where, (event) => this._take(event));
+    this._connection = connection;
     void connection.ended.then(({ code, signal }) => {
-      if (this.#connection !== connection || this.#stopped) return;
+      if (this._connection !== connection || this._stopped) return;
       this.complain(`pi has ended (${signal ?? `exit code ${code}`})\n${connection.stderr}`.trimEnd());
     });
     await connection.request("get_state");
   }
 
-  async #close(): Promise<void> {
-    const connection = this.#running();
+  private async _close(): Promise<void> {
+    const connection = this._running();
     // Its end is no problem from here on.
-    this.#connection = undefined;
+    this._connection = undefined;
     const { code, signal } = await connection.close();
     if (code !== 0) {
       throw new Error(`pi did not end well (${signal ?? `exit code ${code}`})\n${connection.stderr}`.trimEnd());
     }
   }
 
-  #mark(what: string): void {
+  private _mark(what: string): void {
     this.events.push({ type: "test_mark", what });
   }
 
-  async #run(what: string, work: () => Promise<void>): Promise<Run> {
+  private async _run(what: string, work: () => Promise<void>): Promise<Run> {
     const from = this.events.length;
-    await this.#wait(what, async () => {
+    await this._wait(what, async () => {
       await work();
-      await this.#running().request("wait_for_idle");
+      await this._running().request("wait_for_idle");
     });
-    return new Run(this.events.slice(from), (text) => this.#place.tidy(text));
+    return new Run(this.events.slice(from), (text) => this._place.tidy(text));
   }
 
   /** Waits, but not for what a problem has made impossible. The error is the caller's. */
-  async #wait<T>(what: string, work: () => Promise<T>): Promise<T> {
+  private async _wait<T>(what: string, work: () => Promise<T>): Promise<T> {
     const here = new Error();
-    const rejects = this.#waits.get(what) ?? new Set();
-    this.#waits.set(what, rejects);
+    const rejects = this._waits.get(what) ?? new Set();
+    this._waits.set(what, rejects);
     let fail: ((problem: Error) => void) | undefined;
     const failed = new Promise<never>((_resolve, reject) => rejects.add((fail = reject)));
     try {
-      if (this.#problem) throw this.#problem;
+      if (this._problem) throw this._problem;
       return await Promise.race([work(), failed]);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
@@ -293,22 +293,22 @@ export class Pi {
       throw here;
     } finally {
       if (fail) rejects.delete(fail);
-      if (rejects.size === 0) this.#waits.delete(what);
+      if (rejects.size === 0) this._waits.delete(what);
     }
   }
 
-  #take(event: RpcEvent): void {
+  private _take(event: RpcEvent): void {
     this.events.push(event);
     if (event.type === "extension_ui_request") this.ui.take(event);
-    if (event.type === "extension_error") this.#error(event);
-    for (const look of [...this.#watchers]) look();
+    if (event.type === "extension_error") this._error(event);
+    for (const look of [...this._watchers]) look();
   }
 
-  #error({ event, error, stack }: RpcEvent): void {
+  private _error({ event, error, stack }: RpcEvent): void {
     // With the class, and where.
     const text = String(stack ?? error);
     this.errors.push(text);
-    const expected = this.#expected.find(({ pattern }) =>
+    const expected = this._expected.find(({ pattern }) =>
       typeof pattern === "string" ? text.includes(pattern) : new RegExp(pattern).test(text)
     );
     if (expected) expected.seen = true;

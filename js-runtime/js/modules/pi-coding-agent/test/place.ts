@@ -47,7 +47,7 @@ export class Place {
       ...options.env,
     };
     const { contextWindow = 200_000 } = options;
-    this.#write(this.agentDir, {
+    this._write(this.agentDir, {
       "models.json": {
         providers: {
           [PROVIDER]: {
@@ -74,10 +74,10 @@ export class Place {
       },
       ...options.agentFiles,
     });
-    this.#write(this.project, options.files ?? {});
+    this._write(this.project, options.files ?? {});
   }
 
-  #write(folder: string, files: Files): void {
+  private _write(folder: string, files: Files): void {
     for (const [name, content] of Object.entries(files)) {
       const path = resolve(folder, name);
       mkdirSync(dirname(path), { recursive: true });
@@ -86,7 +86,7 @@ export class Place {
   }
 
   write(name: string, content: string | object): string {
-    this.#write(this.project, { [name]: content });
+    this._write(this.project, { [name]: content });
     return resolve(this.project, name);
   }
 

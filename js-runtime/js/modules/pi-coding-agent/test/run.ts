@@ -16,15 +16,15 @@ export interface ToolRun {
 
 export class Run {
   readonly events: RpcEvent[];
-  #tidy: (text: string) => string;
+  private _tidy: (text: string) => string;
 
   constructor(events: RpcEvent[], tidy: (text: string) => string) {
     this.events = events;
-    this.#tidy = tidy;
+    this._tidy = tidy;
   }
 
   // deno-lint-ignore no-explicit-any
-  #messages(role: string): any[] {
+  private _messages(role: string): any[] {
     return this.events
       .filter((event) => event.type === "message_end" && event.message.role === role)
       .map(({ message }) => message);
@@ -32,22 +32,22 @@ export class Run {
 
   /** What the model said last. */
   get text(): string {
-    return textOf(this.#messages("assistant").at(-1)?.content);
+    return textOf(this._messages("assistant").at(-1)?.content);
   }
 
   /** Why the last answer failed. */
   get error(): string | undefined {
-    return this.#messages("assistant").at(-1)?.errorMessage;
+    return this._messages("assistant").at(-1)?.errorMessage;
   }
 
   /** `stop`, `toolUse`, `length`, `error` or `aborted`; without an answer undefined. */
   get stopReason(): string | undefined {
-    return this.#messages("assistant").at(-1)?.stopReason;
+    return this._messages("assistant").at(-1)?.stopReason;
   }
 
   /** Messages that extensions put into the conversation. */
   get messages(): { customType: string; text: string; details: unknown; display: boolean }[] {
-    return this.#messages("custom").map(({ customType, content, details, display }) => ({
+    return this._messages("custom").map(({ customType, content, details, display }) => ({
       customType,
       text: textOf(content),
       details,
@@ -71,6 +71,6 @@ export class Run {
   }
 
   transcript(): string {
-    return this.#tidy(transcript(this.events));
+    return this._tidy(transcript(this.events));
   }
 }

@@ -82,8 +82,8 @@ function extensionsOf({ extensions }: StartOptions): string[] {
 
 class TestContext {
   readonly name: string;
-  #pis: Pi[] = [];
-  #after: (() => unknown)[] = [];
+  private _pis: Pi[] = [];
+  private _after: (() => unknown)[] = [];
 
   constructor(name: string) {
     this.name = name;
@@ -91,7 +91,7 @@ class TestContext {
 
   /** A pi of its own, which ends with the test. */
   async start(options: StartOptions = {}): Promise<Pi> {
-    return await Pi.start(options, extensionsOf(options), (pi) => this.#pis.push(pi));
+    return await Pi.start(options, extensionsOf(options), (pi) => this._pis.push(pi));
   }
 
   /** `pi -p`: where there is nobody who could be asked. Gives what was printed. */
@@ -119,18 +119,18 @@ class TestContext {
 
   /** Is called when the test is over, the last one first. */
   after(work: () => unknown): void {
-    this.#after.push(work);
+    this._after.push(work);
   }
 
   doing(): string[] {
-    return this.#pis.flatMap((pi) => pi.doing());
+    return this._pis.flatMap((pi) => pi.doing());
   }
 
   /** Ends what the test started. `check`: it passed so far. */
   async end(check: boolean): Promise<void> {
     const problems: unknown[] = [];
-    for (const pi of this.#pis.reverse()) problems.push(await pi.stop(check).catch((error) => error));
-    for (const work of this.#after.reverse()) {
+    for (const pi of this._pis.reverse()) problems.push(await pi.stop(check).catch((error) => error));
+    for (const work of this._after.reverse()) {
       try {
         await work();
       } catch (error) {

@@ -60,42 +60,42 @@ export class Ui {
   title: string | undefined;
   /** What an extension put into the editor. */
   editorText = "";
-  #rules: Rule[] = [];
-  #reply: (answer: object) => void;
-  #complain: (message: string) => void;
+  private _rules: Rule[] = [];
+  private _reply: (answer: object) => void;
+  private _complain: (message: string) => void;
 
   constructor(reply: (answer: object) => void, complain: (message: string) => void) {
-    this.#reply = reply;
-    this.#complain = complain;
+    this._reply = reply;
+    this._complain = complain;
   }
 
   /** The answer to the next dialog of that kind; `null` cancels it. */
   answer(which: Which, answering: Answering): void {
-    this.#add(which, answering, 1);
+    this._add(which, answering, 1);
   }
 
   /** The answer to every dialog of that kind. */
   always(which: Which, answering: Answering): void {
-    this.#add(which, answering, Infinity);
+    this._add(which, answering, Infinity);
   }
 
   /** Leaves the next dialog of that kind open, until its timeout or signal ends it. */
   ignore(which: Which): void {
-    this.#add(which, undefined, 1);
+    this._add(which, undefined, 1);
   }
 
-  #add(which: Which, answering: Answering | undefined, left: number): void {
+  private _add(which: Which, answering: Answering | undefined, left: number): void {
     if (typeof which === "string" && !METHODS.includes(which)) {
       throw new TypeError(
         `No dialog is called "${which}": use ${METHODS.join(", ")}, or a regular expression for the title`,
       );
     }
-    this.#rules.push({ which, answering, left });
+    this._rules.push({ which, answering, left });
   }
 
   /** Answers that no dialog asked for. */
   get left(): string[] {
-    return this.#rules.filter(({ left }) => left === 1).map(({ which }) => named(which));
+    return this._rules.filter(({ left }) => left === 1).map(({ which }) => named(which));
   }
 
   take(event: RpcEvent): void {
@@ -118,43 +118,43 @@ export class Ui {
         this.editorText = event.text;
         break;
       default:
-        if (METHODS.includes(event.method)) this.#ask(event);
+        if (METHODS.includes(event.method)) this._ask(event);
     }
   }
 
-  #ask(event: RpcEvent): void {
+  private _ask(event: RpcEvent): void {
     const { method, title, message, options, placeholder, prefill, timeout } = event;
     const dialog: Dialog = { method, title, message, options, placeholder, prefill, timeout };
     this.dialogs.push(dialog);
     // For the transcript, which is made of events.
     event.dialog = dialog;
-    const rule = this.#rules.find(({ which }) => fits(which, dialog));
+    const rule = this._rules.find(({ which }) => fits(which, dialog));
     if (!rule) {
-      this.#send(event.id, dialog, null);
-      this.#complain(
+      this._send(event.id, dialog, null);
+      this._complain(
         `A dialog that the test has no answer for: ${shown(dialog)}. ` +
           "Call pi.ui.answer(), pi.ui.always() or pi.ui.ignore() before",
       );
       return;
     }
     rule.left -= 1;
-    this.#rules = this.#rules.filter(({ left }) => left > 0);
+    this._rules = this._rules.filter(({ left }) => left > 0);
     if (rule.answering === undefined) return;
-    void this.#answer(event.id, dialog, rule.answering);
+    void this._answer(event.id, dialog, rule.answering);
   }
 
-  async #answer(id: string, dialog: Dialog, answering: Answering): Promise<void> {
+  private async _answer(id: string, dialog: Dialog, answering: Answering): Promise<void> {
     try {
       const answer = typeof answering === "function" ? await answering(dialog) : answering;
-      this.#check(dialog, answer);
-      this.#send(id, dialog, answer);
+      this._check(dialog, answer);
+      this._send(id, dialog, answer);
     } catch (error) {
-      this.#send(id, dialog, null);
-      this.#complain(`${shown(dialog)} cannot be answered: ${error instanceof Error ? error.message : error}`);
+      this._send(id, dialog, null);
+      this._complain(`${shown(dialog)} cannot be answered: ${error instanceof Error ? error.message : error}`);
     }
   }
 
-  #check({ method, options }: Dialog, answer: DialogAnswer): void {
+  private _check({ method, options }: Dialog, answer: DialogAnswer): void {
     if (answer === null) return;
     const wanted = method === "confirm" ? "boolean" : "string";
     if (typeof answer !== wanted) {
@@ -165,13 +165,13 @@ export class Ui {
     }
   }
 
-  #send(id: string, dialog: Dialog, answer: DialogAnswer): void {
+  private _send(id: string, dialog: Dialog, answer: DialogAnswer): void {
     dialog.answer = answer;
     const given = answer === null
       ? { cancelled: true }
       : typeof answer === "boolean"
       ? { confirmed: answer }
       : { value: answer };
-    this.#reply({ type: "extension_ui_response", id, ...given });
+    this._reply({ type: "extension_ui_response", id, ...given });
   }
 }
