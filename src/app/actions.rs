@@ -106,14 +106,14 @@ impl Actions for AgentSession {
         let delivery = delivery.unwrap_or(Delivery::Steer);
         // Also if it is to begin a turn: one that handlers still see has not ended.
         let answered = options.trigger_turn == Some(true);
-        let queued = match options.trigger_turn {
-            Some(false) => self.queue_quietly_if_busy(message),
-            _ => {
-                let begins = answered || options.deliver_as.is_some();
-                self.queue_if_ending(delivery, message, begins)
-                    .or_else(|message| self.queue_if_busy(delivery, message))
-            }
-        };
+        let unanswered = options.trigger_turn == Some(false);
+        let begins = answered || (options.deliver_as.is_some() && !unanswered);
+        let queued = self
+            .queue_if_ending(delivery, message, begins)
+            .or_else(|message| match unanswered {
+                true => self.queue_quietly_if_busy(message),
+                false => self.queue_if_busy(delivery, message),
+            });
         let message = match queued {
             Ok(()) => return Ok(()),
             Err(message) => message,

@@ -99,6 +99,10 @@ impl Hooks<'_> {
             _ => None,
         };
         let left = ends && session.rest_after_handlers();
+        if ends {
+            // What its handlers have said was said before it.
+            session.wait_announced().await;
+        }
         session.tell(event).await;
         if ends {
             let mut state = session.state.lock();

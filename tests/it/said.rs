@@ -32,6 +32,9 @@ async fn what_wants_no_turn_is_stored_and_lets_the_run_end() {
     server.push(Answer::text("Done."));
     rpc.run("go").await;
     assert_eq!(server.requests().len(), 2, "nobody asked for another turn");
+    // What is said at the end of a run is for the next one, as in the original.
+    server.push(Answer::text("Again."));
+    rpc.run("again").await;
     let second = server.requests()[1].body.to_string();
     assert!(second.contains("note 1"), "the run goes on: {second}");
     let messages = rpc.ok(json!({"type": "get_messages"})).await;
@@ -42,7 +45,7 @@ async fn what_wants_no_turn_is_stored_and_lets_the_run_end() {
         .filter(|message| message["role"] == "custom")
         .filter_map(|message| message["content"].as_str())
         .collect();
-    assert_eq!(notes, ["note 1", "note 2", "at the end"]);
+    assert_eq!(notes, ["note 1", "note 2", "at the end", "note 3"]);
     // They are in the file as well.
     rpc.close().await;
     let mut rpc = home.rpc(&["-c"]);

@@ -5,7 +5,7 @@ import { fs, path } from "pi:node.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { CURRENT_SESSION_VERSION } from "pi:pi-coding-agent/session-file.ts";
 import { nobody } from "pi:pi-coding-agent/nobody.ts";
-import { printable } from "pi:pi-coding-agent/plain-text.ts";
+import { overheard } from "pi:pi-coding-agent/overheard.ts";
 import { SessionAgent } from "pi:pi-coding-agent/session-agent.ts";
 import type { Heard } from "pi:pi-coding-agent/session-agent.ts";
 import type {
@@ -46,21 +46,6 @@ const KEPT = [
   "lastAssistantText",
   "atWork",
 ];
-
-/** Somebody hears what commands print, too, as text for a screen. */
-function overheard(by: BashOperations, onChunk: (chunk: string) => void): BashOperations {
-  return {
-    exec(command, cwd, options) {
-      const decoder = new TextDecoder();
-      const onData = (data: unknown) => {
-        options.onData(data);
-        const text = printable(decoder.decode(data as Uint8Array, { stream: true })).replaceAll("\r", "");
-        if (text) onChunk(text);
-      };
-      return by.exec(command, cwd, { ...options, onData });
-    },
-  };
-}
 
 const OURS = Symbol();
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
