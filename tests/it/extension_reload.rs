@@ -345,6 +345,8 @@ async fn a_file_that_is_imported_later_is_watched() {
     rpc.send(r#"{"type":"prompt","message":"/v ask"}"#).await;
     rpc.notified("v 2").await;
     let question = rpc.ui("input").await;
+    // What was imported just now is known a moment later.
+    pause(300).await;
     home.extension("lib/late.ts", "export const value = 3;");
     pause(600).await;
     rpc.reply(&question, json!({"value": "yes"})).await;
