@@ -58,6 +58,8 @@ struct Dispatch<'a> {
     event: &'a Map<String, Value>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     mutable: &'a [&'a str],
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    in_place_only: bool,
     run: Option<u64>,
 }
 
@@ -110,6 +112,7 @@ impl Generation {
                 handler,
                 event: &emission.event,
                 mutable: kind.mutable,
+                in_place_only: kind.in_place_only,
                 run,
             };
             let asked = self.call_within(

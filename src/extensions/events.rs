@@ -13,6 +13,9 @@ pub struct EventKind {
     /// The members that a handler may change in place; the change reaches the
     /// handlers after it, and us.
     pub mutable: &'static [&'static str],
+    /// Another value in the place of such a member is the handler's own affair, as in the
+    /// original. Of a result it is not: what was replaced may have held a secret.
+    pub in_place_only: bool,
     /// Whether a member that a handler leaves can be used.
     pub fits: Fits,
     /// Whether an answer as a whole makes sense.
@@ -71,6 +74,7 @@ const fn row(name: &'static str, merge: Merge) -> EventKind {
         name,
         merge,
         mutable: &[],
+        in_place_only: false,
         fits: answers::ANYTHING,
         makes: answers::SENSE,
         on_error: OnError::Report,
@@ -120,11 +124,13 @@ pub static EVENTS: [EventKind; 35] = [
     },
     EventKind {
         mutable: &["messages"],
+        in_place_only: true,
         fits: answers::of_context,
         ..row("context", chain(&["messages"]))
     },
     EventKind {
         mutable: &["payload"],
+        in_place_only: true,
         fits: answers::object,
         ..row("before_provider_request", Merge::Replace("payload"))
     },

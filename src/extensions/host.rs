@@ -75,7 +75,7 @@ pub struct BridgeHost {
     tool_runs: ToolRuns,
     second_sessions: SecondSessions,
     /// Of commands that extensions run for the user.
-    pub outputs: Outputs,
+    pub outputs: Arc<Outputs>,
     tokens: AtomicU64,
     /// Providers and the like.
     pub provisions: Provisions,
@@ -110,6 +110,7 @@ impl BridgeHost {
         reports: Reports,
         console: ConsoleSink,
     ) -> Arc<Self> {
+        let outputs = Arc::<Outputs>::default();
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             registry: Mutex::new(registry),
@@ -126,8 +127,11 @@ impl BridgeHost {
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
             summaries: Summaries::new(tokio::runtime::Handle::current()),
             tool_runs: ToolRuns::new(tokio::runtime::Handle::current()),
-            second_sessions: SecondSessions::new(tokio::runtime::Handle::current()),
-            outputs: Outputs::default(),
+            second_sessions: SecondSessions::new(
+                tokio::runtime::Handle::current(),
+                outputs.clone(),
+            ),
+            outputs,
             tokens: AtomicU64::new(1),
             provisions: Provisions::new(models),
             actions: OnceLock::new(),
@@ -512,7 +516,6 @@ impl BridgeHost {
             "tools.previewEdit" => return services::preview_edit(method, args).await,
             "ai.stream.next" => return self.streams.next(method, args).await,
             "second.next" => return self.second_sessions.next(method, args).await,
-            "second.data" => return self.second_sessions.data(method, args).await,
             "second.act" => return self.second_sessions.act(method, args).await,
             "tools.next" => return self.tool_runs.next(method, args).await,
             "tools.data" => return self.tool_runs.data(method, args).await,

@@ -25,7 +25,7 @@ use self::calls::{Calls, CustomTool, JsCommands, JsTool};
 use super::actions::{ActionResult, Actions};
 use super::host::{Answer, parse, to_value};
 use super::sessions::Sessions;
-use super::tool_runs::decode;
+use super::user_bash::Outputs;
 use crate::agent::event::Event;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::resources::prompt_templates::PromptTemplate;
@@ -154,6 +154,7 @@ impl Serialize for SecondNews {
 /// Those of one generation; they end with it.
 pub struct SecondSessions {
     handle: Handle,
+    outputs: Arc<Outputs>,
     open: Mutex<HashMap<u64, Arc<Second>>>,
     last: AtomicU64,
 }
@@ -248,9 +249,10 @@ impl Bash {
 }
 
 impl SecondSessions {
-    pub fn new(handle: Handle) -> Self {
+    pub fn new(handle: Handle, outputs: Arc<Outputs>) -> Self {
         Self {
             handle,
+            outputs,
             open: Mutex::default(),
             last: AtomicU64::new(1),
         }
@@ -354,10 +356,12 @@ impl SecondSessions {
         let queueing = second.queueing.clone();
         let bash = Bash::of(&of)?;
         let calls = second.calls.clone();
+        let outputs = self.outputs.clone();
         let mut acting = Box::pin(async move {
             if let Some(bash) = bash {
                 let by = Arc::new(JsCommands {
                     calls,
+                    outputs,
                     operations: bash.operations,
                 });
                 return session
@@ -394,15 +398,6 @@ impl SecondSessions {
             Ok(answer) => answer.map_err(|error| HostError::new(error.0)),
             Err(error) => Err(HostError::new(error.to_string())),
         }
-    }
-
-    /// Output of a command that JavaScript runs.
-    pub async fn data(&self, method: &str, args: &str) -> Answer {
-        let of: Of = parse(method, args)?;
-        let data = of.value.as_ref().and_then(Value::as_str);
-        let bytes = decode(data.unwrap_or_default())?;
-        self.get(of.token)?.calls.data(of.call, bytes).await;
-        Ok(Value::Null)
     }
 
     /// At least one, until it is closed; then none.

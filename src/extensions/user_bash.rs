@@ -46,7 +46,7 @@ struct Piece {
 
 impl Outputs {
     /// Until the guard is dropped.
-    fn open(&self, output: mpsc::Sender<Vec<u8>>) -> Open<'_> {
+    pub(super) fn open(&self, output: mpsc::Sender<Vec<u8>>) -> Open<'_> {
         let token = self.last.fetch_add(1, Ordering::Relaxed);
         self.open.lock().insert(token, output);
         Open {
@@ -68,9 +68,9 @@ impl Outputs {
     }
 }
 
-struct Open<'a> {
+pub(super) struct Open<'a> {
     outputs: &'a Outputs,
-    token: u64,
+    pub token: u64,
 }
 
 impl Drop for Open<'_> {

@@ -71,18 +71,17 @@ interface Dispatch {
   event: Record<string, unknown>;
   /** The members that the handler may change in place. */
   mutable?: string[];
+  /** Another value in their place does not count. */
+  in_place_only?: boolean;
   run?: number | null;
 }
 
 /** One handler whose answer counts. */
 export async function dispatch(json: string): Promise<string | undefined> {
-  const { extension, handler, event, mutable = [], run } = JSON.parse(json) as Dispatch;
+  const { extension, handler, event, mutable = [], in_place_only: inPlaceOnly, run } = JSON.parse(json) as Dispatch;
   const fn = find(handlers, handler, "handler");
   const given = mutable.map((member) => event[member]);
   const before = given.map((value) => JSON.stringify(value));
-  // Another value in the place of what the model is sent is the handler's own affair, as
-  // it was in the original; a result that was replaced may have held a secret.
-  const isSent = event.type === "context" || event.type === "before_provider_request";
   const ask = async () => {
     enter(extension, event.type as string);
     try {
@@ -94,7 +93,7 @@ export async function dispatch(json: string): Promise<string | undefined> {
   const result = await (typeof event.signal === "number" ? withLive(event, ask) : ask());
   let mutated: Record<string, unknown> | undefined;
   mutable.forEach((member, index) => {
-    const value = isSent ? given[index] : event[member];
+    const value = inPlaceOnly ? given[index] : event[member];
     const after = JSON.stringify(value);
     if (after === undefined || after === before[index]) return;
     mutated ??= {};

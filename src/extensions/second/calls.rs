@@ -16,6 +16,7 @@ use super::SecondNews;
 use crate::ai::stream::ToolSpec;
 use crate::extensions::tool::ABORT_GRACE;
 use crate::extensions::tool_runs::exit_code;
+use crate::extensions::user_bash::Outputs;
 use crate::tools::operations::{CommandElsewhere, Commands};
 use crate::tools::tool::{ExecutionMode, Tool, ToolError, ToolInvocation, ToolOutput, UpdateSink};
 
@@ -44,8 +45,6 @@ pub(super) struct Calls {
     last: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, ToolError>>>>,
     updates: Mutex<HashMap<u64, UpdateSink>>,
-    /// Where the output goes of commands.
-    outputs: Mutex<HashMap<u64, mpsc::Sender<Vec<u8>>>>,
 }
 
 impl Calls {
@@ -55,7 +54,6 @@ impl Calls {
             last: AtomicU64::new(0),
             waiting: Mutex::default(),
             updates: Mutex::default(),
-            outputs: Mutex::default(),
         }
     }
 
@@ -65,15 +63,6 @@ impl Calls {
         let sink = self.updates.lock().get(&call).cloned();
         if let (Some(Ok(output)), Some(sink)) = (output, sink) {
             sink(output);
-        }
-    }
-
-    /// What a command prints; waits when whoever reads it is slow.
-    pub async fn data(&self, call: u64, bytes: Vec<u8>) {
-        let output = self.outputs.lock().get(&call).cloned();
-        if let Some(output) = output {
-            // The command may have been given up.
-            let _ = output.send(bytes).await;
         }
     }
 
@@ -208,6 +197,7 @@ impl Tool for JsTool {
 /// `operations` of `executeBash`.
 pub(super) struct JsCommands {
     pub calls: Arc<Calls>,
+    pub outputs: Arc<Outputs>,
     /// The number under which JavaScript keeps them.
     pub operations: u64,
 }
@@ -221,9 +211,10 @@ impl Commands for JsCommands {
         cancel: CancellationToken,
     ) -> Result<Option<i32>, ToolError> {
         let call = self.calls.last.fetch_add(1, Ordering::Relaxed);
-        self.calls.outputs.lock().insert(call, output);
+        let open = self.outputs.open(output);
         let args = json!({
             "operations": self.operations,
+            "token": open.token,
             "command": command.command,
             "cwd": command.cwd,
         });
@@ -231,7 +222,7 @@ impl Commands for JsCommands {
             .calls
             .put_until(call, "executeBash", "bash", args, &cancel)
             .await;
-        self.calls.outputs.lock().remove(&call);
+        drop(open);
         Ok(exit_code(&ended?))
     }
 }

@@ -41,6 +41,8 @@ export type News =
 /** Of `executeBash`, by the number of its operations. */
 export interface Command {
   operations: number;
+  /** Of its output. */
+  token: number;
   command: string;
   cwd: string;
 }

@@ -147,7 +147,7 @@ export class AgentSession {
       if (!this.#disposed) hostSync("second.answer", { token, call, ...answer });
     };
     try {
-      if (news.what === "bash") return say({ value: await this.#runCommand(call, news.args, controller.signal) });
+      if (news.what === "bash") return say({ value: await this.#runCommand(news.args, controller.signal) });
       const tool = this.#tools.get(name) as CustomTool;
       if (news.what === "prepare") return say({ value: await tool.prepareArguments?.(news.args) });
       const { callId, params } = news.args as { callId: string; params: unknown };
@@ -163,10 +163,10 @@ export class AgentSession {
     }
   }
 
-  #runCommand(call: number, { operations, command, cwd }: Command, signal: AbortSignal): Promise<unknown> {
+  #runCommand({ operations, token, command, cwd }: Command, signal: AbortSignal): Promise<unknown> {
     const by = this.#operations.get(operations);
     if (!by) throw new Error("The command was given up");
-    const send = (value: string) => host("second.data", { token: this.#token, call, value });
+    const send = (data: string) => host("user_bash.data", { token, data });
     return exec(by, [command, cwd], signal, send);
   }
 
