@@ -14,8 +14,10 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::AgentSession;
+use super::start::find_extensions;
 use crate::agent::event::{Event, UiMethod, UiRequest};
 use crate::extensions::LoadReport;
+use crate::resources::paths::PROJECT_DIR_NAME;
 
 /// Saving is over when nothing has happened for so long.
 const QUIET: Duration = Duration::from_millis(150);
@@ -35,6 +37,8 @@ struct Watch {
     watcher: Option<RecommendedWatcher>,
     /// Of what is loaded.
     contents: Contents,
+    /// The extensions that there were to load at the last load.
+    offered: BTreeSet<PathBuf>,
     /// The user knows that extensions are gone.
     told_of_gone: bool,
     /// Why there is no watcher; to be told.
@@ -49,6 +53,7 @@ impl AgentSession {
             hint,
             watcher: None,
             contents: Contents::new(),
+            offered: BTreeSet::new(),
             told_of_gone: false,
             failed: None,
         };
@@ -94,10 +99,10 @@ impl Watch {
     /// Reloads until what is loaded is what the files say.
     async fn follow(&mut self, session: &AgentSession) {
         // A folder may be another one by the same name.
-        self.watch_anew();
+        self.watch_anew(session);
         let mut rounds = 0;
         loop {
-            let changed = self.changed();
+            let changed = self.changed(session);
             if changed.is_empty() {
                 self.told_of_gone = false;
                 return;
@@ -118,9 +123,10 @@ impl Watch {
             }
             self.told_of_gone = false;
             wait_idle(session).await;
-            let changed = self.changed();
+            let changed = self.changed(session);
             // What is saved from here on is perhaps not what is loaded.
             let seen = hashes(self.contents.keys().cloned());
+            let offered = offered(session);
             let report = match session.reload().await {
                 Ok(report) => report,
                 // It has begun to work again.
@@ -136,7 +142,10 @@ impl Watch {
             rounds += 1;
             match rounds {
                 ROUNDS => self.look(session, &Contents::new()),
-                _ => self.look(session, &seen),
+                _ => {
+                    self.look(session, &seen);
+                    self.offered = offered;
+                }
             }
             tell_of(session, &changed, &report).await;
         }
@@ -147,7 +156,8 @@ impl Watch {
     fn look(&mut self, session: &AgentSession, known: &Contents) {
         let files = session.extensions.files();
         self.contents = files.into_iter().map(|file| (file, None)).collect();
-        self.watch_anew();
+        self.offered = offered(session);
+        self.watch_anew(session);
         for (file, hash) in &mut self.contents {
             *hash = match known.get(file) {
                 Some(known) => *known,
@@ -158,7 +168,7 @@ impl Watch {
 
     /// With a watcher of its own: in one that goes on, what is still to be said of a folder
     /// that is gone ends the watch of the one that came in its place.
-    fn watch_anew(&mut self) {
+    fn watch_anew(&mut self, session: &AgentSession) {
         let hint = self.hint.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // Reading is what we do ourselves. One hint that waits is enough.
@@ -179,6 +189,7 @@ impl Watch {
             let folder = file.ancestors().skip(1).find(|folder| folder.is_dir())?;
             Some(folder.to_path_buf())
         });
+        let folders = folders.chain(folders_of_new(session));
         for folder in folders.collect::<BTreeSet<PathBuf>>() {
             if let Err(error) = watcher.watch(&folder, RecursiveMode::NonRecursive) {
                 tracing::warn!("{} cannot be watched: {error}", folder.display());
@@ -187,13 +198,48 @@ impl Watch {
         self.watcher = Some(watcher);
     }
 
-    fn changed(&self) -> Vec<PathBuf> {
-        let changed = self
-            .contents
-            .iter()
-            .filter(|(file, hash)| hash_of(file) != **hash);
-        changed.map(|(file, _)| file.clone()).collect()
+    /// Files whose contents are others, and extensions that there are now, too.
+    fn changed(&self, session: &AgentSession) -> Vec<PathBuf> {
+        let changed = self.contents.iter();
+        let changed = changed.filter(|(file, hash)| hash_of(file) != **hash);
+        let changed = changed.map(|(file, _)| file.clone());
+        let offered = offered(session);
+        let new = offered.difference(&self.offered).cloned();
+        changed
+            .chain(new)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
     }
+}
+
+/// What a reload would load.
+fn offered(session: &AgentSession) -> BTreeSet<PathBuf> {
+    let (found, _) = find_extensions(&session.config, &session.settings, &session.cwd());
+    found.into_iter().map(|found| found.path).collect()
+}
+
+/// Where a new extension would appear: the folders that pi looks in, and the folders in
+/// them, which may hold an `index.ts` soon.
+fn folders_of_new(session: &AgentSession) -> Vec<PathBuf> {
+    if !session.config.discover_extensions {
+        return Vec::new();
+    }
+    let agent = &session.config.paths.agent_dir;
+    let project = session.cwd().join(PROJECT_DIR_NAME);
+    let mut folders = Vec::new();
+    for home in [agent, &project] {
+        let extensions = home.join("extensions");
+        let below = std::fs::read_dir(&extensions).into_iter().flatten();
+        let below = below.filter_map(|entry| Some(entry.ok()?.path()));
+        folders.extend(below.filter(|path| path.is_dir()));
+        folders.extend(
+            [extensions, home.clone()]
+                .into_iter()
+                .find(|path| path.is_dir()),
+        );
+    }
+    folders
 }
 
 /// Returns when nothing more happens.

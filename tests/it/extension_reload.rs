@@ -321,6 +321,32 @@ async fn an_extension_that_writes_what_it_imports_does_not_reload_for_ever() {
     assert!(reloads.count() < 10);
 }
 
+/// Nobody watched the folder: one that was dropped into it waited for `/reload`.
+#[tokio::test]
+async fn a_new_extension_is_loaded_when_it_is_saved() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionWatch": true }));
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({ "type": "get_state" })).await;
+    home.extension("a.ts", &sayer("1", ""));
+    rpc.notified("Reloaded: a.ts").await;
+    home.extension("b.ts", "export default (pi) => pi.");
+    rpc.notified("Reloaded: b.ts").await;
+    rpc.ok(prompt("/v")).await;
+    rpc.notified("v 1").await;
+    home.extension(
+        "b.ts",
+        r#"export default (pi) => pi.on("session_start", (_, ctx) => ctx.ui.notify("b"));"#,
+    );
+    rpc.notified("b").await;
+    home.extension(
+        "folder/index.ts",
+        r#"export default (pi) => pi.on("session_start", (_, ctx) => ctx.ui.notify("in a folder"));"#,
+    );
+    rpc.notified("in a folder").await;
+}
+
 #[tokio::test]
 async fn a_file_that_is_imported_later_is_watched() {
     let server = ModelServer::start().await;
