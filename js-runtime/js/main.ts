@@ -9,3 +9,5 @@ import "ext:js_runtime/node-layer.ts";
 import "ext:js_runtime/bodies.ts";
 import "ext:js_runtime/brotli.ts";
 import "ext:js_runtime/files.ts";
+import "ext:js_runtime/segmenter.ts";
+import "ext:js_runtime/stand-ins.ts";

@@ -77,9 +77,9 @@ async fn it_does_what_node_does() {
 }
 
 /// Node is asked the same; what it answers is right.
-#[tokio::test]
-async fn files_children_and_connections_are_those_of_node() {
-    let questions = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/node_layer/questions.mjs");
+fn answers_are_those_of_node(questions: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/node_layer");
+    let questions = folder.join(questions);
     let ask = |program: &str| {
         let folder = tempfile::tempdir().unwrap();
         let asked = Command::new(program)
@@ -94,6 +94,16 @@ async fn files_children_and_connections_are_those_of_node() {
         String::from_utf8(asked.stdout).unwrap()
     };
     assert_eq!(ask(env!("CARGO_BIN_EXE_pi")), ask("node"));
+}
+
+#[tokio::test]
+async fn files_children_and_connections_are_those_of_node() {
+    answers_are_those_of_node("questions.mjs");
+}
+
+#[tokio::test]
+async fn what_is_loaded_when_it_is_used_is_that_of_node() {
+    answers_are_those_of_node("stand_ins.mjs");
 }
 
 async fn with_command(body: &str) -> (Home, Rpc) {

@@ -84,6 +84,8 @@ deno_core::extension!(
         "promise-hooks.ts",
         "require.ts",
         "safe.ts",
+        "segmenter.ts",
+        "stand-ins.ts",
         "uncaught.ts",
     ],
     options = { host: Option<Arc<dyn Host>> },

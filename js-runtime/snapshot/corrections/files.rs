@@ -351,4 +351,36 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       rm(path, { recursive: true }, callback) : rmSync(path, { recursive: true }); } \
                       if (false) {",
     },
+    // See `js/stand-ins.ts`.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "_createReadStream = lazyInternalStreams().createReadStream",
+        replacement: "_createReadStream = __bootstrap.internals.standIn(\"createReadStream\", \
+                      () => lazyInternalStreams().createReadStream)",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "_createWriteStream = lazyInternalStreams().createWriteStream",
+        replacement: "_createWriteStream = __bootstrap.internals.standIn(\"createWriteStream\", \
+                      () => lazyInternalStreams().createWriteStream)",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "_ReadStream = lazyInternalStreams().ReadStream",
+        replacement: "_ReadStream = __bootstrap.internals.standIn(\"ReadStream\", \
+                      () => lazyInternalStreams().ReadStream)",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "_WriteStream = lazyInternalStreams().WriteStream",
+        replacement: "_WriteStream = __bootstrap.internals.standIn(\"WriteStream\", \
+                      () => lazyInternalStreams().WriteStream)",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "return lazyUtf8Stream().default;",
+        replacement: "return __bootstrap.internals.Utf8Stream ??= \
+                      __bootstrap.internals.standIn(\"Utf8Stream\", \
+                      () => lazyUtf8Stream().default);",
+    },
 ];

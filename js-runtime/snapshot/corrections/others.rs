@@ -251,4 +251,21 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       if (code) error.code = code; \
                       throw new TypeError(\"fetch failed\", { cause: error });",
     },
+    // See `js/stand-ins.ts`.
+    Correction {
+        specifier: "ext:deno_node/crypto.ts",
+        text: "const { core, primordials } = __bootstrap;",
+        replacement: "const { primordials } = __bootstrap; \
+                      const core = __bootstrap.internals.lateCrypto;",
+    },
+    Correction {
+        specifier: "ext:deno_node/crypto.ts",
+        text: "const Hash = deprecate(",
+        replacement: "const Hash = __bootstrap.internals.late(\"Hash\", deprecate, ",
+    },
+    Correction {
+        specifier: "ext:deno_node/crypto.ts",
+        text: "const Hmac = deprecate(",
+        replacement: "const Hmac = __bootstrap.internals.late(\"Hmac\", deprecate, ",
+    },
 ];
