@@ -31,6 +31,7 @@ mod summary_retry;
 mod texts;
 mod tools;
 mod trace;
+mod turns;
 mod ui_prompt;
 mod watch;
 

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::AgentSession;
 use super::run::{NewRun, object};
+use super::turns::Turn;
 use crate::agent::AgentMessage;
 use crate::agent::queue::Delivery;
 use crate::ai::message::{ContentBlock, ImageContent, UserMessage, now};
@@ -141,6 +142,8 @@ impl AgentSession {
         here: Option<CancellationToken>,
     ) -> Result<Accepted, PromptError> {
         let _prompting = self.prompting();
+        // What extensions say need not wait for what they are asked about.
+        let mut turn = (request.source != Source::Extension).then(|| self.turns.take());
         let cancel = self.waiting.lock().clone();
         // One that comes while the session is being replaced is for the new one.
         tokio::select! {
@@ -152,11 +155,15 @@ impl AgentSession {
         if cancel.is_cancelled() || here.is_cancelled() {
             return Err(PromptError::Aborted);
         }
-        if request.commands {
+        if request.commands
+            && let Some((name, args)) = self.find_command(&request.text)
+        {
+            // Others need not wait for it.
+            turn = None;
             // It may be what replaces the session.
-            let command = self.run_command(&request.text);
+            let command = self.extensions.run_command(&name, &args);
             let ran = tokio::select! {
-                ran = command => ran,
+                ran = command => ran.is_some(),
                 () = cancel.cancelled() => return Err(PromptError::Aborted),
             };
             if ran {
@@ -166,7 +173,7 @@ impl AgentSession {
             }
         }
         let preparing = self.prepare_run();
-        let accepted = self.prompt_agent(request, &here).await;
+        let accepted = self.prompt_agent(request, &here, turn).await;
         drop(preparing);
         match accepted {
             // A run sees what is queued, and an abort leaves it where it is.
@@ -185,6 +192,7 @@ impl AgentSession {
         &self,
         request: PromptRequest,
         here: &CancellationToken,
+        turn: Option<Turn>,
     ) -> Result<Accepted, PromptError> {
         let Some((text, images)) = self.ask_input_handlers(&request, here).await? else {
             return Ok(Accepted::handled());
@@ -197,6 +205,12 @@ impl AgentSession {
             text.clone(),
             images.clone(),
         )));
+        if let Some(turn) = &turn {
+            tokio::select! {
+                () = turn.come() => {}
+                () = here.cancelled() => return Err(PromptError::Aborted),
+            }
+        }
         self.wait_for_compaction(here).await?;
         if self.is_busy() {
             let Behavior::Queue(delivery) = request.while_busy else {
@@ -307,14 +321,6 @@ impl AgentSession {
             .iter()
             .any(|(command, _)| command.name == name)
             .then(|| (name.to_string(), args.to_string()))
-    }
-
-    /// Runs the command that the text calls, to its end; `false` if it calls none.
-    async fn run_command(&self, text: &str) -> bool {
-        match self.find_command(text) {
-            Some((name, args)) => self.extensions.run_command(&name, &args).await.is_some(),
-            None => false,
-        }
     }
 
     /// `None` if a handler dealt with the prompt itself.

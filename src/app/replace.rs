@@ -199,8 +199,7 @@ impl AgentSession {
         if let Err(error) = self.choose_model() {
             self.report("<session>", "model", error).await;
         }
-        let tools = self.default_tools();
-        self.activate_tools(tools);
+        self.offer_default_tools();
         self.greet(reason, previous).await;
         self.extensions.let_old_go();
         self.show_notes().await;
@@ -214,6 +213,8 @@ impl AgentSession {
 
     /// Ends the run; no other may begin before the guard is dropped.
     pub(super) async fn take_over(&self) -> Idle<'_> {
+        // What waits for the summary is not said when it ends.
+        std::mem::take(&mut *self.here.lock()).cancel();
         loop {
             let run = self.run_id();
             self.abort_run();

@@ -21,6 +21,7 @@ use super::second::Beside;
 use super::state::{Run, State};
 use super::texts::Texts;
 use super::trace::trace;
+use super::turns::Turns;
 use crate::agent::AgentMessage;
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
 use crate::agent::queue::{Delivery, QueueMode};
@@ -68,6 +69,8 @@ pub struct AgentSession {
     pub(super) questions: Arc<watch::Sender<usize>>,
     /// Prompts that are neither refused, dealt with nor begun yet.
     pub(super) prompts: watch::Sender<usize>,
+    /// They, in the order in which they were said.
+    pub(super) turns: Turns,
     /// Whether a run has said its last word and is not at rest yet.
     pub(super) ending: watch::Sender<bool>,
     /// Held by the run that tells what happens.

@@ -19,6 +19,7 @@ use super::second::{Begin, Beside};
 use super::session::{AgentSession, EventSink};
 use super::state::State;
 use super::texts::Added;
+use super::turns::Turns;
 use crate::agent::event::Event;
 use crate::agent::queue::Queues;
 use crate::agent::retry::RetryPolicy;
@@ -188,6 +189,7 @@ impl AgentSession {
             busy: watch::Sender::new(false),
             questions: Arc::default(),
             prompts: watch::Sender::new(0),
+            turns: Turns::default(),
             ending: watch::Sender::new(false),
             stage: tokio::sync::Mutex::default(),
             summarising: watch::Sender::new(false),

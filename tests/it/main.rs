@@ -48,6 +48,7 @@ mod logins;
 mod node_layer;
 mod packages;
 mod pi_test;
+mod prompt_order;
 mod providers_examples;
 mod providers_registry;
 mod providers_streaming;

@@ -104,3 +104,26 @@ async fn a_tool_that_is_switched_on_in_a_run_can_be_called_in_it() {
         "{said}"
     );
 }
+
+/// The first of them was taken for one that the user had switched off.
+#[tokio::test]
+async fn tools_of_session_start_are_offered_in_the_next_session_too() {
+    let (_server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+          pi.on("session_start", () => {
+            for (const name of ["one", "two"]) {
+              pi.registerTool({ name, label: name, description: name,
+                parameters: { type: "object", properties: {} },
+                execute: () => ({ content: [] }) });
+            }
+          });
+          pi.registerCommand("which", { handler: (_, ctx) => ctx.ui.notify(pi.getActiveTools().join(" ")) });
+        };"#,
+    )
+    .await;
+    for _ in 0..2 {
+        rpc.ok(json!({"type": "new_session"})).await;
+        rpc.ok(prompt("/which")).await;
+        rpc.notified("read bash edit write one two").await;
+    }
+}

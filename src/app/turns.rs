@@ -1,0 +1,75 @@
+//! Prompts reach the agent in the order in which they were said, however long an `input`
+//! handler or a compaction keeps the first: those that waited woke all at once.
+
+use std::collections::BTreeSet;
+
+use tokio::sync::watch;
+
+/// The numbers of the prompts that have not reached the agent yet.
+#[derive(Default)]
+struct Waiting {
+    numbers: BTreeSet<u64>,
+    next: u64,
+}
+
+pub(super) struct Turns(watch::Sender<Waiting>);
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self(watch::Sender::new(Waiting::default()))
+    }
+}
+
+impl Turns {
+    pub(super) fn take(&self) -> Turn {
+        let mut number = 0;
+        self.0.send_modify(|waiting| {
+            number = waiting.next;
+            waiting.next += 1;
+            waiting.numbers.insert(number);
+        });
+        Turn {
+            turns: self.0.clone(),
+            number,
+        }
+    }
+}
+
+/// A place in the row, until it is dropped.
+pub(super) struct Turn {
+    turns: watch::Sender<Waiting>,
+    number: u64,
+}
+
+impl Turn {
+    /// All that were said before have reached the agent, or never will.
+    pub(super) async fn come(&self) {
+        let mut waiting = self.turns.subscribe();
+        let first = |waiting: &Waiting| waiting.numbers.first() == Some(&self.number);
+        // An error is not possible: this is a sender.
+        let _ = waiting.wait_for(first).await;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.turns
+            .send_modify(|waiting| _ = waiting.numbers.remove(&self.number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_gives_up_does_not_let_the_next_overtake() {
+        let turns = Turns::default();
+        let (first, second, third) = (turns.take(), turns.take(), turns.take());
+        drop(second);
+        assert!(futures::poll!(Box::pin(third.come())).is_pending());
+        first.come().await;
+        drop(first);
+        third.come().await;
+    }
+}

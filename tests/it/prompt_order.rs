@@ -1,0 +1,84 @@
+//! Prompts that are kept waiting.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::compaction::{TURN, keeping, talk};
+use crate::support::{Home, Rpc, command, text_of, with_extension};
+
+const PROMPTS: [&str; 6] = ["q0", "q1", "q2", "q3", "q4", "q5"];
+
+/// Says all of them without waiting for a response.
+async fn say_at_once(rpc: &mut Rpc) {
+    let lines = PROMPTS.map(|text| {
+        let mut line = json!({ "type": "prompt", "id": text, "message": text });
+        if text != "q0" {
+            line["streamingBehavior"] = json!("followUp");
+        }
+        format!("{line}\n")
+    });
+    rpc.write(lines.concat().as_bytes()).await;
+}
+
+async fn heard(rpc: &mut Rpc) -> Vec<String> {
+    let mut heard: Vec<String> = Vec::new();
+    while heard.len() < PROMPTS.len() {
+        let is_prompt = |line: &Value| {
+            line["type"] == "message_end"
+                && line["message"]["role"] == "user"
+                && text_of(&line["message"]).starts_with('q')
+        };
+        let line = rpc.wait("a prompt", is_prompt).await;
+        heard.push(text_of(&line["message"]));
+    }
+    heard
+}
+
+/// A summary that takes its time, and has been asked for.
+async fn summarising(answer: Answer) -> (ModelServer, Home, Rpc) {
+    let (server, home) = keeping(TURN).await;
+    let mut rpc = home.rpc(&[]);
+    talk(&server, &mut rpc, &["one", "two"]).await;
+    server.push(answer);
+    server.repeat(Answer::text("Yes."));
+    rpc.send(r#"{"type":"compact","id":"c"}"#).await;
+    server.received(3).await;
+    (server, home, rpc)
+}
+
+/// All of them woke at once.
+#[tokio::test]
+async fn prompts_that_wait_for_a_compaction_keep_their_order() {
+    let (_server, _home, mut rpc) = summarising(Answer::text("The summary.").delay(400)).await;
+    say_at_once(&mut rpc).await;
+    assert_eq!(heard(&mut rpc).await, PROMPTS);
+}
+
+#[tokio::test]
+async fn an_input_handler_does_not_change_the_order_of_prompts() {
+    let source = r#"export default (pi) => pi.on("input", () => undefined);"#;
+    let (server, _home, mut rpc) = with_extension(source).await;
+    server.push(Answer::text("Yes.").delay(300));
+    server.repeat(Answer::text("Yes."));
+    say_at_once(&mut rpc).await;
+    assert_eq!(heard(&mut rpc).await, PROMPTS);
+}
+
+/// It was said in the session that was left, and its run aborted.
+#[tokio::test]
+async fn a_prompt_that_waits_for_a_compaction_is_refused_when_the_session_is_left() {
+    let (server, _home, mut rpc) = summarising(Answer::stall()).await;
+    rpc.send(r#"{"type":"prompt","id":"p","message":"Hello"}"#)
+        .await;
+    rpc.ok(command("get_state")).await;
+    rpc.ok(command("new_session")).await;
+    let response = rpc
+        .wait("the response", |line| {
+            line["type"] == "response" && line["id"] == "p"
+        })
+        .await;
+    assert_eq!(response["error"], "Operation aborted");
+    assert_eq!(server.requests().len(), 3);
+    rpc.run("Hello").await;
+    assert_eq!(server.requests().len(), 4);
+}
