@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +14,7 @@ use super::message::{
     now,
 };
 use super::model::{Model, ModelCost};
-use super::partial_json::{PartialJson, parse_object};
+use super::partial_json::{PartialJson, parse_arguments};
 use super::stream::{AssistantEvent, Partial, StreamItem};
 
 /// Methods that report a step fail with [`Failure::Aborted`] when the request
@@ -198,7 +198,7 @@ impl Answer {
     ) -> Result<usize, Failure> {
         let arguments = match arguments {
             Value::Object(_) => arguments,
-            _ => parse_object(""),
+            _ => Value::Object(Map::new()),
         };
         let content_index = self.add(AssistantBlock::ToolCall(ToolCall {
             id,
@@ -245,7 +245,7 @@ impl Answer {
     pub(super) fn replace_arguments(&mut self, content_index: usize, text: &str) {
         if let Some(call) = self.tool_call(content_index) {
             call.partial_json = Some(text.to_owned());
-            call.arguments = parse_object(text);
+            call.arguments = parse_arguments(text);
         }
     }
 
@@ -259,7 +259,7 @@ impl Answer {
             return Ok(());
         };
         if !text.trim().is_empty() {
-            call.arguments = parse_object(&text);
+            call.arguments = parse_arguments(&text);
         }
         let tool_call = call.clone();
         self.stale.blocks.push(content_index);

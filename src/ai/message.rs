@@ -1,8 +1,10 @@
 //! What goes to a model and what comes back, in the words of the session file
 //! and of the RPC protocol: the field names here are wire names.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// One message of a conversation with a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -134,6 +136,16 @@ pub struct ToolCall {
     /// The argument text received so far; only while the call is being streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial_json: Option<String>,
+}
+
+impl ToolCall {
+    /// The arguments for APIs that refuse what is no object.
+    pub fn input(&self) -> Cow<'_, Value> {
+        match &self.arguments {
+            Value::Object(_) => Cow::Borrowed(&self.arguments),
+            _ => Cow::Owned(Value::Object(Map::new())),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

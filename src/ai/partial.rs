@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use super::message::{
     AssistantBlock, AssistantMessage, TextContent, ThinkingContent, ToolCall, Usage,
 };
-use super::partial_json::{PartialJson, parse_object};
+use super::partial_json::PartialJson;
 
 #[derive(Clone, Debug)]
 pub struct Partial {
@@ -110,7 +110,7 @@ impl PartialBlock {
                     hull: Arc::new(ToolCall {
                         id: call.id.clone(),
                         name: call.name.clone(),
-                        arguments: parse_object(""),
+                        arguments: serde_json::json!({}),
                         thought_signature: call.thought_signature.clone(),
                         partial_json: None,
                     }),
@@ -186,7 +186,7 @@ fn with_text(hull: &AssistantBlock, text: &str) -> AssistantBlock {
 
 /// The arguments as far as their text goes.
 fn so_far(json: &str) -> serde_json::Value {
-    let mut arguments = parse_object("");
+    let mut arguments = serde_json::json!({});
     PartialJson::default().push(&mut arguments, json);
     arguments
 }

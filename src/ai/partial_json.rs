@@ -346,10 +346,11 @@ fn word_so_far(token: &str) -> Option<Value> {
     number.parse::<Number>().ok().map(Value::Number)
 }
 
-/// All of it at once: strictly if it is complete, else as far as it goes.
-pub(super) fn parse_object(text: &str) -> Value {
-    if let Ok(map) = serde_json::from_str::<Map<String, Value>>(text) {
-        return Value::Object(map);
+/// All of it at once: strictly if it is complete, else as an object, as far as it goes. A
+/// list or a number stays one: whoever looks at it tells the model that it is no object.
+pub(super) fn parse_arguments(text: &str) -> Value {
+    if let Ok(whole) = serde_json::from_str(text) {
+        return whole;
     }
     let mut root = Value::Object(Map::new());
     PartialJson::default().push(&mut root, text);
@@ -384,7 +385,7 @@ mod tests {
             ("{\"a\":[{\"b\":[", json!({"a": [{"b": []}]})),
             ("{\"a\":{\"b\":1},", json!({"a": {"b": 1}})),
         ] {
-            assert_eq!(parse_object(text), expected, "{text}");
+            assert_eq!(parse_arguments(text), expected, "{text}");
         }
     }
 
@@ -418,9 +419,11 @@ mod tests {
     #[test]
     fn what_is_no_json_keeps_what_came_before() {
         for (text, expected) in [
-            ("[1]", json!({})),
-            ("null", json!({})),
-            ("\"{}\"", json!({})),
+            // What is no object is told to the model, not replaced.
+            ("[1]", json!([1])),
+            ("null", json!(null)),
+            ("\"{}\"", json!("{}")),
+            ("[1", json!({})),
             ("nonsense", json!({})),
             ("{\"a\":1 \"b\":2}", json!({"a": 1})),
             ("{\"a\":tru, \"b\":2}", json!({})),
@@ -435,7 +438,7 @@ mod tests {
             ),
             ("{\"a\":[1,],}", json!({"a": [1]})),
         ] {
-            assert_eq!(parse_object(text), expected, "{text}");
+            assert_eq!(parse_arguments(text), expected, "{text}");
         }
     }
 
@@ -477,7 +480,7 @@ mod tests {
     fn depth_is_limited() {
         let text = format!("{{\"a\":{}", "[".repeat(1_000_000));
         let mut depth = 0;
-        let mut value = &parse_object(&text)["a"];
+        let mut value = &parse_arguments(&text)["a"];
         while let Some(inner) = value.get(0) {
             depth += 1;
             value = inner;

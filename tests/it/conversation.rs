@@ -34,6 +34,7 @@ in_each_api!(
     thinking_comes_apart_from_text,
     several_tools_in_one_turn,
     arguments_grow_while_they_stream,
+    arguments_that_are_no_object_are_refused,
     an_abort_keeps_what_came_and_hangs_up,
     too_many_requests_then_success,
     overloaded_then_success,
@@ -206,6 +207,27 @@ async fn arguments_grow_while_they_stream(api: Api) {
     }
     assert_eq!(answers(&events)[0]["content"][0]["arguments"], arguments);
     assert_eq!(answers(&events)[0]["stopReason"], "toolUse");
+}
+
+/// They became `{}`, and the tool ran without any.
+async fn arguments_that_are_no_object_are_refused(api: Api) {
+    let (server, home, mut rpc) = talk(api).await;
+    let list = json!([{"command": "touch ran"}]);
+    server.push(Answer::tool("bash", list.clone()));
+    server.push(Answer::text("I see."));
+    let events = rpc.run("work").await;
+    assert_eq!(answers(&events)[0]["content"][0]["arguments"], list);
+    let end = events
+        .iter()
+        .find(|event| event["type"] == "tool_execution_end")
+        .unwrap();
+    assert_eq!(end["isError"], true);
+    let told = text_of(&end["result"]);
+    assert!(
+        told.contains("must be object") && told.contains("touch ran"),
+        "{told}"
+    );
+    assert!(!home.cwd().join("ran").exists());
 }
 
 async fn an_abort_keeps_what_came_and_hangs_up(api: Api) {

@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
-
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
@@ -313,18 +311,12 @@ impl Converter<'_> {
                     }),
                 })
             }
-            AssistantBlock::ToolCall(call) => {
-                let input = match &call.arguments {
-                    Value::Object(_) => Cow::Borrowed(&call.arguments),
-                    _ => Cow::Owned(json!({})),
-                };
-                Some(json!({
-                    "type": "tool_use",
-                    "id": call.id,
-                    "name": self.tool_name(&call.name),
-                    "input": input,
-                }))
-            }
+            AssistantBlock::ToolCall(call) => Some(json!({
+                "type": "tool_use",
+                "id": call.id,
+                "name": self.tool_name(&call.name),
+                "input": call.input(),
+            })),
         };
         answer.content.iter().filter_map(convert).collect()
     }

@@ -284,7 +284,7 @@ fn from_answer(answer: &AssistantMessage, model: &Model) -> Option<Value> {
             })
         }
         AssistantBlock::ToolCall(call) => Some(json!({ "toolUse": {
-            "toolUseId": call.id, "name": call.name, "input": call.arguments } })),
+            "toolUseId": call.id, "name": call.name, "input": call.input() } })),
     };
     let content: Vec<Value> = answer.content.iter().filter_map(convert).collect();
     (!content.is_empty()).then(|| json!({ "role": "assistant", "content": content }))

@@ -1,6 +1,6 @@
 //! The conversation as Gemini's `contents`, and the tools.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::ai::message::{
     AssistantBlock, AssistantMessage, ContentBlock, ImageContent, Message, ToolResultMessage,
@@ -77,11 +77,7 @@ fn from_answer(answer: &AssistantMessage, model: &Model) -> Option<Value> {
         }
         AssistantBlock::Thinking(thinking) => Some(json!({ "text": thinking.thinking })),
         AssistantBlock::ToolCall(call) => {
-            let arguments = match &call.arguments {
-                Value::Null => Value::Object(Map::new()),
-                arguments => arguments.clone(),
-            };
-            let mut part = json!({ "functionCall": { "name": call.name, "args": arguments } });
+            let mut part = json!({ "functionCall": { "name": call.name, "args": call.input() } });
             if takes_ids(model) {
                 part["functionCall"]["id"] = json!(call.id);
             }
