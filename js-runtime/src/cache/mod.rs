@@ -1,6 +1,9 @@
 //! Emitted JavaScript, its source maps and V8's code caches on disk. An entry is
 //! named by a hash of everything it depends on, so nothing is ever out of date and
 //! several processes can share the folder; what nobody used for a month is deleted.
+//!
+//! Each file ends with a checksum: V8 dies of a code cache with one wrong bit, and half
+//! a file of JavaScript is another program.
 
 mod writer;
 
@@ -11,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
+use twox_hash::XxHash64;
 
 use self::writer::Writer;
 
@@ -18,6 +22,9 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Entries that were not used for so long are deleted.
 const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// What an entry consists of; none has all.
+const PARTS: [&str; 6] = ["js", "map", "deps", "cjs", "v8", "hot"];
 
 /// Its age tells when the folder was last swept.
 const SWEPT: &str = "swept";
@@ -97,6 +104,14 @@ impl DiskCache {
         let metadata = file.metadata().ok()?;
         let mut data = Vec::with_capacity(usize::try_from(metadata.len()).ok()?);
         file.read_to_end(&mut data).ok()?;
+        let Some(length) = checked_length(&data) else {
+            // One part may say that the others are there.
+            for part in PARTS {
+                self.remove(key, part);
+            }
+            return None;
+        };
+        data.truncate(length);
         // Marks it as used, once a day. Failing only shortens its life.
         if is_older(&metadata, DAY) {
             _ = file.set_modified(SystemTime::now());
@@ -135,6 +150,17 @@ impl DiskCache {
     }
 }
 
+/// Of what was written, which is to be followed by this. It depends on the length, too.
+fn checksum(data: &[u8]) -> [u8; 8] {
+    XxHash64::oneshot(0, data).to_le_bytes()
+}
+
+/// How much of a file was written into it; `None` if that is not what is there.
+fn checked_length(file: &[u8]) -> Option<usize> {
+    let (data, sum) = file.split_last_chunk()?;
+    (checksum(data) == *sum).then_some(data.len())
+}
+
 fn sweep(dir: &Path) {
     _ = fs::write(dir.join(SWEPT), "");
     let Ok(entries) = fs::read_dir(dir) else {
@@ -144,7 +170,7 @@ fn sweep(dir: &Path) {
         let limit = match path.extension().and_then(|extension| extension.to_str()) {
             // Left behind by a process that was killed.
             Some("tmp") => DAY,
-            Some("js" | "map" | "deps" | "cjs" | "v8" | "hot") => MAX_AGE,
+            Some(part) if PARTS.contains(&part) => MAX_AGE,
             _ => continue,
         };
         if older_than(&path, limit) {
@@ -217,6 +243,34 @@ mod tests {
         ];
         expected.sort();
         assert_eq!(left, expected);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_file_is_removed_with_its_entry() {
+        let (cache, dir) = cache("damaged");
+        let key = cache.key(&[b"entry"]);
+        let path = dir.join(key.file_name("map"));
+        let text = b"a text that is longer than a checksum".as_slice();
+        for damage in [
+            |file: &mut Vec<u8>| file.clear(),
+            |file: &mut Vec<u8>| file.truncate(file.len() / 2),
+            |file: &mut Vec<u8>| file.truncate(file.len() - 1),
+            |file: &mut Vec<u8>| file.push(0),
+            |file: &mut Vec<u8>| file[10] ^= 4,
+            |file: &mut Vec<u8>| file.fill(0),
+        ] {
+            cache.write(key, "map", text);
+            cache.write(key, "js", b"");
+            cache.settle(DAY);
+            assert_eq!(cache.read(key, "map").as_deref(), Some(text));
+            assert_eq!(cache.read(key, "js"), Some(Vec::new()));
+            let mut file = fs::read(&path).unwrap();
+            damage(&mut file);
+            fs::write(&path, file).unwrap();
+            assert_eq!(cache.read(key, "map"), None);
+            assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+        }
         fs::remove_dir_all(dir).unwrap();
     }
 

@@ -2,11 +2,14 @@
 //! to compile what goes into it, and nobody waits for it.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use super::checksum;
 
 /// Shared by everything that uses the same folder. Its thread is there only while
 /// there is something to write.
@@ -92,21 +95,34 @@ impl Writer {
     }
 }
 
-/// Through a temporary name, so that other processes see all or nothing. A full
-/// disk costs only the caching.
+/// Through a temporary name, so that other processes see all or nothing; what a power
+/// failure leaves of it, the checksum finds. A full disk costs only the caching.
 fn write_file(path: &Path, data: &[u8]) {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}-{number}.tmp", std::process::id()));
-    if fs::write(&temporary, data).is_err() || fs::rename(&temporary, path).is_err() {
+    if write_new(temporary.as_ref(), data).is_err() || fs::rename(&temporary, path).is_err() {
         _ = fs::remove_file(&temporary);
     }
+}
+
+fn write_new(path: &Path, data: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(data)?;
+    file.write_all(&checksum(data))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Without the checksum.
+    fn read(path: &Path) -> Option<Vec<u8>> {
+        let mut file = fs::read(path).ok()?;
+        file.truncate(file.len() - checksum(&[]).len());
+        Some(file)
+    }
 
     #[test]
     fn what_is_written_can_be_had_before_and_after_it_is_there() {
@@ -118,19 +134,19 @@ mod tests {
         for path in &files {
             writer.write(path.clone(), b"1");
             let there = writer.waiting(path).map(|data| data.to_vec());
-            let there = there.or_else(|| fs::read(path).ok());
+            let there = there.or_else(|| read(path));
             assert_eq!(there.as_deref(), Some(&b"1"[..]));
         }
         writer.settle(Duration::from_secs(60));
         for path in &files {
             assert_eq!(writer.waiting(path), None);
-            assert_eq!(fs::read(path).unwrap(), b"1");
+            assert_eq!(read(path).unwrap(), b"1");
         }
         assert_eq!(fs::read_dir(&dir).unwrap().count(), files.len());
         // The same once more, with another thread.
         writer.write(files[0].clone(), b"2");
         writer.settle(Duration::from_secs(60));
-        assert_eq!(fs::read(&files[0]).unwrap(), b"2");
+        assert_eq!(read(&files[0]).unwrap(), b"2");
         fs::remove_dir_all(dir).unwrap();
     }
 }

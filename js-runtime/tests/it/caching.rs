@@ -6,8 +6,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use twox_hash::XxHash64;
 
 use crate::support::{Folder, Js, answering, options};
+
+/// With its checksum, as the cache writes it.
+fn write_cached(path: &Path, content: &str) {
+    let mut file = content.as_bytes().to_vec();
+    file.extend(XxHash64::oneshot(0, content.as_bytes()).to_le_bytes());
+    std::fs::write(path, file).unwrap();
+}
 
 /// In place of the only compiled file that has `text` in it; tells whether there is one.
 fn replace_cached(cache: &Path, text: &str, code: &str) -> bool {
@@ -15,9 +23,12 @@ fn replace_cached(cache: &Path, text: &str, code: &str) -> bool {
     let mut files = entries.map(|entry| entry.unwrap().path());
     let found = files.find(|path| {
         path.extension().is_some_and(|extension| extension == "js")
-            && std::fs::read_to_string(path).is_ok_and(|found| found.contains(text))
+            && String::from_utf8_lossy(&std::fs::read(path).unwrap()).contains(text)
     });
-    found.is_some_and(|path| std::fs::write(path, code).is_ok())
+    found.is_some_and(|path| {
+        write_cached(&path, code);
+        true
+    })
 }
 
 #[tokio::test]
@@ -116,10 +127,52 @@ async fn at_rest_code_caches_are_made_with_what_ran() {
 
     // They are used; what V8 does not take is made anew.
     for path in made.keys() {
-        std::fs::write(path, "damaged").unwrap();
+        write_cached(path, "of another V8");
     }
     start().await.runtime.shutdown().await;
     assert_eq!(sizes(&cache, "hot"), HashMap::new());
+}
+
+#[tokio::test]
+async fn a_cache_that_the_disk_has_damaged_is_made_again() {
+    let imports = "import { n } from './lib';\nimport made from './made.cjs';";
+    let folder = Folder::new(&[
+        ("index.ts", &answering(imports, "n + made")),
+        ("lib.ts", "export const n: number = 1;"),
+        ("made.cjs", "module.exports = 2;"),
+    ]);
+    let (path, cache) = (folder.path("index.ts"), folder.path("cache"));
+    let start = async || {
+        let mut options = options();
+        options.cache_dir = Some(cache.clone());
+        let js = Js::with(options);
+        assert_eq!(js.get(&path).await, json!(3));
+        js.runtime.shutdown().await;
+    };
+    start().await;
+    let made = ["js", "map", "deps", "cjs", "v8"].map(|ending| sizes(&cache, ending));
+    assert!(made.iter().all(|files| !files.is_empty()), "{made:?}");
+    for damage in [
+        |file: &mut Vec<u8>| file.clear(),
+        |file: &mut Vec<u8>| file.truncate(file.len() / 2),
+        |file: &mut Vec<u8>| {
+            let middle = file.len() / 2;
+            file[middle] ^= 1;
+        },
+    ] {
+        let made = || made.iter().flat_map(HashMap::keys);
+        for path in made() {
+            let mut file = std::fs::read(path).unwrap();
+            damage(&mut file);
+            std::fs::write(path, file).unwrap();
+        }
+        start().await;
+        for path in made() {
+            let file = std::fs::read(path).unwrap();
+            let (data, sum) = file.split_last_chunk().unwrap();
+            assert_eq!(XxHash64::oneshot(0, data).to_le_bytes(), *sum, "{path:?}");
+        }
+    }
 }
 
 #[tokio::test]
