@@ -1,7 +1,7 @@
 //! Who may pay for a request: `auth.json` (shared with the original, which may be
 //! running at the same time) and keys given for this run only.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -14,6 +14,7 @@ use parking_lot::RwLock;
 use serde_json::{Map, Value, json};
 
 use super::file_lock::FileLock;
+use super::leftovers;
 use super::message::now;
 use super::oauth::{OAuthCredentials, SignIn, SignInError};
 
@@ -116,6 +117,20 @@ pub struct AuthStore {
 struct Loaded {
     entries: Map<String, Value>,
     error: Option<String>,
+    /// Providers whose entries hold, or are gone, here alone: the file did not take it.
+    /// The next change that can be written takes them along.
+    unsaved: HashSet<String>,
+}
+
+impl Loaded {
+    fn add_unsaved(&self, entries: &mut Map<String, Value>) {
+        for provider in &self.unsaved {
+            match self.entries.get(provider) {
+                Some(entry) => entries.insert(provider.clone(), entry.clone()),
+                None => entries.shift_remove(provider),
+            };
+        }
+    }
 }
 
 impl fmt::Debug for AuthStore {
@@ -158,23 +173,18 @@ impl AuthStore {
         &self.path
     }
 
-    /// Reads the file again. If it cannot be read, there are no entries and
-    /// [`Self::error`] says why.
+    /// Reads the file again. If it cannot be read, there are no entries but those that
+    /// it did not take, and [`Self::error`] says why.
     pub fn reload(&self) {
         if self.is_in_memory() {
             return;
         }
-        let loaded = match read_patiently(&self.path) {
-            Ok(entries) => Loaded {
-                entries,
-                error: None,
-            },
-            Err(error) => Loaded {
-                entries: Map::new(),
-                error: Some(error.to_string()),
-            },
-        };
-        *self.file.write() = loaded;
+        let read = read_patiently(&self.path);
+        let mut file = self.file.write();
+        file.error = read.as_ref().err().map(ToString::to_string);
+        let mut entries = read.unwrap_or_default();
+        file.add_unsaved(&mut entries);
+        file.entries = entries;
     }
 
     pub fn error(&self) -> Option<String> {
@@ -214,11 +224,11 @@ impl AuthStore {
         }
     }
 
-    /// Waits for the lock of the file, at most 200 ms. Fields that an entry of
-    /// the same type has besides ours stay.
+    /// Waits for the lock of the file for a while. Fields that an entry of the same
+    /// type has besides ours stay. Also in an error it holds for this run.
     pub fn set(&self, provider: &str, entry: &AuthEntry) -> Result<(), AuthFileError> {
         let fields = entry.to_fields();
-        self.update(|entries| {
+        self.update(&[provider], |entries| {
             let old = entries.get_mut(provider).and_then(Value::as_object_mut);
             match (old, fields) {
                 (Some(old), Value::Object(new)) if old.get("type") == new.get("type") => {
@@ -231,9 +241,10 @@ impl AuthStore {
         })
     }
 
-    /// What a sign-in gave, in the place of whatever was there.
+    /// What a sign-in gave, in the place of whatever was there. Also in an error it
+    /// holds for this run.
     pub fn put(&self, provider: &str, entry: Value) -> Result<(), AuthFileError> {
-        self.update(|entries| {
+        self.update(&[provider], |entries| {
             entries.insert(provider.to_owned(), entry);
         })
     }
@@ -275,8 +286,8 @@ impl AuthStore {
                     .map_err(|error| SignInError::new(error.to_string()))?,
             ),
         };
-        let mut entries = read(&self.path).map_err(failed)?;
-        self.keep(entries.clone());
+        let mut entries = self.read().map_err(failed)?;
+        self.stored(entries.clone(), &[]);
         let Some(stored) = entries.get(provider).and_then(oauth_of) else {
             return Ok(None);
         };
@@ -285,15 +296,10 @@ impl AuthStore {
         }
         let renewed = sign_in.refresh(stored).await?;
         entries.insert(provider.to_owned(), oauth_entry(&renewed));
-        let written = write(&self.path, &entries).map_err(|error| AuthFileError::Write {
-            path: self.path.clone(),
-            error,
-        });
         // Lost when the program ends, but good until then.
-        if let Err(error) = written {
+        if let Err(error) = self.write(entries, &[provider]) {
             tracing::error!("{error}");
         }
-        self.keep(entries);
         drop(lock);
         Ok(Some(renewed))
     }
@@ -301,13 +307,57 @@ impl AuthStore {
     fn keep(&self, entries: Map<String, Value>) {
         *self.file.write() = Loaded {
             entries,
-            error: None,
+            ..Loaded::default()
         };
+    }
+
+    /// What the file says now, and what it did not take before.
+    fn read(&self) -> Result<Map<String, Value>, AuthFileError> {
+        let mut entries = read(&self.path)?;
+        self.file.read().add_unsaved(&mut entries);
+        Ok(entries)
+    }
+
+    /// They hold in any case; those of `providers` are new.
+    fn write(&self, entries: Map<String, Value>, providers: &[&str]) -> Result<(), AuthFileError> {
+        let written = write(&self.path, &entries);
+        match &written {
+            Ok(()) => self.stored(entries, providers),
+            Err(_) => self.keep_unsaved(providers, |kept| *kept = entries),
+        }
+        written.map_err(|error| AuthFileError::Write {
+            path: self.path.clone(),
+            error,
+        })
+    }
+
+    /// The file has `entries` now; those of `providers` are new.
+    fn stored(&self, mut entries: Map<String, Value>, providers: &[&str]) {
+        let mut file = self.file.write();
+        let mut unsaved = std::mem::take(&mut file.unsaved);
+        // Others came while the file was locked.
+        unsaved.retain(|provider| {
+            !providers.contains(&provider.as_str())
+                && file.entries.get(provider) != entries.get(provider)
+        });
+        file.unsaved = unsaved;
+        file.error = None;
+        file.add_unsaved(&mut entries);
+        file.entries = entries;
+    }
+
+    fn keep_unsaved(&self, providers: &[&str], change: impl FnOnce(&mut Map<String, Value>)) {
+        let mut file = self.file.write();
+        change(&mut file.entries);
+        let providers = providers.iter().map(|&provider| provider.to_owned());
+        file.unsaved.extend(providers);
     }
 
     /// Entries as an earlier version had them; those that are there stay.
     pub(crate) fn insert_all(&self, more: Map<String, Value>) -> Result<(), AuthFileError> {
-        self.update(|entries| {
+        let providers: Vec<String> = more.keys().cloned().collect();
+        let providers: Vec<&str> = providers.iter().map(String::as_str).collect();
+        self.update(&providers, |entries| {
             for (provider, entry) in more {
                 entries.entry(provider).or_insert(entry);
             }
@@ -315,18 +365,36 @@ impl AuthStore {
     }
 
     pub fn remove(&self, provider: &str) -> Result<(), AuthFileError> {
-        self.update(|entries| {
+        self.update(&[provider], |entries| {
             entries.shift_remove(provider);
         })
     }
 
     /// Changes what is in the file now, not what was read before: other
     /// processes write it too. A file that cannot be read is left alone.
-    fn update(&self, change: impl FnOnce(&mut Map<String, Value>)) -> Result<(), AuthFileError> {
+    fn update(
+        &self,
+        providers: &[&str],
+        change: impl FnOnce(&mut Map<String, Value>),
+    ) -> Result<(), AuthFileError> {
         if self.is_in_memory() {
             change(&mut self.file.write().entries);
             return Ok(());
         }
+        let read = self.lock().and_then(|lock| Ok((lock, self.read()?)));
+        match read {
+            Ok((_lock, mut entries)) => {
+                change(&mut entries);
+                self.write(entries, providers)
+            }
+            Err(error) => {
+                self.keep_unsaved(providers, change);
+                Err(error)
+            }
+        }
+    }
+
+    fn lock(&self) -> Result<FileLock, AuthFileError> {
         let failed = |error| AuthFileError::Write {
             path: self.path.clone(),
             error,
@@ -336,12 +404,7 @@ impl AuthStore {
             builder.recursive(true).mode(0o700);
             builder.create(parent).map_err(failed)?;
         }
-        let _lock = FileLock::acquire(&self.path).map_err(failed)?;
-        let mut entries = read(&self.path)?;
-        change(&mut entries);
-        write(&self.path, &entries).map_err(failed)?;
-        self.keep(entries);
-        Ok(())
+        FileLock::acquire(&self.path).map_err(failed)
     }
 }
 
@@ -416,8 +479,10 @@ fn write(path: &Path, entries: &Map<String, Value>) -> io::Result<()> {
     // A link (dotfile managers make them) stays one.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().unwrap_or(Path::new("."));
+    let prefix = ".auth-";
+    leftovers::sweep(folder, prefix, "");
     let mut file = tempfile::Builder::new()
-        .prefix(".auth-")
+        .prefix(prefix)
         .permissions(Permissions::from_mode(0o600))
         .tempfile_in(folder)?;
     serde_json::to_writer_pretty(&mut file, entries)?;

@@ -16,6 +16,7 @@ mod frames;
 pub mod google;
 pub(crate) mod half_characters;
 pub mod http;
+pub mod leftovers;
 pub(crate) mod lenient;
 pub(crate) mod levels;
 pub(crate) mod mend;

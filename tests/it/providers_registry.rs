@@ -6,7 +6,7 @@ use std::fs;
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, prompt};
+use crate::support::{Home, pause, prompt};
 
 /// An extension whose command `try` notifies of what `body` returns, as JSON.
 fn tries(imports: &str, body: &str) -> String {
@@ -271,4 +271,40 @@ async fn every_name_of_pi_ai_oauth_is_there() {
             "Unknown OAuth provider: nobody"
         ])
     );
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_stored_holds_and_is_told_of() {
+    let home = Home::bare();
+    home.settings(json!({}));
+    home.extension(
+        "try.ts",
+        &tries(
+            "",
+            r#"const { authStorage } = ctx.modelRegistry;
+            authStorage.set("club", { type: "api_key", key: "k" });
+            return [authStorage.get("club"), authStorage.drainErrors().length];"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "get_state"})).await;
+    let lock = home.agent_dir().join("auth.json.lock");
+    fs::create_dir(&lock).unwrap();
+    let set = told(&mut rpc).await;
+    assert_eq!(set, json!([{"type": "api_key", "key": "k"}, 1]));
+    // It comes before or after.
+    let error = loop {
+        let mut lines = rpc.lines().into_iter();
+        match lines.find(|line| line["type"] == "extension_error") {
+            Some(error) => break error,
+            None => pause(10).await,
+        }
+    };
+    assert_eq!(error["event"], "authStorage");
+    let path = error["extensionPath"].as_str().unwrap();
+    assert!(path.ends_with("try.ts"), "{path}");
+    fs::remove_dir(lock).unwrap();
+    // It has come a second time.
+    assert_eq!(told(&mut rpc).await[1], 0);
+    assert!(home.agent_dir().join("auth.json").exists());
 }

@@ -137,6 +137,41 @@ fn a_lock_held_by_another_process_is_respected() {
 }
 
 #[test]
+fn what_the_file_did_not_take_holds_and_is_stored_with_the_next_change() {
+    let fixture = Fixture::with(r#"{"groq": {"type": "api_key", "key": "old"}}"#);
+    let store = fixture.store();
+    let lock = FileLock::acquire(&fixture.path()).unwrap();
+    store.set("openai", &key("sk-1")).unwrap_err();
+    store.remove("groq").unwrap_err();
+    for _ in 0..2 {
+        assert_eq!(store.entry("openai"), Some(key("sk-1")));
+        assert_eq!(store.entry("groq"), None);
+        store.reload();
+    }
+    drop(lock);
+    fixture.store().set("other", &key("k")).unwrap();
+    store.set("xai", &key("k")).unwrap();
+    let stored = AuthStore::open(fixture.path()).providers();
+    assert_eq!(stored, ["other", "openai", "xai"]);
+    assert_eq!(store.providers(), stored);
+    // Once: what somebody else does from then on stays.
+    fixture.store().remove("openai").unwrap();
+    store.set("openrouter", &key("k")).unwrap();
+    assert_eq!(store.entry("openai"), None);
+}
+
+#[test]
+fn copies_that_a_killed_process_left_behind_are_removed() {
+    let fixture = Fixture::with("{}");
+    let left = fixture.path().with_file_name(".auth-Ab3dE6");
+    let file = fs::File::create(&left).unwrap();
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(2 * 60 * 60);
+    file.set_modified(long_ago).unwrap();
+    fixture.store().set("openai", &key("k")).unwrap();
+    assert!(!left.exists());
+}
+
+#[test]
 fn half_a_file_is_read_again_while_its_writer_holds_the_lock() {
     let fixture = Fixture::with(r#"{"openai": {"type": "api_"#);
     let lock = FileLock::acquire(&fixture.path()).unwrap();

@@ -38,9 +38,10 @@ impl ModelRegistry {
             .sign_in(provider)
             .ok_or_else(|| SignInError::new(format!("Unknown OAuth provider: {provider}")))?;
         let credentials = sign_in.login(dialog, cancel).await?;
-        self.auth
+        // It holds in any case.
+        let stored = (self.auth)
             .put(provider, auth::oauth_entry(&credentials))
-            .map_err(|error| SignInError::new(error.to_string()))?;
+            .map_err(|error| SignInError::new(error.to_string()));
         let provided = self.provided();
         if let Some(added) = provided.get(provider)
             && sign_in.modifies_models()
@@ -50,14 +51,14 @@ impl ModelRegistry {
             provided.set_modified(provider, modified);
         }
         self.forget_models();
-        Ok(())
+        stored
     }
 
     /// Forgets the key or the sign-in that is stored.
     pub fn log_out(&self, provider: &str) -> Result<(), AuthFileError> {
-        self.auth.remove(provider)?;
+        let removed = self.auth.remove(provider);
         self.provided().unmodify(provider);
         self.forget_models();
-        Ok(())
+        removed
     }
 }

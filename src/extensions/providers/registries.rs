@@ -92,7 +92,14 @@ impl BridgeHost {
         let (auth, provider) = (registry.auth(), asked.provider.as_str());
         let stored = |result: Result<(), AuthFileError>| {
             registry.forget_models();
-            result.map(|()| Value::Null).map_err(|error| failed(&error))
+            result.map(|()| Value::Null).map_err(|error| {
+                // Hardly any extension asks `drainErrors`.
+                let text = format!(
+                    "{error}. The change holds for now, and is stored with the next one that can be"
+                );
+                self.report(self.current().extension, "authStorage", text);
+                failed(&error)
+            })
         };
         Ok(match method {
             "find" => to_value(registry.find(provider, &asked.id))?,

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{Change, edit};
 use crate::ai::file_lock::FileLock;
+use crate::ai::leftovers;
 
 pub(super) type Object = Map<String, Value>;
 
@@ -140,8 +141,10 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         _ => {}
     }
     let dir = target.parent().unwrap_or(Path::new("."));
+    let (prefix, suffix) = (".settings-", ".tmp");
+    leftovers::sweep(dir, prefix, suffix);
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".settings-").suffix(".tmp");
+    builder.prefix(prefix).suffix(suffix);
     let mode = fs::metadata(&target).map(|meta| meta.permissions());
     if let Some(permissions) = mode.as_ref().ok().cloned().or_else(new_file_mode) {
         builder.permissions(permissions);
