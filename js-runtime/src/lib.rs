@@ -14,6 +14,7 @@ mod descriptors;
 mod error;
 mod essentials;
 mod event_loop;
+mod file_size;
 mod guest;
 mod heap_shares;
 mod imports;
@@ -34,6 +35,7 @@ mod witness;
 mod worker;
 
 pub use error::{CallError, LoadError, StartError, readable_stack};
+pub use file_size::survive_file_size_limit;
 pub use imports::Imports;
 pub use inspector::{inspect_processes, is_inspected, start_inspector};
 pub use js_runtime_ext::{

@@ -452,3 +452,33 @@ async fn events_of_two_runs_keep_their_own_signals() {
     rpc.ok(json!({"type": "abort"})).await;
     rpc.notified("aborted true").await;
 }
+
+#[tokio::test]
+async fn a_file_beyond_the_limit_is_an_error_and_not_the_end() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "writes.ts",
+        r#"import { spawnSync } from "node:child_process";
+        import { writeFileSync } from "node:fs";
+        const write = () => {
+            try { return writeFileSync("large", Buffer.alloc(200_000)); }
+            catch (error) { return error.code; }
+        };
+        export default (pi) => pi.registerCommand("write", { handler: async (_, { ui }) => {
+            // What is started dies of it as ever.
+            const shell = spawnSync("sh", ["-c", "kill -XFSZ $$; exit 3"]);
+            const { code } = await pi.exec("sh", ["-c", "kill -XFSZ $$; exit 3"]);
+            ui.notify(`${write()} ${shell.signal} ${code}`);
+        } });"#,
+    );
+    for host in ["thread", "process"] {
+        home.settings(json!({"extensionHost": host}));
+        let mut command = home.command("sh");
+        let limited = "ulimit -f 128; exec \"$0\" --mode rpc";
+        command.args(["-c", limited, env!("CARGO_BIN_EXE_pi")]);
+        let mut rpc = Rpc::start(command);
+        rpc.ok(prompt("/write")).await;
+        rpc.notified("EFBIG SIGXFSZ 0").await;
+    }
+}
