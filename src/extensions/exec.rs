@@ -1,13 +1,16 @@
 //! `pi.exec`: runs a program, without a shell, for an extension.
 
 use std::collections::HashMap;
+use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getpgid};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
 /// What a process that was asked to end is given before it is killed.
@@ -68,8 +71,8 @@ async fn run(request: ExecRequest, default_cwd: String, cancel: CancellationToke
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let mut child = match command.spawn() {
-        Ok(child) => child,
+    let mut running = match command.spawn() {
+        Ok(child) => Running(child),
         Err(error) => {
             return ExecResult {
                 stdout: String::new(),
@@ -79,6 +82,7 @@ async fn run(request: ExecRequest, default_cwd: String, cancel: CancellationToke
             };
         }
     };
+    let child = &mut running.0;
     let (out, err) = (Output::default(), Output::default());
     let reading =
         futures::future::join(out.read(child.stdout.take()), err.read(child.stderr.take()));
@@ -107,7 +111,7 @@ async fn run(request: ExecRequest, default_cwd: String, cancel: CancellationToke
     let status = match ended {
         Some(status) => status.ok(),
         None => {
-            terminate(&child);
+            signal_all(child, Signal::SIGTERM);
             match tokio::time::timeout(GRACE, child.wait()).await {
                 Ok(status) => status.ok(),
                 Err(_) => {
@@ -135,18 +139,57 @@ pub fn milliseconds(ms: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(ms / 1000.0).ok()
 }
 
-#[cfg(unix)]
-fn terminate(child: &tokio::process::Child) {
-    use nix::sys::signal::{Signal, kill};
-    use nix::unistd::Pid;
-    if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
-        // An error means that it ended meanwhile.
-        let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+/// Nobody waits for it any more when this is dropped before its end.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        signal_all(&self.0, Signal::SIGKILL);
     }
 }
 
-#[cfg(not(unix))]
-fn terminate(_child: &tokio::process::Child) {}
+/// What it has started gets the signal as well, or would live on where nobody knows of it.
+fn signal_all(child: &Child, signal: Signal) {
+    // None any more once it has ended.
+    let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) else {
+        return;
+    };
+    // First all are found: those of a process that has ended cannot be.
+    for process in with_descendants(Pid::from_raw(pid)) {
+        // An error means that it ended meanwhile.
+        let _ = kill(process, signal);
+    }
+}
+
+/// Without those that have a group of their own: they are meant to stay.
+fn with_descendants(first: Pid) -> Vec<Pid> {
+    let group = getpgid(Some(first));
+    let mut found = vec![first];
+    let mut looked = 0;
+    while let Some(&parent) = found.get(looked) {
+        looked += 1;
+        let children = children_of(parent).into_iter().map(Pid::from_raw);
+        found.extend(children.filter(|child| getpgid(Some(*child)) == group));
+    }
+    found
+}
+
+/// Linux tells; elsewhere there are none.
+fn children_of(parent: Pid) -> Vec<i32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else {
+        return Vec::new();
+    };
+    let lists = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            list.split_whitespace()
+                .filter_map(|pid| pid.parse().ok())
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
 
 /// What was read so far, also if reading is given up.
 #[derive(Default)]
@@ -195,6 +238,37 @@ mod tests {
     #[tokio::test]
     async fn a_timeout_kills() {
         assert!(sh("sleep 20", Some(50.0)).await.killed);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn what_a_program_has_started_ends_with_it() {
+        let started = "sleep 300 & echo $$ $!; wait";
+        let alive = |output: &str| {
+            let pids = output.split_whitespace().map(|pid| pid.parse().unwrap());
+            let pids: Vec<i32> = pids.collect();
+            assert_eq!(pids.len(), 2);
+            let alive = pids.into_iter().filter(|&pid| {
+                // One that has ended may wait for somebody to bury it.
+                let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+                !state.is_empty() && !state.contains(") Z ")
+            });
+            alive.count()
+        };
+        let ended = sh(started, Some(200.0)).await;
+        assert!(ended.killed);
+        assert_eq!(alive(&ended.stdout), 0);
+
+        // Its caller is gone.
+        let dir = tempfile::tempdir().unwrap();
+        let script = format!("{{ {started}; }} > {}/pids", dir.path().display());
+        _ = tokio::time::timeout(Duration::from_millis(200), sh(&script, None)).await;
+        let pids = fs::read_to_string(dir.path().join("pids")).unwrap();
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+        while alive(&pids) > 0 {
+            assert!(tokio::time::Instant::now() < deadline, "{pids}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     #[tokio::test]
