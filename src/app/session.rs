@@ -375,12 +375,16 @@ impl AgentSession {
         self.saved(self.settings.set_retry_enabled(enabled));
     }
 
-    /// A setting that cannot be stored still holds for this session.
+    /// A setting that cannot be stored still holds, and the user hears of it.
     pub(super) fn saved(&self, result: Result<(), SettingsError>) {
-        if let Err(error) = result {
-            tracing::warn!("{error}");
-            self.notes.lock().push(error.to_string());
-        }
+        let Err(error) = result else { return };
+        let session = self.arc();
+        begin(&self.handle, async move {
+            let text = format!(
+                "{error}. The setting holds for now, and is stored with the next one that can be"
+            );
+            session.report("<session>", "settings", text).await;
+        });
     }
 
     pub fn set_session_name(&self, name: &str) -> Result<(), Refusal> {

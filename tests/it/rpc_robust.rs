@@ -213,6 +213,31 @@ async fn thousands_of_commands_and_aborts_at_once() {
     assert_eq!(rpc.answer_to("well?").await, "Still here.");
 }
 
+#[tokio::test]
+async fn a_setting_that_cannot_be_stored_is_told_and_stored_with_the_next() {
+    let (_server, home, mut rpc) = idle().await;
+    let lock = home.agent_dir().join("settings.json.lock");
+    std::fs::create_dir(&lock).unwrap();
+    rpc.ok(json!({"type": "set_steering_mode", "mode": "all"}))
+        .await;
+    let told = rpc.event("extension_error").await;
+    assert_eq!(
+        (&told["extensionPath"], &told["event"]),
+        (&json!("<session>"), &json!("settings"))
+    );
+    let error = told["error"].as_str().unwrap();
+    assert!(error.contains("settings.json.lock"), "{error}");
+    std::fs::remove_dir(lock).unwrap();
+    rpc.ok(json!({"type": "set_follow_up_mode", "mode": "all"}))
+        .await;
+    let stored = std::fs::read(home.agent_dir().join("settings.json")).unwrap();
+    let stored: Value = serde_json::from_slice(&stored).unwrap();
+    assert_eq!(
+        (&stored["steeringMode"], &stored["followUpMode"]),
+        (&json!("all"), &json!("all"))
+    );
+}
+
 /// A client that reads when it wants to.
 struct Lazy {
     child: Child,

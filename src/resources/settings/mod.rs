@@ -111,7 +111,42 @@ pub struct Settings {
     /// `None` when they live in memory only.
     files: Option<Files>,
     state: RwLock<State>,
+    /// In effect, but in no file yet: the next change that can be written takes them
+    /// along.
+    unsaved: Mutex<Vec<Unsaved>>,
     warnings: Mutex<Vec<SettingsWarning>>,
+}
+
+/// A change that its file did not take.
+#[derive(Debug)]
+struct Unsaved {
+    path: PathBuf,
+    key: String,
+    nested: Option<String>,
+    value: Option<Value>,
+}
+
+impl Unsaved {
+    fn new(path: &Path, change: &Change<'_>) -> Self {
+        Self {
+            path: path.to_owned(),
+            key: change.key.to_owned(),
+            nested: change.nested.map(str::to_owned),
+            value: change.value.clone(),
+        }
+    }
+
+    fn change(&self) -> Change<'_> {
+        Change {
+            key: &self.key,
+            nested: self.nested.as_deref(),
+            value: self.value.clone(),
+        }
+    }
+
+    fn is_of_same(&self, other: &Self) -> bool {
+        (&self.path, &self.key, &self.nested) == (&other.path, &other.key, &other.nested)
+    }
 }
 
 #[derive(Debug)]
@@ -153,6 +188,7 @@ impl Settings {
                 project: RwLock::new(paths.project_settings()),
             }),
             state: RwLock::default(),
+            unsaved: Mutex::default(),
             warnings: Mutex::default(),
         };
         settings.reload();
@@ -164,6 +200,7 @@ impl Settings {
         let settings = Self {
             files: None,
             state: RwLock::default(),
+            unsaved: Mutex::default(),
             warnings: Mutex::default(),
         };
         settings.replace(SettingsScope::Global, global);
@@ -171,12 +208,16 @@ impl Settings {
     }
 
     /// Reads both files again. One that cannot be read leaves the values that it
-    /// had before in effect.
+    /// had before in effect; what one says counts for more than what it did not take.
     pub fn reload(&self) {
         let Some(files) = &self.files else { return };
         for scope in [SettingsScope::Global, SettingsScope::Project] {
-            match file::load(&files.path(scope)) {
-                Ok(object) => self.replace(scope, object),
+            let path = files.path(scope);
+            match file::load(&path) {
+                Ok(object) => {
+                    self.unsaved.lock().retain(|change| change.path != path);
+                    self.replace(scope, object);
+                }
                 Err(error) => self.warn(scope, error.to_string()),
             }
         }
@@ -219,8 +260,9 @@ impl Settings {
         std::mem::take(&mut *self.warnings.lock())
     }
 
-    /// The changes are in effect at once, also when the file cannot be written.
-    /// Waits for the file's lock: at most a fifth of a second.
+    /// The changes are in effect at once, also when the file cannot be written: then
+    /// the next change writes them, too. Waits for the file's lock, see
+    /// [`crate::ai::file_lock`].
     pub fn change(
         &self,
         scope: SettingsScope,
@@ -233,10 +275,17 @@ impl Settings {
         }
         state.replace(scope, object);
         drop(state);
-        match &self.files {
-            None => Ok(()),
-            Some(files) => file::write(&files.path(scope), changes),
+        let Some(files) = &self.files else {
+            return Ok(());
+        };
+        let path = files.path(scope);
+        let mut unsaved = self.unsaved.lock();
+        for change in changes {
+            let change = Unsaved::new(&path, change);
+            unsaved.retain(|before| !before.is_of_same(&change));
+            unsaved.push(change);
         }
+        write_with(&mut unsaved, &path, |_| ()).map(drop)
     }
 
     /// A change that depends on what the file says now; in effect only if it could
@@ -252,7 +301,7 @@ impl Settings {
                 change(&mut object);
                 object
             }
-            Some(files) => file::edit(&files.path(scope), change)?,
+            Some(files) => write_with(&mut self.unsaved.lock(), &files.path(scope), change)?,
         };
         self.state.write().replace(scope, object);
         Ok(())
@@ -343,6 +392,22 @@ impl State {
             SettingsScope::Project => &mut self.project,
         }
     }
+}
+
+/// Changes a file, after what it did not take before.
+fn write_with(
+    unsaved: &mut Vec<Unsaved>,
+    path: &Path,
+    change: impl FnOnce(&mut Map<String, Value>),
+) -> Result<Map<String, Value>, SettingsError> {
+    let object = file::edit(path, |object| {
+        for before in unsaved.iter().filter(|before| before.path == path) {
+            before.change().apply(object);
+        }
+        change(object);
+    })?;
+    unsaved.retain(|before| before.path != path);
+    Ok(object)
 }
 
 /// One file alone, in today's form.

@@ -255,6 +255,30 @@ fn a_file_that_does_not_parse_is_reported_with_its_place_and_never_overwritten()
 }
 
 #[test]
+fn what_could_not_be_stored_is_stored_with_the_next_setting() {
+    let fixture = Fixture::new("{", "");
+    let settings = Settings::load(&fixture.paths);
+    settings.set_steering_mode(QueueMode::All).unwrap_err();
+    settings.set_retry_enabled(true).unwrap_err();
+    settings.set_retry_enabled(false).unwrap_err();
+    fs::write(fixture.global(), r#"{"theme":"dark"}"#).unwrap();
+    settings
+        .change(SettingsScope::Project, &[Change::set("quietStartup", true)])
+        .unwrap();
+    assert_eq!(fixture.global_text(), r#"{"theme":"dark"}"#);
+    settings.set_follow_up_mode(QueueMode::All).unwrap();
+    let stored: Value = serde_json::from_str(&fixture.global_text()).unwrap();
+    assert_eq!(
+        stored,
+        json!({"theme": "dark", "steeringMode": "all", "retry": {"enabled": false}, "followUpMode": "all"})
+    );
+    // Once: what somebody else says from then on stays.
+    fs::write(fixture.global(), "{}").unwrap();
+    settings.set_theme("light").unwrap();
+    assert_eq!(fixture.global_text(), "{\n  \"theme\": \"light\"\n}");
+}
+
+#[test]
 fn a_list_at_the_top_is_not_overwritten() {
     let fixture = Fixture::new("[]", "");
     let settings = Settings::load(&fixture.paths);

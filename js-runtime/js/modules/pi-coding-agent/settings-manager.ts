@@ -87,6 +87,8 @@ class Manager {
   private _backend: Backend | undefined;
   private _settings: Record<Scope, Settings> = { global: {}, project: {} };
   private _broken = new Set<Scope>();
+  /** What the last attempts could not write. */
+  private _unsaved: Record<Scope, Change[]> = { global: [], project: [] };
   private _merged: Settings = {};
   private _errors: { scope: Scope; error: Error }[] = [];
 
@@ -103,6 +105,7 @@ class Manager {
       this._broken.delete(scope);
       if (settings) {
         this._settings[scope] = settings;
+        this._unsaved[scope] = [];
       } else {
         this._broken.add(scope);
         this._errors.push({ scope, error: new Error(error) });
@@ -120,14 +123,18 @@ class Manager {
     return nested === undefined ? value : (value as Settings | undefined)?.[nested];
   }
 
-  /** In effect at once, also when it cannot be written. */
+  /** In effect at once, also when it cannot be written; then the next change writes it, too. */
   [WRITE](scope: Scope, changes: Change[]): void {
     for (const change of changes) apply(this._settings[scope], change);
     this._merge();
     // What cannot be read is not overwritten.
     if (!this._backend || this._broken.has(scope)) return;
+    const stays = (before: Change) =>
+      !changes.some(({ key, nested }) => key === before.key && nested === before.nested);
+    this._unsaved[scope] = [...this._unsaved[scope].filter(stays), ...changes];
     try {
-      this._backend.change(scope, changes);
+      this._backend.change(scope, this._unsaved[scope]);
+      this._unsaved[scope] = [];
     } catch (error) {
       this._errors.push({ scope, error: error as Error });
     }
