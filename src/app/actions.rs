@@ -39,6 +39,10 @@ impl Actions for AgentSession {
         self.tell(event).await;
     }
 
+    fn show(&self, method: UiMethod) {
+        AgentSession::show(self, method);
+    }
+
     fn has_ui(&self) -> bool {
         self.config.has_ui
     }

@@ -22,6 +22,7 @@ mod run;
 mod run_hooks;
 mod second;
 mod session;
+mod showing;
 mod sign_in;
 mod start;
 mod state;

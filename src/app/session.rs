@@ -18,6 +18,7 @@ use super::actions::Said;
 use super::config::AppConfig;
 use super::refusal::{ErrorCode, Refusal};
 use super::second::Beside;
+use super::showing::Showing;
 use super::state::{Run, State};
 use super::texts::Texts;
 use super::trace::trace;
@@ -93,6 +94,7 @@ pub struct AgentSession {
     pub(super) texts: Mutex<Texts>,
     /// Found while starting; the mode shows it.
     pub(super) notes: Mutex<Vec<String>>,
+    pub(super) showing: Showing,
     /// Of `ctx.ui`, what the mode's other side can do; `None` if it did not say.
     pub(super) ui_methods: Mutex<Option<HashSet<String>>>,
     pub(super) loaded: Mutex<LoadReport>,

@@ -17,6 +17,7 @@ use super::config::{AppConfig, SessionTarget};
 use super::locate::{Located, locate};
 use super::second::{Begin, Beside};
 use super::session::{AgentSession, EventSink};
+use super::showing::Showing;
 use super::state::State;
 use super::texts::Added;
 use super::turns::Turns;
@@ -200,6 +201,7 @@ impl AgentSession {
             announcements: Mutex::default(),
             texts: Mutex::default(),
             notes: Mutex::new(notes),
+            showing: Showing::default(),
             ui_methods: Mutex::default(),
             loaded: Mutex::default(),
         });

@@ -142,6 +142,8 @@ impl Navigated {
 pub trait Actions: Send + Sync {
     /// Hands an event to the mode; waits when the mode is slow.
     async fn emit(&self, event: Event);
+    /// Hands over what nobody answers; never waits.
+    fn show(&self, method: UiMethod);
 
     /// Whether there is a user to ask.
     fn has_ui(&self) -> bool;

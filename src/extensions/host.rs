@@ -450,6 +450,13 @@ impl BridgeHost {
             return answer;
         }
         let actions = self.actions(args)?;
+        if method == "ui.tell" {
+            let shown = ui_method(args)?;
+            if actions.has_ui() && actions.ui_supports(shown.name()) {
+                actions.show(shown);
+            }
+            return Ok(Value::Null);
+        }
         act(&*actions, method, args)
     }
 
@@ -555,17 +562,6 @@ impl BridgeHost {
                     UiAnswer::Confirmed(confirmed) => json!({ "confirmed": confirmed }),
                     UiAnswer::Cancelled => json!({ "cancelled": true }),
                 })
-            }
-            "ui.tell" => {
-                let method = ui_method(args)?;
-                if actions.has_ui() && actions.ui_supports(method.name()) {
-                    let request = crate::agent::event::UiRequest {
-                        id: uuid::Uuid::new_v4().to_string(),
-                        method,
-                    };
-                    actions.emit(Event::ExtensionUiRequest(request)).await;
-                }
-                Ok(Value::Null)
             }
             _ => {
                 let owner = parse::<Owner>(method, args).ok();

@@ -354,6 +354,44 @@ async fn a_client_that_does_not_read_is_waited_for() {
     }
 }
 
+/// 40 MB of frames, and as much in notes.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_extensions_show_a_client_that_does_not_read_is_bounded() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "floods.ts",
+        r#"export default (pi) => pi.registerCommand("flood", { handler: async (_, { ui }) => {
+            const long = "x".repeat(20_000);
+            for (let n = 1; n <= 2000; n += 1) {
+                ui.notify(`note ${n} ${long}`);
+                ui.setStatus("key", `frame ${n} ${long}`);
+                if (n % 100 === 0) await new Promise((next) => setTimeout(next));
+            }
+        } });"#,
+    );
+    let mut client = Lazy::start(&home);
+    client.send(&json!({"type": "get_state", "id": "s"})).await;
+    client.response("s").await;
+    let before = client.memory();
+    let flood = json!({"type": "prompt", "message": "/flood", "id": "flood"});
+    client.send(&flood).await;
+    client.stuck().await;
+    let grown = client.memory().saturating_sub(before);
+    assert!(grown < 60, "{grown} MiB more");
+
+    // The last of each comes.
+    let mut seen = Vec::new();
+    for last in ["note 2000 ", "frame 2000 "] {
+        while !seen.last().is_some_and(|line: &String| line.contains(last)) {
+            seen.push(client.next().await);
+        }
+    }
+    let told = |line: &&String| line.contains("Nobody reads what extensions show");
+    assert_eq!(seen.iter().filter(told).count(), 1);
+}
+
 #[tokio::test]
 async fn a_client_that_closes_its_end_ends_pi() {
     let server = ModelServer::start().await;

@@ -80,24 +80,16 @@ async function ask(
   }
 }
 
-/**
- * Nobody answers. A closed client is not the extension's problem, what cannot be
- * said is.
- */
-async function tell(host: Calls["host"], extension: number, method: string, args: object): Promise<void> {
-  try {
-    await host("ui.tell", { extension, method, ...args });
-  } catch (error) {
-    if (error instanceof TypeError) report(extension, `ctx.ui.${method}`, error);
-  }
-}
-
 export function createUi(extension: number, by: Calls = OWN) {
   let editorComponent: unknown;
+  /** Nobody answers. Throws if the instance is stale; what cannot be said is reported. */
   const say = (method: string, args: object): void => {
-    // Throws if the instance is stale; nobody waits for what `tell` is answered.
-    by.hostSync("ctx.hasUI");
-    void tell(by.host, extension, method, args);
+    try {
+      by.hostSync("ui.tell", { extension, method, ...args });
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      report(extension, `ctx.ui.${method}`, error);
+    }
   };
   return {
     select: async (title: string, options: string[], dialog?: DialogOptions) => {
