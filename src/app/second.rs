@@ -416,6 +416,15 @@ impl SecondSession for AgentSession {
                 self.state.lock().context = messages.into_iter().map(Arc::new).collect();
                 nothing
             }
+            // Instead of the first ones, which are all that was known where they come from.
+            "changeMessages" => {
+                let messages: Vec<AgentMessage> = given(args, "messages")?;
+                let known: usize = given(args, "known")?;
+                let context = &mut self.state.lock().context;
+                let known = known.min(context.len());
+                context.splice(..known, messages.into_iter().map(Arc::new));
+                nothing
+            }
             "useModel" => {
                 let (session, model) = (self.arc(), args["model"].clone());
                 (self.handle).spawn(async move {

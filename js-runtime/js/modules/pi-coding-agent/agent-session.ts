@@ -88,6 +88,7 @@ export class AgentSession {
       ask: (question, args) => this.#ask(question, args),
       act: (action, args) => this.#act(action, args),
       tools: () => this.#offered(),
+      over: () => this.#disposed,
     });
     if (sessionManager) SessionManager.handOver(sessionManager).show(view);
     this.sessionManager = sessionManager ?? (view as unknown as SessionManager);
@@ -198,6 +199,7 @@ export class AgentSession {
 
   /** It has begun, as far as it can without waiting, when this returns. */
   async #act<T = void>(action: string, args: object = {}): Promise<T> {
+    if (!this.#disposed) SessionAgent.tell(this.#agent);
     const call = hostSync<number>("second.begin", { token: this.#token, action, args });
     return await host<T>("second.act", { token: this.#token, call });
   }
@@ -228,8 +230,7 @@ export class AgentSession {
   #keep(): void {
     const kept = new Map<string, unknown>();
     for (const question of KEPT) kept.set(question, this.#ask(question));
-    const nothing = { isStreaming: false, isCompacting: false };
-    kept.set("state", { ...(kept.get("state") as State), ...nothing });
+    kept.set("state", { ...(kept.get("state") as State), isStreaming: false, isCompacting: false });
     const view = this.#view;
     kept.set("context", view.buildSessionContext());
     const [id, since] = [view.getSessionId(), view.getEntries().length];
@@ -286,7 +287,7 @@ export class AgentSession {
   }
 
   get messages(): unknown[] {
-    return this.#ask("messages");
+    return this.#agent.state.messages;
   }
 
   get systemPrompt(): string {
@@ -523,8 +524,7 @@ export class AgentSession {
 
   /** A command that somebody else has run joins the conversation. */
   recordBashResult(command: string, result: object, options: { excludeFromContext?: boolean } = {}): void {
-    const { excludeFromContext } = options;
-    this.#ask("recordBash", { command, result, excludeFromContext });
+    this.#ask("recordBash", { command, result, excludeFromContext: options.excludeFromContext });
   }
 
   get isBashRunning(): boolean {

@@ -1,6 +1,7 @@
 // `session.agent` of a session that an extension runs: the program is its agent. What can
 // be set is, anything else is refused: an assignment that does nothing would be believed.
 import type { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
+import { LiveMessages } from "pi:pi-coding-agent/live-messages.ts";
 
 export interface Heard {
   type: string;
@@ -15,6 +16,8 @@ export interface Reach {
   ask<T>(question: string, args?: object): T;
   act<T = void>(action: string, args?: object): Promise<T>;
   tools(): unknown[];
+  /** Whether it was disposed of. */
+  over(): boolean;
 }
 
 interface Block {
@@ -42,10 +45,16 @@ class SessionState {
   #pending = new Set<string>();
   #failure: string | undefined;
   #streaming: unknown;
+  #messages: LiveMessages;
 
   constructor(session: AgentSession, reach: Reach) {
     this.#session = session;
     this.#reach = reach;
+    this.#messages = new LiveMessages(reach);
+  }
+
+  static tell(state: SessionState): void {
+    state.#messages.tell();
   }
 
   static hear(state: SessionState, event: Heard): void {
@@ -56,6 +65,7 @@ class SessionState {
     if (type === "message_end" || type === "agent_end") state.#streaming = undefined;
     if (type === "tool_execution_start") state.#pending.add(toolCallId);
     if (type === "tool_execution_end") state.#pending.delete(toolCallId);
+    if (type === "message_end" || type === "agent_end") state.#messages.follow();
   }
 
   get model(): unknown {
@@ -78,14 +88,14 @@ class SessionState {
     return this.#session.isStreaming;
   }
 
-  /** What the model is told; frozen, since only setting it changes that. */
-  get messages(): readonly unknown[] {
-    return Object.freeze(this.#session.messages);
+  /** What the model is told. What is done to the list counts as what it is set to. */
+  get messages(): unknown[] {
+    return this.#messages.list();
   }
 
   /** From the next run on. The session's entries stay as they are. */
   set messages(messages: readonly unknown[]) {
-    this.#reach.ask("setMessages", { messages });
+    this.#messages.set(messages);
   }
 
   get systemPrompt(): string {
@@ -157,6 +167,11 @@ export class SessionAgent {
     SessionState.hear(agent.state, event);
   }
 
+  /** The program learns what was done to the list of messages. */
+  static tell(agent: SessionAgent): void {
+    SessionState.tell(agent.state);
+  }
+
   get sessionId(): string {
     return this.#session.sessionId;
   }
@@ -196,7 +211,7 @@ export class SessionAgent {
     if (last?.role !== "user") {
       return Promise.reject(new Error("agent.prompt(): the last message must be one of the user, to be answered"));
     }
-    if (messages.length > 1) this.state.messages = [...this.state.messages, ...messages.slice(0, -1)];
+    if (messages.length > 1) this.state.messages.push(...messages.slice(0, -1));
     const { content } = last as Message;
     return this.#session.prompt(textOf(content), { images: imagesOf(content), expandPromptTemplates: false });
   }
