@@ -1,7 +1,7 @@
 //! `copyToClipboard`: through a program of the desktop, or the terminal that pi was
 //! started in.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -37,27 +37,38 @@ pub async fn copy(method: &str, args: &str) -> Answer {
     let Text { text } = parse(method, args)?;
     // Works over ssh, too; whether the terminal listens cannot be found out.
     let told = tell_terminal(&text);
+    let mut failures = Vec::new();
     for (program, arguments, needs) in PROGRAMS {
-        let usable = needs.is_none_or(|name| std::env::var_os(name).is_some());
-        if usable
-            && matches!(
-                tokio::time::timeout(LIMIT, feed(program, arguments, &text)).await,
-                Ok(true)
-            )
-        {
-            return Ok(Value::Null);
+        if needs.is_some_and(|name| std::env::var_os(name).is_none()) {
+            continue;
+        }
+        let fed = tokio::time::timeout(LIMIT, feed(program, arguments, &text)).await;
+        match fed.unwrap_or_else(|_| Err(format!("did not end within {} s", LIMIT.as_secs()))) {
+            Ok(()) => return Ok(Value::Null),
+            // Those that belong to other systems are not missed.
+            Err(why) if needs.is_some() || why != NOT_THERE => {
+                failures.push(format!("{program}: {why}"));
+            }
+            Err(_) => {}
         }
     }
-    if told {
+    let Err(why) = told else {
         return Ok(Value::Null);
+    };
+    if failures.is_empty() {
+        failures.push("no desktop (neither WAYLAND_DISPLAY nor DISPLAY is set)".to_owned());
     }
-    Err(HostError::new(
-        "copyToClipboard: there is no clipboard. Install wl-copy (Wayland), xclip or xsel (X11)",
-    ))
+    failures.push(format!("no terminal (/dev/tty: {why})"));
+    Err(HostError::new(format!(
+        "copyToClipboard: nothing took the text: {}",
+        failures.join("; ")
+    )))
 }
 
-/// `false` if it is not there or failed.
-async fn feed(program: &str, arguments: &[&str], text: &str) -> bool {
+const NOT_THERE: &str = "not installed";
+
+/// The error says why the program did not take it.
+async fn feed(program: &str, arguments: &[&str], text: &str) -> Result<(), String> {
     let child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::piped())
@@ -65,20 +76,25 @@ async fn feed(program: &str, arguments: &[&str], text: &str) -> bool {
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn();
-    let Ok(mut child) = child else {
-        return false;
+    let mut child = child.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => NOT_THERE.to_owned(),
+        _ => error.to_string(),
+    })?;
+    let written = match child.stdin.take() {
+        Some(mut stdin) => stdin.write_all(text.as_bytes()).await,
+        None => Ok(()),
     };
-    if let Some(mut stdin) = child.stdin.take()
-        && stdin.write_all(text.as_bytes()).await.is_err()
-    {
-        return false;
+    let status = child.wait().await.map_err(|error| error.to_string())?;
+    match status.success() {
+        true => written.map_err(|error| error.to_string()),
+        // Says more than that it did not read.
+        false => Err(status.to_string()),
     }
-    child.wait().await.is_ok_and(|status| status.success())
 }
 
 /// OSC 52. Not through stdout, which belongs to the mode.
-fn tell_terminal(text: &str) -> bool {
-    let terminal = std::fs::OpenOptions::new().write(true).open("/dev/tty");
+fn tell_terminal(text: &str) -> io::Result<()> {
+    let mut terminal = std::fs::OpenOptions::new().write(true).open("/dev/tty")?;
     let sequence = format!("\x1b]52;c;{}\x07", STANDARD.encode(text));
-    terminal.is_ok_and(|mut terminal| terminal.write_all(sequence.as_bytes()).is_ok())
+    terminal.write_all(sequence.as_bytes())
 }

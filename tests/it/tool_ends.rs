@@ -131,6 +131,46 @@ async fn texts_pictures_and_the_clipboard() {
     assert_eq!(copied, "copied");
 }
 
+/// Not what is to be installed, which may be there.
+#[tokio::test]
+async fn a_clipboard_that_takes_nothing_says_why() {
+    // It would take the text.
+    if fs::File::open("/dev/tty").is_ok() {
+        return;
+    }
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("ext.ts", EXTENSION);
+    let programs = home.cwd().join("bin");
+    fs::create_dir_all(&programs).unwrap();
+    let clipboard = programs.join("xclip");
+    fs::write(&clipboard, "#!/bin/sh\nexit 3\n").unwrap();
+    fs::set_permissions(&clipboard, fs::Permissions::from_mode(0o755)).unwrap();
+    for (display, expected) in [
+        (Some(":9"), "xclip: exit status: 3; xsel: not installed; "),
+        (
+            None,
+            "no desktop (neither WAYLAND_DISPLAY nor DISPLAY is set); ",
+        ),
+    ] {
+        let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
+        command
+            .args(["--mode", "rpc"])
+            .env("PATH", &programs)
+            .envs(display.map(|display| ("DISPLAY", display)))
+            .env_remove("WAYLAND_DISPLAY")
+            .env_remove("TERMUX_VERSION");
+        if display.is_none() {
+            command.env_remove("DISPLAY");
+        }
+        let mut rpc = Rpc::start(command);
+        rpc.ok(prompt("/services")).await;
+        let error = rpc.event("extension_error").await["error"].to_string();
+        let expected = format!("nothing took the text: {expected}no terminal (/dev/tty: ");
+        assert!(error.contains(&expected), "{error}");
+    }
+}
+
 /// Clients of the original read `isError` there, which says nothing to the agent.
 #[tokio::test]
 async fn what_else_a_tool_returns_is_told_and_means_nothing() {
