@@ -143,6 +143,22 @@ async fn promise_hooks_hear_of_contexts_of_vm() {
     rpc.notified("true,true").await;
 }
 
+/// Node tells of it with `--pending-deprecation` only.
+#[tokio::test]
+async fn variables_that_are_no_text_are_set_without_a_word() {
+    let (_home, mut rpc) = with_command(
+        r#"process.env.NOTHING = undefined;
+        process.env.OBJECT = {};
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        return [process.env.NOTHING, process.env.OBJECT].join();"#,
+    )
+    .await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("undefined,[object Object]").await;
+    let said = rpc.stderr();
+    assert!(!said.contains("DEP0104"), "{said}");
+}
+
 #[tokio::test]
 async fn a_worker_that_is_ended_says_so_afterwards() {
     let (_home, mut rpc) = with_command(

@@ -251,6 +251,13 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       if (code) error.code = code; \
                       throw new TypeError(\"fetch failed\", { cause: error });",
     },
+    // What is deprecated some day is not told of unless somebody wants to know.
+    Correction {
+        specifier: "node:process",
+        text: "if (warning.name === \"DeprecationWarning\") {",
+        replacement: "if (code === \"DEP0104\" && !getOptionValue(\"--pending-deprecation\")) \
+                      return; if (warning.name === \"DeprecationWarning\") {",
+    },
     // See `js/stand-ins.ts`.
     Correction {
         specifier: "ext:deno_node/crypto.ts",
