@@ -148,6 +148,11 @@ impl ToolCall {
     }
 }
 
+/// A member that is `null` is there.
+pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -156,7 +161,11 @@ pub struct ToolResultMessage {
     pub tool_name: String,
     pub content: Vec<ContentBlock>,
     /// For the user interface and for extensions; the model does not see it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub details: Option<Value>,
     pub is_error: bool,
     #[serde(default, deserialize_with = "milliseconds")]

@@ -309,10 +309,7 @@ impl RunHooks for Hooks<'_> {
         if let Ok(content) = serde_json::from_value(content) {
             outcome.output.content = content;
         }
-        outcome.output.details = emission
-            .event
-            .remove("details")
-            .filter(|details| !details.is_null());
+        outcome.output.details = emission.event.remove("details");
         if let Some(Value::Bool(is_error)) = emission.event.get("isError") {
             outcome.is_error = *is_error;
         }

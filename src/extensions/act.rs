@@ -1,13 +1,13 @@
 //! What extensions ask of the session by name, put to its [`Actions`].
 
 use js_runtime::HostError;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::actions::{ActionError, Actions, CustomMessageInput, NavigateOptions, SendOptions};
 use super::host::{Answer, parse_told, to_value};
 use super::registry::ExtensionId;
-use crate::ai::message::UserContent;
+use crate::ai::message::{UserContent, present};
 use crate::ai::model::ThinkingLevel;
 
 /// The arguments of every other method; each reads what it needs.
@@ -39,10 +39,6 @@ struct Args {
     navigation: Option<NavigateOptions>,
     run: Option<u64>,
     queued: bool,
-}
-
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
 }
 
 /// What is there at once.

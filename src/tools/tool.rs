@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::ai::message::ContentBlock;
+use crate::ai::message::{ContentBlock, present};
 use crate::ai::stream::ToolSpec;
 
 /// What a tool call brought: content for the model, details for people.
@@ -15,7 +15,12 @@ use crate::ai::stream::ToolSpec;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToolOutput {
     pub content: Vec<ContentBlock>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// `null` is something, too: extensions look for it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub details: Option<Value>,
     /// The agent may stop here: it does if all results of an answer's calls say so.
     #[serde(

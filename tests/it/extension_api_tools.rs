@@ -124,6 +124,39 @@ export default (pi) => {
   pi.on("agent_start", () => void (most = 0));
 };"#;
 
+/// A handler that looks for `null` sees it.
+#[tokio::test]
+async fn details_that_are_null_stay_null() {
+    for original in [true, false] {
+        let server = ModelServer::start().await;
+        let home = Home::new(&server);
+        home.extension(
+            "ext.ts",
+            r#"export default (pi) => {
+                pi.registerTool({ name: "nul", label: "Nul", description: "d",
+                    parameters: { type: "object", properties: {} },
+                    execute: async () => ({ content: [{ type: "text", text: "no" }], details: null }) });
+                pi.on("tool_result", ({ details }, ctx) => ctx.ui.notify(`seen ${details}`));
+            };"#,
+        );
+        let mut rpc = match original {
+            true => home.original_rpc(&[]),
+            false => home.rpc(&[]),
+        };
+        server.push(Answer::tool("nul", json!({})));
+        server.push(Answer::text("Done."));
+        rpc.ok(prompt("go")).await;
+        rpc.notified("seen null").await;
+        let end = rpc.event("tool_execution_end").await;
+        assert_eq!(end["result"].get("details"), Some(&Value::Null));
+        rpc.event("agent_end").await;
+        let stored = home.entries();
+        let mut messages = stored.iter().map(|entry| &entry["message"]);
+        let result = messages.find(|it| it["role"] == "toolResult").unwrap();
+        assert_eq!(result.get("details"), Some(&Value::Null));
+    }
+}
+
 #[tokio::test]
 async fn what_a_definition_says_is_what_happens() {
     let server = ModelServer::start().await;
