@@ -100,6 +100,7 @@ export interface ToolInfo {
   name: string;
   description: string;
   parameters: unknown;
+  promptGuidelines?: string[];
   sourceInfo: SourceInfo;
 }
 export type SlashCommandSource = "extension" | "prompt" | "skill";

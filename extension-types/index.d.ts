@@ -34,13 +34,18 @@ export * from "./settings.js";
 export * from "./theme.js";
 export type * from "./tool-types.js";
 export * from "./tools.js";
+export * from "./trust.js";
 
 export const VERSION: string;
 /** `.pi`: the folder of pi's files in a project, and in the home folder. */
 export const CONFIG_DIR_NAME: string;
 export function getAgentDir(): string;
-/** The folder that this program is in. */
+/** `PI_PACKAGE_DIR`, or the folder that this program is in. */
 export function getPackageDir(): string;
+/** In that folder; whether something is there depends on how pi was installed. */
+export function getReadmePath(): string;
+export function getDocsPath(): string;
+export function getExamplesPath(): string;
 export function createEventBus(): EventBusController;
 
 /** Tells the calls of one tool apart; the arguments of built-in tools are known. */

@@ -208,6 +208,7 @@ export function supportsXhigh(model: Model): boolean;
 /** `off` and those that the model has. */
 export function getSupportedThinkingLevels(model: Model): ("off" | ThinkingLevel)[];
 export function clampThinkingLevel(model: Model, level: "off" | ThinkingLevel | "max"): "off" | ThinkingLevel;
+export function hasApi(model: Model, api: string): boolean;
 export function modelsAreEqual(a: Model | null | undefined, b: Model | null | undefined): boolean;
 export function getEnvApiKey(provider: Provider): string | undefined;
 
@@ -232,6 +233,8 @@ export function parseStreamingJson<T = any>(partialJson: string | undefined): T;
 /** Mends what models write; throws if that is not enough. */
 export function parseJsonWithRepair<T = unknown>(json: string): T;
 export function isContextOverflow(message: AssistantMessage, contextWindow?: number): boolean;
+/** Whether pi would try again, if the context did fit. */
+export function isRetryableAssistantError(message: AssistantMessage): boolean;
 
 // Only what says so is exported.
 export {};

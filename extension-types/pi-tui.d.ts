@@ -215,6 +215,10 @@ export function fuzzyFilter<T>(items: T[], query: string, getText: (item: T) => 
 export function visibleWidth(text: string): number;
 export function truncateToWidth(text: string, maxWidth: number, ellipsis?: string, pad?: boolean): string;
 export function wrapTextWithAnsi(text: string, width: number): string[];
+/** `strict`: without a wide character that begins in the last column. */
+export function sliceByColumn(line: string, startCol: number, length: number, strict?: boolean): string;
+/** Without escape sequences. */
+export function stripTerminalSequences(text: string): string;
 
 // Only what says so is exported.
 export {};

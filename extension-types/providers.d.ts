@@ -108,6 +108,8 @@ export class InMemoryAuthStorageBackend implements AuthStorageBackend {
   withLock<T>(fn: (current: string | undefined) => Locked<T>): T;
   withLockAsync<T>(fn: (current: string | undefined) => Promise<Locked<T>>): Promise<T>;
 }
+/** What auth.json has, as it is: a sign-in may have run out. */
+export function readStoredCredential(providerId: string, authPath?: string): AuthCredential | undefined;
 /** The keys and sign-ins of auth.json. */
 export class AuthStorage {
   private constructor();

@@ -247,12 +247,17 @@ impl AgentSession {
     pub(super) fn describe_tools(&self) -> Value {
         let describe = |one: &KnownTool| {
             let spec = one.tool.spec();
-            json!({
+            let guidelines = one.tool.prompt_guidelines();
+            let mut described = json!({
                 "name": spec.name,
                 "description": spec.description,
                 "parameters": spec.parameters,
                 "sourceInfo": one.source,
-            })
+            });
+            if !guidelines.is_empty() {
+                described["promptGuidelines"] = json!(guidelines);
+            }
+            described
         };
         self.known_tools().iter().map(describe).collect()
     }

@@ -205,6 +205,9 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
                 given.context_window
             ))
         }),
+        "ai.is_retryable" => {
+            parse::<Text>(method, args).map(|given| json!(classify::is_retryable(&given.text)))
+        }
         "messages.to_llm" => parse::<Messages>(method, args).and_then(|given| {
             let told: Vec<_> = given
                 .messages

@@ -3,7 +3,7 @@
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, prompt};
+use crate::support::{Home, prompt, with_extension};
 
 #[tokio::test]
 async fn the_entries_that_a_model_is_told_of() {
@@ -122,6 +122,29 @@ async fn a_switch_to_the_session_that_is_open_begins_it_again() {
     let said = rpc.stderr();
     let told = ["session_shutdown resume.", "session_start resume."];
     assert!(told.iter().all(|line| said.contains(line)), "{said}");
+}
+
+#[tokio::test]
+async fn what_tools_ask_of_the_model_and_errors_that_pass_are_known() {
+    let (_server, _home, mut rpc) = with_extension(
+        r#"import { isRetryableAssistantError } from "@earendil-works/pi-ai";
+        export default (pi) => {
+          pi.registerTool({ name: "mine", label: "M", description: "d", promptGuidelines: ["Be brief"],
+            parameters: { type: "object", properties: {} }, execute: async () => ({ content: [] }) });
+          pi.registerCommand("look", { handler: async (_args, ctx) => {
+            const failed = (errorMessage) => isRetryableAssistantError({ stopReason: "error", errorMessage });
+            ctx.ui.notify(JSON.stringify([
+              pi.getAllTools().find(({ name }) => name === "mine").promptGuidelines,
+              failed("529 overloaded"), failed("401 no such key"), failed(undefined),
+              isRetryableAssistantError({ stopReason: "aborted", errorMessage: "overloaded" }),
+            ]));
+          } });
+        };"#,
+    )
+    .await;
+    rpc.ok(prompt("/look")).await;
+    rpc.notified(r#"[["Be brief"],true,false,false,false]"#)
+        .await;
 }
 
 /// A member that nobody looks at would be a surprise.

@@ -49,6 +49,7 @@ deno_core::extension!(
         text::op_text_truncate,
         text::op_text_wrap,
         text::op_text_slice,
+        text::op_text_strip,
         text::op_text_around,
         markdown::op_markdown_parse,
         highlight::op_highlight,

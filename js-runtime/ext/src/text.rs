@@ -52,6 +52,17 @@ pub(crate) fn op_text_slice(
     slice_columns(line, start as usize, columns as usize, strict).text
 }
 
+/// The text without its escape sequences.
+#[op2]
+#[string]
+pub(crate) fn op_text_strip(#[string] text: &str) -> String {
+    let plain = pieces(text).filter_map(|piece| match piece {
+        Piece::Plain(plain) => Some(plain),
+        Piece::Escape(_) => None,
+    });
+    plain.collect()
+}
+
 /// What is left of a line around columns that something is drawn over.
 #[op2]
 #[serde]

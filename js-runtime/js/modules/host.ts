@@ -14,6 +14,7 @@ export interface TextOps {
   /** Lines joined with line feeds. */
   wrap(text: string, columns: number): string;
   slice(line: string, start: number, columns: number, strict: boolean): string;
+  strip(text: string): string;
   /** What is before column `start`, and in `columns` columns from `end` on. */
   around(line: string, start: number, end: number, columns: number): [string, string];
   /** Tokens as JSON (markdown.rs). */

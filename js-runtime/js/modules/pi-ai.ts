@@ -31,6 +31,7 @@ export {
   getModels,
   getProviders,
   getSupportedThinkingLevels,
+  hasApi,
   modelsAreEqual,
   supportsXhigh,
 } from "pi:pi-ai/models.ts";
@@ -76,6 +77,12 @@ export function getEnvApiKey(provider: string): string | undefined {
 /** Whether the answer says, or its usage shows, that the context did not fit. */
 export function isContextOverflow(message: unknown, contextWindow?: number): boolean {
   return hostSync("ai.is_context_overflow", { message, contextWindow });
+}
+
+/** Whether pi would try again after such an answer, if the context did fit. */
+export function isRetryableAssistantError(message: { stopReason?: string; errorMessage?: string }): boolean {
+  const { stopReason, errorMessage } = message;
+  return stopReason === "error" && Boolean(errorMessage) && hostSync("ai.is_retryable", { text: errorMessage });
 }
 
 /** What errors say when the context did not fit. */

@@ -5,6 +5,7 @@ export {
   AuthStorage,
   FileAuthStorageBackend,
   InMemoryAuthStorageBackend,
+  readStoredCredential,
 } from "pi:pi-coding-agent/auth-storage.ts";
 export {
   getMarkdownTheme,
@@ -55,7 +56,15 @@ export {
   prepareBranchEntries,
   shouldCompact,
 } from "pi:pi-coding-agent/compaction.ts";
-export { CONFIG_DIR_NAME, getAgentDir, getPackageDir, VERSION } from "pi:pi-coding-agent/config.ts";
+export {
+  CONFIG_DIR_NAME,
+  getAgentDir,
+  getDocsPath,
+  getExamplesPath,
+  getPackageDir,
+  getReadmePath,
+  VERSION,
+} from "pi:pi-coding-agent/config.ts";
 export {
   buildContextEntries,
   sessionEntryToContextMessages,
@@ -94,6 +103,7 @@ export { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
 export { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 export { highlightCode, renderDiff } from "pi:pi-coding-agent/highlight.ts";
 export { initTheme, Theme } from "pi:pi-coding-agent/theme.ts";
+export { hasTrustRequiringProjectResources, ProjectTrustStore } from "pi:pi-coding-agent/trust.ts";
 export { truncateToVisualLines } from "pi:pi-coding-agent/visual-lines.ts";
 export {
   bashTool,

@@ -58,5 +58,11 @@ export { SettingsList } from "pi:pi-tui/settings-list.ts";
 export { StdinBuffer } from "pi:pi-tui/stdin-buffer.ts";
 export { ProcessTerminal } from "pi:pi-tui/terminal.ts";
 export { Spacer, Text, TruncatedText } from "pi:pi-tui/text.ts";
-export { truncateToWidth, visibleWidth, wrapTextWithAnsi } from "pi:pi-tui/text-metrics.ts";
+export {
+  sliceByColumn,
+  stripTerminalSequences,
+  truncateToWidth,
+  visibleWidth,
+  wrapTextWithAnsi,
+} from "pi:pi-tui/text-metrics.ts";
 export { TUI } from "pi:pi-tui/tui.ts";

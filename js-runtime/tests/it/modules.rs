@@ -114,6 +114,63 @@ async fn helpers_work_and_what_is_missing_says_so() {
     );
 }
 
+#[tokio::test]
+async fn what_newer_versions_have_besides() {
+    let folder = Folder::new(&[
+        ("project/.pi/settings.json", "{}"),
+        (
+            "agent/auth.json",
+            r#"{ "p": { "type": "api_key", "key": "k" } }"#,
+        ),
+        (
+            "index.ts",
+            &answering(
+                r#"import { getDocsPath, getPackageDir, getReadmePath, hasTrustRequiringProjectResources, ProjectTrustStore, readStoredCredential } from '@earendil-works/pi-coding-agent';
+                import { SettingsList, sliceByColumn, stripTerminalSequences } from '@earendil-works/pi-tui';
+                import { hasApi } from '@earendil-works/pi-ai';
+                import { readFileSync, writeFileSync } from 'node:fs';
+                const here = import.meta.dirname;
+                const line = '\x1b[31mab日本\x1b]8;;http://x\x07c\x1b[0md';
+                const cut = [sliceByColumn(line, 1, 3), sliceByColumn(line, 1, 2), sliceByColumn(line, 1, 2, true),
+                    sliceByColumn(line, -1, 2), sliceByColumn(line, 3, 0), stripTerminalSequences(line)];
+                process.env.PI_PACKAGE_DIR = '/p/k';
+                const paths = [getPackageDir(), getDocsPath(), getReadmePath()];
+                process.env.PI_CODING_AGENT_DIR = here + '/agent';
+                const credentials = [readStoredCredential('p')?.key, readStoredCredential('q') ?? null, readStoredCredential('p', '/none') ?? null];
+                const store = new ProjectTrustStore(here + '/agent');
+                const trust = [store.get(here)];
+                store.setMany([{ path: here, decision: true }, { path: here + '/project', decision: false }]);
+                trust.push(store.get(here + '/project/a'), store.getEntry(here + '/other')?.path === here);
+                store.set(here + '/project', null);
+                trust.push(store.get(here + '/project'), Object.keys(JSON.parse(readFileSync(here + '/agent/trust.json', 'utf8'))).length);
+                writeFileSync(here + '/agent/trust.json', '[]');
+                try { store.get(here) } catch (error) { trust.push(error.message.endsWith('trust.json cannot be read: it is no object. Correct or remove it')) }
+                const asks = ['/project', '/agent'].map((name) => hasTrustRequiringProjectResources(here + name));
+                const plain = (text: string) => text;
+                const items = [{ id: 'a', label: 'one two', currentValue: 'x', values: ['x', 'y'] }];
+                const list = new SettingsList(items, 5, { label: plain, value: plain, description: plain, cursor: '>', hint: plain },
+                    () => {}, () => {}, { enableSearch: true });
+                const values = [' ', 'e', ' ', 't'].map((key) => (list.handleInput(key), items[0].currentValue));"#,
+                "[cut, paths, credentials, trust, asks, [values, list.render(40)[0].includes('e t')], [hasApi({ api: 'a' }, 'a'), hasApi({ api: 'a' }, 'b')]]",
+            ),
+        ),
+    ]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    let red = |text: &str| format!("\x1b[31m{text}");
+    assert_eq!(
+        answer,
+        json!([
+            [red("b日"), red("b日"), red("b"), red("a"), "", "ab日本cd"],
+            ["/p/k", "/p/k/docs", "/p/k/README.md"],
+            ["k", null, null],
+            [null, false, true, true, 1, true],
+            [true, false],
+            [["y", "y", "y", "y"], true],
+            [true, false],
+        ])
+    );
+}
+
 /// Half of Node's API comes from the snapshot, where a function is compiled when it is
 /// first called. One whose module was loaded in the wrong way has the text of another
 /// (`js/node-layer.ts`).

@@ -64,6 +64,10 @@ export function modelsAreEqual(
   return Boolean(a && b) && a?.id === b?.id && a?.provider === b?.provider;
 }
 
+export function hasApi(model: { api: string }, api: string): boolean {
+  return model.api === api;
+}
+
 const LEVELS = ["off", "minimal", "low", "medium", "high", "xhigh"];
 
 /** The thinking levels that the model offers, lowest first. */

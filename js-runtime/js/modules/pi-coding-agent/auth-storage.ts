@@ -1,6 +1,6 @@
 // `AuthStorage`: keys and sign-ins, in the program's own store.
 import { host, hostSync } from "pi:host.ts";
-import { path } from "pi:node.ts";
+import { fs, path } from "pi:node.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { getOAuthProviders, signInWith } from "pi:pi-ai/oauth.ts";
 import type { LoginCallbacks } from "pi:pi-ai/sign-ins.ts";
@@ -51,6 +51,19 @@ export class InMemoryAuthStorageBackend {
     const { result, next } = await fn(this.value);
     if (next !== undefined) this.value = next;
     return result;
+  }
+}
+
+/** What a file of credentials has for a provider, as it is: a sign-in may have run out. */
+export function readStoredCredential(
+  providerId: string,
+  authPath: string = path().join(getAgentDir(), "auth.json"),
+): Credential | undefined {
+  try {
+    const text = fs().readFileSync(authPath, "utf8").replace(/^\ufeff/, "");
+    return (JSON.parse(text) as Data)[providerId];
+  } catch {
+    return undefined;
   }
 }
 

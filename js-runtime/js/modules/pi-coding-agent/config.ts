@@ -7,14 +7,23 @@ export const VERSION = "0.67.68";
 /** The folder of pi's files in a project, and in the home folder. */
 export const CONFIG_DIR_NAME = ".pi";
 
-/** Where this program is: newer versions of the API ask for the folder of the package. */
+/** `PI_PACKAGE_DIR`, or where this program is. Its documents are there if it has some. */
 export function getPackageDir(): string {
-  return path().dirname(executable());
+  const chosen = env("PI_PACKAGE_DIR");
+  return chosen ? path().resolve(fromHome(chosen)) : path().dirname(executable());
 }
+
+export const getReadmePath = (): string => path().join(getPackageDir(), "README.md");
+export const getDocsPath = (): string => path().join(getPackageDir(), "docs");
+export const getExamplesPath = (): string => path().join(getPackageDir(), "examples");
 
 /** `~/.pi/agent`, or where `PI_CODING_AGENT_DIR` says. */
 export function getAgentDir(): string {
   const chosen = env("PI_CODING_AGENT_DIR");
   if (!chosen) return path().join(os().homedir(), ".pi", "agent");
-  return chosen === "~" || chosen.startsWith("~/") ? os().homedir() + chosen.slice(1) : chosen;
+  return fromHome(chosen);
+}
+
+function fromHome(folder: string): string {
+  return folder === "~" || folder.startsWith("~/") ? os().homedir() + folder.slice(1) : folder;
 }

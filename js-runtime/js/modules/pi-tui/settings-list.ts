@@ -121,9 +121,14 @@ export class SettingsList implements Component {
     const keys = getKeybindings();
     if (keys.matches(data, "tui.select.up")) this._move(-1);
     else if (keys.matches(data, "tui.select.down")) this._move(1);
-    else if (keys.matches(data, "tui.select.confirm") || data === " ") this._activate();
+    else if (keys.matches(data, "tui.select.confirm") || this._isSwitch(data)) this._activate();
     else if (keys.matches(data, "tui.select.cancel")) this.onCancel();
-    else if (this._search) this._searchFor(this._search, data.replaceAll(" ", ""));
+    else if (this._search) this._searchFor(this._search, data);
+  }
+
+  /** Space is part of a search that has begun. */
+  private _isSwitch(data: string): boolean {
+    return data === " " && !this._search?.getValue();
   }
 
   private _move(by: number): void {
@@ -132,7 +137,6 @@ export class SettingsList implements Component {
   }
 
   private _searchFor(search: Input, typed: string): void {
-    if (!typed) return;
     search.handleInput(typed);
     this._shown = fuzzyFilter(this.items, search.getValue(), (item) => item.label);
     this.selectedIndex = 0;

@@ -43,9 +43,19 @@ export function wrapTextWithAnsi(text: string, width: number): string[] {
   return textOps().wrap(text, columns(width)).split("\n");
 }
 
-/** The part of `line` in `length` columns from column `start`. */
+/**
+ * The part of `line` in `length` columns from column `start`. A wide character that begins
+ * in the last column and goes beyond it is left out if it is to be `strict`.
+ */
 export function sliceByColumn(line: string, start: number, length: number, strict = false): string {
-  return length > 0 ? textOps().slice(line, columns(start), columns(length), strict) : "";
+  const end = start + length;
+  const from = Math.max(0, start);
+  return end > from ? textOps().slice(line, columns(from), columns(end - from), strict) : "";
+}
+
+/** Colours, links and other escape sequences are left out. */
+export function stripTerminalSequences(text: string): string {
+  return text.includes("\x1b") ? textOps().strip(text) : text;
 }
 
 /** What is left of `line` around the columns from `start` to `end`, for an overlay. */
