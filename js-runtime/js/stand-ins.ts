@@ -7,22 +7,43 @@ import { core, internals, primordials } from "ext:core/mod.js";
 
 const {
   ObjectDefineProperty,
+  ObjectSetPrototypeOf,
   Proxy,
   ReflectApply,
   ReflectConstruct,
   ReflectDefineProperty,
-  ReflectDeleteProperty,
-  ReflectGet,
   ReflectGetOwnPropertyDescriptor,
   ReflectGetPrototypeOf,
-  ReflectHas,
-  ReflectIsExtensible,
   ReflectOwnKeys,
-  ReflectPreventExtensions,
-  ReflectSet,
-  ReflectSetPrototypeOf,
   StringPrototypeStartsWith,
 } = primordials;
+
+/** What a proxy does for one; inherits the traps. */
+interface Handler {
+  loaded(): any;
+  proxy: Function;
+}
+
+const calls = {
+  __proto__: null,
+  apply(this: Handler, _: unknown, self: unknown, args: unknown[]) {
+    return ReflectApply(this.loaded(), self, args);
+  },
+  construct(this: Handler, _: unknown, args: unknown[], made: Function) {
+    return ReflectConstruct(this.loaded(), args, made === this.proxy ? this.loaded() : made);
+  },
+};
+
+/** Until it is loaded, what looks at it, or changes it, loads it, too. */
+const looks: any = { __proto__: calls };
+for (const name of Object.getOwnPropertyNames(Reflect)) {
+  if (name in calls) continue;
+  const look = (Reflect as any)[name];
+  looks[name] = function (this: Handler, ...args: unknown[]) {
+    this.loaded();
+    return ReflectApply(look, undefined, args);
+  };
+}
 
 /** A function or a class that is loaded when somebody calls it, or looks at it. */
 function standIn(name: string, load: () => Function): Function {
@@ -32,42 +53,26 @@ function standIn(name: string, load: () => Function): Function {
   const loaded = () => {
     if (real) return real;
     real = load();
-    const prototype = ReflectGetOwnPropertyDescriptor(real, "prototype");
-    if (prototype) {
-      // What a proxy says of this member must be true of what it stands for.
-      ReflectDefineProperty(target, "prototype", prototype);
-      // Its objects know it by the name that everybody else knows.
-      if (prototype.value?.constructor === real) {
-        ObjectDefineProperty(prototype.value, "constructor", {
-          __proto__: null,
-          value: proxy,
-          writable: true,
-          configurable: true,
-        });
-      }
+    // From here on they see the target: what a proxy says must be true of it.
+    ObjectSetPrototypeOf(handler, calls);
+    ObjectSetPrototypeOf(target, ReflectGetPrototypeOf(real));
+    const keys = ReflectOwnKeys(real);
+    for (let index = 0; index < keys.length; index += 1) {
+      ReflectDefineProperty(target, keys[index], ReflectGetOwnPropertyDescriptor(real, keys[index]));
+    }
+    // Its objects know it by the name that everybody else knows.
+    if (real.prototype?.constructor === real) {
+      ObjectDefineProperty(real.prototype, "constructor", {
+        __proto__: null,
+        value: proxy,
+        writable: true,
+        configurable: true,
+      });
     }
     return real;
   };
-  const proxy = new Proxy(target, {
-    __proto__: null,
-    apply: (_: unknown, self: unknown, args: unknown[]) => ReflectApply(loaded(), self, args),
-    construct: (_: unknown, args: unknown[], made: Function) =>
-      ReflectConstruct(loaded(), args, made === proxy ? loaded() : made),
-    get: (_: unknown, key: PropertyKey) => ReflectGet(loaded(), key),
-    set: (_: unknown, key: PropertyKey, value: unknown) => ReflectSet(loaded(), key, value),
-    has: (_: unknown, key: PropertyKey) => ReflectHas(loaded(), key),
-    deleteProperty: (_: unknown, key: PropertyKey) => ReflectDeleteProperty(loaded(), key),
-    defineProperty: (_: unknown, key: PropertyKey, descriptor: PropertyDescriptor) =>
-      ReflectDefineProperty(loaded(), key, descriptor),
-    getOwnPropertyDescriptor: (_: unknown, key: PropertyKey) =>
-      ReflectGetOwnPropertyDescriptor(loaded(), key),
-    ownKeys: () => ReflectOwnKeys(loaded()),
-    getPrototypeOf: () => ReflectGetPrototypeOf(loaded()),
-    setPrototypeOf: (_: unknown, prototype: object | null) =>
-      ReflectSetPrototypeOf(loaded(), prototype),
-    isExtensible: () => ReflectIsExtensible(loaded()),
-    preventExtensions: () => ReflectPreventExtensions(loaded()),
-  });
+  const handler: any = { __proto__: looks, loaded };
+  const proxy = handler.proxy = new Proxy(target, handler);
   return proxy;
 }
 internals.standIn = standIn;

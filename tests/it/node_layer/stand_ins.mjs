@@ -45,7 +45,8 @@ const old = new Old(here);
 answers.old = [old instanceof ReadStream, await new Promise((done) => old.once("data", (data) => done(data.length > 9)))];
 old.destroy();
 const descriptor = Object.getOwnPropertyDescriptor(KeyObject, "prototype");
-answers.prototype = [descriptor.writable, descriptor.value === KeyObject.prototype];
+const { length } = Object.getOwnPropertyDescriptors(crypto.pbkdf2);
+answers.prototype = [length, descriptor.writable, descriptor.value === KeyObject.prototype];
 
 const key = Buffer.alloc(32, 1);
 const cipher = createCipheriv("aes-256-cbc", key, Buffer.alloc(16, 2));
