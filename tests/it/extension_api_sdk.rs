@@ -255,6 +255,11 @@ async fn the_agent_of_a_session_takes_messages_and_refuses_what_it_cannot_do() {
           ]) {
             try { set(); said.push("done"); } catch (error) { said.push(error.message.split(":")[0]); }
           }
+          session.messages.push({ role: "user" });
+          await session.prompt("x").catch((error) => said.push(error.message));
+          session.messages.pop();
+          await session.prompt("x");
+          said.push(session.messages.length);
           ctx.ui.notify(JSON.stringify(said));
         } });"#;
     home.extension("refused.ts", source);
@@ -264,6 +269,8 @@ async fn the_agent_of_a_session_takes_messages_and_refuses_what_it_cannot_do() {
         "agent.beforeToolCall cannot be set",
         "agent.state.systemPrompt cannot be set",
         "Cannot add property anything, object is not extensible",
+        "messages cannot be used: missing field `content`",
+        2,
     ]);
     assert_eq!(checked(&mut rpc, "refused").await, expected);
 }

@@ -18,7 +18,12 @@ export class LiveMessages {
   list(): unknown[] {
     const list = this.#list ??= [];
     if (list.length > 0 && this.#reach.over()) return list;
-    this.tell();
+    try {
+      this.tell();
+    } catch {
+      // To be mended; whoever begins a run with it hears of the error.
+      return list;
+    }
     this.#fetch(list);
     return list;
   }
