@@ -11,7 +11,7 @@ use super::registry::ExtensionId;
 use super::second::{SecondBegin, SecondSession};
 use crate::agent::event::{Event, UiMethod};
 use crate::agent::queue::Delivery;
-use crate::ai::message::{UserContent, js_number_if_any};
+use crate::ai::message::{UserContent, js_number_if_any, present};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::Compacted;
 use crate::session::LooseSession;
@@ -38,7 +38,7 @@ pub struct CustomMessageInput {
     pub content: UserContent,
     #[serde(default)]
     pub display: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     pub details: Option<Value>,
 }
 

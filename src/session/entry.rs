@@ -14,7 +14,7 @@ use super::paths;
 use super::raw::Raw;
 use crate::ai::half_characters;
 use crate::ai::mend::mend;
-use crate::ai::message::UserContent;
+use crate::ai::message::{UserContent, present};
 
 #[derive(Debug)]
 pub struct Entry {
@@ -266,6 +266,7 @@ struct CustomBody {
     content: UserContent,
     #[serde(default)]
     display: bool,
+    #[serde(default, deserialize_with = "present")]
     details: Option<Value>,
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::ai::mend::mend;
 use crate::ai::message::{
     AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent, UserMessage,
-    milliseconds,
+    milliseconds, present,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,7 +72,11 @@ pub struct CustomMessage {
     pub content: UserContent,
     /// Whether the user sees it.
     pub display: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub details: Option<Value>,
     #[serde(default, deserialize_with = "milliseconds")]
     pub timestamp: i64,

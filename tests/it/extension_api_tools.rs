@@ -137,6 +137,8 @@ async fn details_that_are_null_stay_null() {
                     parameters: { type: "object", properties: {} },
                     execute: async () => ({ content: [{ type: "text", text: "no" }], details: null }) });
                 pi.on("tool_result", ({ details }, ctx) => ctx.ui.notify(`seen ${details}`));
+                pi.registerCommand("say", { handler: async () =>
+                    pi.sendMessage({ customType: "c", content: "x", display: true, details: null }) });
             };"#,
         );
         let mut rpc = match original {
@@ -154,6 +156,13 @@ async fn details_that_are_null_stay_null() {
         let mut messages = stored.iter().map(|entry| &entry["message"]);
         let result = messages.find(|it| it["role"] == "toolResult").unwrap();
         assert_eq!(result.get("details"), Some(&Value::Null));
+        rpc.ok(prompt("/say")).await;
+        let said = rpc
+            .wait("the message", |line| {
+                line["type"] == "message_end" && line["message"]["role"] == "custom"
+            })
+            .await;
+        assert_eq!(said["message"].get("details"), Some(&Value::Null));
     }
 }
 
