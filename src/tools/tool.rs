@@ -15,7 +15,7 @@ use crate::ai::stream::ToolSpec;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToolOutput {
     pub content: Vec<ContentBlock>,
-    /// `null` is something, too: extensions look for it.
+    // `null` is something, too: extensions look for it.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
