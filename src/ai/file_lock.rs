@@ -21,8 +21,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Whoever held a lock for so long without touching it has died. The original touches
 /// one that it holds over a request every 15 seconds.
 const STALE: Duration = Duration::from_secs(30);
-/// A directory of ours that nobody has open is another's who has just made it, or one
-/// that is older than this.
+/// A directory of ours that nobody has locked is that of somebody who has died, unless
+/// it was made a moment ago.
 const ABANDONED: Duration = Duration::from_secs(1);
 /// The sticky bit marks directories of ours; it means nothing where no files are.
 const MARK: u32 = 0o1000;

@@ -308,3 +308,29 @@ async fn a_key_that_cannot_be_stored_holds_and_is_told_of() {
     assert_eq!(told(&mut rpc).await[1], 0);
     assert!(home.agent_dir().join("auth.json").exists());
 }
+
+#[tokio::test]
+async fn the_settings_manager_stores_later_what_it_could_not() {
+    let home = Home::bare();
+    home.settings(json!({}));
+    home.extension(
+        "try.ts",
+        &tries(
+            r#"import { SettingsManager } from "@mariozechner/pi-coding-agent";
+            import { mkdirSync, readFileSync, rmdirSync } from "node:fs";"#,
+            r#"const file = process.env.HOME + "/.pi/agent/settings.json";
+            const settings = SettingsManager.create(ctx.cwd);
+            mkdirSync(file + ".lock");
+            settings.setTheme("first");
+            settings.setTheme("dark");
+            const errors = settings.drainErrors().length;
+            rmdirSync(file + ".lock");
+            settings.setSteeringMode("all");
+            await settings.flush();
+            const { theme, steeringMode } = JSON.parse(readFileSync(file, "utf8"));
+            return [errors, theme, steeringMode, settings.drainErrors().length];"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    assert_eq!(told(&mut rpc).await, json!([2, "dark", "all", 0]));
+}
