@@ -21,6 +21,8 @@ function script(mainModule: string | undefined): string | undefined {
 function bootstrapWithScript(this: unknown, ...args: unknown[]): unknown {
   const { Deno } = globalThis as any;
   const { execPath, mainModule } = Deno;
+  // `process.argv0`
+  args[0] ??= execPath();
   // It asks for argv[0] first, for argv[1] next.
   let asked = 0;
   Deno.execPath = () => {

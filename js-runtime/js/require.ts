@@ -4,7 +4,7 @@
 // @ts-ignore: provided by the runtime
 import { core, internals } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
-import { op_addon_lacks, op_probe, op_virtual_module } from "ext:core/ops";
+import { op_addon_lacks, op_probe, op_probe_package, op_virtual_module } from "ext:core/ops";
 
 interface NodeRequire {
   (id: string): unknown;
@@ -40,18 +40,23 @@ function hookRequire(Module: NodeModule): void {
   Module._resolveFilename = function (request, parent, ...others) {
     try {
       return resolve.call(this, request, parent, ...others);
-    } catch (error) {
+    } catch (error: any) {
       const found = typescriptFile(String(request), parent?.filename);
+      // What deno_node says of packages begins with the code.
+      const start = `[${error.code}] `;
+      if (found === undefined && error.message?.startsWith(start)) error.message = error.message.slice(start.length);
       if (found === undefined) throw error;
       return found;
     }
   };
 }
 
-/** What `./helper` and `./helper.js` mean beside an extension's own CommonJS file. */
+/** What `./helper` and `./helper.js` mean beside an extension's own CommonJS file, and the package of TypeScript. */
 function typescriptFile(request: string, parent: string | undefined): string | undefined {
-  if (!parent || !isPath(request) || /[\\/]node_modules[\\/]/.test(parent)) return;
+  if (!parent) return;
   const { dirname, resolve } = (globalThis as any).process.getBuiltinModule("node:path");
+  if (!isPath(request)) return op_probe_package(request, dirname(parent)) ?? undefined;
+  if (/[\\/]node_modules[\\/]/.test(parent)) return;
   return op_probe(resolve(dirname(parent), request)) ?? undefined;
 }
 

@@ -266,7 +266,9 @@ async fn wait_idle(session: &AgentSession) {
 
 fn names(files: &[PathBuf]) -> String {
     let name = |path: &PathBuf| path.file_name().unwrap_or_default().display().to_string();
-    let names: Vec<String> = files.iter().map(name).collect();
+    let mut names: Vec<String> = files.iter().map(name).collect();
+    // Through a link and by its own path.
+    names.dedup();
     names.join(", ")
 }
 

@@ -24,7 +24,7 @@ pub use self::descriptors::Opened;
 pub use self::host::{Author, Console, Damage, Death, Fault, Host, HostError, Stop};
 pub use self::modules::{SCOPES, virtual_module, virtual_modules};
 pub use self::ops::{EXIT_MESSAGE, Uncaught, caught, caught_later};
-pub use self::probe::{EXTENSIONS, probe};
+pub use self::probe::{EXTENSIONS, index, probe, probe_package};
 
 /// Where this crate's build script installed its npm packages, esbuild among them;
 /// for the build script that makes the snapshot.
@@ -41,6 +41,7 @@ deno_core::extension!(
         author::op_ran,
         descriptors::op_opened,
         probe::op_probe,
+        probe::op_probe_package,
         promise_hooks::op_promise_hooks,
         process_ids::op_process_groups,
         addons::op_addon_lacks,

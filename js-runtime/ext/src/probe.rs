@@ -14,7 +14,20 @@ pub const EXTENSIONS: [&str; 7] = ["js", "mjs", "cjs", "ts", "tsx", "mts", "cts"
 #[op2]
 #[string]
 pub(crate) fn op_probe(#[string] path: &str) -> Option<String> {
-    probe(Path::new(path))?.into_os_string().into_string().ok()
+    named(probe(Path::new(path))?)
+}
+
+/// For `require` in CommonJS files of the folder `from`.
+#[op2]
+#[string]
+pub(crate) fn op_probe_package(#[string] specifier: &str, #[string] from: &str) -> Option<String> {
+    named(probe_package(specifier, Path::new(from))?)
+}
+
+/// Links are followed.
+fn named(found: PathBuf) -> Option<String> {
+    let real = found.canonicalize().unwrap_or(found);
+    real.into_os_string().into_string().ok()
 }
 
 /// The file that jiti would find for `path`: itself, with an extension added, the
@@ -46,23 +59,49 @@ pub fn probe(path: &Path) -> Option<PathBuf> {
     source.or_else(|| directory(path))
 }
 
+/// The file that jiti would find of a package where Node finds none: one of TypeScript
+/// has no index.js. `exports` have the last word.
+pub fn probe_package(specifier: &str, from: &Path) -> Option<PathBuf> {
+    let slashes = if specifier.starts_with('@') { 2 } else { 1 };
+    let end = specifier.match_indices('/').nth(slashes - 1);
+    let (name, below) = specifier.split_at(end.map_or(specifier.len(), |(at, _)| at));
+    let is_name = !name.is_empty() && !name.starts_with(['.', '#']) && !name.contains(':');
+    let mut folders = from.ancestors().filter(|_| is_name);
+    let folder = folders.find_map(|folder| {
+        let folder = folder.join("node_modules").join(name);
+        folder.is_dir().then_some(folder)
+    })?;
+    let has_exports = package_json(&folder).is_some_and(|json| !json["exports"].is_null());
+    match below.trim_matches('/') {
+        _ if has_exports => None,
+        "" => directory(&folder),
+        below => probe(&folder.join(below)),
+    }
+}
+
+fn package_json(folder: &Path) -> Option<serde_json::Value> {
+    let text = std::fs::read_to_string(folder.join("package.json")).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
 fn directory(path: &Path) -> Option<PathBuf> {
     if !path.is_dir() {
         return None;
     }
-    let main = std::fs::read_to_string(path.join("package.json"))
-        .ok()
-        .and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok())
+    let main = package_json(path)
         .and_then(|json| json["main"].as_str().map(|main| path.join(main)))
         // A "main" that leads back here would never end.
         .filter(|main| main.components().ne(path.components()))
         .and_then(|main| probe(&main));
-    main.or_else(|| {
-        EXTENSIONS
-            .iter()
-            .map(|extension| path.join("index").with_extension(extension))
-            .find(|path| path.is_file())
-    })
+    main.or_else(|| index(path))
+}
+
+/// The index file of a folder.
+pub fn index(folder: &Path) -> Option<PathBuf> {
+    EXTENSIONS
+        .iter()
+        .map(|extension| folder.join("index").with_extension(extension))
+        .find(|path| path.is_file())
 }
 
 #[cfg(test)]
@@ -115,6 +154,28 @@ mod tests {
         ];
         for (name, expected) in table {
             assert_eq!(found(name).as_deref(), expected, "{name}");
+        }
+        for name in ["index.ts", "sub.ts", "deep/x.ts"] {
+            file(&format!("node_modules/pkg/{name}"), "");
+            file(&format!("node_modules/@s/pkg/{name}"), "");
+            file(&format!("node_modules/closed/{name}"), "");
+        }
+        file("node_modules/closed/package.json", r#"{"exports": {}}"#);
+        for (specifier, expected) in [
+            ("pkg", Some("pkg/index.ts")),
+            ("pkg/sub", Some("pkg/sub.ts")),
+            ("pkg/sub.js", Some("pkg/sub.ts")),
+            ("@s/pkg", Some("@s/pkg/index.ts")),
+            ("@s/pkg/deep/x", Some("@s/pkg/deep/x.ts")),
+            ("@s", None),
+            ("closed/sub", None),
+            ("none", None),
+            ("#pkg", None),
+            ("", None),
+        ] {
+            let found = probe_package(specifier, &dir.join("e"));
+            let expected = expected.map(|path| dir.join("node_modules").join(path));
+            assert_eq!(found, expected, "{specifier}");
         }
         std::fs::remove_dir_all(dir).unwrap();
     }

@@ -51,10 +51,10 @@ export async function activate(
   extension: number,
   namespace: { default?: unknown },
 ): Promise<void> {
-  let factory = namespace.default;
+  let factory = await namespace.default;
   // `exports.default = ...` in a CommonJS file.
   if (typeof factory !== "function") {
-    factory = (factory as { default?: unknown } | undefined)?.default;
+    factory = await (factory as { default?: unknown } | undefined)?.default;
   }
   if (typeof factory !== "function") {
     throw new Error(

@@ -208,6 +208,12 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "internals.hookRequire(Module); \
                       internals.closeIdleConnections = closeIdleConnections;",
     },
+    // A `.cts` file with `export` is an ES module here.
+    Correction {
+        specifier: "node:module",
+        text: "  } else if (StringPrototypeEndsWith(filename, \".cts\")) {\n    return loadCjs(",
+        replacement: "  } else if (StringPrototypeEndsWith(filename, \".cts\")) {\n    return loadMaybeCjs(",
+    },
     // What an addon lacks is looked for when it is first called, and ends the program.
     Correction {
         specifier: "node:module",

@@ -58,6 +58,25 @@ impl Disk {
         self.recall(|loading| &mut loading.probed, path, look).ok()
     }
 
+    /// Where a path leads when links are followed. Each folder on the way is looked at once.
+    pub fn real(&self, path: &Path) -> io::Result<PathBuf> {
+        if let Some(known) = self.seen().real.get(path) {
+            return Ok(known.clone());
+        }
+        let real = match (path.parent(), path.file_name()) {
+            (Some(folder), Some(name)) if path.is_absolute() => {
+                let here = self.real(folder)?.join(name);
+                match std::fs::symlink_metadata(&here)?.is_symlink() {
+                    true => here.canonicalize()?,
+                    false => here,
+                }
+            }
+            _ => path.canonicalize()?,
+        };
+        self.seen().real.insert(path.to_path_buf(), real.clone());
+        Ok(real)
+    }
+
     /// The text of a file, which `read` reads.
     pub fn text<E>(
         &self,
@@ -169,12 +188,7 @@ impl NodeResolutionCache for Disk {
 
 impl BaseFsCanonicalize for Disk {
     fn base_fs_canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
-        if let Some(known) = self.seen().real.get(path) {
-            return Ok(known.clone());
-        }
-        let real = RealSys.base_fs_canonicalize(path)?;
-        self.seen().real.insert(path.to_path_buf(), real.clone());
-        Ok(real)
+        self.real(path)
     }
 }
 

@@ -21,7 +21,7 @@ use deno_resolver::npm::{
     DenoInNpmPackageChecker, NpmResolver,
 };
 use deno_runtime::deno_node::NodeResolverRc;
-use js_runtime_ext::{EXTENSIONS, virtual_module};
+use js_runtime_ext::{EXTENSIONS, index, probe_package, virtual_module};
 use node_resolver::cache::NodeResolutionSys;
 use node_resolver::{
     DenoIsBuiltInNodeModuleChecker, IsBuiltInNodeModuleChecker, NodeConditionOptions,
@@ -97,17 +97,16 @@ impl Resolver {
     /// The module of extension `id`: links are followed, since what a linked
     /// extension imports lies beside the real file.
     pub fn entry(&self, id: u32, path: &Path) -> Result<ModuleSpecifier, String> {
-        let found = self
-            .files
-            .disk
-            .probe(path)
-            .ok_or_else(|| match path.is_dir() {
-                true => format!("{} has no index.ts or index.js", path.display()),
-                false => format!("{} does not exist", path.display()),
-            })?;
-        let real = found
-            .canonicalize()
-            .map_err(|error| format!("{}: {error}", found.display()))?;
+        let disk = &self.files.disk;
+        // Of a folder that is an extension, its index comes before a `main`.
+        let own_index = if path.is_dir() { index(path) } else { None };
+        let found = own_index.or_else(|| disk.probe(path));
+        let found = found.ok_or_else(|| match path.is_dir() {
+            true => format!("{} has no index.ts or index.js", path.display()),
+            false => format!("{} does not exist", path.display()),
+        })?;
+        let real = disk.real(&found);
+        let real = real.map_err(|error| format!("{}: {error}", found.display()))?;
         let as_url = |path: &Path| url_from_file_path(path).map_err(|error| error.to_string());
         let url = as_url(&real)?;
         if real != found && found.is_absolute() {
@@ -182,7 +181,16 @@ impl Resolver {
                 path.display()
             ))
         })?;
-        let mut resolved = url_from_file_path(&found).map_err(error)?;
+        // As in Node: what it imports is beside the real file, which is one module under
+        // all its names.
+        let real = self.files.disk.real(&found);
+        let real = real.unwrap_or_else(|_| found.clone());
+        if real != found
+            && let Some(owner) = owner
+        {
+            self.imports.note(owner, found);
+        }
+        let mut resolved = url_from_file_path(&real).map_err(error)?;
         // `import("./x?v=2")` asks for a fresh copy; an entry may be asked for with
         // the mark that `entry` gave it.
         if url.query().is_some() {
@@ -227,6 +235,13 @@ impl Resolver {
                     .ok()
             });
             resolved.ok_or(error)
+        });
+        let found = found.or_else(|error| {
+            let from = url_to_file_path(referrer).ok();
+            let found = from.and_then(|from| probe_package(specifier, from.parent()?));
+            let real = found.and_then(|found| self.files.disk.real(&found).ok());
+            let url = real.and_then(|real| url_from_file_path(&real).ok());
+            url.ok_or(error)
         });
         found.or_else(|error| {
             // Beside the link, if that is how we came here.

@@ -359,6 +359,59 @@ async fn a_linked_extension_finds_what_is_beside_the_file_and_beside_the_link() 
 }
 
 #[tokio::test]
+async fn what_is_linked_is_one_module_and_finds_what_is_beside_the_file() {
+    let folder = Folder::new(&[
+        (
+            "ext/index.ts",
+            &answering(
+                "import { a } from './ln';\nimport { b, n } from './shared/x';\nimport * as real from '../elsewhere/real/x';\n\
+                 import * as again from './shared/x';\nconst required = require('./shared/x');",
+                "[a, b, n, real === again, required.n === n && again.n === n]",
+            ),
+        ),
+        (
+            "elsewhere/y.ts",
+            "import { d } from './dep';\nexport const a = d;",
+        ),
+        ("elsewhere/dep.ts", "export const d = 'beside';"),
+        (
+            "elsewhere/real/x.ts",
+            "import pk from 'pk';\nimport { d } from '../dep';\n\
+             export const b = pk + ' ' + d;\nexport const n = (globalThis as any).n = ((globalThis as any).n ?? 0) + 1;",
+        ),
+        (
+            "elsewhere/node_modules/pk/index.js",
+            "module.exports = 'pk';",
+        ),
+    ]);
+    let link = |to: &str, from: &str| {
+        std::os::unix::fs::symlink(folder.path(to), folder.path(from)).unwrap();
+    };
+    link("elsewhere/y.ts", "ext/ln.ts");
+    link("elsewhere/real", "ext/shared");
+    let js = Js::start();
+    let answer = js.get(&folder.path("ext/index.ts")).await;
+    assert_eq!(answer, json!(["beside", "pk beside", 1, true, true]));
+    // Another file in the place of the link is a change as well.
+    let known = js.runtime.imports().of(1);
+    for file in ["ext/ln.ts", "elsewhere/y.ts", "ext/shared/x.ts"] {
+        assert!(known.contains(&folder.path(file)), "{known:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_is_its_index_rather_than_its_main_and_may_promise_its_function() {
+    let promised = "export default Promise.resolve((pi: any) => { pi.on('get', () => process.argv0 !== ''); });";
+    let folder = Folder::new(&[
+        ("package.json", r#"{"main": "./main.ts"}"#),
+        ("main.ts", &answering("", "'main'")),
+        ("index.ts", promised),
+    ]);
+    let answer = Js::start().get(&folder.path("")).await;
+    assert_eq!(answer, json!(true));
+}
+
+#[tokio::test]
 async fn the_process_looks_like_a_compiled_program() {
     let folder = Folder::new(&[(
         "index.ts",

@@ -113,6 +113,28 @@ async fn packages_may_be_typescript() {
 }
 
 #[tokio::test]
+async fn packages_of_typescript_need_no_main_and_no_extensions() {
+    let folder = Folder::new(&[
+        (
+            "node_modules/bare/index.ts",
+            "export { s } from 'bare/sub';\nexport const a: number = 1;",
+        ),
+        ("node_modules/bare/sub.ts", "export const s: string = 's';"),
+        ("node_modules/named/package.json", r#"{"main": "index"}"#),
+        ("node_modules/named/index.ts", "export const b: number = 2;"),
+        (
+            "index.ts",
+            &answering(
+                "import { a, s } from 'bare';\nimport { s as same } from 'bare/sub.js';\nimport { b } from 'named';",
+                "[a, s, same, b, require('named').b]",
+            ),
+        ),
+    ]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    assert_eq!(answer, json!([1, "s", "s", 2, 2]));
+}
+
+#[tokio::test]
 async fn packages_that_import_our_modules_get_them() {
     let folder = Folder::new(&[
         (
