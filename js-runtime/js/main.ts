@@ -4,6 +4,7 @@ import "ext:js_runtime/connect.ts";
 import "ext:js_runtime/process.ts";
 import "ext:js_runtime/promise-hooks.ts";
 import "ext:js_runtime/require.ts";
+import "ext:js_runtime/imported.ts";
 import "ext:js_runtime/bridge.ts";
 import "ext:js_runtime/node-layer.ts";
 import "ext:js_runtime/bodies.ts";

@@ -86,6 +86,7 @@ deno_core::extension!(
         "promise-hooks.ts",
         "require.ts",
         "safe.ts",
+        "imported.ts",
         "segmenter.ts",
         "stand-ins.ts",
         "uncaught.ts",

@@ -63,7 +63,8 @@ impl NodeRequireLoader for RequireLoader {
         // Who requires a file again has changed it.
         let source = read_text(path)?;
         self.imports.note_required(path);
-        if !MediaType::from_path(path).is_emittable() {
+        let media_type = MediaType::from_path(path);
+        if !media_type.is_emittable() && !media_type.is_declaration() {
             return Ok(source.into());
         }
         let url = url_from_file_path(path).map_err(error)?;

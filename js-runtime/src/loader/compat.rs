@@ -3,9 +3,12 @@
 //! 1. `require`, `__filename` and `__dirname` are available.
 //! 2. An import of a name that is not there (most often a type) is `undefined`
 //!    instead of an error before anything runs; if a module of ours lacks the name,
-//!    it throws when it is used.
+//!    it throws when it is used. What packages and Node's modules export is not looked
+//!    up: there this holds for what TypeScript may take for a type ([`Uses::may_be_type`]).
+//!    A default import of an ES module without a default is the module.
 //! 3. A default import of a CommonJS package compiled from ES modules is its
-//!    `exports.default`, and every property can be imported by name.
+//!    `exports.default`, and every property can be imported by name. `import()` gives
+//!    the same (js/imported.ts).
 //! 4. A file without exports that uses `module` or `exports` is CommonJS; one with
 //!    exports may use them as well.
 //!
@@ -14,9 +17,13 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use deno_ast::swc::ast;
 use deno_ast::swc::ecma_visit::{Visit, VisitWith};
 use deno_ast::{ParsedSource, ProgramRef, SourceRangedForSpanned, TextChange};
+
+use super::uses::Uses;
 
 /// What an imported module is known to export.
 pub(crate) enum Exports {
@@ -24,8 +31,16 @@ pub(crate) enum Exports {
     Unknown,
     /// An ES module with exactly these names.
     Known(HashSet<String>, Missing),
-    CommonJs,
+    /// An ES module with these names and perhaps others, but no other `default`.
+    Open {
+        names: HashSet<String>,
+        place: Place,
+    },
+    CommonJs(Place),
 }
+
+/// The URL of a module that is the same for all who import it: of a package, or Node's.
+pub(crate) type Place = Option<String>;
 
 /// What stands in for a name that is not there.
 pub(crate) enum Missing {
@@ -34,15 +49,39 @@ pub(crate) enum Missing {
     Throws(String),
 }
 
-impl Missing {
-    fn value_of(&self, name: &str) -> String {
+impl Exports {
+    /// Whether a name can be imported as it is. With the uses of a file of TypeScript, what
+    /// may be a type is not taken to be there; `local` is what it is called in that file.
+    fn have(&self, name: &str, local: Option<&ast::Ident>, types: Option<&Uses>) -> bool {
+        let may_be_type = |uses: &Uses| local.is_none_or(|local| uses.may_be_type(&local.to_id()));
         match self {
-            Self::Undefined => "undefined".into(),
-            Self::Throws(module) => format!(
+            Self::Unknown | Self::CommonJs(_) => true,
+            Self::Known(names, _) => names.contains(name),
+            Self::Open { names, .. } => {
+                names.contains(name) || (name != "default" && !types.is_some_and(may_be_type))
+            }
+        }
+    }
+
+    /// Where names that may not be there can be looked up.
+    fn place(&self) -> Option<&str> {
+        match self {
+            Self::Open { place, .. } => place.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// What stands in for a name that is not there; `all` is the namespace of the module.
+    fn stand_in(&self, name: &str, all: &str) -> String {
+        match self {
+            Self::Known(_, Missing::Throws(module)) => format!(
                 "globalThis[Symbol.for(\"pi.missing\")]({},{})",
                 quote(name),
                 quote(module)
             ),
+            _ if name == "default" => all.into(),
+            Self::Open { .. } => format!("{all}[{}]", quote(name)),
+            _ => "undefined".into(),
         }
     }
 }
@@ -50,13 +89,21 @@ impl Missing {
 const DEFINE_REQUIRE: &str = "import{Module as __pi_Module}from\"node:module\";\
     const require=globalThis[Symbol.for(\"pi.requireOf\")](import.meta,__pi_Module);";
 
+/// `require` gives what is called "module.exports".
+const EXPORT_ASSIGNED: &str = "const __pi_exports=module.exports;export{__pi_exports as default,__pi_exports as \"module.exports\"};";
+
+const IMPORT: &str = "\nfunction __pi_i(specifier,options){\
+    return globalThis[Symbol.for(\"pi.imported\")](import(specifier,options));}";
+
 /// All of it, for a file that was written for jiti. `parsed` is JavaScript, parsed
 /// with scope analysis.
 pub(crate) fn rewrite(
     parsed: &ParsedSource,
+    is_typescript: bool,
     exports_of: &mut dyn FnMut(&str) -> Exports,
 ) -> Option<String> {
     let free = free_names(parsed);
+    let uses = Uses::of(parsed);
     let names_module = free.contains("module") || free.contains("exports");
     let is_cjs = parsed.compute_is_script() && names_module;
     let mut prelude = String::new();
@@ -68,31 +115,43 @@ pub(crate) fn rewrite(
             _ = write!(prelude, "const {name}=import.meta.{value};");
         }
     }
+    if parsed.text().contains("import.meta.env") {
+        prelude.push_str("import.meta.env=globalThis.process.env;");
+    }
+    let mut changes = import_changes(parsed, is_typescript.then_some(&uses), exports_of);
+    let start = parsed.range().start;
+    changes.extend(uses.dynamic.iter().map(|place| {
+        let place = place.as_byte_range(start);
+        // As long as the word that it replaces: what follows stays in its column.
+        TextChange::new(place.start, place.end, "__pi_i".into())
+    }));
+    let end = match uses.dynamic.is_empty() {
+        true => "",
+        false => IMPORT,
+    };
+    if changes.is_empty() && prelude.is_empty() {
+        return None;
+    }
+    let body = deno_ast::apply_text_changes(parsed.text(), changes);
+    let body = without_shebang(&body);
     if is_cjs {
         return Some(format!(
             "{prelude}const module={{exports:{{}},require,filename:__filename}};\
-             (function(exports){{{}\n}}).call(module.exports,module.exports);\
-             export default module.exports;",
-            without_shebang(parsed.text())
+             (function(exports){{{body}\n}}).call(module.exports,module.exports);\
+             {EXPORT_ASSIGNED}{end}"
         ));
     }
-    let body = rewrite_imports(parsed, exports_of);
-    if prelude.is_empty() {
-        return body;
-    }
-    let body = body.unwrap_or_else(|| parsed.text().to_string());
-    let body = without_shebang(&body);
     if !names_module {
-        return Some(format!("{prelude}{body}"));
+        return Some(format!("{prelude}{body}{end}"));
     }
-    let end = match has_exports(parsed) {
+    let exports = match has_exports(parsed) {
         true => "",
-        false => "\nexport default module.exports;",
+        false => EXPORT_ASSIGNED,
     };
     Some(format!(
         "{prelude}const module={{exports:{{}},require,id:import.meta.filename,\
          filename:import.meta.filename,loaded:false,children:[],paths:[]}},exports=module.exports;\
-         {body}{end}"
+         {body}\n{exports}{end}"
     ))
 }
 
@@ -123,8 +182,17 @@ pub(crate) fn rewrite_imports(
     parsed: &ParsedSource,
     exports_of: &mut dyn FnMut(&str) -> Exports,
 ) -> Option<String> {
+    let changes = import_changes(parsed, None, exports_of);
+    (!changes.is_empty()).then(|| deno_ast::apply_text_changes(parsed.text(), changes))
+}
+
+fn import_changes(
+    parsed: &ParsedSource,
+    types: Option<&Uses>,
+    exports_of: &mut dyn FnMut(&str) -> Exports,
+) -> Vec<TextChange> {
     let ProgramRef::Module(module) = parsed.program_ref() else {
-        return None;
+        return Vec::new();
     };
     let start = parsed.range().start;
     let mut changes = Vec::new();
@@ -135,19 +203,15 @@ pub(crate) fn rewrite_imports(
         let replacement =
             match declaration {
                 ast::ModuleDecl::Import(import) if import.with.is_none() => {
-                    let specifier = import.src.value.to_string_lossy();
-                    match exports_of(&specifier) {
-                        Exports::Unknown => None,
-                        Exports::Known(names, missing) => import_known(import, &names, &missing),
-                        Exports::CommonJs => import_cjs(import, index),
+                    match exports_of(&import.src.value.to_string_lossy()) {
+                        Exports::CommonJs(_) => import_cjs(import, index),
+                        exports => import_es(import, index, &exports, types),
                     }
                 }
                 ast::ModuleDecl::ExportNamed(export) => export.src.as_ref().and_then(|src| {
                     match exports_of(&src.value.to_string_lossy()) {
-                        Exports::Known(names, missing) => {
-                            reexport_known(export, index, &names, &missing)
-                        }
-                        _ => None,
+                        Exports::CommonJs(place) => reexport_cjs(export, &place?),
+                        exports => reexport_es(export, index, &exports, types),
                     }
                 }),
                 _ => None,
@@ -160,7 +224,7 @@ pub(crate) fn rewrite_imports(
             changes.push(TextChange::new(range.start, range.end, text));
         }
     }
-    (!changes.is_empty()).then(|| deno_ast::apply_text_changes(parsed.text(), changes))
+    changes
 }
 
 fn without_shebang(text: &str) -> String {
@@ -175,29 +239,51 @@ fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn import_known(
+fn import_es(
     import: &ast::ImportDecl,
-    names: &HashSet<String>,
-    missing: &Missing,
+    index: usize,
+    exports: &Exports,
+    types: Option<&Uses>,
 ) -> Option<String> {
+    let all = format!("__pi_all{index}");
+    let source = quote(&import.src.value.to_string_lossy());
     let (mut kept, mut absent) = (Vec::new(), String::new());
+    let (mut namespaces, mut looked_up) = (Vec::new(), Vec::new());
+    let mut is_whole = true;
     for specifier in &import.specifiers {
         let (name, local) = match specifier {
-            ast::ImportSpecifier::Named(named) => (imported_name(named), &named.local.sym),
-            ast::ImportSpecifier::Default(default) => ("default".into(), &default.local.sym),
-            ast::ImportSpecifier::Namespace(_) => return None,
+            ast::ImportSpecifier::Named(named) => (imported_name(named), &named.local),
+            ast::ImportSpecifier::Default(default) => ("default".into(), &default.local),
+            ast::ImportSpecifier::Namespace(namespace) => {
+                namespaces.push(namespace.local.sym.to_string());
+                continue;
+            }
         };
-        if names.contains(&name) {
-            kept.push(format!("{} as {local}", quote(&name)));
-        } else {
-            _ = write!(absent, "const {local}={};", missing.value_of(&name));
+        if exports.have(&name, Some(local), types) {
+            kept.push(format!("{} as {}", quote(&name), local.sym));
+            continue;
+        }
+        is_whole = false;
+        match exports.stand_in(&name, &all) {
+            value if value == all => namespaces.push(local.sym.to_string()),
+            _ if exports.place().is_some() => looked_up.push((name, local.sym.to_string())),
+            value => _ = write!(absent, "const {}={value};", local.sym),
         }
     }
-    if absent.is_empty() {
+    if is_whole {
         return None;
     }
-    let source = quote(&import.src.value.to_string_lossy());
-    Some(format!("import{{{}}}from{source};{absent}", kept.join(",")))
+    if absent.contains(&all) {
+        namespaces.push(all);
+    }
+    let mut out = format!("import{{{}}}from{source};", kept.join(","));
+    for namespace in namespaces {
+        _ = write!(out, "import*as {namespace} from{source};");
+    }
+    if let Some(place) = exports.place() {
+        out.push_str(&look_up("import", place, false, &looked_up));
+    }
+    Some(out + absent.as_str())
 }
 
 fn import_cjs(import: &ast::ImportDecl, index: usize) -> Option<String> {
@@ -210,11 +296,7 @@ fn import_cjs(import: &ast::ImportDecl, index: usize) -> Option<String> {
     for specifier in &import.specifiers {
         let (local, value) = match specifier {
             ast::ImportSpecifier::Named(named) => {
-                let value = match imported_name(named) {
-                    name if name == "default" => default_of(&module),
-                    name => format!("{module}?.[{}]", quote(&name)),
-                };
-                (&named.local.sym, value)
+                (&named.local.sym, of_cjs(&module, &imported_name(named)))
             }
             ast::ImportSpecifier::Default(default) => (&default.local.sym, default_of(&module)),
             ast::ImportSpecifier::Namespace(namespace) => (
@@ -230,20 +312,21 @@ fn import_cjs(import: &ast::ImportDecl, index: usize) -> Option<String> {
     Some(out)
 }
 
+fn of_cjs(module: &str, name: &str) -> String {
+    match name {
+        "default" => default_of(module),
+        name => format!("{module}?.[{}]", quote(name)),
+    }
+}
+
 /// Babel's interop.
 fn default_of(module: &str) -> String {
     format!("{module}?.__esModule&&\"default\" in {module}?{module}.default:{module}")
 }
 
-fn reexport_known(
-    export: &ast::NamedExport,
-    index: usize,
-    names: &HashSet<String>,
-    missing: &Missing,
-) -> Option<String> {
-    let source = quote(&export.src.as_ref()?.value.to_string_lossy());
-    let (mut kept, mut absent) = (Vec::new(), String::new());
-    for (number, specifier) in export.specifiers.iter().enumerate() {
+/// What is exported again: its name there, and here. `None` for a namespace.
+fn reexported(export: &ast::NamedExport) -> Option<Vec<(String, String)>> {
+    let names = export.specifiers.iter().map(|specifier| {
         let ast::ExportSpecifier::Named(named) = specifier else {
             return None;
         };
@@ -252,21 +335,80 @@ fn reexport_known(
             Some(exported) => exported.atom().to_string(),
             None => original.clone(),
         };
-        if names.contains(&original) {
-            kept.push(format!("{} as {}", quote(&original), quote(&exported)));
-        } else {
-            // Exported all the same: whoever imports it counts on that.
-            let local = format!("__pi_missing{index}_{number}");
-            _ = write!(
-                absent,
-                "const {local}={};export{{{local} as {}}};",
-                missing.value_of(&original),
-                quote(&exported)
-            );
+        Some((original, exported))
+    });
+    names.collect()
+}
+
+fn reexport_es(
+    export: &ast::NamedExport,
+    index: usize,
+    exports: &Exports,
+    types: Option<&Uses>,
+) -> Option<String> {
+    let all = format!("__pi_all{index}");
+    let source = quote(&export.src.as_ref()?.value.to_string_lossy());
+    let (mut kept, mut absent) = (Vec::new(), String::new());
+    let mut looked_up = Vec::new();
+    for (number, (name, exported)) in reexported(export)?.iter().enumerate() {
+        if exports.have(name, None, types) {
+            kept.push(format!("{} as {}", quote(name), quote(exported)));
+            continue;
+        }
+        // Exported all the same: whoever imports it counts on that.
+        let exported = quote(exported);
+        match exports.stand_in(name, &all) {
+            value if value == all => _ = write!(absent, "export{{{all} as {exported}}};"),
+            _ if exports.place().is_some() => looked_up.push((name.clone(), exported)),
+            value => {
+                let local = format!("__pi_missing{index}_{number}");
+                _ = write!(
+                    absent,
+                    "const {local}={value};export{{{local} as {exported}}};"
+                );
+            }
         }
     }
-    let kept = kept.join(",");
-    (!absent.is_empty()).then(|| format!("export{{{kept}}}from{source};{absent}"))
+    if absent.is_empty() && looked_up.is_empty() {
+        return None;
+    }
+    let mut out = format!("export{{{}}}from{source};", kept.join(","));
+    if let Some(place) = exports.place() {
+        out.push_str(&look_up("export", place, false, &looked_up));
+    }
+    if absent.contains(&all) {
+        _ = write!(out, "import*as {all} from{source};");
+    }
+    Some(out + absent.as_str())
+}
+
+fn reexport_cjs(export: &ast::NamedExport, place: &str) -> Option<String> {
+    let names = reexported(export)?.into_iter();
+    let names: Vec<_> = names.map(|(name, here)| (name, quote(&here))).collect();
+    Some(look_up("export", place, true, &names))
+}
+
+/// Imports or exports names of the module at `place` that may not be there, by what they are
+/// called here: from a module that looks them up. That one runs before this file even if
+/// others of a cycle run first, and what they get from here is there.
+fn look_up(word: &str, place: &str, is_cjs: bool, names: &[(String, String)]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let all = if is_cjs { "all" } else { "*as all" };
+    let mut code = format!("import {all} from{};", quote(place));
+    let mut list = Vec::new();
+    for (number, (name, here)) in names.iter().enumerate() {
+        let value = match is_cjs {
+            true => of_cjs("all", name),
+            false => format!("all[{}]", quote(name)),
+        };
+        _ = write!(code, "export const n{number}={value};");
+        list.push(format!("n{number} as {here}"));
+    }
+    let code = BASE64_STANDARD.encode(code);
+    let list = list.join(",");
+    format!("{word}{{{list}}}from\"data:text/javascript;base64,{code}\";")
 }
 
 fn imported_name(named: &ast::ImportNamedSpecifier) -> String {

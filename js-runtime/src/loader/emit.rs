@@ -12,7 +12,7 @@ use deno_error::JsErrorBox;
 use serde::{Deserialize, Serialize};
 
 use super::files::error;
-use super::{Loader, compat, legacy, statements};
+use super::{Loader, compat, enums, legacy, statements};
 use crate::cache::Key;
 
 /// The code that makes cached files: when it changes, they do not count any more.
@@ -21,7 +21,9 @@ pub(crate) const EMIT_SETTINGS: &str = concat!(
     include_str!("compat.rs"),
     include_str!("exports.rs"),
     include_str!("cjs.rs"),
-    include_str!("legacy.rs")
+    include_str!("legacy.rs"),
+    include_str!("enums.rs"),
+    include_str!("uses.rs")
 );
 
 /// Something outside a file that shaped what was made of it.
@@ -120,7 +122,8 @@ impl Loader {
         let mut exports_of =
             |imported: &str| self.exports_of(imported, specifier, lenient, &mut consulted);
         let code = if lenient {
-            compat::rewrite(&parsed, &mut exports_of)
+            let is_typescript = MediaType::from_specifier(specifier).is_emittable();
+            compat::rewrite(&parsed, is_typescript, &mut exports_of)
         } else {
             compat::rewrite_imports(&parsed, &mut exports_of)
         }
@@ -175,24 +178,31 @@ fn mentions_our_modules(source: &str) -> bool {
         .any(|scope| source.contains(scope))
 }
 
-/// TypeScript to JavaScript, with a source map; JavaScript passes through.
+/// TypeScript to JavaScript, with a source map; JavaScript passes through, and of
+/// declarations nothing is left.
 pub(crate) fn transpile(
     specifier: &ModuleSpecifier,
     source: String,
 ) -> Result<(String, Option<String>), JsErrorBox> {
     let media_type = MediaType::from_specifier(specifier);
+    if media_type.is_declaration() {
+        return Ok((String::new(), None));
+    }
     if !media_type.is_emittable() {
         return Ok((source, None));
     }
     let mut parsed = parse(specifier, media_type, source, false)?;
-    if let Some(source) = legacy::rewritten(&parsed) {
+    let mut changes = legacy::changes(&parsed);
+    changes.extend(enums::changes(&parsed));
+    if !changes.is_empty() {
+        let source = deno_ast::apply_text_changes(parsed.text(), changes);
         parsed = parse(specifier, media_type, source, false)?;
     }
     let emitted = parsed
         .transpile(
             &TranspileOptions {
                 decorators: DecoratorsTranspileOption::LegacyTypeScript {
-                    emit_metadata: false,
+                    emit_metadata: true,
                 },
                 ..Default::default()
             },

@@ -31,17 +31,28 @@ impl Loader {
             // Depends on nothing but this program.
             return ours(&url, imported);
         }
-        if !lenient || url.scheme() != "file" {
+        if !lenient {
+            return Exports::Unknown;
+        }
+        if url.scheme() == "node" {
+            return Exports::Open {
+                names: ["default".into()].into(),
+                place: Some(url.into()),
+            };
+        }
+        if url.scheme() != "file" {
             return Exports::Unknown;
         }
         consulted.push(Consulted::Import {
             specifier: imported.to_string(),
             target: self.target(imported, importer),
         });
-        if MediaType::from_specifier(&url) == MediaType::Json {
-            return Exports::CommonJs;
+        let media_type = MediaType::from_specifier(&url);
+        if media_type == MediaType::Json {
+            return Exports::CommonJs(None);
         }
-        if !MediaType::from_specifier(&url).is_emittable() {
+        let in_package = self.files.checker.in_npm_package(&url);
+        if !media_type.is_emittable() && !media_type.is_declaration() {
             let maybe = self.files.is_maybe_cjs(&url).unwrap_or(false);
             consulted.push(Consulted::MaybeCjs {
                 url: url.clone(),
@@ -50,24 +61,43 @@ impl Loader {
             if maybe {
                 self.consult(&url, consulted);
                 if self.is_commonjs(&url) {
-                    return Exports::CommonJs;
+                    return Exports::CommonJs(in_package.then(|| url.to_string()));
                 }
             }
-            if self.files.checker.in_npm_package(&url) {
-                return Exports::Unknown;
+            if in_package {
+                return self.of_package(&url, consulted);
             }
         }
-        let (mut names, mut seen) = (HashSet::new(), HashSet::new());
-        let known = self.collect(&url, &mut names, &mut seen);
-        for url in &seen {
+        let mut found = Found::default();
+        let known = self.collect(&url, &mut found);
+        for url in &found.seen {
             self.consult(url, consulted);
         }
         match known {
-            Some(()) => Exports::Known(names, Missing::Undefined),
+            Some(()) if found.is_open => Exports::Open {
+                names: found.names,
+                place: None,
+            },
+            Some(()) => Exports::Known(found.names, Missing::Undefined),
             None => match self.analysis(&url).as_deref() {
-                Some(Analysis::Assigned) => Exports::CommonJs,
+                Some(Analysis::Assigned) => Exports::CommonJs(None),
                 _ => Exports::Unknown,
             },
+        }
+    }
+
+    /// Of an ES module of a package, which may be large: whether it has a default.
+    fn of_package(&self, url: &ModuleSpecifier, consulted: &mut Vec<Consulted>) -> Exports {
+        let Ok(source) = self.files.text_of(url) else {
+            return Exports::Unknown;
+        };
+        let has_default = may_export_default(&source);
+        if !has_default {
+            self.consult(url, consulted);
+        }
+        Exports::Open {
+            names: has_default.then(|| "default".into()).into_iter().collect(),
+            place: Some(url.to_string()),
         }
     }
 
@@ -94,33 +124,37 @@ impl Loader {
 
     /// The names that one of the extension's own modules exports when it runs.
     /// `None` where they cannot be known before.
-    fn collect(
-        &self,
-        url: &ModuleSpecifier,
-        names: &mut HashSet<String>,
-        seen: &mut HashSet<ModuleSpecifier>,
-    ) -> Option<()> {
+    fn collect(&self, url: &ModuleSpecifier, found: &mut Found) -> Option<()> {
         if url.scheme() == "pi" {
-            names.extend(exports_of_ours(url)?.iter().map(|name| name.to_string()));
+            let names = exports_of_ours(url)?.iter();
+            found.names.extend(names.map(|name| name.to_string()));
             return Some(());
         }
         if !self.files.is_lenient(url) {
             return None;
         }
-        if !seen.insert(url.clone()) {
+        if !found.seen.insert(url.clone()) {
             return Some(());
         }
         let analysis = self.analysis(url)?;
-        let Analysis::Module { exports, stars } = &*analysis else {
-            return None;
+        let (exports, stars) = match &*analysis {
+            Analysis::Module { exports, stars } => (exports, stars),
+            // Of types alone nothing is left.
+            Analysis::Script if !may_be_commonjs(url) => return Some(()),
+            Analysis::Script | Analysis::Assigned => return None,
         };
-        names.extend(exports.iter().cloned());
+        found.names.extend(exports.iter().cloned());
         for star in stars {
-            let target = self.resolver.find(star, url.as_str()).ok()?;
-            let mut inner = HashSet::new();
-            self.collect(&target, &mut inner, seen)?;
-            inner.remove("default");
-            names.extend(inner);
+            let mut inner = Found {
+                seen: std::mem::take(&mut found.seen),
+                ..Found::default()
+            };
+            let target = self.resolver.find(star, url.as_str()).ok();
+            let known = target.and_then(|target| self.collect(&target, &mut inner));
+            found.is_open |= inner.is_open || known.is_none();
+            found.seen = inner.seen;
+            inner.names.remove("default");
+            found.names.extend(inner.names);
         }
         Some(())
     }
@@ -141,7 +175,7 @@ impl Loader {
         let (code, map) = transpile(url, source).ok()?;
         let names_module = self.files.is_lenient(url) && may_name_module(&code);
         let parsed = parse(url, MediaType::JavaScript, code.clone(), names_module).ok()?;
-        if MediaType::from_specifier(url).is_emittable() {
+        if map.is_some() {
             // It will be wanted next.
             self.transpiled.borrow_mut().insert(key, (code, map));
         }
@@ -175,6 +209,32 @@ pub(super) enum Analysis {
         /// Where all of what is exported comes from, too.
         stars: Vec<String>,
     },
+}
+
+/// What [`Loader::collect`] has found.
+#[derive(Default)]
+struct Found {
+    names: HashSet<String>,
+    seen: HashSet<ModuleSpecifier>,
+    /// There may be more names than these.
+    is_open: bool,
+}
+
+/// Whether a text, a comment perhaps, says `export default` or `as default`.
+fn may_export_default(source: &str) -> bool {
+    source.match_indices("default").any(|(at, word)| {
+        let before =
+            source[..at].trim_end_matches(|c: char| c.is_whitespace() || c == '"' || c == '\'');
+        let after = source[at + word.len()..].trim_start();
+        let is_listed = before.ends_with(['{', ',']) && after.starts_with(['}', ',']);
+        is_listed || before.ends_with("export") || before.ends_with("as") || before.ends_with("*/")
+    })
+}
+
+/// Whether a file without `import` and `export` is one of CommonJS when it is imported.
+fn may_be_commonjs(url: &ModuleSpecifier) -> bool {
+    let media_type = MediaType::from_specifier(url);
+    !media_type.is_emittable() && !media_type.is_declaration()
 }
 
 fn ours(url: &ModuleSpecifier, imported: &str) -> Exports {

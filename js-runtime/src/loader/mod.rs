@@ -11,6 +11,7 @@ mod cjs;
 mod compat;
 mod disk;
 mod emit;
+mod enums;
 mod exports;
 mod files;
 mod legacy;
@@ -20,6 +21,7 @@ mod prime;
 mod resolve;
 mod scripts;
 mod statements;
+mod uses;
 mod warm;
 
 use std::borrow::Cow;
@@ -128,6 +130,11 @@ impl Loader {
         if specifier.scheme() == "data" {
             return data_module(specifier);
         }
+        if specifier.scheme() == "node" {
+            return Err(JsErrorBox::generic(format!(
+                "[ERR_UNKNOWN_BUILTIN_MODULE] No such built-in module: {specifier}"
+            )));
+        }
         if specifier.scheme() != "file" {
             return Err(JsErrorBox::generic(format!(
                 "Cannot load {specifier}: only files and packages can be imported"
@@ -160,8 +167,9 @@ impl Loader {
                 ));
             }
             RequestedModuleType::None if media_type == MediaType::Json => {
-                format!("export default {source};")
+                format!("const json={source};export{{json as default,json as \"module.exports\"}};")
             }
+            RequestedModuleType::None if media_type.is_declaration() => String::new(),
             RequestedModuleType::None => self.javascript(specifier, media_type, &source)?,
             _ => {
                 return Err(JsErrorBox::type_error(format!(

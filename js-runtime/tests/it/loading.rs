@@ -74,7 +74,86 @@ async fn imports_of_types_and_of_names_that_are_not_there_are_undefined() {
     ]);
     let js = Js::start();
     let answer = js.get(&folder.path("index.ts")).await;
-    assert_eq!(answer, json!(["undefined", 1, "undefined", "undefined"]));
+    // Without a default it is the whole module, as jiti says.
+    assert_eq!(answer, json!(["undefined", 1, "undefined", "object"]));
+}
+
+#[tokio::test]
+async fn a_file_of_types_alone_can_be_exported_again() {
+    let folder = Folder::new(&[
+        (
+            "index.ts",
+            &answering(
+                "import { f } from './lib';\nimport { Opts, Deep, T } from './lib';\nimport './global.d';\n\
+                 export { T } from './lib/types.d.ts';",
+                "[f(), typeof Opts, typeof Deep, typeof T]",
+            ),
+        ),
+        (
+            "lib/index.ts",
+            "export { Opts } from './types';\nexport { f } from './f';\nexport * from './deep';\nexport * from './types.d';",
+        ),
+        (
+            "lib/types.ts",
+            "import { Deep } from './deep';\nexport interface Opts { deep: Deep }",
+        ),
+        ("lib/types.d.ts", "export interface T {}"),
+        (
+            "lib/deep.ts",
+            "import { Opts } from './types';\nexport type Deep = Opts | string;\nexport { Opts as Same };",
+        ),
+        (
+            "lib/f.ts",
+            "import { Opts } from './types';\nexport const f = (_?: Opts) => 'f';",
+        ),
+        ("global.d.ts", "declare global { var x: number }"),
+    ]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    assert_eq!(answer, json!(["f", "undefined", "undefined", "undefined"]));
+}
+
+#[tokio::test]
+async fn members_of_enums_go_on_after_one_that_is_computed() {
+    let folder = Folder::new(&[
+        (
+            "index.ts",
+            &answering(
+                "import { BASE } from './base';\nconst own = 3;\n\
+                 enum A { X = BASE, Y, Z = BASE + 10, W, 'a-b' = own, V }\n\
+                 namespace N { export enum B { P = own, Q, R = 1 << 4, S } }\n\
+                 enum C { M, N, O = 'o', L = 7, K }",
+                "[A, N.B.Q, N.B.S, C.N, C.K]",
+            ),
+        ),
+        ("base.ts", "export const BASE = 100;"),
+    ]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    let members = json!({
+        "X": 100, "Y": 101, "Z": 110, "W": 111, "a-b": 3, "V": 4,
+        "100": "X", "101": "Y", "110": "Z", "111": "W", "3": "a-b", "4": "V",
+    });
+    assert_eq!(answer, json!([members, 4, 17, 1, 8]));
+}
+
+#[tokio::test]
+async fn decorators_are_told_the_types() {
+    let folder = Folder::new(&[
+        (
+            "index.ts",
+            &answering(
+                "import { Gone } from './gone';\nimport { RequestOptions } from 'node:http';\n\
+             const seen: string[] = [];\n\
+             (Reflect as any).metadata = (key: string, types: any[]) => () => { seen.push(key, ...[types].flat().map((t) => t.name)); };\n\
+             const Injectable = (_: any) => {};\nclass Dep {}\n\
+             @Injectable class S { constructor(private d: Dep, private n: string, g: Gone, o: RequestOptions) {} }",
+                "seen",
+            ),
+        ),
+        ("gone.ts", "export interface Gone {}"),
+    ]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    let types = ["design:paramtypes", "Dep", "String", "Object", "Object"];
+    assert_eq!(answer.as_array().unwrap()[..5], types);
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ mod caching;
 mod console;
 mod errors;
 mod hostile;
+mod interop;
 mod loading;
 mod modules;
 mod packages;

@@ -1,0 +1,175 @@
+//! What the loader of the original makes of imports that Node refuses or reads differently.
+
+use serde_json::json;
+
+use crate::support::{Folder, Js, answering};
+
+const COMPILED: &str = "Object.defineProperty(exports, '__esModule', { value: true });\n\
+    exports.default = function named() {}; exports.x = 1; for (const k of ['hidden']) exports[k] = 2;";
+const MODULE: (&str, &str) = (
+    "node_modules/esm/package.json",
+    r#"{"type": "module", "main": "i.js"}"#,
+);
+
+#[tokio::test]
+async fn types_of_packages_and_of_node_are_exported_again() {
+    let folder = Folder::new(&[
+        MODULE,
+        (
+            "node_modules/esm/i.js",
+            "export const y = 1; export default 'd';",
+        ),
+        ("node_modules/cjs/index.js", COMPILED),
+        (
+            "index.ts",
+            &answering(
+                "import { T, y, U, V, x, d, f, hidden, Stats, RequestOptions } from './barrel';",
+                "[typeof T, y, typeof U, typeof V, x, d, f.name, hidden, typeof Stats, typeof RequestOptions]",
+            ),
+        ),
+        (
+            "barrel.ts",
+            "import { T, y } from 'esm';\nexport { T, y };\nexport { U, default as d } from 'esm';\n\
+             export { V, x, hidden, default as f } from 'cjs';\nexport { RequestOptions } from 'http';\n\
+             import { Stats } from 'node:fs';\nexport { Stats };\nexport * from 'esm';",
+        ),
+    ]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    let expected = json!([
+        "undefined",
+        1,
+        "undefined",
+        "undefined",
+        1,
+        "d",
+        "named",
+        2,
+        "function",
+        "undefined"
+    ]);
+    assert_eq!(answer, expected);
+}
+
+#[tokio::test]
+async fn what_is_exported_again_of_a_package_is_there_for_others_of_a_cycle() {
+    let folder = Folder::new(&[
+        MODULE,
+        ("node_modules/esm/i.js", "export const y = 1;"),
+        ("node_modules/cjs/index.js", COMPILED),
+        (
+            "index.ts",
+            &answering("import { all } from './barrel';", "all"),
+        ),
+        (
+            "barrel.ts",
+            "export { y } from 'esm';\nimport { y as z } from 'esm';\nexport { z };\nexport { x, T } from 'cjs';\n\
+             export { sep } from 'node:path';\nexport * from './inner';",
+        ),
+        (
+            "inner.ts",
+            "import { y, z, x, sep, T } from './barrel';\nexport const all = [y, z, x, sep, typeof T];",
+        ),
+    ]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    assert_eq!(answer, json!([1, 1, 1, "/", "undefined"]));
+}
+
+#[tokio::test]
+async fn a_default_import_of_a_module_without_default_is_the_module() {
+    let folder = Folder::new(&[
+        MODULE,
+        (
+            "node_modules/esm/i.js",
+            "// by default there is none\nexport const y = 4; switch (y) { default: }",
+        ),
+        ("own.ts", "export const y = 5;"),
+        (
+            "index.ts",
+            &answering(
+                "import d, { y } from 'esm';\nimport own, * as all from './own';\nexport { default as again } from 'esm';",
+                "[d.y, y, own.y, all === own, (await import('./index')).again.y, import.meta.env === process.env]",
+            ),
+        ),
+    ]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    assert_eq!(answer, json!([4, 4, 5, true, 4, true]));
+}
+
+#[tokio::test]
+async fn import_as_a_function_gives_what_a_static_import_gives() {
+    let folder = Folder::new(&[
+        MODULE,
+        ("node_modules/esm/i.js", "export const y = 1;"),
+        ("node_modules/compiled/index.js", COMPILED),
+        (
+            "node_modules/plain/index.js",
+            "module.exports = { value: 5 }; for (const k of ['hidden']) module.exports[k] = 6;",
+        ),
+        ("data.json", r#"{"a": 7}"#),
+        (
+            "index.ts",
+            &answering(
+                "import * as esm from 'esm';\nconst { default: named, x } = await import('compiled');\n\
+                 const plain: any = await import('plain'); const data: any = await import('./data.json');",
+                "[named.name, x, plain.value, plain.hidden, plain.default.value, plain === await import('plain'), \
+                  data.a, data.default.a, esm === await import('esm'), new Error().stack!.includes('index.ts:4:')]",
+            ),
+        ),
+    ]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    assert_eq!(answer, json!(["named", 1, 5, 6, 5, true, 7, 7, true, true]));
+}
+
+#[tokio::test]
+async fn errors_of_import_can_be_told_apart() {
+    let specifiers = ["./bad", "./gone", "gone", "closed/x", "node:gone", "./half"];
+    let folder = Folder::new(&[
+        ("bad.ts", "const a: number = ;"),
+        ("half.ts", "import 'inner';"),
+        ("node_modules/closed/package.json", r#"{"exports": {}}"#),
+        (
+            "index.ts",
+            &answering(
+                &format!(
+                    "const told = (e: any) => [e.constructor.name, e.code ?? '', e.message.split(/[ '\\n]/)[0], e.stack.startsWith(e.name + ': ')];\n\
+                     const all = await Promise.all({specifiers:?}.map((one) => import(one).catch(told)));\n\
+                     const required = (() => {{ try {{ require('closed/x'); }} catch (e) {{ return told(e); }} }})();"
+                ),
+                "[...all, required]",
+            ),
+        ),
+    ]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    let none = "ERR_MODULE_NOT_FOUND";
+    let closed = ["ERR_PACKAGE_PATH_NOT_EXPORTED", "Package"];
+    assert_eq!(
+        answer,
+        json!([
+            ["SyntaxError", "", "Expression", true],
+            ["Error", none, "Cannot", true],
+            ["Error", none, "Cannot", true],
+            ["Error", closed[0], closed[1], true],
+            ["Error", "ERR_UNKNOWN_BUILTIN_MODULE", "No", true],
+            ["Error", none, "Cannot", true],
+            ["Error", closed[0], closed[1], true],
+        ])
+    );
+}
+
+#[tokio::test]
+async fn require_gives_what_a_file_has_assigned_whatever_its_name() {
+    let folder = Folder::new(&[
+        ("package.json", r#"{"type": "module"}"#),
+        ("y.js", "exports.x = 6;"),
+        ("z.cts", "export const x = 7 as number;"),
+        (
+            "index.ts",
+            &answering(
+                "import z = require('./z.cts');",
+                "[require('./y').x, z.x, require('./z.cts').x]",
+            ),
+        ),
+    ]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    assert_eq!(answer, json!([6, 7, 7]));
+}
