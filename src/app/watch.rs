@@ -107,10 +107,10 @@ impl Watch {
                 self.told_of_gone = false;
                 return;
             }
-            // What is built is away for a moment.
+            // What is built is away for a moment; what has another name now is not.
             let gone = session.extensions.entries();
             let gone: Vec<PathBuf> = gone.into_iter().filter(|file| !file.exists()).collect();
-            if !gone.is_empty() {
+            if !gone.is_empty() && self.new(session).is_empty() {
                 if !std::mem::replace(&mut self.told_of_gone, true) {
                     let message = format!(
                         "{} is gone: the extensions from before stay until it is back, or until \
@@ -203,13 +203,13 @@ impl Watch {
         let changed = self.contents.iter();
         let changed = changed.filter(|(file, hash)| hash_of(file) != **hash);
         let changed = changed.map(|(file, _)| file.clone());
-        let offered = offered(session);
-        let new = offered.difference(&self.offered).cloned();
-        changed
-            .chain(new)
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect()
+        let all: BTreeSet<PathBuf> = changed.chain(self.new(session)).collect();
+        all.into_iter().collect()
+    }
+
+    /// Extensions that were not there at the last load.
+    fn new(&self, session: &AgentSession) -> BTreeSet<PathBuf> {
+        &offered(session) - &self.offered
     }
 }
 

@@ -345,6 +345,12 @@ async fn a_new_extension_is_loaded_when_it_is_saved() {
         r#"export default (pi) => pi.on("session_start", (_, ctx) => ctx.ui.notify("in a folder"));"#,
     );
     rpc.notified("in a folder").await;
+    // One that has another name now is no other.
+    let folder = home.agent_dir().join("extensions");
+    std::fs::rename(folder.join("a.ts"), folder.join("c.ts")).unwrap();
+    rpc.notified("Reloaded: a.ts, c.ts").await;
+    rpc.ok(prompt("/v")).await;
+    rpc.notified("v 1").await;
 }
 
 #[tokio::test]
