@@ -36,10 +36,18 @@ struct Seen {
 /// What counts until the code that was loaded is called.
 #[derive(Debug, Default)]
 struct Loading {
-    probed: HashMap<PathBuf, PathBuf>,
+    probed: HashMap<PathBuf, Probed>,
     texts: HashMap<PathBuf, Arc<str>>,
     hashes: HashMap<PathBuf, u64>,
     packages: HashMap<(String, String), ModuleSpecifier>,
+}
+
+/// The file that a path means.
+#[derive(Clone, Debug)]
+pub(crate) struct Probed {
+    pub path: PathBuf,
+    /// Without links.
+    pub real: PathBuf,
 }
 
 impl Disk {
@@ -53,8 +61,12 @@ impl Disk {
     }
 
     /// See [`js_runtime_ext::probe`].
-    pub fn probe(&self, path: &Path) -> Option<PathBuf> {
-        let look = || probe(path).ok_or(());
+    pub fn probe(&self, path: &Path) -> Option<Probed> {
+        let look = || {
+            let path = probe(path).ok_or(())?;
+            let real = self.real(&path).unwrap_or_else(|_| path.clone());
+            Ok::<_, ()>(Probed { path, real })
+        };
         self.recall(|loading| &mut loading.probed, path, look).ok()
     }
 

@@ -100,7 +100,7 @@ impl Resolver {
         let disk = &self.files.disk;
         // Of a folder that is an extension, its index comes before a `main`.
         let own_index = if path.is_dir() { index(path) } else { None };
-        let found = own_index.or_else(|| disk.probe(path));
+        let found = own_index.or_else(|| Some(disk.probe(path)?.path));
         let found = found.ok_or_else(|| match path.is_dir() {
             true => format!("{} has no index.ts or index.js", path.display()),
             false => format!("{} does not exist", path.display()),
@@ -183,14 +183,12 @@ impl Resolver {
         })?;
         // As in Node: what it imports is beside the real file, which is one module under
         // all its names.
-        let real = self.files.disk.real(&found);
-        let real = real.unwrap_or_else(|_| found.clone());
-        if real != found
+        if found.real != found.path
             && let Some(owner) = owner
         {
-            self.imports.note(owner, found);
+            self.imports.note(owner, found.path);
         }
-        let mut resolved = url_from_file_path(&real).map_err(error)?;
+        let mut resolved = url_from_file_path(&found.real).map_err(error)?;
         // `import("./x?v=2")` asks for a fresh copy; an entry may be asked for with
         // the mark that `entry` gave it.
         if url.query().is_some() {
