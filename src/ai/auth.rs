@@ -1,7 +1,7 @@
 //! Who may pay for a request: `auth.json` (shared with the original, which may be
 //! running at the same time) and keys given for this run only.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -117,19 +117,23 @@ pub struct AuthStore {
 struct Loaded {
     entries: Map<String, Value>,
     error: Option<String>,
-    /// Providers whose entries hold, or are gone, here alone: the file did not take it.
-    /// The next change that can be written takes them along.
-    unsaved: HashSet<String>,
+    /// Providers whose entries hold, or are gone, here alone, and what the file had for
+    /// them: it did not take the change. The next one that can be written takes them along.
+    unsaved: HashMap<String, Option<Value>>,
 }
 
 impl Loaded {
-    fn add_unsaved(&self, entries: &mut Map<String, Value>) {
-        for provider in &self.unsaved {
+    /// The file has `entries`. What somebody else has changed there since is newer than
+    /// what it did not take.
+    fn refresh(&mut self, mut entries: Map<String, Value>) {
+        (self.unsaved).retain(|provider, before| entries.get(provider) == before.as_ref());
+        for provider in self.unsaved.keys() {
             match self.entries.get(provider) {
                 Some(entry) => entries.insert(provider.clone(), entry.clone()),
                 None => entries.shift_remove(provider),
             };
         }
+        self.entries = entries;
     }
 }
 
@@ -182,9 +186,15 @@ impl AuthStore {
         let read = read_patiently(&self.path);
         let mut file = self.file.write();
         file.error = read.as_ref().err().map(ToString::to_string);
-        let mut entries = read.unwrap_or_default();
-        file.add_unsaved(&mut entries);
-        file.entries = entries;
+        match read {
+            Ok(entries) => file.refresh(entries),
+            Err(_) => {
+                let Loaded {
+                    entries, unsaved, ..
+                } = &mut *file;
+                entries.retain(|provider, _| unsaved.contains_key(provider));
+            }
+        }
     }
 
     pub fn error(&self) -> Option<String> {
@@ -287,7 +297,6 @@ impl AuthStore {
             ),
         };
         let mut entries = self.read().map_err(failed)?;
-        self.stored(entries.clone(), &[]);
         let Some(stored) = entries.get(provider).and_then(oauth_of) else {
             return Ok(None);
         };
@@ -313,9 +322,11 @@ impl AuthStore {
 
     /// What the file says now, and what it did not take before.
     fn read(&self) -> Result<Map<String, Value>, AuthFileError> {
-        let mut entries = read(&self.path)?;
-        self.file.read().add_unsaved(&mut entries);
-        Ok(entries)
+        let entries = read(&self.path)?;
+        let mut file = self.file.write();
+        file.error = None;
+        file.refresh(entries);
+        Ok(file.entries.clone())
     }
 
     /// They hold in any case; those of `providers` are new.
@@ -332,25 +343,25 @@ impl AuthStore {
     }
 
     /// The file has `entries` now; those of `providers` are new.
-    fn stored(&self, mut entries: Map<String, Value>, providers: &[&str]) {
-        let mut file = self.file.write();
-        let mut unsaved = std::mem::take(&mut file.unsaved);
+    fn stored(&self, entries: Map<String, Value>, providers: &[&str]) {
+        let file = &mut *self.file.write();
         // Others came while the file was locked.
-        unsaved.retain(|provider| {
-            !providers.contains(&provider.as_str())
-                && file.entries.get(provider) != entries.get(provider)
+        let now = &file.entries;
+        file.unsaved.retain(|provider, before| {
+            *before = entries.get(provider).cloned();
+            !providers.contains(&provider.as_str()) && now.get(provider) != before.as_ref()
         });
-        file.unsaved = unsaved;
         file.error = None;
-        file.add_unsaved(&mut entries);
-        file.entries = entries;
+        file.refresh(entries);
     }
 
     fn keep_unsaved(&self, providers: &[&str], change: impl FnOnce(&mut Map<String, Value>)) {
-        let mut file = self.file.write();
+        let file = &mut *self.file.write();
+        for &provider in providers {
+            let before = file.entries.get(provider);
+            (file.unsaved.entry(provider.to_owned())).or_insert_with(|| before.cloned());
+        }
         change(&mut file.entries);
-        let providers = providers.iter().map(|&provider| provider.to_owned());
-        file.unsaved.extend(providers);
     }
 
     /// Entries as an earlier version had them; those that are there stay.

@@ -387,7 +387,8 @@ impl AgentSession {
             event.insert("customInstructions".into(), focus.into());
         }
         let emission = self.extensions.emit(NAME, event, &work.cancel).await;
-        if emission.aborted || emission.says("cancel") {
+        // Also if it has answered in time: nobody wants the summary any more.
+        if work.cancel.is_cancelled() || emission.says("cancel") {
             return Err(CompactError::Cancelled);
         }
         let given = emission

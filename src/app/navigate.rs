@@ -191,7 +191,7 @@ impl AgentSession {
         // JavaScript makes an `AbortSignal` of it.
         let event = object(json!({ "preparation": preparation, "signal": work.id }));
         let emission = self.extensions.emit(NAME, event, &work.cancel).await;
-        if emission.aborted || emission.says("cancel") {
+        if work.cancel.is_cancelled() || emission.says("cancel") {
             return None;
         }
         let answer = Value::Object(emission.answer.unwrap_or_default());

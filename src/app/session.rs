@@ -233,8 +233,9 @@ impl AgentSession {
     }
 
     /// Returns when every message that extensions have put into the conversation was told
-    /// of.
+    /// of, and what they have shown.
     pub(super) async fn wait_announced(&self) {
+        self.wait_shown().await;
         let announcements = std::mem::take(&mut *self.announcements.lock());
         announcements.close();
         announcements.wait().await;

@@ -1,25 +1,34 @@
-//! What extensions show without a question, while nobody reads: they cannot be made to
-//! wait, so only what is still worth reading is kept.
+//! What extensions show without a question: it is told in the order in which it was said,
+//! and while nobody reads only so much of it is kept, since they cannot be made to wait.
 
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::watch;
 
 use super::session::{AgentSession, begin};
 use crate::agent::event::{Event, UiMethod, UiRequest};
 
-/// So much may wait; then the oldest is lost.
-const MOST: usize = 256;
+/// So many bytes may wait; then the oldest are lost.
+const MOST: usize = 8 << 20;
 
 /// What waits for the mode.
 #[derive(Default)]
-pub(super) struct Showing(Mutex<State>);
+pub(super) struct Showing {
+    state: Mutex<State>,
+    /// The number of the last one that the mode has taken.
+    told: watch::Sender<u64>,
+}
 
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Waiting>,
+    /// The number of the last one.
     last: u64,
+    /// Of all that waits.
+    bytes: usize,
+    /// Somebody takes it from the front.
+    is_sending: bool,
     /// Something was lost, and something waits since then.
     is_losing: bool,
 }
@@ -28,55 +37,45 @@ struct Waiting {
     number: u64,
     /// The next one of the same place takes its place.
     place: Option<String>,
-    dropped: CancellationToken,
+    bytes: usize,
+    method: UiMethod,
 }
 
-struct Entered {
-    number: u64,
-    dropped: CancellationToken,
-    /// The first that was lost since the mode has taken everything.
-    has_lost: bool,
-}
-
-impl Showing {
-    fn enter(&self, place: Option<String>) -> Entered {
-        let state = &mut *self.0.lock();
-        let before = state
-            .waiting
-            .iter()
-            .position(|waiting| place.is_some() && waiting.place == place);
-        let is_full = state.waiting.len() >= MOST;
-        let dropped = match before {
-            Some(before) => state.waiting.remove(before),
-            None if is_full => state.waiting.pop_front(),
-            None => None,
-        };
-        if let Some(dropped) = &dropped {
-            dropped.dropped.cancel();
+impl State {
+    /// Whether something is lost now that nothing was before.
+    fn push(&mut self, method: UiMethod) -> bool {
+        let place = place(&method);
+        let same = |waiting: &Waiting| place.is_some() && waiting.place == place;
+        if let Some(before) = self.waiting.iter().position(same) {
+            let before = self.waiting.remove(before);
+            self.bytes -= before.map_or(0, |before| before.bytes);
         }
-        let loses = before.is_none() && dropped.is_some();
-        let has_lost = loses && !state.is_losing;
-        state.is_losing |= loses;
-        state.last += 1;
-        let (number, dropped) = (state.last, CancellationToken::new());
-        state.waiting.push_back(Waiting {
-            number,
+        // Without a length it is nothing that could be told.
+        let bytes = serde_json::to_string(&method).map_or(0, |text| text.len());
+        self.bytes += bytes;
+        self.last += 1;
+        self.waiting.push_back(Waiting {
+            number: self.last,
             place,
-            dropped: dropped.clone(),
+            bytes,
+            method,
         });
-        Entered {
-            number,
-            dropped,
-            has_lost,
+        let was_losing = self.is_losing;
+        while self.bytes > MOST && self.waiting.len() > 1 {
+            let lost = self.waiting.pop_front();
+            self.bytes -= lost.map_or(0, |lost| lost.bytes);
+            self.is_losing = true;
         }
+        self.is_losing && !was_losing
     }
 
-    fn leave(&self, number: u64) {
-        let state = &mut *self.0.lock();
-        state.waiting.retain(|waiting| waiting.number != number);
-        if state.waiting.is_empty() {
-            state.is_losing = false;
-        }
+    fn pop(&mut self) -> Option<Waiting> {
+        let Some(next) = self.waiting.pop_front() else {
+            (self.is_sending, self.is_losing) = (false, false);
+            return None;
+        };
+        self.bytes -= next.bytes;
+        Some(next)
     }
 }
 
@@ -92,29 +91,49 @@ fn place(method: &UiMethod) -> Option<String> {
 
 impl AgentSession {
     pub(super) fn show(&self, method: UiMethod) {
-        let session = self.arc();
-        let entered = self.showing.enter(place(&method));
-        if entered.has_lost {
+        let (begins_to_lose, is_sending) = {
+            let mut showing = self.showing.state.lock();
+            let begins_to_lose = showing.push(method);
+            let is_sending = std::mem::replace(&mut showing.is_sending, true);
+            (begins_to_lose, is_sending)
+        };
+        if begins_to_lose {
             let session = self.arc();
             begin(&self.handle, async move {
                 let text = format!(
-                    "Nobody reads what extensions show: of all that waits only the last {MOST} are kept"
+                    "Nobody reads what extensions show: of all that waits only the last {} MB are \
+                     kept",
+                    MOST >> 20
                 );
                 session.report("<session>", "ui", text).await;
             });
         }
-        let request = UiRequest {
-            id: uuid::Uuid::new_v4().to_string(),
-            method,
-        };
+        if is_sending {
+            return;
+        }
+        let session = self.arc();
         begin(&self.handle, async move {
-            tokio::select! {
-                biased;
-                () = session.tell(Event::ExtensionUiRequest(request)) => {}
-                () = entered.dropped.cancelled() => {}
+            loop {
+                // Not held while it is told.
+                let next = session.showing.state.lock().pop();
+                let Some(next) = next else { return };
+                let request = UiRequest {
+                    id: uuid::Uuid::new_v4().to_string(),
+                    method: next.method,
+                };
+                session.tell(Event::ExtensionUiRequest(request)).await;
+                session.showing.told.send_replace(next.number);
             }
-            session.showing.leave(entered.number);
         });
+    }
+
+    /// Returns when what is shown by now was told.
+    pub(super) async fn wait_shown(&self) {
+        let last = self.showing.state.lock().last;
+        // An error is not possible: this is a sender. What a later one has taken the place
+        // of, or what was lost, needs not be told.
+        let mut told = self.showing.told.subscribe();
+        let _ = told.wait_for(|told| *told >= last).await;
     }
 }
 
@@ -122,22 +141,33 @@ impl AgentSession {
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_the_last_of_a_place_waits_and_only_so_many() {
-        let showing = Showing::default();
-        let title = || place(&UiMethod::SetTitle { title: "t".into() });
-        let first = showing.enter(title());
-        let second = showing.enter(title());
-        assert!(first.dropped.is_cancelled() && !second.has_lost);
-        let notes: Vec<Entered> = (1..MOST).map(|_| showing.enter(None)).collect();
-        assert!(!second.dropped.is_cancelled());
-        assert!(showing.enter(None).has_lost && second.dropped.is_cancelled());
-        let another = showing.enter(None);
-        assert!(!another.has_lost && notes[0].dropped.is_cancelled());
-        assert_eq!(showing.0.lock().waiting.len(), MOST);
-        for number in 1..=another.number {
-            showing.leave(number);
+    fn note(bytes: usize) -> UiMethod {
+        UiMethod::Notify {
+            message: "n".repeat(bytes),
+            notify_type: None,
         }
-        assert!(!showing.0.lock().is_losing);
+    }
+
+    #[test]
+    fn only_the_last_of_a_place_waits_and_only_so_many_bytes() {
+        let mut showing = State::default();
+        let title = |title: &str| UiMethod::SetTitle {
+            title: title.into(),
+        };
+        assert!(!showing.push(title("1")) && !showing.push(note(1)) && !showing.push(title("2")));
+        assert_eq!(showing.waiting.len(), 2);
+        let next = showing.pop().unwrap();
+        assert!(matches!(next.method, UiMethod::Notify { .. }) && next.number == 2);
+        assert!(!showing.push(note(MOST / 2)));
+        assert!(showing.push(note(MOST / 2)), "the title is lost");
+        assert!(!showing.push(note(MOST / 2)), "as was told");
+        assert_eq!(showing.waiting.len(), 1);
+        assert!(
+            !showing.push(note(2 * MOST)),
+            "the last is kept in any case"
+        );
+        assert!(showing.pop().is_some() && showing.pop().is_none());
+        assert_eq!(showing.bytes, 0);
+        assert!(!showing.is_losing);
     }
 }

@@ -142,11 +142,10 @@ impl Watch {
             rounds += 1;
             match rounds {
                 ROUNDS => self.look(session, &Contents::new()),
-                _ => {
-                    self.look(session, &seen);
-                    self.offered = offered;
-                }
+                _ => self.look(session, &seen),
             }
+            // Also those that did not take their place: they are not tried again and again.
+            self.offered = offered;
             tell_of(session, &changed, &report).await;
         }
     }
@@ -156,13 +155,17 @@ impl Watch {
     fn look(&mut self, session: &AgentSession, known: &Contents) {
         let files = session.extensions.files();
         self.contents = files.into_iter().map(|file| (file, None)).collect();
-        self.offered = offered(session);
         self.watch_anew(session);
         for (file, hash) in &mut self.contents {
             *hash = match known.get(file) {
                 Some(known) => *known,
                 None => hash_of(file),
             };
+        }
+        // One that has come since the load is no news to the watcher.
+        self.offered = session.extensions.given();
+        if !self.new(session).is_empty() {
+            let _ = self.hint.try_send(());
         }
     }
 

@@ -144,6 +144,12 @@ impl Extensions {
         files
     }
 
+    /// The extensions that were to be loaded.
+    pub fn given(&self) -> BTreeSet<PathBuf> {
+        let paths = self.paths.lock();
+        paths.iter().map(|path| path.path.clone()).collect()
+    }
+
     /// What is loaded of each extension first.
     pub fn entries(&self) -> Vec<PathBuf> {
         let running = loaded_paths(&self.current());

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-use crate::support::{Home, PATIENCE, idle, prompt, quiet};
+use crate::support::{Home, PATIENCE, idle, prompt, quiet, with_extension};
 
 fn hello(more: Value) -> Value {
     let mut hello = json!({"type": "hello", "protocolVersion": 1, "client": "the tests"});
@@ -390,6 +390,23 @@ async fn what_extensions_show_a_client_that_does_not_read_is_bounded() {
     }
     let told = |line: &&String| line.contains("Nobody reads what extensions show");
     assert_eq!(seen.iter().filter(told).count(), 1);
+}
+
+/// They overtook one another, and came after the response.
+#[tokio::test]
+async fn what_an_extension_shows_at_once_comes_in_order_and_before_the_response() {
+    let (_server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => pi.registerCommand("burst", { handler: async (_, { ui }) => {
+            for (let n = 0; n < 2000; n += 1) ui.notify(`${n}`);
+        } });"#,
+    )
+    .await;
+    rpc.ok(prompt("/burst")).await;
+    let lines = rpc.lines();
+    let shown = lines.iter().filter_map(|line| line["message"].as_str());
+    let shown: Vec<&str> = shown.collect();
+    let expected: Vec<String> = (0..2000).map(|n| n.to_string()).collect();
+    assert_eq!(shown, expected);
 }
 
 #[tokio::test]

@@ -160,6 +160,33 @@ fn what_the_file_did_not_take_holds_and_is_stored_with_the_next_change() {
     assert_eq!(store.entry("openai"), None);
 }
 
+/// It was overwritten, or gone, with the next change of anything.
+#[test]
+fn what_somebody_else_stores_later_is_newer_than_what_the_file_did_not_take() {
+    let fixture = Fixture::with("{}");
+    let store = fixture.store();
+    let lock = FileLock::acquire(&fixture.path()).unwrap();
+    store.set("openai", &key("mine")).unwrap_err();
+    drop(lock);
+    fixture.store().set("openai", &key("theirs")).unwrap();
+    store.set("groq", &key("k")).unwrap();
+    assert_eq!(store.entry("openai"), Some(key("theirs")));
+    assert_eq!(fixture.store().entry("openai"), Some(key("theirs")));
+
+    fs::write(fixture.path(), "{").unwrap();
+    store.reload();
+    store.set("openai", &key("mine")).unwrap_err();
+    store.remove("groq").unwrap_err();
+    let by_hand =
+        r#"{"openai": {"type": "api_key", "key": "o"}, "groq": {"type": "api_key", "key": "g"}}"#;
+    fs::write(fixture.path(), by_hand).unwrap();
+    store.reload();
+    store.set("mistral", &key("k")).unwrap();
+    let stored = fixture.store();
+    assert_eq!(stored.entry("openai"), Some(key("o")));
+    assert_eq!(stored.entry("groq"), Some(key("g")));
+}
+
 #[test]
 fn copies_that_a_killed_process_left_behind_are_removed() {
     let fixture = Fixture::with("{}");
