@@ -139,9 +139,7 @@ impl Actions for AgentSession {
             .lock()
             .say(message.clone())
             .map_err(|error| ActionError::new(error.to_string()))?;
-        let announced = async move { session.announce(message).await };
-        let announced = self.announcements.lock().track_future(announced);
-        self.spawn(announced);
+        self.announce_in_turn(message);
         Ok(())
     }
 

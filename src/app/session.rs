@@ -89,8 +89,6 @@ pub struct AgentSession {
     pub(super) said: mpsc::UnboundedSender<Said>,
     /// What was begun for extensions, or is about to be, and nobody waits for.
     pub(super) asides: Mutex<TaskTracker>,
-    /// Messages of extensions that are stored and not told of yet.
-    pub(super) announcements: Mutex<TaskTracker>,
     pub(super) texts: Mutex<Texts>,
     /// Found while starting; the mode shows it.
     pub(super) notes: Mutex<Vec<String>>,
@@ -230,15 +228,6 @@ impl AgentSession {
                 return;
             }
         }
-    }
-
-    /// Returns when every message that extensions have put into the conversation was told
-    /// of, and what they have shown.
-    pub(super) async fn wait_announced(&self) {
-        self.wait_shown().await;
-        let announcements = std::mem::take(&mut *self.announcements.lock());
-        announcements.close();
-        announcements.wait().await;
     }
 
     /// Returns when an extension has asked for the end of the program and the

@@ -1,12 +1,15 @@
-//! What extensions show without a question: it is told in the order in which it was said,
-//! and while nobody reads only so much of it is kept, since they cannot be made to wait.
+//! What extensions show without a question, and put into the conversation while the agent
+//! is idle: it is told in the order in which it was said. While nobody reads only so much
+//! of what they show is kept, since they cannot be made to wait.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::session::{AgentSession, begin};
+use crate::agent::AgentMessage;
 use crate::agent::event::{Event, UiMethod, UiRequest};
 
 /// So many bytes may wait; then the oldest are lost.
@@ -37,36 +40,53 @@ struct Waiting {
     number: u64,
     /// The next one of the same place takes its place.
     place: Option<String>,
+    /// None of what may not be lost.
     bytes: usize,
-    method: UiMethod,
+    what: Shown,
+}
+
+enum Shown {
+    Ui(UiMethod),
+    Message(Arc<AgentMessage>),
 }
 
 impl State {
     /// Whether something is lost now that nothing was before.
-    fn push(&mut self, method: UiMethod) -> bool {
-        let place = place(&method);
+    fn push(&mut self, what: Shown) -> bool {
+        let (place, bytes) = match &what {
+            // Without a length it is nothing that could be told.
+            Shown::Ui(method) => (
+                place(method),
+                serde_json::to_string(method).map_or(0, |text| text.len()),
+            ),
+            Shown::Message(_) => (None, 0),
+        };
         let same = |waiting: &Waiting| place.is_some() && waiting.place == place;
         if let Some(before) = self.waiting.iter().position(same) {
-            let before = self.waiting.remove(before);
-            self.bytes -= before.map_or(0, |before| before.bytes);
+            self.lose(before);
         }
-        // Without a length it is nothing that could be told.
-        let bytes = serde_json::to_string(&method).map_or(0, |text| text.len());
         self.bytes += bytes;
         self.last += 1;
         self.waiting.push_back(Waiting {
             number: self.last,
             place,
             bytes,
-            method,
+            what,
         });
         let was_losing = self.is_losing;
-        while self.bytes > MOST && self.waiting.len() > 1 {
-            let lost = self.waiting.pop_front();
-            self.bytes -= lost.map_or(0, |lost| lost.bytes);
+        while self.bytes > MOST
+            && let Some(oldest) = self.waiting.iter().position(|waiting| waiting.bytes > 0)
+            && oldest + 1 < self.waiting.len()
+        {
+            self.lose(oldest);
             self.is_losing = true;
         }
         self.is_losing && !was_losing
+    }
+
+    fn lose(&mut self, index: usize) {
+        let lost = self.waiting.remove(index);
+        self.bytes -= lost.map_or(0, |lost| lost.bytes);
     }
 
     fn pop(&mut self) -> Option<Waiting> {
@@ -91,9 +111,18 @@ fn place(method: &UiMethod) -> Option<String> {
 
 impl AgentSession {
     pub(super) fn show(&self, method: UiMethod) {
+        self.tell_in_turn(Shown::Ui(method));
+    }
+
+    /// A message that is in the conversation by now.
+    pub(super) fn announce_in_turn(&self, message: Arc<AgentMessage>) {
+        self.tell_in_turn(Shown::Message(message));
+    }
+
+    fn tell_in_turn(&self, what: Shown) {
         let (begins_to_lose, is_sending) = {
             let mut showing = self.showing.state.lock();
-            let begins_to_lose = showing.push(method);
+            let begins_to_lose = showing.push(what);
             let is_sending = std::mem::replace(&mut showing.is_sending, true);
             (begins_to_lose, is_sending)
         };
@@ -117,18 +146,21 @@ impl AgentSession {
                 // Not held while it is told.
                 let next = session.showing.state.lock().pop();
                 let Some(next) = next else { return };
-                let request = UiRequest {
-                    id: uuid::Uuid::new_v4().to_string(),
-                    method: next.method,
-                };
-                session.tell(Event::ExtensionUiRequest(request)).await;
+                match next.what {
+                    Shown::Message(message) => session.announce(message).await,
+                    Shown::Ui(method) => {
+                        let id = uuid::Uuid::new_v4().to_string();
+                        let request = UiRequest { id, method };
+                        session.tell(Event::ExtensionUiRequest(request)).await;
+                    }
+                }
                 session.showing.told.send_replace(next.number);
             }
         });
     }
 
-    /// Returns when what is shown by now was told.
-    pub(super) async fn wait_shown(&self) {
+    /// Returns when all that was shown, or put into the conversation, by now was told.
+    pub(super) async fn wait_announced(&self) {
         let last = self.showing.state.lock().last;
         // An error is not possible: this is a sender. What a later one has taken the place
         // of, or what was lost, needs not be told.
@@ -140,32 +172,38 @@ impl AgentSession {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ai::message::UserMessage;
 
-    fn note(bytes: usize) -> UiMethod {
-        UiMethod::Notify {
+    fn note(bytes: usize) -> Shown {
+        Shown::Ui(UiMethod::Notify {
             message: "n".repeat(bytes),
             notify_type: None,
-        }
+        })
     }
 
     #[test]
     fn only_the_last_of_a_place_waits_and_only_so_many_bytes() {
         let mut showing = State::default();
-        let title = |title: &str| UiMethod::SetTitle {
-            title: title.into(),
+        let title = |title: &str| {
+            Shown::Ui(UiMethod::SetTitle {
+                title: title.into(),
+            })
         };
         assert!(!showing.push(title("1")) && !showing.push(note(1)) && !showing.push(title("2")));
         assert_eq!(showing.waiting.len(), 2);
         let next = showing.pop().unwrap();
-        assert!(matches!(next.method, UiMethod::Notify { .. }) && next.number == 2);
+        assert!(next.number == 2 && next.place.is_none());
+        let message = UserMessage::new("kept", Vec::new());
+        showing.push(Shown::Message(Arc::new(AgentMessage::User(message))));
         assert!(!showing.push(note(MOST / 2)));
         assert!(showing.push(note(MOST / 2)), "the title is lost");
         assert!(!showing.push(note(MOST / 2)), "as was told");
-        assert_eq!(showing.waiting.len(), 1);
+        assert_eq!(showing.waiting.len(), 2);
         assert!(
             !showing.push(note(2 * MOST)),
             "the last is kept in any case"
         );
+        assert!(matches!(showing.pop().unwrap().what, Shown::Message(_)));
         assert!(showing.pop().is_some() && showing.pop().is_none());
         assert_eq!(showing.bytes, 0);
         assert!(!showing.is_losing);

@@ -198,7 +198,6 @@ impl AgentSession {
             replacing: tokio::sync::Mutex::default(),
             said,
             asides: Mutex::default(),
-            announcements: Mutex::default(),
             texts: Mutex::default(),
             notes: Mutex::new(notes),
             showing: Showing::default(),

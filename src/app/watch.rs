@@ -110,7 +110,7 @@ impl Watch {
             // What is built is away for a moment; what has another name now is not.
             let gone = session.extensions.entries();
             let gone: Vec<PathBuf> = gone.into_iter().filter(|file| !file.exists()).collect();
-            if !gone.is_empty() && self.new(session).is_empty() {
+            if !gone.is_empty() && self.newcomers(session).is_empty() {
                 if !std::mem::replace(&mut self.told_of_gone, true) {
                     let message = format!(
                         "{} is gone: the extensions from before stay until it is back, or until \
@@ -164,7 +164,7 @@ impl Watch {
         }
         // One that has come since the load is no news to the watcher.
         self.offered = session.extensions.given();
-        if !self.new(session).is_empty() {
+        if !self.newcomers(session).is_empty() {
             let _ = self.hint.try_send(());
         }
     }
@@ -206,12 +206,12 @@ impl Watch {
         let changed = self.contents.iter();
         let changed = changed.filter(|(file, hash)| hash_of(file) != **hash);
         let changed = changed.map(|(file, _)| file.clone());
-        let all: BTreeSet<PathBuf> = changed.chain(self.new(session)).collect();
+        let all: BTreeSet<PathBuf> = changed.chain(self.newcomers(session)).collect();
         all.into_iter().collect()
     }
 
     /// Extensions that were not there at the last load.
-    fn new(&self, session: &AgentSession) -> BTreeSet<PathBuf> {
+    fn newcomers(&self, session: &AgentSession) -> BTreeSet<PathBuf> {
         &offered(session) - &self.offered
     }
 }

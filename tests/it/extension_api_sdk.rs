@@ -281,6 +281,11 @@ import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agen
 
 export default (pi) => pi.registerCommand("live", { handler: async (_args, ctx) => {
   const { session } = await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(), tools: [] });
+  const mine = { role: "user", content: "mine", timestamp: 2 };
+  session.agent.state.messages.push(mine);
+  const kept = [session.messages.includes(mine)];
+  session.agent.state.messages = session.agent.state.messages.filter((message) => message !== mine);
+  kept.push(session.messages.length);
   const { messages } = session.agent.state;
   const lengths = [messages.push({ role: "user", content: "I am Bob.", timestamp: 1 })];
   await session.prompt("one");
@@ -293,7 +298,7 @@ export default (pi) => pi.registerCommand("live", { handler: async (_args, ctx) 
   messages.length = 0;
   await session.prompt("three");
   ctx.ui.notify(JSON.stringify({
-    lengths, same: [session.agent.state.messages, session.messages].map((list) => list === messages),
+    lengths, kept, same: [session.agent.state.messages, session.messages].map((list) => list === messages),
     roles: session.messages.map(({ role }) => role),
   }));
   session.dispose();
@@ -313,6 +318,7 @@ async fn what_is_done_to_the_messages_of_a_session_is_told_to_the_model() {
         };
         let expected = json!({
             "lengths": [1, 3, 4],
+            "kept": [true, 0],
             "same": [true, true],
             "roles": ["user", "assistant"],
         });

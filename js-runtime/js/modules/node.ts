@@ -33,7 +33,6 @@ interface Fs {
   writeFileSync(path: string, text: string, options?: { encoding?: "utf8"; mode?: number }): void;
   mkdirSync(path: string, options: { recursive: true }): unknown;
   realpathSync(path: string): string;
-  renameSync(from: string, to: string): void;
   rmSync(path: string, options?: { force?: boolean }): void;
   readdirSync(path: string, options: { withFileTypes: true }): Entry[];
   statSync(path: string): { isDirectory(): boolean };

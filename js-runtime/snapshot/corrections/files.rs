@@ -351,18 +351,18 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       rm(path, { recursive: true }, callback) : rmSync(path, { recursive: true }); } \
                       if (false) {",
     },
-    // See `js/stand-ins.ts`.
+    // See `js/stand-ins.ts`. What streams are made by is the class that everybody sees.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "_createReadStream = lazyInternalStreams().createReadStream",
         replacement: "_createReadStream = __bootstrap.internals.standIn(\"createReadStream\", \
-                      () => lazyInternalStreams().createReadStream)",
+                      () => (fsExports.ReadStream.length, lazyInternalStreams().createReadStream))",
     },
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "_createWriteStream = lazyInternalStreams().createWriteStream",
         replacement: "_createWriteStream = __bootstrap.internals.standIn(\"createWriteStream\", \
-                      () => lazyInternalStreams().createWriteStream)",
+                      () => (fsExports.WriteStream.length, lazyInternalStreams().createWriteStream))",
     },
     Correction {
         specifier: "ext:deno_node/fs.ts",

@@ -16,6 +16,9 @@ const failure = (action) => {
   }
 };
 
+const stream = createReadStream(here);
+stream.destroy();
+answers.stream = [stream instanceof ReadStream, stream.constructor === fs.ReadStream, stream.constructor.name];
 answers.same = [
   fs.ReadStream === ReadStream,
   require("fs").WriteStream === WriteStream,
@@ -25,9 +28,6 @@ answers.same = [
 answers.looks = [ReadStream, createReadStream, createHash].map((one) => [one.name, one.length, inspect(one)]);
 answers.kinds = Object.keys(crypto).filter((name) => typeof crypto[name] !== "function").sort();
 
-const stream = createReadStream(here);
-stream.destroy();
-answers.stream = [stream instanceof ReadStream, stream.constructor === fs.ReadStream, stream.constructor.name];
 answers.withoutNew = ReadStream(here).destroy() instanceof ReadStream;
 class Mine extends ReadStream {
   mine = 1;

@@ -24,6 +24,7 @@ export function getAgentDir(): string {
   return fromHome(chosen);
 }
 
-function fromHome(folder: string): string {
+/** `~` is the user's folder. */
+export function fromHome(folder: string): string {
   return folder === "~" || folder.startsWith("~/") ? os().homedir() + folder.slice(1) : folder;
 }

@@ -1,7 +1,7 @@
 // `ProjectTrustStore`: the projects that people said they trust. This pi does not ask
 // about projects; the file is that of newer versions, which do.
 import { env, fs, os, path } from "pi:node.ts";
-import { CONFIG_DIR_NAME } from "pi:pi-coding-agent/config.ts";
+import { CONFIG_DIR_NAME, fromHome } from "pi:pi-coding-agent/config.ts";
 
 /** `null`: nobody has said. */
 type Decision = boolean | null;
@@ -29,7 +29,7 @@ const RESOURCES = [
 
 /** As the file system has it, if it is there. */
 function real(folder: string): string {
-  const absolute = path().resolve(folder);
+  const absolute = path().resolve(fromHome(folder));
   try {
     return fs().realpathSync(absolute);
   } catch {
@@ -55,11 +55,15 @@ export function hasTrustRequiringProjectResources(cwd: string): boolean {
   return skills.some((folder) => folder !== own && existsSync(folder));
 }
 
+/** Newer versions lock the file while they change it, in a way that is not done here. */
+const notHere = (folder: string) =>
+  new Error(`ProjectTrustStore: this pi reads trust.json and does not write it. Decide about ${folder} in a pi that asks`);
+
 export class ProjectTrustStore {
   private trustPath: string;
 
   constructor(agentDir: string) {
-    this.trustPath = path().resolve(agentDir, "trust.json");
+    this.trustPath = path().resolve(fromHome(agentDir), "trust.json");
   }
 
   get(cwd: string): Decision {
@@ -76,23 +80,12 @@ export class ProjectTrustStore {
     return null;
   }
 
-  set(cwd: string, decision: Decision): void {
-    this.setMany([{ path: cwd, decision }]);
+  set(cwd: string, _decision: Decision): void {
+    throw notHere(cwd);
   }
 
   setMany(updates: Update[]): void {
-    const said = this._read();
-    for (const { path: folder, decision } of updates) {
-      if (decision === null) delete said[real(folder)];
-      else said[real(folder)] = decision;
-    }
-    const sorted = Object.fromEntries(Object.entries(said).sort(([a], [b]) => (a < b ? -1 : 1)));
-    const { mkdirSync, renameSync, writeFileSync } = fs();
-    mkdirSync(path().dirname(this.trustPath), { recursive: true });
-    // Readers never see half of it.
-    const written = `${this.trustPath}.${crypto.randomUUID()}`;
-    writeFileSync(written, `${JSON.stringify(sorted, null, 2)}\n`);
-    renameSync(written, this.trustPath);
+    throw notHere(updates.map(({ path }) => path).join(", "));
   }
 
   private _read(): Record<string, Decision> {
