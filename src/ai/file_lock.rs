@@ -27,7 +27,7 @@ const ABANDONED: Duration = Duration::from_secs(1);
 /// The sticky bit marks directories of ours; it means nothing where no files are.
 const MARK: u32 = 0o1000;
 /// In which a lock is touched that is held for long.
-const TOUCH: Duration = Duration::from_secs(2);
+const TOUCH: Duration = Duration::from_millis(300);
 /// How long to wait for somebody who is renewing a token.
 const LONGEST_WAIT: Duration = Duration::from_secs(40);
 

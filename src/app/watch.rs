@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
@@ -24,6 +24,9 @@ const QUIET: Duration = Duration::from_millis(150);
 /// After so much of it nobody waits for quiet any more.
 const NOISE: u32 = 20;
 
+/// What is gone for longer is not being built.
+const BUILD: Duration = Duration::from_secs(5);
+
 /// So many reloads may follow one another: extensions write files, too, and what one
 /// writes when it starts would begin another.
 const ROUNDS: u32 = 4;
@@ -39,8 +42,8 @@ struct Watch {
     contents: Contents,
     /// The extensions that there were to load at the last load.
     offered: BTreeSet<PathBuf>,
-    /// The user knows that extensions are gone.
-    told_of_gone: bool,
+    /// Since when extensions are gone, of which the user was told then.
+    gone_since: Option<Instant>,
     /// Why there is no watcher; to be told.
     failed: Option<notify::Error>,
 }
@@ -54,7 +57,7 @@ impl AgentSession {
             watcher: None,
             contents: Contents::new(),
             offered: BTreeSet::new(),
-            told_of_gone: false,
+            gone_since: None,
             failed: None,
         };
         tokio::spawn(watch.run(Arc::downgrade(&self.arc()), hints));
@@ -104,24 +107,30 @@ impl Watch {
         loop {
             let changed = self.changed(session);
             if changed.is_empty() {
-                self.told_of_gone = false;
+                self.gone_since = None;
                 return;
             }
             // What is built is away for a moment; what has another name now is not.
             let gone = session.extensions.entries();
             let gone: Vec<PathBuf> = gone.into_iter().filter(|file| !file.exists()).collect();
-            if !gone.is_empty() && self.newcomers(session).is_empty() {
-                if !std::mem::replace(&mut self.told_of_gone, true) {
+            let others = changed.iter().any(|file| !gone.contains(file));
+            let is_built = |since: Instant| !others || since.elapsed() < BUILD;
+            if !gone.is_empty()
+                && self.newcomers(session).is_empty()
+                && self.gone_since.is_none_or(is_built)
+            {
+                if self.gone_since.is_none() {
+                    self.gone_since = Some(Instant::now());
                     let message = format!(
-                        "{} is gone: the extensions from before stay until it is back, or until \
-                         you reload",
+                        "{} is gone: the extensions from before stay until it is back, until \
+                         another one is saved in some seconds, or until you reload",
                         names(&gone)
                     );
                     tell(session, message, "warning").await;
                 }
                 return;
             }
-            self.told_of_gone = false;
+            self.gone_since = None;
             wait_idle(session).await;
             let changed = self.changed(session);
             // What is saved from here on is perhaps not what is loaded.

@@ -354,6 +354,30 @@ async fn a_new_extension_is_loaded_when_it_is_saved() {
     rpc.notified("v 1").await;
 }
 
+/// No other was watched any more until somebody reloaded.
+#[tokio::test]
+async fn one_that_is_gone_for_long_does_not_end_the_watch_of_the_others() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionWatch": true }));
+    let gone = home.extension("a.ts", "export default () => {};");
+    home.extension("b.ts", &sayer("1", ""));
+    let mut rpc = home.rpc(&[]);
+    rpc.notified("started 1").await;
+    // The watch has begun.
+    pause(300).await;
+    std::fs::remove_file(gone).unwrap();
+    rpc.wait("that it is gone", |line| {
+        let message = line["message"].as_str().unwrap_or_default();
+        message.starts_with("a.ts is gone: the extensions from before stay")
+    })
+    .await;
+    pause(5100).await;
+    home.extension("b.ts", &sayer("2", ""));
+    rpc.notified("started 2").await;
+    rpc.notified("Reloaded: a.ts, b.ts").await;
+}
+
 #[tokio::test]
 async fn a_file_that_is_imported_later_is_watched() {
     let server = ModelServer::start().await;

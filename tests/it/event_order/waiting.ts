@@ -9,7 +9,15 @@ export default function (pi) {
       command = ctx;
     },
   });
-  pi.registerCommand("rest", { handler: (args, ctx) => ctx.waitForIdle() });
+  // Events come one after the other: the last of a run may come late.
+  let isRunning = false;
+  pi.registerCommand("rest", {
+    handler: async (args, ctx) => {
+      await ctx.waitForIdle();
+      while (isRunning) await pause(1);
+    },
+  });
+  pi.on("agent_start", () => { isRunning = true; });
   const once = (mine, event, handler) =>
     pi.on(event, async (event, ctx) => {
       if (name !== mine) return;
@@ -56,4 +64,5 @@ export default function (pi) {
     await command.reload();
     process.stderr.write("RELOADED\n");
   });
+  pi.on("agent_end", () => { isRunning = false; });
 }
