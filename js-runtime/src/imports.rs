@@ -64,9 +64,6 @@ impl Imports {
 
     /// A file that is imported and is not there: it matters when it appears.
     pub(crate) fn note_missing(&self, extension: u32, path: &Path) {
-        if !path.parent().is_some_and(Path::is_dir) {
-            return;
-        }
         let mut inner = self.inner();
         inner.note(extension, path);
         for suffix in EXTENSIONS {

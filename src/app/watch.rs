@@ -286,13 +286,21 @@ fn names(files: &[PathBuf]) -> String {
 
 async fn tell_of(session: &AgentSession, changed: &[PathBuf], report: &LoadReport) {
     let changed = names(changed);
-    if !report.kept_old {
-        return tell(session, format!("Reloaded: {changed}"), "info").await;
-    }
-    let failed = report.failed.first().map_or("one", |(path, _)| path);
-    let text =
-        format!("{changed} changed, but the extensions from before stay: {failed} does not load");
-    tell(session, text, "warning").await;
+    let failed = report.failed.first().map(|(path, _)| path);
+    let (text, kind) = match failed {
+        None => (format!("Reloaded: {changed}"), "info"),
+        Some(failed) if report.kept_old => (
+            format!(
+                "{changed} changed, but the extensions from before stay: {failed} does not load"
+            ),
+            "warning",
+        ),
+        Some(failed) => (
+            format!("Reloaded: {changed}, but {failed} does not load"),
+            "warning",
+        ),
+    };
+    tell(session, text, kind).await;
 }
 
 async fn tell(session: &AgentSession, message: String, kind: &str) {

@@ -332,13 +332,15 @@ async fn a_new_extension_is_loaded_when_it_is_saved() {
     rpc.ok(json!({ "type": "get_state" })).await;
     home.extension("a.ts", &sayer("1", ""));
     rpc.notified("Reloaded: a.ts").await;
-    home.extension("b.ts", "export default (pi) => pi.");
-    rpc.notified("Reloaded: b.ts").await;
+    let b = home.extension("b.ts", r#"import { start } from "./lib/b"; export default start;"#);
+    let fails = format!("Reloaded: b.ts, but {} does not load", b.display());
+    rpc.notified(&fails).await;
     rpc.ok(prompt("/v")).await;
     rpc.notified("v 1").await;
+    // What it imports comes later, as does the folder of that.
     home.extension(
-        "b.ts",
-        r#"export default (pi) => pi.on("session_start", (_, ctx) => ctx.ui.notify("b"));"#,
+        "lib/b.ts",
+        r#"export const start = (pi) => pi.on("session_start", (_, ctx) => ctx.ui.notify("b"));"#,
     );
     rpc.notified("b").await;
     home.extension(

@@ -41,17 +41,17 @@ pub(crate) enum Consulted {
 }
 
 impl Loader {
-    /// Makes JavaScript of an extension's own file, or of a file of a package.
+    /// Makes JavaScript of a file by jiti's rules, if it is `lenient`; otherwise Node's hold.
     pub(super) fn emit(
         &self,
         specifier: &ModuleSpecifier,
         source: &str,
+        lenient: bool,
     ) -> Result<String, JsErrorBox> {
-        let lenient = self.files.is_lenient(specifier);
         if !lenient && (!mentions_our_modules(source) || self.has_its_imports(specifier, source)) {
             return Ok(source.to_owned());
         }
-        let key = self.emit_key(specifier, source);
+        let key = self.emit_key(specifier, source, lenient);
         if let Some(code) = self.files.cache.read(key, "js")
             && self.is_current(key, specifier)
             && let Ok(code) = String::from_utf8(code)
@@ -82,7 +82,7 @@ impl Loader {
         let Ok(source) = self.files.text_of(specifier) else {
             return Vec::new();
         };
-        let key = self.emit_key(specifier, &source);
+        let key = self.emit_key(specifier, &source, true);
         if self.files.cache.read(key, "js").is_some() && self.is_current(key, specifier) {
             return Vec::new();
         }
@@ -100,9 +100,15 @@ impl Loader {
     }
 
     /// What is made of a file that says `source` is known by this.
-    pub(super) fn emit_key(&self, specifier: &ModuleSpecifier, source: &str) -> Key {
+    pub(super) fn emit_key(
+        &self,
+        specifier: &ModuleSpecifier,
+        source: &str,
+        lenient: bool,
+    ) -> Key {
         let path = specifier.path().as_bytes();
-        self.files.cache.key(&[b"emit", path, source.as_bytes()])
+        let rules: &[u8] = if lenient { b"emit" } else { b"emit strictly" };
+        self.files.cache.key(&[rules, path, source.as_bytes()])
     }
 
     fn compile(

@@ -162,7 +162,7 @@ impl Loader {
     /// What is in a file, looked at once as long as it says the same: many import it.
     fn analysis(&self, url: &ModuleSpecifier) -> Option<Rc<Analysis>> {
         let source = self.files.text_of(url).ok()?;
-        let key = self.emit_key(url, &source);
+        let key = self.emit_key(url, &source, true);
         if let Some(known) = self.analyses.borrow().get(&key) {
             return known.clone();
         }

@@ -206,8 +206,9 @@ impl Loader {
         media_type: MediaType,
         source: &str,
     ) -> Result<String, JsErrorBox> {
+        let mut lenient = self.files.is_lenient(specifier);
         if media_type.is_emittable() {
-            return self.emit(specifier, source);
+            return self.emit(specifier, source, lenient);
         }
         if self
             .files
@@ -224,12 +225,14 @@ impl Loader {
                 .now_or_never()
                 .ok_or_else(|| JsErrorBox::generic("the analysis of CommonJS did not finish"))?
                 .map_err(JsErrorBox::from_err)?;
-            // What comes back as it went in is an ES module.
+            // What comes back as it went in is an ES module. Nothing but its words says so,
+            // and bundles leave `require` in such files.
             if let Cow::Owned(translated) = translated {
                 return Ok(translated);
             }
+            lenient |= compat::may_name_require(source);
         }
-        self.emit(specifier, source)
+        self.emit(specifier, source, lenient)
     }
 
     /// V8's code cache: the one with what ran, or else the one without it. V8 passes a

@@ -173,3 +173,25 @@ async fn require_gives_what_a_file_has_assigned_whatever_its_name() {
     let answer = Js::start().get(&folder.path("index.ts")).await;
     assert_eq!(answer, json!([6, 7, 7]));
 }
+
+/// What bundlers leave for other bundlers: nothing but its words says that it is an ES module.
+#[tokio::test]
+async fn es_modules_of_packages_that_do_not_say_so_have_require() {
+    let folder = Folder::new(&[
+        (
+            "node_modules/mixed/index.js",
+            "import fs from 'fs';\nimport { y } from './y.js';\nconst os = require('os');\n\
+             export const all = [typeof fs.statSync, typeof os.homedir, y, __dirname.endsWith('mixed')];",
+        ),
+        ("node_modules/mixed/y.js", "export const y = typeof __filename;"),
+        ("node_modules/esm/package.json", MODULE.1),
+        ("node_modules/esm/i.js", "export const y = typeof require;"),
+        (
+            "index.ts",
+            &answering("import { all } from 'mixed'; import { y } from 'esm';", "[...all, y]"),
+        ),
+    ]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    let expected = json!(["function", "function", "string", true, "undefined"]);
+    assert_eq!(answer, expected);
+}
