@@ -184,6 +184,17 @@ struct Scoped {
 }
 
 impl AgentSession {
+    /// Those from the first on that is another than when this was asked last.
+    fn new_messages(&self) -> ActionResult<Value> {
+        let messages = self.messages();
+        let mut told = self.told_messages.lock();
+        let pairs = told.iter().zip(&messages);
+        let same = pairs.take_while(|(told, now)| Arc::ptr_eq(told, now));
+        let same = same.count();
+        *told = messages;
+        shown(json!({ "same": same, "messages": &told[same..] }))
+    }
+
     /// A model that is known, or is all there. One that lacks members is meant by its name.
     async fn use_given_model(&self, model: &Value) -> Result<(), Refusal> {
         match Model::deserialize(model) {
@@ -331,7 +342,7 @@ impl SecondSession for AgentSession {
         let nothing = Ok(Value::Null);
         match question {
             "state" => shown(self.state()),
-            "messages" => shown(self.messages()),
+            "messages" => self.new_messages(),
             "stats" => shown(self.stats()),
             "contextUsage" => shown(self.usage()),
             "systemPrompt" => Ok(json!(self.system_prompt_text())),

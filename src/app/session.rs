@@ -93,6 +93,8 @@ pub struct AgentSession {
     /// Found while starting; the mode shows it.
     pub(super) notes: Mutex<Vec<String>>,
     pub(super) showing: Showing,
+    /// The messages that the extension which runs this session was told of last.
+    pub(super) told_messages: Mutex<Vec<Arc<AgentMessage>>>,
     /// Of `ctx.ui`, what the mode's other side can do; `None` if it did not say.
     pub(super) ui_methods: Mutex<Option<HashSet<String>>>,
     pub(super) loaded: Mutex<LoadReport>,

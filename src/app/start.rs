@@ -201,6 +201,7 @@ impl AgentSession {
             texts: Mutex::default(),
             notes: Mutex::new(notes),
             showing: Showing::default(),
+            told_messages: Mutex::default(),
             ui_methods: Mutex::default(),
             loaded: Mutex::default(),
         });

@@ -332,7 +332,10 @@ async fn a_new_extension_is_loaded_when_it_is_saved() {
     rpc.ok(json!({ "type": "get_state" })).await;
     home.extension("a.ts", &sayer("1", ""));
     rpc.notified("Reloaded: a.ts").await;
-    let b = home.extension("b.ts", r#"import { start } from "./lib/b"; export default start;"#);
+    let b = home.extension(
+        "b.ts",
+        r#"import { start } from "./lib/b"; export default start;"#,
+    );
     let fails = format!("Reloaded: b.ts, but {} does not load", b.display());
     rpc.notified(&fails).await;
     rpc.ok(prompt("/v")).await;

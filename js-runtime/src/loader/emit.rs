@@ -100,12 +100,7 @@ impl Loader {
     }
 
     /// What is made of a file that says `source` is known by this.
-    pub(super) fn emit_key(
-        &self,
-        specifier: &ModuleSpecifier,
-        source: &str,
-        lenient: bool,
-    ) -> Key {
+    pub(super) fn emit_key(&self, specifier: &ModuleSpecifier, source: &str, lenient: bool) -> Key {
         let path = specifier.path().as_bytes();
         let rules: &[u8] = if lenient { b"emit" } else { b"emit strictly" };
         self.files.cache.key(&[rules, path, source.as_bytes()])

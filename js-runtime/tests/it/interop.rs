@@ -183,12 +183,18 @@ async fn es_modules_of_packages_that_do_not_say_so_have_require() {
             "import fs from 'fs';\nimport { y } from './y.js';\nconst os = require('os');\n\
              export const all = [typeof fs.statSync, typeof os.homedir, y, __dirname.endsWith('mixed')];",
         ),
-        ("node_modules/mixed/y.js", "export const y = typeof __filename;"),
+        (
+            "node_modules/mixed/y.js",
+            "export const y = typeof __filename;",
+        ),
         ("node_modules/esm/package.json", MODULE.1),
         ("node_modules/esm/i.js", "export const y = typeof require;"),
         (
             "index.ts",
-            &answering("import { all } from 'mixed'; import { y } from 'esm';", "[...all, y]"),
+            &answering(
+                "import { all } from 'mixed'; import { y } from 'esm';",
+                "[...all, y]",
+            ),
         ),
     ]);
     let answer = Js::start().get(&folder.path("index.ts")).await;
