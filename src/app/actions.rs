@@ -24,13 +24,14 @@ use crate::ai::message::{ContentBlock, ImageContent, UserContent, UserMessage};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::Compacted;
 use crate::extensions::actions::{
-    ActionError, ActionResult, Actions, Cancelled, ContextUsage, CustomMessageInput, DeliverAs,
-    NavigateOptions, Navigated, SendOptions,
+    ActionError, ActionResult, Actions, Cancelled, ContextUsage, DeliverAs, NavigateOptions,
+    Navigated, SendOptions,
 };
 use crate::extensions::registry::ExtensionId;
 use crate::extensions::second::{SecondBegin, SecondSession};
 use crate::extensions::sessions;
 use crate::session::LooseSession;
+use crate::session::message::CustomMessage;
 use crate::tools::ToolOptions;
 
 #[async_trait]
@@ -99,7 +100,7 @@ impl Actions for AgentSession {
         self.system_prompt_text()
     }
 
-    fn send_message(&self, message: CustomMessageInput, options: SendOptions) -> ActionResult<()> {
+    fn send_message(&self, message: CustomMessage, options: SendOptions) -> ActionResult<()> {
         let message = Arc::new(custom(message));
         let session = self.arc();
         if options.deliver_as == Some(DeliverAs::NextTurn) {

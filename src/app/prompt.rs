@@ -15,7 +15,6 @@ use crate::agent::AgentMessage;
 use crate::agent::queue::Delivery;
 use crate::ai::message::{ContentBlock, ImageContent, UserMessage, now};
 use crate::extensions::Emission;
-use crate::extensions::actions::CustomMessageInput;
 use crate::extensions::misfit::words;
 use crate::session::message::CustomMessage;
 
@@ -236,7 +235,7 @@ impl AgentSession {
         }
         let system_prompt = self.changed_prompt(&started, &base).await;
         for (_, extension, message) in started.collected {
-            match serde_json::from_value::<CustomMessageInput>(message) {
+            match serde_json::from_value::<CustomMessage>(message) {
                 Ok(message) => prompts.push(Arc::new(custom(message))),
                 Err(error) => {
                     let error = format!("the message cannot be used: {}", words(error));
@@ -471,12 +470,9 @@ fn blocks(images: &[ImageContent]) -> Value {
     json!(images.collect::<Vec<_>>())
 }
 
-pub(super) fn custom(message: CustomMessageInput) -> AgentMessage {
+pub(super) fn custom(message: CustomMessage) -> AgentMessage {
     AgentMessage::Custom(CustomMessage {
-        custom_type: message.custom_type,
-        content: message.content,
-        display: message.display,
-        details: message.details,
         timestamp: now(),
+        ..message
     })
 }

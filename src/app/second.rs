@@ -26,11 +26,12 @@ use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::registry::ModelRegistry;
 use crate::ai::select::ScopedModel;
 use crate::extensions::actions::{
-    ActionError, ActionResult, Actions, CustomMessageInput, NavigateOptions, SendOptions,
+    ActionError, ActionResult, Actions, NavigateOptions, SendOptions,
 };
 use crate::extensions::second::{GivenTexts, SecondBegin, SecondNews, SecondSession};
 use crate::resources::prompt_files::PromptFlags;
 use crate::resources::settings::Settings;
+use crate::session::message::CustomMessage;
 use crate::session::{Session, Warning};
 use crate::tools::operations::Commands;
 use crate::tools::tool::Tool;
@@ -63,7 +64,7 @@ impl EventSink for ToExtension {
     async fn send(&self, event: Arc<Event>) {
         if !matches!(
             *event,
-            Event::ExtensionError(_) | Event::ExtensionUiRequest(_) | Event::AgentSettled { .. }
+            Event::ExtensionError(_) | Event::ExtensionUiRequest(_)
         ) {
             let ends_turn = matches!(*event, Event::TurnEnd { .. });
             // It may have been disposed.
@@ -260,7 +261,7 @@ impl SecondSession for AgentSession {
                 nothing
             }
             "sendMessage" => {
-                let message: CustomMessageInput = given(args, "message")?;
+                let message: CustomMessage = given(args, "message")?;
                 let options: Option<SendOptions> = given(args, "options")?;
                 let options = options.unwrap_or_default();
                 let waits = options.trigger_turn == Some(true) && !self.is_busy();

@@ -4,18 +4,19 @@ use js_runtime::HostError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::actions::{ActionError, Actions, CustomMessageInput, NavigateOptions, SendOptions};
+use super::actions::{ActionError, Actions, NavigateOptions, SendOptions};
 use super::host::{Answer, parse_told, to_value};
 use super::registry::ExtensionId;
 use crate::ai::message::{UserContent, present};
 use crate::ai::model::ThinkingLevel;
+use crate::session::message::CustomMessage;
 
 /// The arguments of every other method; each reads what it needs.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Args {
     extension: Option<ExtensionId>,
-    message: Option<CustomMessageInput>,
+    message: Option<CustomMessage>,
     content: Option<UserContent>,
     options: Option<SendOptions>,
     custom_type: Option<String>,

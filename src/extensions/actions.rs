@@ -11,10 +11,11 @@ use super::registry::ExtensionId;
 use super::second::{SecondBegin, SecondSession};
 use crate::agent::event::{Event, UiMethod};
 use crate::agent::queue::Delivery;
-use crate::ai::message::{UserContent, js_number_if_any, present};
+use crate::ai::message::{UserContent, js_number_if_any};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::Compacted;
 use crate::session::LooseSession;
+use crate::session::message::CustomMessage;
 use crate::tools::ToolOptions;
 
 /// An error whose text is for the author of the extension.
@@ -29,18 +30,6 @@ impl ActionError {
 }
 
 pub type ActionResult<T> = Result<T, ActionError>;
-
-/// `pi.sendMessage`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CustomMessageInput {
-    pub custom_type: String,
-    pub content: UserContent,
-    #[serde(default)]
-    pub display: bool,
-    #[serde(default, deserialize_with = "present")]
-    pub details: Option<Value>,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -168,7 +157,7 @@ pub trait Actions: Send + Sync {
     fn context_usage(&self) -> Option<ContextUsage>;
     fn system_prompt(&self) -> String;
 
-    fn send_message(&self, message: CustomMessageInput, options: SendOptions) -> ActionResult<()>;
+    fn send_message(&self, message: CustomMessage, options: SendOptions) -> ActionResult<()>;
     fn send_user_message(&self, content: UserContent, options: SendOptions) -> ActionResult<()>;
     fn append_entry(&self, custom_type: &str, data: Option<Value>) -> ActionResult<()>;
     fn set_session_name(&self, name: &str) -> ActionResult<()>;

@@ -48,9 +48,17 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::extensions::actions::CustomMessageInput;
+    use crate::ai::message::UserContent;
 
-    type Given = BTreeMap<String, CustomMessageInput>;
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    #[expect(dead_code, reason = "it is only what is wanted")]
+    struct Message {
+        custom_type: String,
+        content: UserContent,
+    }
+
+    type Given = BTreeMap<String, Message>;
 
     #[test]
     fn it_says_where_and_what_is_wanted() {
@@ -75,7 +83,7 @@ mod tests {
         let expected = "[1]: invalid type: integer `2`, expected a string";
         assert_eq!(names.as_deref(), Some(expected));
         assert_eq!(
-            misfit::<CustomMessageInput>("{}").as_deref(),
+            misfit::<Message>("{}").as_deref(),
             Some("customType is missing")
         );
         assert_eq!(misfit::<Given>("{}"), None);

@@ -14,7 +14,6 @@ use super::paths;
 use super::raw::Raw;
 use crate::ai::half_characters;
 use crate::ai::mend::mend;
-use crate::ai::message::{UserContent, present};
 
 #[derive(Debug)]
 pub struct Entry {
@@ -203,13 +202,10 @@ impl Entry {
                 read.or_else(|error| self.mended().ok_or(error))?
             }
             EntryKind::CustomMessage { .. } => {
-                let body: CustomBody = half_characters::from_str(&self.raw)?;
+                let message: CustomMessage = half_characters::from_str(&self.raw)?;
                 AgentMessage::Custom(CustomMessage {
-                    custom_type: body.custom_type,
-                    content: body.content,
-                    display: body.display,
-                    details: body.details,
                     timestamp: self.millis(),
+                    ..message
                 })
             }
             EntryKind::BranchSummary => {
@@ -257,17 +253,6 @@ impl Entry {
 #[derive(Deserialize)]
 struct MessageBody<T> {
     message: T,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct CustomBody {
-    custom_type: String,
-    content: UserContent,
-    #[serde(default)]
-    display: bool,
-    #[serde(default, deserialize_with = "present")]
-    details: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -332,9 +317,9 @@ impl Line<'_> {
             "custom" => self
                 .custom_type
                 .map(|custom_type| EntryKind::Custom { custom_type }),
-            "custom_message" => self
-                .custom_type
-                .map(|custom_type| EntryKind::CustomMessage { custom_type }),
+            "custom_message" => Some(EntryKind::CustomMessage {
+                custom_type: self.custom_type.unwrap_or_default(),
+            }),
             "label" => self.target_id.map(|target_id| EntryKind::Label {
                 target_id,
                 label: self.label.filter(|label| !label.is_empty()),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::ai::mend::mend;
 use crate::ai::message::{
     AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent, UserMessage,
-    milliseconds, present,
+    content_if_any, milliseconds, present, truth,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,9 +68,12 @@ pub struct BashExecutionMessage {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CustomMessage {
+    #[serde(default)]
     pub custom_type: String,
+    #[serde(default = "UserContent::none", deserialize_with = "content_if_any")]
     pub content: UserContent,
     /// Whether the user sees it.
+    #[serde(default, deserialize_with = "truth")]
     pub display: bool,
     #[serde(
         default,

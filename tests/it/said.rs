@@ -3,7 +3,7 @@
 use model_server::{Answer, ModelServer};
 use serde_json::json;
 
-use crate::support::{Home, prompt};
+use crate::support::{Home, prompt, text_of};
 
 #[tokio::test]
 async fn what_wants_no_turn_is_stored_and_lets_the_run_end() {
@@ -111,4 +111,61 @@ async fn what_an_extension_keeps_at_the_start_makes_no_session_of_its_own() {
     for kept in [r#""at":1"#, "welcome", r#""label":"here""#, "Hello."] {
         assert!(text.contains(kept), "{kept}: {text}");
     }
+}
+
+/// Both originals take what is no boolean, and no name; their files were read without it.
+#[tokio::test]
+async fn messages_of_extensions_may_be_as_loose_as_in_the_original() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Hello."));
+    let home = Home::new(&server);
+    home.extension(
+        "loose.ts",
+        r#"export default (pi) => pi.registerCommand("say", { handler: async () => {
+            pi.sendMessage({ customType: "card", content: "a card", display: { type: "content" } });
+            pi.sendMessage({ content: "nameless", display: 1 });
+            pi.sendMessage({ customType: "quiet", content: "quiet", display: "" });
+        } });"#,
+    );
+    let texts = ["a card", "nameless", "quiet", "hi"];
+    for original in [true, false] {
+        let mut rpc = match original {
+            true => home.original_rpc(&[]),
+            false => home.rpc(&[]),
+        };
+        rpc.ok(prompt("/say")).await;
+        rpc.run("hi").await;
+        let told = server.last_request().body["messages"].to_string();
+        assert!(texts.iter().all(|text| told.contains(text)), "{told}");
+        let state = rpc.ok(json!({"type": "get_state"})).await;
+        rpc.close().await;
+        let file = state["sessionFile"].as_str().unwrap();
+        let mut rpc = home.rpc(&["--session", file]);
+        let messages = rpc.ok(json!({"type": "get_messages"})).await;
+        let messages = messages["messages"].as_array().unwrap();
+        let found: Vec<_> = messages.iter().map(text_of).take(4).collect();
+        assert_eq!(found, texts, "original: {original}");
+        let shown: Vec<_> = messages[..3].iter().map(|it| &it["display"]).collect();
+        assert_eq!(shown, [true, true, false]);
+        rpc.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_message_without_content_is_nothing_to_the_model() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Hello."));
+    let home = Home::new(&server);
+    home.extension(
+        "empty.ts",
+        r#"export default (pi) => pi.on("session_start", () => {
+            pi.sendMessage({ customType: "empty", content: null, display: true });
+            pi.sendMessage({ customType: "empty", display: true });
+        });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.run("hi").await;
+    let messages = server.last_request().body["messages"].clone();
+    assert_eq!(messages.as_array().unwrap().len(), 1, "{messages}");
+    assert_eq!(text_of(&messages[0]), "hi");
 }

@@ -70,7 +70,11 @@ const checks = {
       },
     });
     const events = [];
-    const off = session.subscribe((event) => events.push(event.type));
+    const streaming = [];
+    const off = session.subscribe((event) => {
+      events.push(event.type);
+      if (event.type.startsWith("agent")) streaming.push(session.isStreaming);
+    });
     const before = [session.isStreaming, session.thinkingLevel, session.model.id, session.getActiveToolNames()];
     await session.prompt("first");
     const seen = [...new Set(events)];
@@ -85,6 +89,7 @@ const checks = {
       is: session instanceof AgentSession,
       before,
       seen: seen.filter((type) => !type.includes("update")),
+      streaming,
       silent: events.length === ended,
       messages: said(session.messages),
       last: session.getLastAssistantText(),

@@ -59,6 +59,8 @@ export class AgentSession {
   #running = new Map<number, AbortController>();
   /** Attempts at the request that failed last, while it is tried again. */
   #attempt = 0;
+  /** Listeners are told of the end of a run, which is not over for them. */
+  #endsRun = false;
   /** Commands that run. */
   #commands = 0;
   #commandNumber = 0;
@@ -127,6 +129,7 @@ export class AgentSession {
     if (event.type === "auto_retry_start") this.#attempt = event.attempt ?? 1;
     if (event.type === "auto_retry_end") this.#attempt = 0;
     SessionAgent.hear(this.#agent, event);
+    this.#endsRun = event.type === "agent_end";
     for (const listener of [...this.#listeners]) {
       try {
         listener(event);
@@ -137,6 +140,7 @@ export class AgentSession {
         });
       }
     }
+    this.#endsRun = false;
   }
 
   async #callTool(news: News & { kind: "tool" }): Promise<void> {
@@ -267,7 +271,7 @@ export class AgentSession {
   }
 
   get isStreaming(): boolean {
-    return this.#state.isStreaming;
+    return this.#endsRun || this.#state.isStreaming;
   }
 
   get isCompacting(): boolean {
