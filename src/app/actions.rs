@@ -55,6 +55,10 @@ impl Actions for AgentSession {
             .is_none_or(|supported| supported.contains(method))
     }
 
+    fn is_project_trusted(&self) -> bool {
+        !self.config.paths.ignores_project
+    }
+
     fn mode(&self) -> &'static str {
         self.config.mode
     }

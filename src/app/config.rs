@@ -16,6 +16,11 @@ pub struct AppConfig {
     /// Whether extensions can ask somebody.
     pub has_ui: bool,
     pub session: SessionTarget,
+    /// `--session-id`: of a new session or a copy. Without a copy the one that has it is
+    /// opened.
+    pub session_id: Option<String>,
+    /// `--name`
+    pub session_name: Option<String>,
     /// If the session's own folder is gone, the one to work in takes its place.
     pub continue_here: bool,
     /// Overrides the setting `sessionDir`.
@@ -86,4 +91,6 @@ pub struct ToolChoice {
     pub only: Option<Vec<String>>,
     /// `--no-tools`
     pub none: bool,
+    /// `--exclude-tools`
+    pub except: Vec<String>,
 }

@@ -114,6 +114,8 @@ impl AgentSession {
             mode: "print",
             has_ui: false,
             session: SessionTarget::InMemory,
+            session_id: None,
+            session_name: None,
             continue_here: false,
             session_dir: None,
             model: ModelChoice {
@@ -122,7 +124,7 @@ impl AgentSession {
             },
             tools: ToolChoice {
                 only: options.tools,
-                none: false,
+                ..ToolChoice::default()
             },
             prompt: PromptFlags::default(),
             no_context_files: false,

@@ -33,7 +33,7 @@ use crate::extensions::{Extensions, ExtensionsConfig, unknown_event};
 use crate::resources::extension_paths::{self, ExtensionPath, ResourceSources};
 use crate::resources::paths::expand_tilde;
 use crate::resources::settings::Settings;
-use crate::session::{NewSession, Session, SessionError, Warning, default_session_dir};
+use crate::session::{NewSession, Session, SessionError, Warning, default_session_dir, find_by_id};
 
 /// Why there is no session; the sentence is for the user.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +50,8 @@ pub enum StartError {
          a copy: pi --fork with the path or id of the session"
     )]
     MissingCwd(PathBuf),
+    #[error("--session-id: {0} has this id already. Use another one, or leave out --fork")]
+    SessionExists(PathBuf),
     #[error("cannot work in {path}: {source}")]
     Chdir {
         path: PathBuf,
@@ -325,16 +327,29 @@ fn open_session(
 ) -> Result<(Session, Vec<Warning>), StartError> {
     let cwd = &config.paths.cwd;
     let dir = session_dir(config, settings, cwd);
+    let held = match &config.session_id {
+        Some(id) => find_by_id(&dir, id)?
+            .into_iter()
+            .find(|found| found.header.id == *id),
+        None => None,
+    };
+    let new = NewSession {
+        id: config.session_id.clone(),
+        ..NewSession::default()
+    };
     let (mut session, warnings) = match &config.session {
-        SessionTarget::InMemory => (Session::in_memory(cwd), Vec::new()),
-        SessionTarget::New => (
-            Session::create(&dir, cwd, NewSession::default()),
-            Vec::new(),
-        ),
+        SessionTarget::InMemory => (Session::in_memory_with(cwd, new), Vec::new()),
+        SessionTarget::New => match held {
+            Some(held) => Session::open(&held.path, cwd)?,
+            None => (Session::create(&dir, cwd, new), Vec::new()),
+        },
         SessionTarget::Recent => Session::continue_recent(&dir, cwd)?,
         SessionTarget::Named(name) => Session::open(&find(config, settings, name)?, cwd)?,
         SessionTarget::ForkOf(name) => {
-            Session::fork_file(&find(config, settings, name)?, &dir, cwd)?
+            if let Some(held) = held {
+                return Err(StartError::SessionExists(held.path));
+            }
+            Session::fork_file(&find(config, settings, name)?, &dir, cwd, new.id)?
         }
     };
     if !session.cwd().is_dir() && config.continue_here {
@@ -342,6 +357,11 @@ fn open_session(
     }
     if !session.cwd().is_dir() {
         return Err(StartError::MissingCwd(session.cwd().to_path_buf()));
+    }
+    if let Some(name) = &config.session_name
+        && session.name() != Some(name.trim())
+    {
+        session.append_session_info(name)?;
     }
     Ok((session, warnings))
 }

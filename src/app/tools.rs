@@ -72,6 +72,8 @@ impl AgentSession {
                 None => known.push(tool),
             }
         }
+        let except = &self.config.tools.except;
+        known.retain(|one| !except.contains(&one.tool.spec().name));
         known
     }
 
@@ -108,6 +110,7 @@ impl AgentSession {
             None if choice.none => Vec::new(),
             None => tools::DEFAULT_ACTIVE.map(str::to_owned).into(),
         };
+        names.retain(|name| !choice.except.contains(name));
         for one in self.known_tools().iter().filter(|one| !one.builtin) {
             let name = &one.tool.spec().name;
             if !names.contains(name) {

@@ -17,7 +17,6 @@ use super::AgentSession;
 use super::start::find_extensions;
 use crate::agent::event::{Event, UiMethod, UiRequest};
 use crate::extensions::LoadReport;
-use crate::resources::paths::PROJECT_DIR_NAME;
 
 /// Saving is over when nothing has happened for so long.
 const QUIET: Duration = Duration::from_millis(150);
@@ -238,9 +237,10 @@ fn folders_of_new(session: &AgentSession) -> Vec<PathBuf> {
         return Vec::new();
     }
     let agent = &session.config.paths.agent_dir;
-    let project = session.cwd().join(PROJECT_DIR_NAME);
+    let project = session.config.paths.with_cwd(&session.cwd());
+    let project = project.trusted_project_dir();
     let mut folders = Vec::new();
-    for home in [agent, &project] {
+    for home in std::iter::once(agent).chain(&project) {
         let extensions = home.join("extensions");
         let below = std::fs::read_dir(&extensions).into_iter().flatten();
         let below = below.filter_map(|entry| Some(entry.ok()?.path()));

@@ -95,6 +95,14 @@ pub struct Options {
     #[arg(long, value_name = "SESSION", help_heading = SESSION)]
     pub session: Option<String>,
 
+    /// Go on with the one of this folder that has this very id; make it if there is none
+    #[arg(long, value_name = "ID", help_heading = SESSION)]
+    pub session_id: Option<String>,
+
+    /// What the session is called
+    #[arg(long, short, value_name = "NAME", help_heading = SESSION)]
+    pub name: Option<String>,
+
     /// Go on with a copy of this one
     #[arg(long, value_name = "SESSION", help_heading = SESSION)]
     pub fork: Option<String>,
@@ -112,12 +120,16 @@ pub struct Options {
     pub export: Option<PathBuf>,
 
     /// Only these built-in tools, with commas
-    #[arg(long, value_name = "NAMES", help_heading = AGENT)]
+    #[arg(long, short, value_name = "NAMES", help_heading = AGENT)]
     pub tools: Option<String>,
 
-    /// No built-in tools; those of extensions stay
-    #[arg(long, help_heading = AGENT)]
+    /// No built-in tools; those of extensions stay (also --no-builtin-tools)
+    #[arg(long, alias = "no-builtin-tools", help_heading = AGENT)]
     pub no_tools: bool,
+
+    /// None of these tools, whosever they are; with commas (short: -xt)
+    #[arg(long, value_name = "NAMES", help_heading = AGENT)]
+    pub exclude_tools: Option<String>,
 
     /// A text or a file in the place of the system prompt
     #[arg(long, value_name = "TEXT", help_heading = AGENT)]
@@ -146,6 +158,14 @@ pub struct Options {
     /// Leave out AGENTS.md and CLAUDE.md (short: -nc)
     #[arg(long, help_heading = AGENT)]
     pub no_context_files: bool,
+
+    /// Leave out what the project brings in .pi and .agents (short: -na)
+    #[arg(long, help_heading = AGENT)]
+    pub no_approve: bool,
+
+    /// Take it, which is the rule
+    #[arg(long, short, help_heading = AGENT)]
+    pub approve: bool,
 
     /// Load this file, folder or package (npm:, git:), too; may be repeated
     #[arg(long, short, value_name = "SOURCE", help_heading = EXTENSIONS)]
@@ -191,7 +211,11 @@ pub struct Options {
 }
 
 /// Options of two letters, which clap does not have.
-const TWO_LETTERS: [(&str, &str); 4] = [
+const TWO_LETTERS: [(&str, &str); 8] = [
+    ("-xt", "exclude-tools"),
+    ("-nt", "no-tools"),
+    ("-nbt", "no-tools"),
+    ("-na", "no-approve"),
     ("-ne", "no-extensions"),
     ("-ns", "no-skills"),
     ("-np", "no-prompt-templates"),
@@ -351,8 +375,12 @@ impl Sorter {
             ['-', short] => Some(*short),
             _ => None,
         };
+        let is_long = |arg: &Arg, long: &str| {
+            let aliases = arg.get_all_aliases().unwrap_or_default();
+            arg.get_long() == Some(long) || aliases.contains(&long)
+        };
         let is_it = |arg: &&Arg| {
-            (long.is_some() && arg.get_long() == long)
+            long.is_some_and(|long| is_long(arg, long))
                 || (short.is_some() && arg.get_short() == short)
         };
         let arg = self.command.get_arguments().find(is_it)?;

@@ -13,8 +13,18 @@ use crate::resources::resource_paths::is_local_source;
 use crate::tools;
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("--fork cannot be combined with {0}")]
-pub struct ForkConflict(String);
+#[error("{option} cannot be combined with {others}")]
+pub struct Conflict {
+    option: &'static str,
+    others: String,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "--session-id: \"{0}\" cannot be an id: use letters, digits, \".\", \"_\" and \"-\", with a letter \
+     or a digit at both ends"
+)]
+pub struct InvalidId(String);
 
 /// What is odd but no reason to stop goes to `warnings`.
 pub fn build(
@@ -24,10 +34,16 @@ pub fn build(
     warnings: &mut Vec<String>,
 ) -> Result<AppConfig, CliError> {
     let options = &arguments.options;
+    let paths = Paths {
+        ignores_project: options.no_approve,
+        ..paths
+    };
     Ok(AppConfig {
         mode: mode.name(),
         has_ui: mode.has_ui(),
         session: session_target(options)?,
+        session_id: session_id(options)?,
+        session_name: given(&options.name).map(str::to_string),
         continue_here: false,
         session_dir: session_dir(options, &paths),
         model: ModelChoice {
@@ -59,21 +75,31 @@ fn given(option: &Option<String>) -> Option<&str> {
     option.as_deref().filter(|text| !text.is_empty())
 }
 
-fn session_target(options: &Options) -> Result<SessionTarget, ForkConflict> {
+fn session_target(options: &Options) -> Result<SessionTarget, Conflict> {
     let session = given(&options.session);
+    let others = [
+        (session.is_some(), "--session"),
+        (options.continue_, "--continue"),
+        (options.resume, "--resume"),
+        (options.no_session, "--no-session"),
+    ];
+    let alone = |option, others: &[(bool, &str)]| {
+        let given = others.iter().filter(|(given, _)| *given);
+        let names: Vec<&str> = given.map(|(_, name)| *name).collect();
+        match names.as_slice() {
+            [] => Ok(()),
+            names => Err(Conflict {
+                option,
+                others: names.join(", "),
+            }),
+        }
+    };
+    if given(&options.session_id).is_some() {
+        alone("--session-id", &others[..3])?;
+    }
     if let Some(fork) = given(&options.fork) {
-        let others = [
-            (session.is_some(), "--session"),
-            (options.continue_, "--continue"),
-            (options.resume, "--resume"),
-            (options.no_session, "--no-session"),
-        ];
-        let given = others.into_iter().filter(|(given, _)| *given);
-        let names: Vec<&str> = given.map(|(_, name)| name).collect();
-        return match names.as_slice() {
-            [] => Ok(SessionTarget::ForkOf(fork.to_string())),
-            names => Err(ForkConflict(names.join(", "))),
-        };
+        alone("--fork", &others)?;
+        return Ok(SessionTarget::ForkOf(fork.to_string()));
     }
     Ok(match session {
         _ if options.no_session => SessionTarget::InMemory,
@@ -81,6 +107,23 @@ fn session_target(options: &Options) -> Result<SessionTarget, ForkConflict> {
         None if options.continue_ => SessionTarget::Recent,
         None => SessionTarget::New,
     })
+}
+
+/// As newer versions of the original want them: the id is a part of the file's name.
+fn session_id(options: &Options) -> Result<Option<String>, InvalidId> {
+    let Some(id) = given(&options.session_id) else {
+        return Ok(None);
+    };
+    let is_inner = |one: char| one.is_ascii_alphanumeric() || ".-_".contains(one);
+    let ends_well = |one: Option<char>| one.is_some_and(|one| one.is_ascii_alphanumeric());
+    let mut characters = id.chars();
+    match characters.clone().all(is_inner)
+        && ends_well(characters.next())
+        && ends_well(id.chars().next_back())
+    {
+        true => Ok(Some(id.to_string())),
+        false => Err(InvalidId(id.to_string())),
+    }
 }
 
 fn session_dir(options: &Options, paths: &Paths) -> Option<PathBuf> {
@@ -119,6 +162,7 @@ fn tool_choice(options: &Options, warnings: &mut Vec<String>) -> ToolChoice {
     ToolChoice {
         only,
         none: options.no_tools,
+        except: options.exclude_tools.as_deref().map_or_else(Vec::new, list),
     }
 }
 
@@ -174,6 +218,7 @@ mod tests {
             home: "/home/u".into(),
             agent_dir: agent_dir.to_owned(),
             cwd: "/work".into(),
+            ignores_project: false,
         };
         let mut warnings = Vec::new();
         let config = build(&arguments, paths, Mode::Print, &mut warnings)?;
@@ -212,6 +257,17 @@ mod tests {
             bad(&["--fork", "a", "-c", "--no-session", "--session", "b"]),
             "--fork cannot be combined with --session, --continue, --no-session"
         );
+        let exact = good(&["--session-id", "a.b-1", "--fork", "x", "-n", "Mine"]).config;
+        assert_eq!(exact.session_id.as_deref(), Some("a.b-1"));
+        assert_eq!(exact.session_name.as_deref(), Some("Mine"));
+        assert_eq!(
+            bad(&["--session-id", "a", "-r"]),
+            "--session-id cannot be combined with --resume"
+        );
+        for wrong in ["../x", "a b", "-a", "a."] {
+            let error = bad(&["--session-id", wrong]);
+            assert!(error.contains("cannot be an id"), "{error}");
+        }
     }
 
     #[test]
@@ -259,7 +315,13 @@ mod tests {
         let built = good(&["--tools", "ls, bsh,bash,grep,find,ls"]);
         let only = ["ls", "bash", "grep", "find"].map(str::to_string);
         let only = Some(only.to_vec());
-        assert_eq!(built.config.tools, ToolChoice { only, none: false });
+        assert_eq!(
+            built.config.tools,
+            ToolChoice {
+                only,
+                ..ToolChoice::default()
+            }
+        );
         assert_eq!(
             built.warnings,
             ["Unknown tool \"bsh\". Valid tools: read, bash, edit, write, grep, find, ls"]
@@ -269,10 +331,14 @@ mod tests {
             ["--tools names none: the model has no tools"]
         );
         let none = ToolChoice {
-            only: None,
             none: true,
+            ..ToolChoice::default()
         };
-        assert_eq!(good(&["--no-tools"]).config.tools, none);
+        for words in ["--no-tools", "--no-builtin-tools", "-nt", "-nbt"] {
+            assert_eq!(good(&[words]).config.tools, none, "{words}");
+        }
+        let except = good(&["-xt", "bash, mine"]).config.tools.except;
+        assert_eq!(except, ["bash", "mine"]);
     }
 
     #[test]

@@ -64,6 +64,8 @@ pub fn run(arguments: &Arguments) -> Result<(), CliError> {
 fn extension_flags(arguments: &Arguments) -> Result<Vec<FlagRegistration>, CliError> {
     let config = AppConfig {
         session: SessionTarget::InMemory,
+        session_id: None,
+        session_name: None,
         model: ModelChoice::default(),
         flags: Vec::new(),
         // Whoever asks for help has not asked for anything to be installed.

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use args::{ArgumentError, Arguments, Options, OutputMode};
 use choose::Decision;
-use config::ForkConflict;
+use config::{Conflict, InvalidId};
 use input::{Files, FirstPrompt, InputError};
 use js_runtime::Console;
 
@@ -50,7 +50,9 @@ enum CliError {
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\nError: "))]
     Arguments(Vec<ArgumentError>),
     #[error(transparent)]
-    Fork(#[from] ForkConflict),
+    Conflict(#[from] Conflict),
+    #[error(transparent)]
+    InvalidId(#[from] InvalidId),
     #[error("@file arguments are not supported in RPC mode")]
     FilesInRpc,
     #[error("the current folder cannot be used: {0}")]

@@ -60,6 +60,7 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
         "ctx.hasUI" => json!(actions.has_ui()),
         "ui.supports" => json!(actions.ui_supports(&need(given.method, "method")?)),
         "ctx.mode" => json!(actions.mode()),
+        "ctx.isProjectTrusted" => json!(actions.is_project_trusted()),
         "ctx.cwd" => json!(actions.cwd()),
         "ctx.model" => to_value(actions.model())?,
         "ctx.isIdle" => json!(actions.is_idle()),

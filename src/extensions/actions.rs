@@ -143,6 +143,8 @@ pub trait Actions: Send + Sync {
     }
     /// `interactive`, `rpc`, `json` or `print`.
     fn mode(&self) -> &'static str;
+    /// Whether what the project brings is loaded, which nobody is asked about.
+    fn is_project_trusted(&self) -> bool;
     fn cwd(&self) -> String;
     fn model(&self) -> Option<Arc<Model>>;
     fn is_idle(&self) -> bool;

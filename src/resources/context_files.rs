@@ -67,6 +67,7 @@ mod tests {
             home: root.to_owned(),
             agent_dir: root.join("agent"),
             cwd: root.join("a/b"),
+            ignores_project: false,
         };
         let agent = write(root.join("agent/CLAUDE.md"), "agent");
         let outer = write(root.join("AGENTS.md"), "outer");
@@ -86,6 +87,7 @@ mod tests {
             home: dir.path().to_owned(),
             cwd: agent_dir.join("extensions"),
             agent_dir,
+            ignores_project: false,
         };
         assert_eq!(load_context_files(&paths).0, [file]);
     }
@@ -100,6 +102,7 @@ mod tests {
             home: dir.path().to_owned(),
             agent_dir: dir.path().join("agent"),
             cwd: cwd.clone(),
+            ignores_project: false,
         };
         let (files, problems) = load_context_files(&paths);
         assert_eq!(files, [file]);

@@ -50,6 +50,8 @@ pub struct Paths {
     pub agent_dir: PathBuf,
     /// Where the session works.
     pub cwd: PathBuf,
+    /// `--no-approve`: what the project brings is left out.
+    pub ignores_project: bool,
 }
 
 impl Paths {
@@ -62,6 +64,7 @@ impl Paths {
             agent_dir: absolute(&agent_dir),
             cwd: absolute(cwd),
             home,
+            ignores_project: false,
         }
     }
 
@@ -75,6 +78,11 @@ impl Paths {
 
     pub fn project_dir(&self) -> PathBuf {
         self.cwd.join(PROJECT_DIR_NAME)
+    }
+
+    /// The same, if what is there counts.
+    pub fn trusted_project_dir(&self) -> Option<PathBuf> {
+        (!self.ignores_project).then(|| self.project_dir())
     }
 
     pub fn global_settings(&self) -> PathBuf {
@@ -211,6 +219,7 @@ mod tests {
             home: "/home/u".into(),
             agent_dir: "/home/u/.pi/agent".into(),
             cwd: "/p".into(),
+            ignores_project: false,
         };
         let base = paths.project_dir();
         let resolve = |text| paths.resolve(text, &base);

@@ -55,8 +55,9 @@ struct Loader<'a> {
 impl Loader<'_> {
     /// The project's file, or the user's.
     fn file(&mut self, name: &str) -> Option<String> {
-        let places = [self.paths.project_dir(), self.paths.agent_dir.clone()];
-        let mut files = places.iter().map(|dir| dir.join(name));
+        let project = self.paths.trusted_project_dir();
+        let places = project.into_iter().chain([self.paths.agent_dir.clone()]);
+        let mut files = places.map(|dir| dir.join(name));
         let path: PathBuf = files.find(|path| path.exists())?;
         self.read(&path)
     }
@@ -101,6 +102,7 @@ mod tests {
                 home: dir.path().to_owned(),
                 agent_dir: dir.path().join("agent"),
                 cwd: dir.path().join("p"),
+                ignores_project: false,
             };
             for (name, text) in files {
                 let path = dir.path().join(name);

@@ -224,6 +224,7 @@ mod tests {
             agent_dir: root.join("agent"),
             cwd: root.join("p"),
             home: root.clone(),
+            ignores_project: false,
         };
         let sources = ResourceSources {
             paths: &paths,

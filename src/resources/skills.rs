@@ -237,6 +237,7 @@ mod tests {
                 agent_dir: root.join("agent"),
                 cwd: root.join("p"),
                 home: root,
+                ignores_project: false,
             };
             Self { _dir: dir, paths }
         }

@@ -360,6 +360,7 @@ mod tests {
             home: root.clone(),
             agent_dir: root.join("agent"),
             cwd: root.join("p"),
+            ignores_project: false,
         };
         let sources = ResourceSources {
             paths: &paths,

@@ -53,11 +53,12 @@ impl Session {
     }
 
     /// A new session in `dir`, held in `cwd`, with all entries of the file
-    /// `source`, which may be open in another pi.
+    /// `source`, which may be open in another pi. Without an `id` it gets one.
     pub fn fork_file(
         source: &Path,
         dir: &Path,
         cwd: &Path,
+        id: Option<String>,
     ) -> Result<(Self, Vec<Warning>), SessionError> {
         let source = absolute(source);
         let bytes = fs::read(&source).map_err(SessionError::io("read", &source))?;
@@ -70,7 +71,7 @@ impl Session {
         // The source was not brought to this version, only the copy is.
         warnings.retain(|warning| !matches!(warning, Warning::Migrated { .. }));
         let new = NewSession {
-            id: None,
+            id,
             parent_session: Some(source),
         };
         let storage: Arc<dyn Storage> = Arc::new(Disk);

@@ -98,7 +98,7 @@ impl LooseSession {
 
     /// All entries of `source` in a new session.
     pub fn fork_file(source: &Path, dir: &Path, cwd: &Path) -> Result<Self, SessionError> {
-        let (session, _) = Session::fork_file(source, dir, cwd)?;
+        let (session, _) = Session::fork_file(source, dir, cwd, None)?;
         let mut loose = Self {
             session,
             file: None,

@@ -324,3 +324,50 @@ async fn a_command_that_changes_a_setting_writes_only_its_key() {
         )
     );
 }
+
+/// Of folders of others only what is read to the model is left.
+#[tokio::test]
+async fn what_a_project_brings_can_be_left_out() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    let says = |who: &str| {
+        format!(
+            "export default (pi) => pi.on('session_start', (event, ctx) => \
+             ctx.ui.notify(`{who} ${{ctx.isProjectTrusted()}} ${{event.reason}}`));"
+        )
+    };
+    home.extension("mine.ts", &says("mine"));
+    home.file(".pi/extensions/theirs.ts", &says("theirs"));
+    home.file("more.ts", &says("theirs, too"));
+    home.file(".pi/SYSTEM.md", "You are theirs.");
+    home.file(".pi/prompts/theirs.md", "Theirs");
+    home.file(
+        ".agents/skills/theirs/SKILL.md",
+        "---\nname: theirs\ndescription: is theirs\n---\n\nDo it.\n",
+    );
+    home.file("AGENTS.md", "Read me all the same.");
+    home.file(
+        ".pi/settings.json",
+        &json!({"extensions": ["../more.ts"], "defaultModel": "none"}).to_string(),
+    );
+    let mut rpc = home.rpc(&["-na"]);
+    rpc.notified("mine false startup").await;
+    rpc.run("hi").await;
+    let system = server.last_request().body["system"].to_string();
+    assert!(
+        system.contains("Read me") && !system.contains("theirs"),
+        "{system}"
+    );
+    rpc.ok(json!({"type": "reload"})).await;
+    rpc.notified("mine false reload").await;
+    let told = commands(&mut rpc).await;
+    assert!(!json!(told).to_string().contains("theirs"), "{told:?}");
+    rpc.ok(json!({"type": "new_session"})).await;
+    rpc.notified("mine false new").await;
+    let lines = json!(rpc.lines()).to_string();
+    assert!(!lines.contains("theirs"), "{lines}");
+    rpc.close().await;
+    let mut rpc = home.rpc(&["--approve", "--model", "scripted-1"]);
+    rpc.notified("theirs true startup").await;
+}

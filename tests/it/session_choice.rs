@@ -324,3 +324,33 @@ async fn a_fork_is_found_in_every_folder() {
             .contains("No session found matching 'nope'")
     );
 }
+
+/// As packages of newer versions start pi for sub-agents.
+#[tokio::test]
+async fn a_session_is_made_and_found_by_its_exact_id() {
+    let home = Home::bare();
+    let demo = |more: &[&'static str]| [&DEMO[..], more].concat();
+    let open = async |more: &[&'static str]| {
+        let mut rpc = home.rpc(&demo(more));
+        let state = rpc.ok(json!({"type": "get_state"})).await;
+        let told = ["sessionId", "sessionName", "messageCount"].map(|name| state[name].clone());
+        (rpc, json!(told))
+    };
+    let (mut rpc, told) = open(&["--session-id", "job-1", "-n", "Job"]).await;
+    assert_eq!(told, json!(["job-1", "Job", 0]));
+    rpc.run("hello").await;
+    rpc.close().await;
+    let (rpc, told) = open(&["--session-id", "job-1"]).await;
+    assert_eq!(told, json!(["job-1", "Job", 2]));
+    rpc.close().await;
+    // The beginning of an id is another one.
+    let (rpc, told) = open(&["--session-id", "job"]).await;
+    assert_eq!(told, json!(["job", null, 0]));
+    rpc.close().await;
+    let copy = ["--fork", "job-1", "--session-id", "job-2", "--name", "Copy"];
+    let (rpc, told) = open(&copy).await;
+    assert_eq!(told, json!(["job-2", "Copy", 2]));
+    rpc.close().await;
+    let failed = home.run(&demo(&copy), "").await.failed(1);
+    assert!(failed.contains("has this id already"), "{failed}");
+}

@@ -127,3 +127,20 @@ async fn tools_of_session_start_are_offered_in_the_next_session_too() {
         rpc.notified("read bash edit write one two").await;
     }
 }
+
+#[tokio::test]
+async fn excluded_tools_are_not_there_whosever_they_are() {
+    let (server, home, rpc) = with_extension(TOOLS).await;
+    rpc.close().await;
+    let mut rpc = home.rpc(&["--exclude-tools", "bash,two"]);
+    rpc.ok(prompt("/only bash read two one")).await;
+    rpc.notified("active: read one").await;
+    rpc.ok(json!({"type": "new_session"})).await;
+    server.push(Answer::text("Fine."));
+    rpc.run("hi").await;
+    let body = server.last_request().body;
+    let tools = body["tools"].as_array().unwrap().iter();
+    let names: Vec<&Value> = tools.map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["read", "edit", "write", "one", "counts"]);
+    assert!(!body["system"].to_string().contains("- bash:"));
+}

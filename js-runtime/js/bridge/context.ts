@@ -135,8 +135,7 @@ export function createContext(extension: number, run?: number | null, calls = CA
     get scopedModels() {
       return hostSync("ctx.scopedModels");
     },
-    /** What a project brings is loaded without asking. */
-    isProjectTrusted: () => true,
+    isProjectTrusted: () => hostSync<boolean>("ctx.isProjectTrusted"),
     signal: signalOf(run),
     isIdle: () => hostSync<boolean>("ctx.isIdle"),
     abort(): void {

@@ -161,7 +161,7 @@ fn what_nobody_knows_is_for_the_extensions() {
         flags: vec![
             flag("plan", None),
             flag("level", Some("3=4")),
-            flag("name", Some("value")),
+            flag("title", Some("value")),
             flag("empty", Some("")),
             flag("last", None),
         ],
@@ -178,7 +178,7 @@ fn what_nobody_knows_is_for_the_extensions() {
             "-p",
             "--level=3=4",
             "message",
-            "--name",
+            "--title",
             "value",
             "--empty=",
             "--last",

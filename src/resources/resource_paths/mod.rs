@@ -62,7 +62,9 @@ impl ResourceSources<'_> {
         finder.packages();
         finder.settings_entries(SettingsScope::Project);
         finder.settings_entries(SettingsScope::Global);
-        finder.own_folder(SettingsScope::Project);
+        if !self.paths.ignores_project {
+            finder.own_folder(SettingsScope::Project);
+        }
         finder.own_folder(SettingsScope::Global);
         let mut configured = std::mem::replace(&mut finder.found, Found::new(kind));
         configured.list.sort_by_key(Candidate::rank);

@@ -17,6 +17,7 @@ impl Fixture {
                 agent_dir: root.join("agent"),
                 cwd: root.join("p"),
                 home: root,
+                ignores_project: false,
             },
         };
         for (name, text) in files {

@@ -154,6 +154,7 @@ struct Files {
     global: PathBuf,
     /// Of the folder in which the session works, which another session may change.
     project: RwLock<PathBuf>,
+    ignores_project: bool,
 }
 
 impl Files {
@@ -186,6 +187,7 @@ impl Settings {
             files: Some(Files {
                 global: paths.global_settings(),
                 project: RwLock::new(paths.project_settings()),
+                ignores_project: paths.ignores_project,
             }),
             state: RwLock::default(),
             unsaved: Mutex::default(),
@@ -212,6 +214,9 @@ impl Settings {
     pub fn reload(&self) {
         let Some(files) = &self.files else { return };
         for scope in [SettingsScope::Global, SettingsScope::Project] {
+            if scope == SettingsScope::Project && files.ignores_project {
+                continue;
+            }
             let path = files.path(scope);
             match file::load(&path) {
                 Ok(object) => {

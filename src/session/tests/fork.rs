@@ -66,7 +66,8 @@ fn a_file_in_use_can_be_copied_whole_and_into_another_folder() {
     let a = session.append_message(&user("a")).unwrap().id.clone();
     session.append_label(&a, Some("l")).unwrap();
     let source = session.path().unwrap();
-    let (copy, warnings) = Session::fork_file(source, there.path(), Path::new("/new")).unwrap();
+    let (copy, warnings) =
+        Session::fork_file(source, there.path(), Path::new("/new"), None).unwrap();
     assert_eq!(warnings, []);
     assert_eq!(raws(&copy), raws(&session));
     assert_eq!(copy.header().parent_session.as_deref(), Some(source));
@@ -83,7 +84,7 @@ fn a_record_that_another_pi_is_just_writing_is_not_copied_and_not_touched() {
         line("aaaaaaaa", None, "a")
     );
     fs::write(&source, &content).unwrap();
-    let (copy, _) = Session::fork_file(&source, there.path(), Path::new("/new")).unwrap();
+    let (copy, _) = Session::fork_file(&source, there.path(), Path::new("/new"), None).unwrap();
     assert_eq!(texts(&copy.build_context()), ["a"]);
     assert_eq!(fs::read_to_string(&source).unwrap(), content);
 }
