@@ -16,6 +16,7 @@ use super::prompt::{Behavior, PromptError, PromptRequest, Source, custom};
 use super::refusal::Refusal;
 use super::run::NewRun;
 use super::session::begin;
+use super::turns::Turn;
 use super::ui_prompt::UiPrompt;
 use crate::agent::AgentMessage;
 use crate::agent::event::{Event, UiMethod};
@@ -177,8 +178,10 @@ impl Actions for AgentSession {
             while_busy: delivery.map_or(Behavior::Refuse, Behavior::Queue),
             commands: options.expand_prompt_templates,
         };
+        let steers = delivery == Some(Delivery::Steer) && !options.expand_prompt_templates;
         // An error means that the session has ended.
         let _ = self.said.send(Said {
+            _steered: steers.then(|| self.steered.take()),
             request,
             from: self.sender(options.from),
             here: self.here.lock().clone(),
@@ -409,6 +412,8 @@ pub(super) struct Said {
     here: CancellationToken,
     /// It is yet to be said.
     _unsaid: TaskTrackerToken,
+    /// The next request waits for it.
+    _steered: Option<Turn>,
 }
 
 /// What extensions say in the user's place, one after the other.
@@ -421,6 +426,7 @@ pub(super) async fn say_in_turn(
         from,
         here,
         _unsaid,
+        _steered,
     }) = said.recv().await
     {
         let Some(session) = session.upgrade() else {

@@ -25,6 +25,9 @@ use crate::tools::tool::Tool;
 /// For handlers of results that come after an abort.
 const REVIEW_GRACE: Duration = Duration::from_secs(2);
 
+/// For handlers of `input` that are asked about what other handlers have said.
+const STEERING: Duration = Duration::from_secs(1);
+
 /// The session as a run sees it.
 pub(super) struct Hooks<'a> {
     pub session: &'a AgentSession,
@@ -316,6 +319,12 @@ impl RunHooks for Hooks<'_> {
     }
 
     async fn take_steering(&self) -> Vec<Arc<AgentMessage>> {
+        let session = self.session;
+        let cancel = session.run_cancel();
+        tokio::select! {
+            () = session.steered.settle(STEERING) => {}
+            () = cancel.cancelled() => {}
+        }
         self.take(Delivery::Steer)
     }
 

@@ -87,6 +87,8 @@ pub struct AgentSession {
     /// What extensions say in the user's place, in order. They may say it from
     /// where nothing can be awaited.
     pub(super) said: mpsc::UnboundedSender<Said>,
+    /// What of it is to be heard before the next request.
+    pub(super) steered: Turns,
     /// What was begun for extensions, or is about to be, and nobody waits for.
     pub(super) asides: Mutex<TaskTracker>,
     pub(super) texts: Mutex<Texts>,

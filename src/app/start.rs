@@ -199,6 +199,7 @@ impl AgentSession {
             handle: tokio::runtime::Handle::current(),
             replacing: tokio::sync::Mutex::default(),
             said,
+            steered: Turns::default(),
             asides: Mutex::default(),
             texts: Mutex::default(),
             notes: Mutex::new(notes),

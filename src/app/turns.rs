@@ -2,14 +2,18 @@
 //! handler or a compaction keeps the first: those that waited woke all at once.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// The numbers of the prompts that have not reached the agent yet.
 #[derive(Default)]
 struct Waiting {
     numbers: BTreeSet<u64>,
     next: u64,
+    /// Those before it have been waited for in vain.
+    given_up: u64,
 }
 
 pub(super) struct Turns(watch::Sender<Waiting>);
@@ -31,6 +35,20 @@ impl Turns {
         Turn {
             turns: self.0.clone(),
             number,
+        }
+    }
+
+    /// Returns when all that were said by now have reached the agent, or after `limit`;
+    /// those that have not by then are not waited for again.
+    pub(super) async fn settle(&self, limit: Duration) {
+        let mut waiting = self.0.subscribe();
+        let end = waiting.borrow().next;
+        let none = |waiting: &Waiting| {
+            let awaited = waiting.numbers.range(waiting.given_up..end);
+            awaited.count() == 0
+        };
+        if timeout(limit, waiting.wait_for(none)).await.is_err() {
+            self.0.send_modify(|waiting| waiting.given_up = end);
         }
     }
 }
@@ -71,5 +89,19 @@ mod tests {
         first.come().await;
         drop(first);
         third.come().await;
+    }
+
+    #[tokio::test]
+    async fn nobody_is_waited_for_twice_in_vain() {
+        let turns = Turns::default();
+        let stuck = turns.take();
+        turns.settle(Duration::from_millis(1)).await;
+        let quick = turns.take();
+        let settled = turns.settle(Duration::from_secs(3600));
+        tokio::pin!(settled);
+        assert!(futures::poll!(&mut settled).is_pending());
+        drop(quick);
+        settled.await;
+        drop(stuck);
     }
 }

@@ -82,3 +82,61 @@ async fn a_prompt_that_waits_for_a_compaction_is_refused_when_the_session_is_lef
     rpc.run("Hello").await;
     assert_eq!(server.requests().len(), 4);
 }
+
+/// It came a request late, after one more tool call, or in a run of its own.
+#[tokio::test]
+async fn what_turn_end_steers_is_in_the_next_request_though_input_handlers_are_asked() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "remind.ts",
+        r#"import { setTimeout as pause } from "node:timers/promises";
+        export default (pi) => {
+            let turns = 0;
+            pi.on("input", ({ text }) => pause(text === "REMINDER 2" ? 100 : 0));
+            pi.on("turn_end", () => {
+                if (++turns <= 2) pi.sendUserMessage(`REMINDER ${turns}`, { deliverAs: "steer" });
+            });
+        };"#,
+    );
+    server.push(Answer::tool("bash", json!({"command": "true"})));
+    server.push(Answer::text("Done."));
+    server.push(Answer::text("Reminded."));
+    let mut rpc = home.rpc(&[]);
+    let events = rpc.run("go").await;
+    let starts = events.iter().filter(|event| event["type"] == "agent_start");
+    assert_eq!(starts.count(), 1);
+    let requests = server.requests();
+    let told = |index: usize| requests[index].body["messages"].to_string();
+    assert_eq!(requests.len(), 3);
+    assert!(!told(0).contains("REMINDER"), "{}", told(0));
+    assert!(told(1).contains("REMINDER 1"), "{}", told(1));
+    assert!(told(2).contains("REMINDER 2"), "{}", told(2));
+}
+
+/// An input handler that waits for the end of the run is not waited for for ever.
+#[tokio::test]
+async fn an_input_handler_that_waits_for_the_run_holds_it_up_once() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "waits.ts",
+        r#"import { setTimeout as pause } from "node:timers/promises";
+        export default (pi) => {
+            let ended = false;
+            pi.on("input", async ({ source }) => {
+                while (source === "extension" && !ended) await pause(5);
+            });
+            pi.on("agent_end", () => { ended = true; });
+            pi.on("tool_call", () => pi.sendUserMessage("later", { deliverAs: "steer" }));
+        };"#,
+    );
+    server.push(Answer::tool("bash", json!({"command": "true"})));
+    server.push(Answer::text("Done."));
+    server.push(Answer::text("And more."));
+    let mut rpc = home.rpc(&[]);
+    rpc.run("go").await;
+    rpc.event("agent_end").await;
+    let last = server.last_request().body["messages"].to_string();
+    assert!(last.contains("later"), "{last}");
+}
