@@ -31,8 +31,8 @@ use crate::extensions::actions::{
 use crate::extensions::registry::ExtensionId;
 use crate::extensions::second::{SecondBegin, SecondSession};
 use crate::extensions::sessions;
-use crate::session::LooseSession;
 use crate::session::message::CustomMessage;
+use crate::session::{Entry, LooseSession, SessionError};
 use crate::tools::ToolOptions;
 
 #[async_trait]
@@ -190,12 +190,22 @@ impl Actions for AgentSession {
         Ok(())
     }
 
-    fn append_entry(&self, custom_type: &str, data: Option<Value>) -> ActionResult<()> {
+    fn append_entry(&self, custom_type: &str, data: Option<Value>) -> ActionResult<String> {
         let mut state = self.state.lock();
         stored(state.session.append_custom(custom_type, data.as_ref()))
     }
 
-    fn set_session_name(&self, name: &str) -> ActionResult<()> {
+    fn append_message(&self, message: CustomMessage) -> ActionResult<String> {
+        let mut state = self.state.lock();
+        stored(state.session.append_custom_message(
+            &message.custom_type,
+            &message.content,
+            message.display,
+            message.details.as_ref(),
+        ))
+    }
+
+    fn set_session_name(&self, name: &str) -> ActionResult<String> {
         self.rename(name).map_err(ActionError::new)
     }
 
@@ -203,7 +213,7 @@ impl Actions for AgentSession {
         self.state.lock().session.name().map(str::to_string)
     }
 
-    fn set_label(&self, entry: &str, label: Option<&str>) -> ActionResult<()> {
+    fn set_label(&self, entry: &str, label: Option<&str>) -> ActionResult<String> {
         stored(self.state.lock().session.append_label(entry, label))
     }
 
@@ -503,9 +513,9 @@ impl AgentSession {
     }
 }
 
-fn stored<T>(result: Result<T, crate::session::SessionError>) -> ActionResult<()> {
+fn stored(result: Result<Arc<Entry>, SessionError>) -> ActionResult<String> {
     result
-        .map(|_| ())
+        .map(|entry| entry.id.to_string())
         .map_err(|error| ActionError::new(error.to_string()))
 }
 

@@ -388,7 +388,8 @@ impl AgentSession {
             let text = "Session name cannot be empty";
             return Err(Refusal::new(ErrorCode::InvalidName, text));
         }
-        Ok(self.rename(name)?)
+        self.rename(name)?;
+        Ok(())
     }
 
     /// What of `ctx.ui` can be done from now on.
@@ -396,20 +397,20 @@ impl AgentSession {
         *self.ui_methods.lock() = methods;
     }
 
-    /// An empty name is none.
-    pub(super) fn rename(&self, name: &str) -> Result<(), String> {
-        let now = {
+    /// An empty name is none. Gives the id of the entry that says it.
+    pub(super) fn rename(&self, name: &str) -> Result<String, String> {
+        let (entry, now) = {
             let mut state = self.state.lock();
             let appended = state.session.append_session_info(name);
-            appended.map_err(|error| error.to_string())?;
-            state.session.name().map(str::to_string)
+            let entry = appended.map_err(|error| error.to_string())?;
+            (entry, state.session.name().map(str::to_string))
         };
         let event = || match now {
             Some(name) => json!({ "type": "session_info_changed", "name": name }),
             None => json!({ "type": "session_info_changed" }),
         };
         self.extensions.notify_soon("session_info_changed", event);
-        Ok(())
+        Ok(entry.id.to_string())
     }
 
     /// Ends all shell commands of the user, for good.

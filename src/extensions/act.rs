@@ -47,11 +47,8 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
     let given: Option<Args> = parse_told(method, args)?;
     let given = given.unwrap_or_default();
     let need = |member: Option<String>, name: &str| member.ok_or_else(|| missing(method, name));
-    let done = |result: Result<(), ActionError>| {
-        result
-            .map(|()| Value::Null)
-            .map_err(|error| HostError::new(error.0))
-    };
+    let refused = |error: ActionError| HostError::new(error.0);
+    let done = |result: Result<(), ActionError>| result.map(|()| Value::Null).map_err(refused);
     let send_options = SendOptions {
         from: given.extension,
         ..given.options.unwrap_or_default()
@@ -91,15 +88,31 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
         }
         "pi.appendEntry" => {
             let custom_type = need(given.custom_type, "customType")?;
-            return done(actions.append_entry(&custom_type, given.data));
+            json!(
+                actions
+                    .append_entry(&custom_type, given.data)
+                    .map_err(refused)?
+            )
+        }
+        "session.appendMessage" => {
+            let message = given.message.ok_or_else(|| missing(method, "message"))?;
+            json!(actions.append_message(message).map_err(refused)?)
         }
         "pi.setSessionName" => {
-            return done(actions.set_session_name(&need(given.name, "name")?));
+            json!(
+                actions
+                    .set_session_name(&need(given.name, "name")?)
+                    .map_err(refused)?
+            )
         }
         "pi.getSessionName" => json!(actions.session_name()),
         "pi.setLabel" => {
             let entry = need(given.entry_id, "entryId")?;
-            return done(actions.set_label(&entry, given.label.as_deref()));
+            json!(
+                actions
+                    .set_label(&entry, given.label.as_deref())
+                    .map_err(refused)?
+            )
         }
         "pi.getActiveTools" => json!(actions.active_tools()),
         "pi.setActiveTools" => {

@@ -161,10 +161,13 @@ pub trait Actions: Send + Sync {
 
     fn send_message(&self, message: CustomMessage, options: SendOptions) -> ActionResult<()>;
     fn send_user_message(&self, content: UserContent, options: SendOptions) -> ActionResult<()>;
-    fn append_entry(&self, custom_type: &str, data: Option<Value>) -> ActionResult<()>;
-    fn set_session_name(&self, name: &str) -> ActionResult<()>;
+    /// These four give the id of the entry that says it.
+    fn append_entry(&self, custom_type: &str, data: Option<Value>) -> ActionResult<String>;
+    /// The model is told of it when the conversation is read from the session again.
+    fn append_message(&self, message: CustomMessage) -> ActionResult<String>;
+    fn set_session_name(&self, name: &str) -> ActionResult<String>;
+    fn set_label(&self, entry: &str, label: Option<&str>) -> ActionResult<String>;
     fn session_name(&self) -> Option<String>;
-    fn set_label(&self, entry: &str, label: Option<&str>) -> ActionResult<()>;
 
     /// Global and project settings, merged.
     fn settings(&self) -> Value;

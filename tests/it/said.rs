@@ -169,3 +169,44 @@ async fn a_message_without_content_is_nothing_to_the_model() {
     assert_eq!(messages.as_array().unwrap().len(), 1, "{messages}");
     assert_eq!(text_of(&messages[0]), "hi");
 }
+
+/// Extensions reach behind the types of `ctx.sessionManager`, which the originals allow.
+#[tokio::test]
+async fn the_open_session_takes_entries_of_extensions() {
+    for original in [true, false] {
+        let server = ModelServer::start().await;
+        server.repeat(Answer::text("Hello."));
+        let home = Home::new(&server);
+        home.extension(
+            "writes.ts",
+            r#"export default (pi) => pi.registerCommand("write", { handler: async (_args, ctx) => {
+                const session = ctx.sessionManager;
+                const mark = session.appendCustomEntry("mark", { x: 1 });
+                const note = session.appendCustomMessageEntry("note", "for later", true, { y: 1 });
+                session.appendLabelChange(note, "here");
+                session.appendSessionInfo("Named");
+                const { customType, content, display, details } = session.getEntry(note);
+                ctx.ui.notify(JSON.stringify([
+                    session.getEntry(mark).data, customType, content, display, details,
+                    session.getLabel(note), session.getSessionName(),
+                ]));
+            } });"#,
+        );
+        let mut rpc = match original {
+            true => home.original_rpc(&[]),
+            false => home.rpc(&[]),
+        };
+        rpc.ok(prompt("/write")).await;
+        let told = rpc.ui("notify").await;
+        let expected = r#"[{"x":1},"note","for later",true,{"y":1},"here","Named"]"#;
+        assert_eq!(told["message"], expected, "original: {original}");
+        rpc.run("hi").await;
+        let now = server.last_request().body["messages"].to_string();
+        assert!(!now.contains("for later"), "original: {original}: {now}");
+        rpc.close().await;
+        let mut rpc = home.rpc(&["-c"]);
+        rpc.run("and now?").await;
+        let later = server.last_request().body["messages"].to_string();
+        assert!(later.contains("for later"), "{later}");
+    }
+}

@@ -151,11 +151,12 @@ export function createApi(extension: number) {
       if (name === undefined || name === null) {
         throw new TypeError(`pi.setSessionName: a string is wanted, not ${name}`);
       }
-      return call<void>("setSessionName", { name: text(name) });
+      call("setSessionName", { name: text(name) });
     },
     getSessionName: () => call<string | undefined>("getSessionName"),
-    setLabel: (entryId: string, label: string | undefined) =>
-      call<void>("setLabel", { entryId, label: textOrNone(label) }),
+    setLabel(entryId: string, label: string | undefined): void {
+      call("setLabel", { entryId, label: textOrNone(label) });
+    },
 
     /** What cannot be started has code 1. */
     async exec(command: string, args: string[] = [], options: ExecOptions = {}) {

@@ -4,7 +4,16 @@ import { createView } from "pi:pi-coding-agent/session-view.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 import type { Since } from "pi:pi-coding-agent/session-view.ts";
 
-/** The program writes to it, so that what it knows of it stays true. */
+/** The program writes to it, so that what it knows of it stays true. Gives the entry's id. */
+const appending = (ask: typeof hostSync) => ({
+  appendCustomEntry: (customType: string, data?: unknown) => ask("pi.appendEntry", { customType, data }),
+  appendCustomMessageEntry: (customType: string, content: unknown, display: unknown, details?: unknown) =>
+    ask("session.appendMessage", { message: { customType, content, display, details } }),
+  appendLabelChange: (entryId: string, label?: string) => ask("pi.setLabel", { entryId, label }),
+  appendSessionInfo: (name: string) => ask("pi.setSessionName", { name }),
+});
+
+/** The conversation goes on beside what these would write. */
 const refusals = Object.fromEntries(
   Object.getOwnPropertyNames(SessionManager.prototype)
     .filter((name) => name !== "constructor")
@@ -12,9 +21,9 @@ const refusals = Object.fromEntries(
       name,
       () => {
         throw new Error(
-          `ctx.sessionManager.${name}() is not supported: the open session is read-only here. ` +
-            "Use pi.sendMessage(), pi.appendEntry(), pi.setLabel(), pi.setSessionName(), or " +
-            "ctx.newSession({ setup }), whose sessionManager can be written to",
+          `ctx.sessionManager.${name}() is not supported: the open session belongs to the agent. ` +
+            "Use pi.sendMessage(), pi.appendEntry(), ctx.navigateTree(), or ctx.newSession({ setup }), " +
+            "whose sessionManager can be written to",
         );
       },
     ]),
@@ -26,5 +35,5 @@ export function openSession(ask = hostSync) {
     (id, since) => ask<Since>("session.since", { id, since }),
     () => ask("session.context"),
   );
-  return { ...refusals, ...view };
+  return { ...refusals, ...appending(ask), ...view };
 }
