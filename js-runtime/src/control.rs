@@ -18,6 +18,7 @@ use futures::task::AtomicWaker;
 use js_runtime_ext::{Author, Fault, Host, Stop};
 use tokio::sync::watch;
 
+use crate::awake::LATE;
 use crate::inspector::is_inspected;
 use crate::memory::{LOOK, interrupted};
 use crate::witness::{charge, testify};
@@ -28,6 +29,9 @@ const NEVER: u64 = u64::MAX;
 /// How long the thread of a stopped isolate is given to say whose code it was. It
 /// takes longer only when native code holds it.
 const CONFESSION: Duration = Duration::from_millis(500);
+
+/// A pause that is shorter counts: a loop that calls the program again and again spins.
+const PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Clone)]
 pub(crate) struct Control(Arc<Shared>);
@@ -44,6 +48,8 @@ struct Shared {
     deadline: AtomicU64,
     /// When the watchdog wakes up by itself.
     wakes_at: AtomicU64,
+    /// When it has looked last.
+    looked_at: AtomicU64,
     watchdog: Mutex<Watchdog>,
     /// The event loop, which may be asleep when the isolate is stopped.
     event_loop: AtomicWaker,
@@ -74,7 +80,15 @@ impl Drop for Pause<'_> {
             return;
         }
         let shared = &self.control.0;
-        let paused = self.control.now().saturating_sub(self.begun);
+        let now = self.control.now();
+        let paused = match now.saturating_sub(self.begun) {
+            short if short < nanoseconds(PAUSE) => 0,
+            long => long,
+        };
+        if paused > 0 {
+            // It had nothing to look at.
+            shared.looked_at.store(now, Ordering::Relaxed);
+        }
         shared
             .since
             .store(self.since.saturating_add(paused), Ordering::Relaxed);
@@ -84,6 +98,10 @@ impl Drop for Pause<'_> {
             self.control.wake_watchdog();
         }
     }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
 }
 
 impl Control {
@@ -97,6 +115,7 @@ impl Control {
             since: AtomicU64::new(0),
             deadline: AtomicU64::new(NEVER),
             wakes_at: AtomicU64::new(NEVER),
+            looked_at: AtomicU64::new(0),
             watchdog: Mutex::default(),
             event_loop: AtomicWaker::new(),
         }));
@@ -117,13 +136,42 @@ impl Control {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.0.origin.elapsed().as_nanos()).unwrap_or(NEVER - 1)
+        nanoseconds(self.0.origin.elapsed()).min(NEVER - 1)
+    }
+
+    /// How much of the time since JavaScript was entered at `since` this process has not
+    /// run: it was stopped, or else the watchdog would have looked.
+    fn lost(&self, since: u64, now: u64) -> u64 {
+        let looked = self.0.looked_at.load(Ordering::Relaxed).max(since);
+        match now.saturating_sub(looked) {
+            gap if gap > nanoseconds(LOOK + LATE) => gap,
+            _ => 0,
+        }
+    }
+
+    /// Does not charge JavaScript with what was lost.
+    fn forgive(&self) {
+        let shared = &self.0;
+        let deadline = shared.deadline.load(Ordering::SeqCst);
+        let since = shared.since.load(Ordering::Relaxed);
+        let now = self.now();
+        if since != 0
+            && let lost @ 1.. = self.lost(since, now)
+        {
+            let ordering = Ordering::SeqCst;
+            let later = since.saturating_add(lost);
+            // An error means that it has left meanwhile.
+            _ = (shared.since).compare_exchange(since, later, ordering, ordering);
+            let later = deadline.saturating_add(lost);
+            _ = (shared.deadline).compare_exchange(deadline, later, ordering, ordering);
+        }
+        shared.looked_at.store(now, Ordering::Relaxed);
     }
 
     /// JavaScript runs from now on.
     pub fn enter(&self, limit: Duration) {
         let now = self.now().max(1);
-        let limit = u64::try_from(limit.as_nanos()).unwrap_or(NEVER);
+        let limit = nanoseconds(limit);
         let deadline = match is_inspected() {
             // At a breakpoint it runs for as long as somebody looks at it.
             true => NEVER,
@@ -158,7 +206,12 @@ impl Control {
     pub fn busy_for(&self) -> Option<Duration> {
         match self.0.since.load(Ordering::Relaxed) {
             0 => None,
-            since => Some(Duration::from_nanos(self.now().saturating_sub(since))),
+            since => {
+                let now = self.now();
+                let busy = now.saturating_sub(since);
+                let busy = busy.saturating_sub(self.lost(since, now));
+                Some(Duration::from_nanos(busy))
+            }
         }
     }
 
@@ -292,6 +345,7 @@ impl Control {
             if self.watchdog().retired {
                 return;
             }
+            self.forgive();
             let deadline = self.0.deadline.load(Ordering::SeqCst);
             self.0.wakes_at.store(deadline, Ordering::SeqCst);
             if self.0.deadline.load(Ordering::SeqCst) != deadline {

@@ -6,6 +6,7 @@
 //! the API that extensions see. Everything that crosses is JSON text, so that the
 //! thread can as well be one of another process (`process`).
 
+pub mod awake;
 mod cache;
 mod calls;
 mod commands;

@@ -9,6 +9,7 @@ use js_runtime_ext::{Host, Stop};
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
+use crate::awake;
 use crate::error::{CallError, LoadError, StartError};
 use crate::imports::Imports;
 use crate::local::Local;
@@ -60,22 +61,22 @@ impl Runtime {
                 Place::Process(parent) => parent.load(id, path, limit).await,
             }
         };
-        let answered = tokio::time::timeout(limit, answered).await;
+        let answered = awake::timeout(limit, answered).await;
         self.imports().end(id);
         match answered {
-            Ok(Ok(Ok(_))) => Ok(()),
-            Ok(Ok(Err(thrown))) => Err(LoadError::Failed {
+            Some(Ok(Ok(_))) => Ok(()),
+            Some(Ok(Err(thrown))) => Err(LoadError::Failed {
                 message: thrown.sentence(),
                 stack: thrown.stack,
             }),
-            Ok(Err(None)) => Err(LoadError::Gone),
-            Ok(Err(Some(_))) => Err(LoadError::Stopped(self.wait_until_told().await)),
+            Some(Err(None)) => Err(LoadError::Gone),
+            Some(Err(Some(_))) => Err(LoadError::Stopped(self.wait_until_told().await)),
             // It spins. The next one would have to wait for it, and would be taken
             // for the one that does.
-            Err(_) if self.stop_if_busy(limit / 2).await => {
+            None if self.stop_if_busy(limit / 2).await => {
                 Err(LoadError::Stopped(self.wait_until_told().await))
             }
-            Err(_) => Err(LoadError::TimedOut(limit)),
+            None => Err(LoadError::TimedOut(limit)),
         }
     }
 

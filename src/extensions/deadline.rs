@@ -1,9 +1,10 @@
 //! How long an extension may take. Time in which it waits for the user does not
-//! count.
+//! count, nor does that in which pi is stopped.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use js_runtime::awake::nap;
 use parking_lot::Mutex;
 
 use super::registry::ExtensionId;
@@ -49,15 +50,13 @@ impl Waits {
 
     /// Ends when `limit` has gone by without the time in which `extension` waited.
     pub async fn expire(&self, extension: ExtensionId, limit: Duration) {
-        let start = Instant::now();
-        let before = self.total(extension);
-        loop {
-            let waited = self.total(extension).saturating_sub(before);
-            let used = start.elapsed().saturating_sub(waited);
-            if used >= limit {
-                return;
-            }
-            tokio::time::sleep((limit - used).max(PAUSE)).await;
+        let mut used = Duration::ZERO;
+        let mut before = self.total(extension);
+        while used < limit {
+            let ran = nap((limit - used).max(PAUSE)).await;
+            let waited = self.total(extension);
+            used += ran.saturating_sub(waited.saturating_sub(before));
+            before = waited;
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use js_runtime::awake;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
@@ -226,6 +227,8 @@ async fn hand_over(generation: &Generation, batch: &Batch) -> bool {
     let mut shown: Option<Shown<'_>> = None;
     // Half of it, which is when the user is told of the wait.
     let mut pause = generation.limits.handler / 2;
+    // While pi was stopped.
+    let mut lost = Duration::ZERO;
     loop {
         tokio::select! {
             answer = &mut call => {
@@ -244,8 +247,9 @@ async fn hand_over(generation: &Generation, batch: &Batch) -> bool {
                 }
                 return answer.is_ok();
             }
-            () = tokio::time::sleep(pause) => {
-                match overdue(generation, &mut shown).await {
+            late = awake::sleep(pause) => {
+                lost += late;
+                match overdue(generation, &mut shown, lost).await {
                     Some(left) => pause = left,
                     None => return false,
                 }
@@ -293,14 +297,15 @@ struct Shown<'a> {
 async fn overdue<'a>(
     generation: &'a Generation,
     shown: &mut Option<Shown<'a>>,
+    lost: Duration,
 ) -> Option<Duration> {
     let limit = generation.limits.handler;
-    let asked = tokio::time::timeout(limit, generation.call("currentHandler", &())).await;
+    let asked = awake::timeout(limit, generation.call("currentHandler", &())).await;
     let current = match asked {
-        Ok(Ok(Some(json))) => serde_json::from_str::<Current>(&json).ok(),
-        Ok(Ok(None)) => None,
-        Ok(Err(_)) => return None,
-        Err(_) => {
+        Some(Ok(Some(json))) => serde_json::from_str::<Current>(&json).ok(),
+        Some(Ok(None)) => None,
+        Some(Err(_)) => return None,
+        None => {
             generation.stop_if_stuck(limit * 2).await;
             return (!generation.is_broken()).then_some(limit);
         }
@@ -313,7 +318,7 @@ async fn overdue<'a>(
     let limit = generation.limits.of(&current.event);
     let elapsed = Duration::from_secs_f64((current.elapsed / 1000.0).max(0.0));
     let waited = generation.host.waited_in_queued(current.extension);
-    let used = elapsed.saturating_sub(waited);
+    let used = elapsed.saturating_sub(waited + lost);
     if shown
         .as_ref()
         .is_none_or(|shown| shown.call != current.call)

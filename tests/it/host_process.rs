@@ -28,7 +28,9 @@ impl Session {
     fn home(server: &ModelServer, settings: Value) -> Home {
         let home = Home::new(server);
         let mut settings = settings;
-        settings["extensionHost"] = json!("process");
+        if settings["extensionHost"].is_null() {
+            settings["extensionHost"] = json!("process");
+        }
         home.settings(settings);
         home
     }
@@ -189,6 +191,73 @@ async fn the_process_is_stopped() {
     session.process_after(process).await;
     session.goes_on().await;
     assert_eq!(session.rpc.close().await.code(), Some(0));
+}
+
+/// As by Ctrl-Z. The process of the extensions goes on, and waits for it.
+#[tokio::test]
+async fn no_extension_is_to_blame_for_what_the_program_did_not_do_while_it_was_stopped() {
+    for host in ["process", "thread"] {
+        let clock = r#"export default (pi) => pi.on("session_start", (event, ctx) => {
+            setInterval(() => ctx.isIdle(), 20);
+        });"#;
+        // It works for 800 ms, however long that takes.
+        let works = r#"export default (pi) => pi.registerCommand("work", { handler: (args, ctx) => {
+            ctx.ui.notify("working");
+            for (let worked = 0; worked < 800;) {
+                const begun = performance.now();
+                while (performance.now() < begun + 2);
+                worked += 2;
+            }
+            ctx.ui.notify("worked");
+        }});"#;
+        let asked = r#"export default (pi) => {
+            const wait = async (ctx, what) => {
+                ctx.ui.notify(what);
+                await new Promise((resolve) => setTimeout(resolve, 500));
+            };
+            pi.on("before_agent_start", async (event, ctx) => {
+                if (event.prompt === "go on") await wait(ctx, "asked");
+            });
+            pi.on("message_end", async (event, ctx) => {
+                if (JSON.stringify(event.message).includes("go further")) await wait(ctx, "told");
+            });
+        };"#;
+        let extensions = [
+            ("asked.ts", asked),
+            ("bystander.ts", BYSTANDER),
+            ("clock.ts", clock),
+            ("works.ts", works),
+        ];
+        let timeouts = json!({ "spin": 1500, "handler": 1500 });
+        let settings = json!({ "extensionHost": host, "extensionTimeouts": timeouts });
+        let mut session = Session::start(settings, &extensions).await;
+        session.process().await;
+        let program = session.rpc.process_id() as i32;
+        for (what, told) in [
+            ("/work", "working"),
+            ("go on", "asked"),
+            ("go further", "told"),
+        ] {
+            if what != "/work" {
+                session.server.push(Answer::text("Went on."));
+            }
+            session.rpc.send(&prompt(what).to_string()).await;
+            session.rpc.notified(told).await;
+            stop(program).await;
+            pause(4000).await;
+            send(Signal::SIGCONT, program);
+            match what {
+                "/work" => session.rpc.notified("worked").await,
+                _ => _ = session.rpc.event("agent_settled").await,
+            }
+            session.goes_on().await;
+        }
+        let errors = session.rpc.lines().into_iter();
+        let errors: Vec<_> = errors
+            .filter(|line| line["type"] == "extension_error")
+            .collect();
+        assert_eq!(errors, [] as [Value; 0], "{host}");
+    }
 }
 
 /// The process goes with it, even if it cannot do so by itself.

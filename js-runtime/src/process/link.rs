@@ -84,7 +84,7 @@ impl Link {
         self.thread.get_or_init(|| std::thread::current().id());
     }
 
-    /// What is long takes the program some time.
+    /// What the program takes its time for, or cannot do while it is stopped.
     fn pause(&self) -> Option<Pause<'_>> {
         let here = std::thread::current().id();
         let control = self.control.get()?;
@@ -101,11 +101,11 @@ impl Link {
 
     /// Says something to the program. If that is gone, nobody wants to hear it.
     pub fn say(&self, kind: Kind, id: u64, head: &str, body: &[u8]) {
+        let _paused = self.pause();
         let _writing = locked(&self.writing);
         if let Ok((first, rest)) = wire::parts(kind, id, head, body)
             && self.write(&first).is_ok()
         {
-            let _paused = (!rest.is_empty()).then(|| self.pause());
             _ = self.write(rest);
         }
     }
@@ -270,6 +270,7 @@ impl Link {
 
     /// Calls the host and stands still until it answers. On the JavaScript thread.
     pub fn ask_and_wait(self: &Arc<Self>, method: &str, args: &str) -> HostAnswer {
+        let _paused = self.pause();
         let id = self.id();
         self.say(Kind::HostCallSync, id, method, args.as_bytes());
         let mut heard = locked(&self.heard);

@@ -24,6 +24,7 @@ use super::outgoing::Outgoing;
 use super::serving::{self, Serving};
 use super::wire::{self, Kind};
 use super::{Load, NAME, Start, child, last_words};
+use crate::awake;
 use crate::error::StartError;
 use crate::imports::Imports;
 use crate::inspector;
@@ -195,7 +196,7 @@ impl Parent {
     async fn ask_aside<T: DeserializeOwned>(&self, kind: Kind, head: &str) -> Option<T> {
         let (asked, answer) = self.shared.expect()?;
         self.shared.command(kind, asked.id, head);
-        let Ok(answer) = tokio::time::timeout(UNANSWERED, answer).await else {
+        let Some(answer) = awake::timeout(UNANSWERED, answer).await else {
             self.shared.give_up();
             return None;
         };

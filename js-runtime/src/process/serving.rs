@@ -15,6 +15,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use js_runtime_ext::{Death, Fault, Host, HostError, Stop, caught, caught_later};
 use tokio::io::Interest;
+use tokio::time::MissedTickBehavior;
 
 use super::parent::Shared;
 use super::wire::{self, Frame, Incoming, Kind, Read};
@@ -163,8 +164,9 @@ struct Service {
     calls: FuturesUnordered<BoxFuture<'static, (u64, HostAnswer)>>,
     /// When the process was last heard of.
     heard: Instant,
-    /// Since when it has been asked for a sign of life.
-    asked: Option<Instant>,
+    /// How often it was looked for a sign of life since one was asked for. No clock: what
+    /// the process has said while this one was stopped is read before the next look.
+    asked: Option<u32>,
     patience: Option<Duration>,
     ready: Option<mpsc::Sender<Result<(), StartError>>>,
     /// The isolate is there, or was.
@@ -180,6 +182,7 @@ impl Service {
         let stream = tokio::net::UnixStream::from_std(data)?;
         let shared = self.shared.clone();
         let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             while let Some(frame) = self.incoming.take()? {
                 self.obey(frame).await?;
@@ -328,11 +331,15 @@ impl Service {
             self.asked = None;
             return;
         }
-        match self.asked {
-            Some(asked) if asked.elapsed() > patience => self.shared.give_up(),
-            Some(_) => {}
+        match &mut self.asked {
+            Some(looks) => {
+                *looks += 1;
+                if LOOK.saturating_mul(*looks) > patience {
+                    self.shared.give_up();
+                }
+            }
             None if self.heard.elapsed() >= LOOK => {
-                self.asked = Some(Instant::now());
+                self.asked = Some(0);
                 self.shared.command(Kind::Busy, NOBODY, "");
             }
             None => {}

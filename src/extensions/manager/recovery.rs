@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use js_runtime::awake;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +20,7 @@ impl Extensions {
     /// what happens meanwhile, a question to a gate above all, must not go past the
     /// extensions, nor come to one that does not know its rules yet.
     pub(super) async fn living(&self, cancel: &CancellationToken) -> Arc<Generation> {
-        let patience = tokio::time::sleep(self.current().limits.load);
+        let patience = awake::sleep(self.current().limits.load);
         tokio::pin!(patience);
         loop {
             let installed = self.installed.notified();
@@ -31,7 +32,7 @@ impl Extensions {
             tokio::select! {
                 () = installed => {}
                 () = cancel.cancelled() => return current,
-                () = &mut patience => return current,
+                _ = &mut patience => return current,
             }
         }
     }
