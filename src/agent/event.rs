@@ -338,6 +338,27 @@ impl UiMethod {
         }
     }
 
+    /// What takes away again what this shows, if it stays until then. Who gave a terminal
+    /// its title before is not known.
+    pub fn taken_away(&self) -> Option<Self> {
+        match self {
+            Self::SetStatus { status_key, .. } => Some(Self::SetStatus {
+                status_key: status_key.clone(),
+                status_text: None,
+            }),
+            Self::SetWidget {
+                widget_key,
+                widget_placement,
+                ..
+            } => Some(Self::SetWidget {
+                widget_key: widget_key.clone(),
+                widget_lines: None,
+                widget_placement: widget_placement.clone(),
+            }),
+            _ => None,
+        }
+    }
+
     /// Whether somebody waits for an answer.
     pub fn is_question(&self) -> bool {
         matches!(

@@ -45,6 +45,10 @@ impl Actions for AgentSession {
         AgentSession::show(self, method);
     }
 
+    fn clear_shown(&self) {
+        AgentSession::clear_shown(self);
+    }
+
     fn has_ui(&self) -> bool {
         self.config.has_ui
     }

@@ -1,8 +1,9 @@
 //! What extensions show without a question, and put into the conversation while the agent
 //! is idle: it is told in the order in which it was said. While nobody reads only so much
-//! of what they show is kept, since they cannot be made to wait.
+//! of what they show is kept, since they cannot be made to wait. What stays on the screen
+//! goes with the extensions that showed it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -34,6 +35,8 @@ struct State {
     is_sending: bool,
     /// Something was lost, and something waits since then.
     is_losing: bool,
+    /// By its place, what takes away again what is shown there.
+    shown: BTreeMap<String, UiMethod>,
 }
 
 struct Waiting {
@@ -61,6 +64,14 @@ impl State {
             ),
             Shown::Message(_) => (None, 0),
         };
+        if let (Some(place), Shown::Ui(method)) = (&place, &what) {
+            match method.taken_away() {
+                Some(nothing) if nothing != *method => {
+                    self.shown.insert(place.clone(), nothing);
+                }
+                _ => _ = self.shown.remove(place),
+            }
+        }
         let same = |waiting: &Waiting| place.is_some() && waiting.place == place;
         if let Some(before) = self.waiting.iter().position(same) {
             self.lose(before);
@@ -112,6 +123,15 @@ fn place(method: &UiMethod) -> Option<String> {
 impl AgentSession {
     pub(super) fn show(&self, method: UiMethod) {
         self.tell_in_turn(Shown::Ui(method));
+    }
+
+    /// Those that showed what is on the screen are gone. What still waits is not told any
+    /// more: what takes it away takes its place.
+    pub(super) fn clear_shown(&self) {
+        let shown = std::mem::take(&mut self.showing.state.lock().shown);
+        for nothing in shown.into_values() {
+            self.show(nothing);
+        }
     }
 
     /// A message that is in the conversation by now.

@@ -133,6 +133,8 @@ pub trait Actions: Send + Sync {
     async fn emit(&self, event: Event);
     /// Hands over what nobody answers; never waits.
     fn show(&self, method: UiMethod);
+    /// Takes away what is shown: whoever showed it is gone.
+    fn clear_shown(&self);
 
     /// Whether there is a user to ask.
     fn has_ui(&self) -> bool;

@@ -264,7 +264,15 @@ impl Extensions {
         let old = self.install(generation);
         old.host.leave();
         old.host.retire();
+        self.clear_shown();
         self.replaced.lock().push(old);
+    }
+
+    /// The set that showed it can show nothing more, the new one has not begun to.
+    fn clear_shown(&self) {
+        if let Some(actions) = self.actions() {
+            actions.clear_shown();
+        }
     }
 
     /// The new set has been greeted: what a reload or restart replaced ends, at the

@@ -1,10 +1,12 @@
 //! After an extension was stopped: the others are loaded again, and do what they did.
 
+use std::collections::BTreeMap;
+
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use crate::hostile::blamed;
-use crate::support::{Home, prompt};
+use crate::support::{Home, Rpc, prompt};
 
 #[tokio::test]
 async fn a_question_after_a_recovery_does_not_hold_up_other_reports() {
@@ -116,4 +118,78 @@ async fn a_gate_is_asked_after_a_recovery_when_it_knows_its_rules() {
     assert!(!home.cwd().join("ran").exists());
     rpc.ok(prompt("/rules")).await;
     rpc.notified("rules /touch/").await;
+}
+
+/// What is on the screen of a client by now, with what is shown there.
+fn screen(rpc: &Rpc) -> BTreeMap<String, Value> {
+    let mut screen = BTreeMap::new();
+    for line in rpc.lines() {
+        let (key, shown) = match line["method"].as_str() {
+            Some("setStatus") => (&line["statusKey"], &line["statusText"]),
+            Some("setWidget") => (&line["widgetKey"], &line["widgetLines"]),
+            _ => continue,
+        };
+        let key = format!("{} {}", line["method"], key).replace('"', "");
+        match shown {
+            Value::Null => screen.remove(&key),
+            shown => screen.insert(key, shown.clone()),
+        };
+    }
+    screen
+}
+
+#[tokio::test]
+async fn what_an_extension_showed_goes_with_it() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"spin": 500}}));
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => {
+            pi.on("session_start", (event, ctx) => {
+                ctx.ui.setStatus("a", "recording");
+                ctx.ui.setWidget("a", ["two", "lines"], { placement: "belowEditor" });
+                ctx.ui.setStatus("gone", "soon");
+                ctx.ui.setStatus("gone", undefined);
+            });
+            pi.registerCommand("spin", { handler: (args, ctx) => {
+                for (let i = 0; i < 100; i++) ctx.ui.setStatus("late", `${i}`);
+                for (;;);
+            }});
+        };"#,
+    );
+    home.extension(
+        "b.ts",
+        r#"export default (pi) => {
+            pi.on("session_start", (event, ctx) => ctx.ui.setStatus("b", event.reason));
+            pi.registerCommand("work", { handler: (args, ctx) => ctx.ui.setStatus("work", "busy") });
+            pi.registerCommand("ping", { handler: (args, ctx) => ctx.ui.notify(args) });
+        };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    let status = |reason: &str| BTreeMap::from([("setStatus b".to_owned(), json!(reason))]);
+    rpc.ok(prompt("/work")).await;
+    rpc.ok(prompt("/ping 1")).await;
+    rpc.notified("1").await;
+    let mut shown = status("startup");
+    shown.insert("setStatus a".into(), json!("recording"));
+    shown.insert("setWidget a".into(), json!(["two", "lines"]));
+    shown.insert("setStatus work".into(), json!("busy"));
+    assert_eq!(screen(&rpc), shown);
+
+    rpc.send(&prompt("/spin").to_string()).await;
+    blamed(&mut rpc, &["set aside"]).await;
+    rpc.ok(prompt("/ping 2")).await;
+    rpc.notified("2").await;
+    assert_eq!(screen(&rpc), status("reload"));
+    let mentions = |line: &&Value| line["statusKey"] == "gone";
+    assert_eq!(rpc.lines().iter().filter(mentions).count(), 2);
+
+    for (command, reason) in [("reload", "reload"), ("new_session", "new")] {
+        rpc.ok(prompt("/work")).await;
+        rpc.ok(json!({"type": command})).await;
+        rpc.ok(prompt("/ping 3")).await;
+        rpc.notified("3").await;
+        assert_eq!(screen(&rpc), status(reason), "{command}");
+    }
 }

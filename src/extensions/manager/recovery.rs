@@ -58,6 +58,7 @@ impl Extensions {
         *self.greeting.lock() = Some(generation.host.generation());
         // Its isolate is gone already.
         self.install(generation.clone()).host.retire();
+        self.clear_shown();
         for (path, error) in report.failed {
             // Of those that were not there before, the user knows.
             if path != culprit && !old.host.registry.lock().has_failed(&path) {

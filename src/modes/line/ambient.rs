@@ -44,11 +44,6 @@ impl Ambient {
         }
     }
 
-    /// What there was belonged to extensions that are gone.
-    pub fn clear(&mut self) {
-        *self = Self::default();
-    }
-
     /// The lines that were not said yet.
     pub fn changes(&mut self) -> Vec<String> {
         let mut lines = Vec::new();

@@ -75,7 +75,6 @@ impl Client {
         );
         if replaces {
             self.screen.quiet_loads = matches!(command, Command::Reload(_));
-            self.screen.ambient.clear();
         }
         let session = self.session.clone();
         let kind = Kind::Command(command.clone());
