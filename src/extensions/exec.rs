@@ -1,17 +1,19 @@
 //! `pi.exec`: runs a program, without a shell, for an extension.
 
+mod ending;
+
 use std::collections::HashMap;
-use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, getpgid};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
+
+pub use self::ending::finish;
+use self::ending::{Running, ask_to_end};
 
 /// What a process that was asked to end is given before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -72,7 +74,7 @@ async fn run(request: ExecRequest, default_cwd: String, cancel: CancellationToke
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     let mut running = match command.spawn() {
-        Ok(child) => Running(child),
+        Ok(child) => Running::new(child),
         Err(error) => {
             return ExecResult {
                 stdout: String::new(),
@@ -82,7 +84,7 @@ async fn run(request: ExecRequest, default_cwd: String, cancel: CancellationToke
             };
         }
     };
-    let child = &mut running.0;
+    let child = running.child();
     let (out, err) = (Output::default(), Output::default());
     let reading =
         futures::future::join(out.read(child.stdout.take()), err.read(child.stderr.take()));
@@ -111,7 +113,7 @@ async fn run(request: ExecRequest, default_cwd: String, cancel: CancellationToke
     let status = match ended {
         Some(status) => status.ok(),
         None => {
-            signal_all(child, Signal::SIGTERM);
+            ask_to_end(child);
             match tokio::time::timeout(GRACE, child.wait()).await {
                 Ok(status) => status.ok(),
                 Err(_) => {
@@ -139,58 +141,6 @@ pub fn milliseconds(ms: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(ms / 1000.0).ok()
 }
 
-/// Nobody waits for it any more when this is dropped before its end.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        signal_all(&self.0, Signal::SIGKILL);
-    }
-}
-
-/// What it has started gets the signal as well, or would live on where nobody knows of it.
-fn signal_all(child: &Child, signal: Signal) {
-    // None any more once it has ended.
-    let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) else {
-        return;
-    };
-    // First all are found: those of a process that has ended cannot be.
-    for process in with_descendants(Pid::from_raw(pid)) {
-        // An error means that it ended meanwhile.
-        let _ = kill(process, signal);
-    }
-}
-
-/// Without those that have a group of their own: they are meant to stay.
-fn with_descendants(first: Pid) -> Vec<Pid> {
-    let group = getpgid(Some(first));
-    let mut found = vec![first];
-    let mut looked = 0;
-    while let Some(&parent) = found.get(looked) {
-        looked += 1;
-        let children = children_of(parent).into_iter().map(Pid::from_raw);
-        found.extend(children.filter(|child| getpgid(Some(*child)) == group));
-    }
-    found
-}
-
-/// Linux tells; elsewhere there are none.
-fn children_of(parent: Pid) -> Vec<i32> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else {
-        return Vec::new();
-    };
-    let lists = threads
-        .flatten()
-        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    lists
-        .flat_map(|list| {
-            list.split_whitespace()
-                .filter_map(|pid| pid.parse().ok())
-                .collect::<Vec<_>>()
-        })
-        .collect()
-}
-
 /// What was read so far, also if reading is given up.
 #[derive(Default)]
 struct Output(Mutex<Vec<u8>>);
@@ -211,6 +161,8 @@ impl Output {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     async fn sh(script: &str, timeout: Option<f64>) -> ExecResult {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
-use crate::extensions::events;
 use crate::extensions::generation::Generation;
+use crate::extensions::{events, exec};
 
 /// How long the end waits until the user was told who brought the isolate down.
 const LAST_NEWS: Duration = Duration::from_secs(1);
@@ -55,7 +55,8 @@ impl Extensions {
         }
     }
 
-    /// Ends everything that extensions hold, in a second at most.
+    /// Ends everything that extensions hold, in a second at most, and programs that do not
+    /// end when they are asked to in another.
     pub async fn stop(&self) {
         self.close_dialogs();
         let _ = tokio::time::timeout(LAST_NEWS, self.reports.stops.all_told()).await;
@@ -65,5 +66,6 @@ impl Extensions {
         let current = self.current();
         current.stop();
         current.ended().await;
+        exec::finish().await;
     }
 }
