@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use js_runtime::{CallError, Memory, Runtime, Stop};
@@ -35,6 +35,8 @@ pub struct Generation {
     tokens: AtomicU64,
     /// The run that was aborted while a handler hung; runs count from 1.
     pub given_up: AtomicU64,
+    /// `session_start` came.
+    greeted: AtomicBool,
 }
 
 /// Why a call of an extension's function brought no answer.
@@ -112,8 +114,18 @@ impl Generation {
                 runtime,
                 tokens: AtomicU64::new(1),
                 given_up: AtomicU64::new(0),
+                greeted: AtomicBool::new(false),
             }
         })
+    }
+
+    /// `session_start` comes now: `session_shutdown` is for who got that.
+    pub fn greet(&self) {
+        self.greeted.store(true, Ordering::Relaxed);
+    }
+
+    pub fn was_greeted(&self) -> bool {
+        self.greeted.load(Ordering::Relaxed)
     }
 
     pub fn token(&self) -> u64 {

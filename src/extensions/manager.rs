@@ -315,6 +315,9 @@ impl Extensions {
         cancel: &CancellationToken,
     ) -> Emission {
         let generation = self.living(cancel).await;
+        if name == "session_start" {
+            generation.greet();
+        }
         if !generation.has_handlers(name) {
             return Emission {
                 event,

@@ -221,6 +221,32 @@ async fn a_pipe_that_closes_ends_every_mode_in_order() {
 }
 
 #[tokio::test]
+async fn who_hears_of_the_end_has_heard_of_the_beginning() {
+    const DIARY: &str = r#"import { appendFileSync } from "node:fs";
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        export default (pi) => {
+            for (const name of ["session_start", "session_shutdown"]) {
+                pi.on(name, () => appendFileSync("diary", name + "\n"));
+            }
+        };"#;
+    let closed = async |mode: Mode| {
+        let server = ModelServer::start().await;
+        let home = Home::new(&server);
+        home.extension("diary.ts", DIARY);
+        let (mut child, stdin) = start(&home, mode).await;
+        // Long before anything is said.
+        drop(child.stdout.take());
+        let what = format!("{mode:?}");
+        assert_eq!(ended(&mut child, &what).await.code(), Some(1), "{what}");
+        drop(stdin);
+        let diary = fs::read_to_string(home.cwd().join("diary")).unwrap_or_default();
+        let all = "session_start\nsession_shutdown\n";
+        assert!(diary.is_empty() || diary == all, "{what}: {diary}");
+    };
+    join_all([Mode::Print, Mode::Json, Mode::Rpc].map(closed)).await;
+}
+
+#[tokio::test]
 async fn an_extension_that_hangs_does_not_keep_any_mode() {
     let term = [(Cause::Signal(Signal::SIGTERM), 143)];
     all(&[Mode::Print, Mode::Json, Mode::Rpc], &term, HANGS).await;

@@ -21,7 +21,7 @@ impl Extensions {
         self.ui.close();
     }
 
-    /// `session_shutdown`, with its own deadline. What comes after it is stale.
+    /// `session_shutdown` for a session that had its `session_start`, with its own deadline. What comes after it is stale.
     /// `target` is the file of the session that takes the place of this one.
     pub async fn shut_down(&self, reason: &str, target: Option<String>) {
         self.say_goodbye(&self.current(), reason, target).await;
@@ -34,6 +34,9 @@ impl Extensions {
         target: Option<String>,
     ) {
         generation.host.leave();
+        if !generation.was_greeted() {
+            return;
+        }
         let limit = generation.limits.shutdown * 2;
         // Handlers of earlier events finish even if nobody hears of the end.
         let drained = generation.heard();

@@ -81,6 +81,7 @@ impl Extensions {
             let event = [("reason".to_string(), json!("reload"))];
             let event = event.into_iter().collect();
             let cancel = CancellationToken::new();
+            generation.greet();
             let greeted = generation.emit("session_start", event, None, &cancel).await;
             for error in greeted.errors {
                 self.show(error).await;
