@@ -246,6 +246,23 @@ async fn native_code_that_blocks_does_not_block_the_answer() {
     assert!(faults.len() == 1 && stopped(&faults[0]), "{faults:?}");
 }
 
+/// It took the whole program down.
+#[tokio::test]
+async fn a_stop_while_the_first_module_loads_ends_the_isolate_only() {
+    let source = "await new Promise((resolve) => setTimeout(resolve)); export default () => {};";
+    let folder = Folder::new(&[("a.ts", source)]);
+    for round in 0..60 {
+        let js = Js::start();
+        let path = folder.path("a.ts");
+        let stop = async {
+            tokio::time::sleep(Duration::from_micros(round * 250)).await;
+            js.runtime.stop(Stop::Asked);
+        };
+        _ = soon(async { tokio::join!(js.load(1, &path), stop) }).await;
+        soon(js.until_stopped(Stop::Asked)).await;
+    }
+}
+
 /// The one that was called last was blamed.
 #[tokio::test]
 async fn whose_code_it_is_that_spins_is_known_wherever_it_does() {
