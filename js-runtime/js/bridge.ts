@@ -5,6 +5,7 @@
 import { op_load_ext_script } from "ext:core/ops";
 import * as calls from "ext:js_runtime/bridge/calls.ts";
 import { missingEssential } from "ext:js_runtime/bridge/essentials.ts";
+import { exit } from "ext:js_runtime/bridge/exit.ts";
 import {
   abortLogin,
   abortStream,
@@ -35,6 +36,7 @@ Object.defineProperty(globalThis, "__pi", {
     answerLogin,
     becomeGuest,
     callSignIn,
+    exit,
     finishOps,
     forgetStreams,
     login,

@@ -28,6 +28,6 @@ pub async fn known_models(config: &AppConfig) -> (Arc<ModelRegistry>, Vec<String
     problems.extend(failed.map(|(path, error)| format!("Extension \"{path}\" error: {error}")));
     let refused = extensions.refused_providers().into_iter();
     problems.extend(refused.map(|(path, error)| format!("Extension \"{path}\" error: {error}")));
-    extensions.stop().await;
+    extensions.stop(0).await;
     (models, problems)
 }

@@ -485,6 +485,6 @@ impl SecondSession for AgentSession {
     }
 
     async fn close(&self) {
-        self.shutdown().await;
+        self.shutdown(0).await;
     }
 }

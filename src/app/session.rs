@@ -419,10 +419,11 @@ impl AgentSession {
     }
 
     /// Ends the session in order: the agent stops, extensions get
-    /// `session_shutdown` within its deadline, what they hold ends.
+    /// `session_shutdown` within its deadline, what they hold ends. `code` is the
+    /// program's, for those who listen to `exit`.
     ///
     /// Ends in bounded time, whatever extensions, tools and the mode's reader do.
-    pub async fn shutdown(&self) {
+    pub async fn shutdown(&self, code: u8) {
         self.extensions.close_dialogs();
         self.abort();
         self.cancel_commands();
@@ -438,7 +439,7 @@ impl AgentSession {
         };
         let limit = self.settings.values().extension_timeouts.shutdown * 2 + LAST_WORK;
         let _ = tokio::time::timeout(limit, rest).await;
-        self.extensions.stop().await;
+        self.extensions.stop(code).await;
     }
 }
 

@@ -95,7 +95,7 @@ async fn load(config: AppConfig) -> Result<Vec<FlagRegistration>, StartError> {
         warn(&format!("{path}: {error}"));
     }
     let flags = session.extensions().flags();
-    session.shutdown().await;
+    session.shutdown(0).await;
     Ok(flags)
 }
 

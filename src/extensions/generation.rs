@@ -8,8 +8,11 @@ use std::time::{Duration, Instant};
 
 use js_runtime::{CallError, Memory, Runtime, Stop};
 use serde::Serialize;
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
 
 use super::Limits;
+use super::farewell;
 use super::host::BridgeHost;
 use super::ledger::Tally;
 use super::notifications::Notifications;
@@ -24,7 +27,7 @@ const LARGEST: usize = 64 << 20;
 const MOMENT: Duration = Duration::from_millis(500);
 
 /// Code that has run for less is slow, not stuck: it may have to compile what it uses.
-const STUCK: Duration = Duration::from_secs(1);
+pub const STUCK: Duration = Duration::from_secs(1);
 
 /// Without extensions there is no isolate, and nothing here costs anything.
 pub struct Generation {
@@ -32,6 +35,11 @@ pub struct Generation {
     pub limits: Limits,
     pub notifications: Notifications,
     runtime: Option<Arc<Runtime>>,
+    /// It has been told, or is being told, that it ends.
+    dismissed: AtomicBool,
+    /// Of those that end while nobody waits for them.
+    farewells: TaskTracker,
+    handle: Handle,
     tokens: AtomicU64,
     /// The run that was aborted while a handler hung; runs count from 1.
     pub given_up: AtomicU64,
@@ -104,7 +112,12 @@ impl CallFailure {
 }
 
 impl Generation {
-    pub fn new(host: Arc<BridgeHost>, limits: Limits, runtime: Option<Arc<Runtime>>) -> Arc<Self> {
+    pub fn new(
+        host: Arc<BridgeHost>,
+        limits: Limits,
+        runtime: Option<Arc<Runtime>>,
+        farewells: TaskTracker,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|this| {
             host.provisions.attach(this.clone());
             Self {
@@ -112,6 +125,9 @@ impl Generation {
                 host,
                 limits,
                 runtime,
+                dismissed: AtomicBool::new(false),
+                farewells,
+                handle: Handle::current(),
                 tokens: AtomicU64::new(1),
                 given_up: AtomicU64::new(0),
                 greeted: AtomicBool::new(false),
@@ -243,17 +259,34 @@ impl Generation {
         }
     }
 
-    /// Ends everything that the extensions hold: timers, sockets, watchers.
-    pub fn stop(&self) {
+    /// Tells `exit` listeners, once, and ends everything that the extensions hold: timers,
+    /// sockets, watchers. Gives what the listeners threw.
+    pub async fn end(&self, code: u8) -> Vec<ExtensionError> {
+        let mut thrown = Vec::new();
         if let Some(runtime) = &self.runtime {
+            if !self.dismissed.swap(true, Ordering::Relaxed) {
+                thrown = farewell::say(runtime, &self.host, self.limits.shutdown, code).await;
+            }
             runtime.stop(Stop::Asked);
         }
+        thrown
     }
 
     /// Waits until what was stopped is gone and its last words are out.
     pub async fn ended(&self) {
         if let Some(runtime) = &self.runtime {
             runtime.ended().await;
+        }
+    }
+}
+
+impl Drop for Generation {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take()
+            && !self.dismissed.load(Ordering::Relaxed)
+        {
+            let farewell = farewell::say_and_end(runtime, self.host.clone(), self.limits.shutdown);
+            self.farewells.spawn_on(farewell, &self.handle);
         }
     }
 }

@@ -18,6 +18,7 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use self::quarantine::Quarantine;
 pub use self::statistics::Statistics;
@@ -74,6 +75,10 @@ pub struct Extensions {
     changing: tokio::sync::Mutex<()>,
     /// Replaced, and not let go yet; see [`Self::let_old_go`].
     replaced: Mutex<Vec<Arc<Generation>>>,
+    /// Let go, and in the middle of something.
+    let_go: Mutex<Vec<Weak<Generation>>>,
+    /// Of sets that end while nobody waits for them.
+    farewells: TaskTracker,
     /// What was reported before there was anybody to hear it.
     early: Mutex<Vec<ExtensionError>>,
     /// The session ends: what stops now stays so.
@@ -103,8 +108,14 @@ impl Extensions {
             reports.clone(),
             config.console.clone(),
         );
+        let farewells = TaskTracker::new();
         let this = Arc::new(Self {
-            current: RwLock::new(Generation::new(host, config.allowance.limits.clone(), None)),
+            current: RwLock::new(Generation::new(
+                host,
+                config.allowance.limits.clone(),
+                None,
+                farewells.clone(),
+            )),
             allowance: Mutex::new(config.allowance.clone()),
             patience: Mutex::default(),
             config,
@@ -119,6 +130,8 @@ impl Extensions {
             greeting: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             replaced: Mutex::default(),
+            let_go: Mutex::default(),
+            farewells,
             early: Mutex::default(),
             closing: AtomicBool::new(false),
             handle: tokio::runtime::Handle::current(),
@@ -218,7 +231,7 @@ impl Extensions {
         let running = loaded_paths(&old);
         if report.failed.iter().any(|(path, _)| running.contains(path)) {
             report.kept_old = true;
-            generation.stop();
+            drop(generation);
             // What runs did not bring its own isolate down.
             for path in running {
                 self.quarantine.remove(Path::new(&path));
@@ -282,10 +295,15 @@ impl Extensions {
             let (limit, host) = (old.limits.shutdown, old.host.clone());
             // Only what it is in the middle of keeps it; otherwise it goes now.
             let old = Arc::downgrade(&old);
+            let mut let_go = self.let_go.lock();
+            let_go.retain(|old| old.strong_count() > 0);
+            let_go.push(old.clone());
             tokio::spawn(async move {
                 host.visits.over(limit).await;
                 if let Some(old) = old.upgrade() {
-                    old.stop();
+                    for error in old.end(0).await {
+                        host.tell(Event::ExtensionError(error));
+                    }
                 }
             });
         }

@@ -14,6 +14,7 @@ mod dispatch;
 pub mod events;
 mod exec;
 pub mod explain;
+mod farewell;
 mod generation;
 mod host;
 mod ledger;

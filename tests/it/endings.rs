@@ -22,9 +22,11 @@ const WAIT: &str = "sleep 600 & echo $$ $! > pids.part; mv pids.part pids; wait"
 
 const LAST_WORD: &str = r#"
     import { appendFileSync } from "node:fs";
+    process.on("exit", () => { throw new Error("of one listener"); });
     export default (pi) => pi.on("session_shutdown", async (event) => {
         await new Promise((resolve) => setTimeout(resolve, 50));
         appendFileSync("last-word", event.type + "\n");
+        process.once("exit", (code) => appendFileSync("last-word", `exit ${code}\n`));
     });"#;
 
 const HANGS: &str = r#"
@@ -87,7 +89,8 @@ impl Story {
             }
         }
         let word = fs::read_to_string(home.cwd().join("last-word")).ok();
-        let wanted = (self.last_word == LAST_WORD).then(|| "session_shutdown\n".to_owned());
+        let said = || format!("session_shutdown\nexit {}\n", self.code);
+        let wanted = (self.last_word == LAST_WORD).then(said);
         assert_eq!(word, wanted, "{what}");
         let entries = home.entries();
         let messages = entries.iter().filter(|entry| entry["type"] == "message");
@@ -269,12 +272,51 @@ async fn a_reader_that_does_not_read_does_not_keep_any_mode() {
         assert_eq!(ended(&mut child, &what).await.code(), Some(143), "{what}");
         drop(stdin);
         let word = fs::read_to_string(home.cwd().join("last-word"));
-        assert_eq!(word.ok().as_deref(), Some("session_shutdown\n"), "{what}");
+        let said = "session_shutdown\nexit 143\n";
+        assert_eq!(word.ok().as_deref(), Some(said), "{what}");
         let entries = home.entries();
         let last = entries.last().unwrap();
         assert_eq!(last["message"]["role"], "assistant", "{what}: {last}");
     };
     join_all([Mode::Print, Mode::Json, Mode::Rpc].map(blocked)).await;
+}
+
+/// Packages kill their children and remove their lock files there; `signal-exit` takes the
+/// place of `process.emit`.
+#[tokio::test]
+async fn exit_listeners_run_whenever_their_extensions_go() {
+    const LISTENS: &str = r#"
+        import { appendFileSync } from "node:fs";
+        const say = (what) => appendFileSync("said", `${what}\n`);
+        const { emit } = process;
+        process.emit = function (event, ...args) {
+            if (event === "exit") say("emit");
+            return emit.call(this, event, ...args);
+        };
+        process.on("exit", () => { say("leaves"); process.exit(); });
+        process.on("exit", () => { throw new Error("broken"); });
+        process.on("exit", function (code) { say(`${code} ${this === process}`); });
+        export default (pi) => pi.registerCommand("spin", { handler: async () => {
+            process.on("exit", () => { say("spins"); for (;;); });
+        }});"#;
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"shutdown": 1500}}));
+    home.extension("listens.ts", LISTENS);
+    let said = || fs::read_to_string(home.cwd().join("said")).unwrap_or_default();
+    const ALL: &str = "emit\nleaves\n0 true\n";
+    let mut rpc = home.rpc(&[]);
+    for (turn, kind) in ["reload", "new_session"].into_iter().enumerate() {
+        rpc.ok(json!({ "type": kind })).await;
+        rpc.wait("the error", |line| {
+            line["event"] == "exit" && line["error"] == "broken"
+        })
+        .await;
+        assert_eq!(said(), ALL.repeat(turn + 1));
+    }
+    rpc.ok(json!({"type": "prompt", "message": "/spin"})).await;
+    assert_eq!(rpc.close().await.code(), Some(0));
+    assert_eq!(said(), [&ALL.repeat(3), "spins\n"].concat());
 }
 
 /// Who reads gets everything, to the last word of an extension that takes its time.

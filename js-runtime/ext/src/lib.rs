@@ -69,6 +69,7 @@ deno_core::extension!(
         "bridge/calls.ts",
         "bridge/context.ts",
         "bridge/essentials.ts",
+        "bridge/exit.ts",
         "bridge/events.ts",
         "bridge/providers.ts",
         "bridge/registry.ts",

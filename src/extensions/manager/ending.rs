@@ -1,6 +1,7 @@
 //! How a set of extensions goes: questions are closed, they get their last word, and
 //! what they hold ends with their isolate.
 
+use std::sync::Weak;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -58,16 +59,25 @@ impl Extensions {
         }
     }
 
-    /// Ends everything that extensions hold, in a second at most, and programs that do not
-    /// end when they are asked to in another.
-    pub async fn stop(&self) {
+    /// Ends everything that extensions hold: a second after `exit` listeners at most, which
+    /// have the time of a shutdown, and programs that do not end when they are asked to in
+    /// another. `code` is the program's.
+    pub async fn stop(&self, code: u8) {
         self.close_dialogs();
         let _ = tokio::time::timeout(LAST_NEWS, self.reports.stops.all_told()).await;
-        for old in self.replaced.lock().drain(..) {
-            old.stop();
-        }
+        let mut all = std::mem::take(&mut *self.replaced.lock());
+        let let_go = std::mem::take(&mut *self.let_go.lock());
+        all.extend(let_go.iter().filter_map(Weak::upgrade));
         let current = self.current();
-        current.stop();
+        let limit = current.limits.shutdown;
+        all.push(current.clone());
+        let ends = all.iter().map(|generation| generation.end(code));
+        let thrown = futures::future::join_all(ends).await;
+        for error in thrown.into_iter().flatten() {
+            self.show(error).await;
+        }
+        self.farewells.close();
+        let _ = tokio::time::timeout(limit, self.farewells.wait()).await;
         current.ended().await;
         exec::finish().await;
     }

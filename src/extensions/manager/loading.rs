@@ -72,7 +72,10 @@ impl Extensions {
                 }
             }
             let limits = self.allowance.lock().limits.clone();
-            return (Generation::new(host, limits, runtime), report);
+            return (
+                Generation::new(host, limits, runtime, self.farewells.clone()),
+                report,
+            );
         }
     }
 

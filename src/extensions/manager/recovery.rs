@@ -52,7 +52,6 @@ impl Extensions {
         }
         let (generation, report) = self.build(&paths).await;
         if self.is_closing() {
-            generation.stop();
             return;
         }
         *self.greeting.lock() = Some(generation.host.generation());

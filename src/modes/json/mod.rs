@@ -52,7 +52,7 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
             1
         }
     };
-    session.shutdown().await;
+    session.shutdown(code).await;
     output.flush().await;
     code
 }

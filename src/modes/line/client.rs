@@ -450,7 +450,7 @@ impl Client {
 
     /// The program ends: extensions have their last word, but cannot ask any
     /// more.
-    pub async fn close(self) {
+    pub async fn close(self, code: u8) {
         let Self {
             session,
             mut screen,
@@ -459,7 +459,7 @@ impl Client {
             ..
         } = self;
         terminal.close().await;
-        let shutdown = session.shutdown();
+        let shutdown = session.shutdown(code);
         tokio::pin!(shutdown);
         loop {
             tokio::select! {

@@ -109,7 +109,7 @@ pub async fn run(mut config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
         Ok(opened) => opened,
         Err(error) => {
             complain(&format!("Error: cannot read from the terminal: {error}"));
-            session.shutdown().await;
+            session.shutdown(1).await;
             return 1;
         }
     };
@@ -125,11 +125,12 @@ pub async fn run(mut config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
             code = ended => Ok(code),
         },
     };
-    client.close().await;
-    code.unwrap_or_else(|error| {
+    let code = code.unwrap_or_else(|error| {
         tracing::warn!("the terminal: {error}");
         1
-    })
+    });
+    client.close(code).await;
+    code
 }
 
 /// Also what goes wrong with the history, which costs nothing else.

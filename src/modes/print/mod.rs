@@ -108,7 +108,7 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
             code = ended => code,
         },
     };
-    session.shutdown().await;
+    session.shutdown(code).await;
     code
 }
 

@@ -115,7 +115,7 @@ pub async fn run(config: AppConfig) -> u8 {
     if answered.is_err() {
         tracing::warn!(tasks = tasks.len(), "commands are not answered any more");
     }
-    session.shutdown().await;
+    session.shutdown(code).await;
     output.flush().await;
     code
 }

@@ -1,0 +1,72 @@
+//! The last thing that a set of extensions hears: `exit` on `process`, where packages
+//! kill their children and remove their lock files.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use js_runtime::{CallError, Runtime, Stop, readable_stack};
+use serde::Deserialize;
+
+use super::generation::STUCK;
+use super::host::BridgeHost;
+use crate::agent::event::{Event, ExtensionError};
+
+const EVENT: &str = "exit";
+
+/// What a listener threw.
+#[derive(Deserialize)]
+struct Thrown {
+    error: String,
+    plain: String,
+}
+
+/// Lets the listeners run, `limit` at most; `code` is what they are told. An isolate that
+/// was stopped, or is stuck, is left alone. Gives what they threw.
+pub async fn say(
+    runtime: &Runtime,
+    host: &BridgeHost,
+    limit: Duration,
+    code: u8,
+) -> Vec<ExtensionError> {
+    let busy = async { runtime.busy_for().await.is_some_and(|busy| busy >= STUCK) };
+    if runtime.stopped().is_some() || busy.await {
+        return Vec::new();
+    }
+    // Nothing of it is to be mended.
+    host.leave();
+    let answer = tokio::time::timeout(limit, runtime.call(EVENT, code.to_string())).await;
+    let Ok(answer) = answer else {
+        runtime.stop_if_busy(limit / 2).await;
+        return Vec::new();
+    };
+    let thrown = match answer {
+        Ok(answer) => answer.map(|json| serde_json::from_str::<Vec<Thrown>>(&json)),
+        // Whoever stopped it tells of that.
+        Err(CallError::Stopped(_) | CallError::Gone) => return Vec::new(),
+        Err(CallError::Thrown { message, .. }) => {
+            tracing::warn!("exit: {message}");
+            return Vec::new();
+        }
+    };
+    let thrown = thrown.and_then(Result::ok).unwrap_or_default();
+    thrown
+        .into_iter()
+        .map(|thrown| tell_of(host, thrown))
+        .collect()
+}
+
+fn tell_of(host: &BridgeHost, thrown: Thrown) -> ExtensionError {
+    let stack = readable_stack(&thrown.error);
+    let author = host.imports().and_then(|imports| imports.author_of(&stack));
+    let extension = author.unwrap_or(host.current().extension);
+    let path = host.registry.lock().path(extension);
+    ExtensionError::thrown(path, EVENT, thrown.plain, Some(stack))
+}
+
+/// The same, while nobody waits for it; then the isolate ends.
+pub async fn say_and_end(runtime: Arc<Runtime>, host: Arc<BridgeHost>, limit: Duration) {
+    for error in say(&runtime, &host, limit, 0).await {
+        host.tell(Event::ExtensionError(error));
+    }
+    runtime.stop(Stop::Asked);
+}
