@@ -27,7 +27,8 @@ fn main() -> ExitCode {
 
 /// Native addons (`*.node`) look the `napi_*` functions up in the program that loads
 /// them, so the program has to export them. The lists are copies of the ones in the
-/// deno_napi crate: depending on it here would link V8 into this build script, too.
+/// deno_napi crate, and what `js-runtime/ext/src/uv.rs` adds: depending on it here would
+/// link V8 into this build script, too.
 fn link() {
     let Ok(os) = std::env::var("CARGO_CFG_TARGET_OS") else {
         return;

@@ -7,10 +7,11 @@ use deno_core::op2;
 use nix::libc;
 use object::{Object as _, ObjectSymbol as _};
 
-/// Names of Node's own API: of Node-API, of V8's and of Node's C++.
-const OURS: [&str; 6] = [
+/// Names of Node's own API: of Node-API, libuv, V8 and Node's C++.
+const OURS: [&str; 7] = [
     "napi_",
     "node_api_",
+    "uv_",
     "_ZN2v8",
     "_ZNK2v8",
     "_ZN4node",

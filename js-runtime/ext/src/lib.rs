@@ -16,6 +16,7 @@ mod process_ids;
 mod promise_hooks;
 mod terminals;
 pub mod text;
+mod uv;
 
 use std::sync::Arc;
 
