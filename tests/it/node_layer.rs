@@ -386,6 +386,33 @@ async fn a_terminal_of_an_addon_can_be_written_to() {
     rpc.notified("one two ,4,EBADF").await;
 }
 
+/// tr46, which jsdom and node-fetch use, requires it.
+#[tokio::test]
+async fn a_package_that_requires_punycode_makes_no_noise() {
+    let server = ModelServer::start().await;
+    for (folder, warns) in [("node_modules/tr", false), ("tr", true)] {
+        let home = Home::new(&server);
+        let source = "exports.ascii = require('punycode').toASCII('\u{e4}.de');";
+        home.extension(&format!("ext/{folder}/index.js"), source);
+        home.extension(
+            "ext/index.ts",
+            &format!(
+                r#"import {{ ascii }} from "./{folder}/index.js";
+                export default (pi) => pi.registerCommand("go", {{
+                    handler: async (_args, ctx) => ctx.ui.notify(ascii),
+                }});"#
+            ),
+        );
+        let mut rpc = home.rpc(&[]);
+        rpc.ok(prompt("/go")).await;
+        rpc.notified("xn--4ca.de").await;
+        rpc.close_stdin();
+        rpc.end().await;
+        let stderr = rpc.stderr();
+        assert_eq!(stderr.contains("DEP0040"), warns, "{stderr}");
+    }
+}
+
 /// Compiles one, which is loaded by its path.
 fn addon(home: &Home, name: &str, source: &str) -> std::path::PathBuf {
     let source = home.file(&format!("{name}.c"), source);

@@ -264,6 +264,20 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "if (code === \"DEP0104\" && !getOptionValue(\"--pending-deprecation\")) \
                       return; if (warning.name === \"DeprecationWarning\") {",
     },
+    // A package that requires `punycode` is not the user's to mend: as in Node nothing is
+    // said of it.
+    Correction {
+        specifier: "node:module",
+        text: "const deprecatedNativeModules = ObjectCreate(null);",
+        replacement: "import { op_node_call_is_from_dependency } from \"ext:core/ops\"; \
+                      const deprecatedNativeModules = ObjectCreate(null);",
+    },
+    Correction {
+        specifier: "node:module",
+        text: "SetPrototypeAdd(emittedNativeModuleDeprecations, request);",
+        replacement: "SetPrototypeAdd(emittedNativeModuleDeprecations, request); \
+                      if (request === \"punycode\" && op_node_call_is_from_dependency()) return;",
+    },
     // See `js/stand-ins.ts`.
     Correction {
         specifier: "ext:deno_node/crypto.ts",
