@@ -76,7 +76,7 @@ type SessionState =
 type SessionAgent = { readonly state: SessionState } & Pick<
   Agent,
   | "sessionId" | "steeringMode" | "followUpMode" | "subscribe" | "prompt" | "steer" | "followUp"
-  | "clearAllQueues" | "hasQueuedMessages" | "abort" | "waitForIdle" | "reset"
+  | "clearAllQueues" | "hasQueuedMessages" | "abort" | "waitForIdle" | "reset" | "beforeToolCall" | "afterToolCall"
 >;
 export interface ExtensionError {
   extensionPath: string;
@@ -99,7 +99,7 @@ export class AgentSession {
   readonly settingsManager: SettingsManager;
   readonly modelRegistry: ModelRegistry;
   readonly resourceLoader: ResourceLoader;
-  /** What runs it, pi itself: what else is set in it, its streams and hooks, is refused. */
+  /** What runs it, pi itself: what else is set in it, its streams above all, is refused. */
   readonly agent: SessionAgent;
   readonly state: SessionState;
   readonly model: Model | undefined;

@@ -238,6 +238,9 @@ impl RunHooks for Hooks<'_> {
         args: &mut Value,
         cancel: &CancellationToken,
     ) -> Result<(), Refusal> {
+        if let Some(hooks) = &self.session.beside.hooks {
+            return hooks.before(call, args, cancel).await;
+        }
         let extensions = &self.session.extensions;
         if !extensions.has_handlers("tool_call") {
             return Ok(());
@@ -280,6 +283,9 @@ impl RunHooks for Hooks<'_> {
         outcome: &mut Outcome,
         cancel: &CancellationToken,
     ) {
+        if let Some(hooks) = &self.session.beside.hooks {
+            return hooks.after(call, args, outcome, cancel).await;
+        }
         let extensions = &self.session.extensions;
         if !extensions.has_handlers("tool_result") {
             return;

@@ -28,7 +28,7 @@ use crate::ai::select::ScopedModel;
 use crate::extensions::actions::{
     ActionError, ActionResult, Actions, NavigateOptions, SendOptions,
 };
-use crate::extensions::second::{GivenTexts, SecondBegin, SecondNews, SecondSession};
+use crate::extensions::second::{GivenTexts, SecondBegin, SecondNews, SecondSession, ToolHooks};
 use crate::resources::prompt_files::PromptFlags;
 use crate::resources::settings::Settings;
 use crate::session::message::CustomMessage;
@@ -41,6 +41,7 @@ use crate::tools::tool::Tool;
 pub(super) struct Beside {
     pub is_second: bool,
     pub tools: Vec<Arc<dyn Tool>>,
+    pub hooks: Option<Arc<ToolHooks>>,
     pub texts: GivenTexts,
     pub model: Option<Arc<Model>>,
 }
@@ -89,6 +90,7 @@ impl AgentSession {
             options,
             session,
             tools,
+            hooks,
             news,
         } = begin;
         let wrong = |error: &dyn std::fmt::Display| ActionError::new(error.to_string());
@@ -144,6 +146,7 @@ impl AgentSession {
             beside: Beside {
                 is_second: true,
                 tools,
+                hooks: Some(hooks),
                 texts: options.texts,
                 model: options.model.map(Arc::new),
             },

@@ -20,8 +20,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 mod calls;
+mod hooks;
 
 use self::calls::{Calls, CustomTool, JsCommands, JsTool};
+pub use self::hooks::ToolHooks;
 use super::actions::{ActionResult, Actions};
 use super::host::{Answer, parse, to_value};
 use super::sessions::Sessions;
@@ -167,6 +169,7 @@ struct Second {
     /// Read while something is being queued.
     queueing: Arc<RwLock<()>>,
     calls: Arc<Calls>,
+    hooks: Arc<ToolHooks>,
     begun: Mutex<HashMap<u64, Begun>>,
     /// JavaScript has taken in what it was told, and asks for more.
     listening: watch::Sender<bool>,
@@ -225,6 +228,14 @@ struct Of {
     value: Option<Value>,
     #[serde(default)]
     error: Option<String>,
+}
+
+/// Which of them the agent of a session has.
+#[derive(Deserialize)]
+struct SetHooks {
+    token: u64,
+    before: bool,
+    after: bool,
 }
 
 /// `executeBash` with operations, which JavaScript keeps under a number.
@@ -302,6 +313,10 @@ impl SecondSessions {
                 second.calls.update(of.call, of.value);
                 Ok(Value::Null)
             }),
+            "second.hooks" => parse::<SetHooks>(method, args).and_then(|set| {
+                self.get(set.token)?.hooks.set(set.before, set.after);
+                Ok(Value::Null)
+            }),
             "second.close" => of(args).map(|of| {
                 if let Some(second) = self.open.lock().remove(&of.token) {
                     self.end(&second);
@@ -325,10 +340,12 @@ impl SecondSessions {
         let calls = Arc::new(Calls::new(news.clone()));
         let tool = |tool: CustomTool| Arc::new(JsTool::new(tool, calls.clone())) as Arc<dyn Tool>;
         let tools = open.custom_tools.into_iter().map(tool).collect();
+        let hooks = Arc::new(ToolHooks::new(calls.clone()));
         let begin = SecondBegin {
             options: open.options,
             session,
             tools,
+            hooks: hooks.clone(),
             news,
         };
         let session = actions.second_session(begin).await;
@@ -340,6 +357,7 @@ impl SecondSessions {
             hearing: Mutex::default(),
             queueing: Arc::default(),
             calls,
+            hooks,
             begun: Mutex::default(),
             listening: watch::Sender::new(false),
             closed: CancellationToken::new(),
@@ -463,5 +481,6 @@ pub struct SecondBegin {
     /// In memory if there is none.
     pub session: Option<LooseSession>,
     pub tools: Vec<Arc<dyn Tool>>,
+    pub hooks: Arc<ToolHooks>,
     pub news: mpsc::Sender<SecondNews>,
 }

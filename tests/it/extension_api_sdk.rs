@@ -249,7 +249,7 @@ async fn the_agent_of_a_session_takes_messages_and_refuses_what_it_cannot_do() {
           const { sessionManager } = ctx;
           await createAgentSession({ sessionManager }).catch((error) => said.push(error.message.split(":")[0]));
           for (const set of [
-            () => (session.agent.beforeToolCall = () => ({ block: true })),
+            () => (session.agent.streamFn = () => undefined),
             () => (session.agent.state.systemPrompt = "Be kind."),
             () => (session.agent.anything = 1),
           ]) {
@@ -266,7 +266,7 @@ async fn the_agent_of_a_session_takes_messages_and_refuses_what_it_cannot_do() {
     let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
     let expected = json!([
         "createAgentSession",
-        "agent.beforeToolCall cannot be set",
+        "agent.streamFn cannot be set",
         "agent.state.systemPrompt cannot be set",
         "Cannot add property anything, object is not extensible",
         "messages cannot be used: missing field `content`",

@@ -24,6 +24,7 @@ mod export_page;
 mod ext_command;
 mod extension_api_events;
 mod extension_api_examples;
+mod extension_api_hooks;
 mod extension_api_later;
 mod extension_api_sdk;
 mod extension_api_sessions;

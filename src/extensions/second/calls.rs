@@ -57,6 +57,10 @@ impl Calls {
         }
     }
 
+    pub fn number(&self) -> u64 {
+        self.last.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// What a tool says while it runs.
     pub fn update(&self, call: u64, value: Option<Value>) {
         let output = value.map(serde_json::from_value::<ToolOutput>);
@@ -98,7 +102,7 @@ impl Calls {
     }
 
     /// [`Self::put`], for what is told when it is to end.
-    async fn put_until(
+    pub async fn put_until(
         &self,
         call: u64,
         name: &str,
@@ -141,10 +145,6 @@ impl JsTool {
         };
         Self { tool, spec, calls }
     }
-
-    fn call(&self) -> u64 {
-        self.calls.last.fetch_add(1, Ordering::Relaxed)
-    }
 }
 
 #[async_trait]
@@ -173,12 +173,12 @@ impl Tool for JsTool {
         if !self.tool.prepares {
             return Ok(args);
         }
-        let call = self.call();
+        let call = self.calls.number();
         self.calls.put(call, &self.spec.name, "prepare", args).await
     }
 
     async fn execute(&self, invocation: ToolInvocation) -> Result<ToolOutput, ToolError> {
-        let call = self.call();
+        let call = self.calls.number();
         let (calls, name) = (&self.calls, &self.spec.name);
         calls.updates.lock().insert(call, invocation.updates);
         let args = json!({ "callId": invocation.id, "params": invocation.args });
@@ -210,7 +210,7 @@ impl Commands for JsCommands {
         output: mpsc::Sender<Vec<u8>>,
         cancel: CancellationToken,
     ) -> Result<Option<i32>, ToolError> {
-        let call = self.calls.last.fetch_add(1, Ordering::Relaxed);
+        let call = self.calls.number();
         let open = self.outputs.open(output);
         let args = json!({
             "operations": self.operations,

@@ -1,5 +1,5 @@
 // What `AgentSession` takes and hears.
-import type { Heard } from "pi:pi-coding-agent/session-agent.ts";
+import type { Asked, Heard } from "pi:pi-coding-agent/session-agent.ts";
 import type { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 
 export type Listener = (event: { type: string; [member: string]: unknown }) => unknown;
@@ -36,6 +36,7 @@ export type News =
   | { kind: "event"; event: Heard }
   | { kind: "tool"; call: number; name: string; what: "prepare" | "execute"; args: unknown }
   | { kind: "tool"; call: number; name: string; what: "bash"; args: Command }
+  | { kind: "tool"; call: number; name: string; what: "before" | "after"; args: Asked }
   | { kind: "abort"; call: number };
 
 /** Of `executeBash`, by the number of its operations. */

@@ -90,6 +90,7 @@ export class AgentSession {
       ask: (question, args) => this.#ask(question, args),
       act: (action, args) => this.#act(action, args),
       tools: () => this.#offered(),
+      hooks: (set) => hostSync("second.hooks", { token, ...set }),
       over: () => this.#disposed,
     });
     if (sessionManager) SessionManager.handOver(sessionManager).show(view);
@@ -153,6 +154,9 @@ export class AgentSession {
     };
     try {
       if (news.what === "bash") return say({ value: await this.#runCommand(news.args, controller.signal) });
+      if (news.what === "before" || news.what === "after") {
+        return say({ value: await SessionAgent.ask(this.#agent, news.what, news.args, controller.signal) });
+      }
       const tool = this.#tools.get(name) as CustomTool;
       if (news.what === "prepare") return say({ value: await tool.prepareArguments?.(news.args) });
       const { callId, params } = news.args as { callId: string; params: unknown };

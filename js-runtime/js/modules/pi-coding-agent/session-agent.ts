@@ -7,15 +7,46 @@ export interface Heard {
   type: string;
   attempt?: number;
   toolCallId?: string;
-  message?: { role: string; errorMessage?: string };
+  message?: Answer | { role: string; content?: undefined; errorMessage?: string };
   [member: string]: unknown;
 }
+
+interface Answer {
+  role: "assistant";
+  content: { type: string; id?: string }[];
+  errorMessage?: string;
+}
+
+/** What `beforeToolCall` and `afterToolCall` are asked about. */
+export interface Asked {
+  toolCall: { id: string };
+  args: unknown;
+  result?: unknown;
+  isError?: boolean;
+}
+
+interface Before {
+  block?: unknown;
+  reason?: unknown;
+  terminate?: unknown;
+}
+
+interface After {
+  content?: unknown;
+  details?: unknown;
+  isError?: unknown;
+  terminate?: unknown;
+}
+
+type Hook<T> = (about: object, signal?: AbortSignal) => Promise<T | undefined> | T | undefined;
 
 /** How it reaches the program. */
 export interface Reach {
   ask<T>(question: string, args?: object): T;
   act<T = void>(action: string, args?: object): Promise<T>;
   tools(): unknown[];
+  /** Which hooks the program has to ask. */
+  hooks(set: { before: boolean; after: boolean }): void;
   /** Whether it was disposed of. */
   over(): boolean;
 }
@@ -45,6 +76,7 @@ class SessionState {
   #pending = new Set<string>();
   #failure: string | undefined;
   #streaming: unknown;
+  #answer: Answer | undefined;
   #messages: LiveMessages;
 
   constructor(session: AgentSession, reach: Reach) {
@@ -60,12 +92,18 @@ class SessionState {
   static hear(state: SessionState, event: Heard): void {
     const { type, message, toolCallId = "" } = event;
     if (type === "agent_start") state.#failure = undefined;
+    if (type === "message_end" && message?.role === "assistant") state.#answer = message as Answer;
     if (type === "turn_end" && message?.errorMessage) state.#failure = message.errorMessage;
     if (type === "message_start" || type === "message_update") state.#streaming = message;
     if (type === "message_end" || type === "agent_end") state.#streaming = undefined;
     if (type === "tool_execution_start") state.#pending.add(toolCallId);
     if (type === "tool_execution_end") state.#pending.delete(toolCallId);
     if (type === "message_end" || type === "agent_end") state.#messages.follow();
+  }
+
+  /** With the calls that are asked about. */
+  static answer(state: SessionState): Answer | undefined {
+    return state.#answer;
   }
 
   get model(): unknown {
@@ -131,8 +169,6 @@ class SessionState {
 /** Members of `Agent` that are not looked at here. */
 const REFUSED = [
   "streamFn",
-  "beforeToolCall",
-  "afterToolCall",
   "transformContext",
   "convertToLlm",
   "getApiKey",
@@ -154,6 +190,8 @@ const imagesOf = (content: string | Block[]) =>
 export class SessionAgent {
   #session: AgentSession;
   #reach: Reach;
+  #before: Hook<Before> | undefined;
+  #after: Hook<After> | undefined;
   readonly state: SessionState;
 
   constructor(session: AgentSession, reach: Reach) {
@@ -170,6 +208,40 @@ export class SessionAgent {
   /** The program learns what was done to the list of messages. */
   static tell(agent: SessionAgent): void {
     SessionState.tell(agent.state);
+  }
+
+  /** What the hook says; in `args`, what it has made of the arguments. */
+  static async ask(agent: SessionAgent, what: "before" | "after", asked: Asked, signal: AbortSignal): Promise<object> {
+    const assistantMessage = SessionState.answer(agent.state);
+    const called = assistantMessage?.content.find(({ type, id }) => type === "toolCall" && id === asked.toolCall.id);
+    const about = { ...asked, assistantMessage, toolCall: called ?? asked.toolCall, context: agent.state };
+    if (what === "after") return await agent.#after?.(about, signal) ?? {};
+    const { block, reason, terminate } = await agent.#before?.(about, signal) ?? {};
+    const blocked = block ? { reason: String(reason || "Tool execution was blocked"), terminate: terminate === true } : undefined;
+    return { blocked, args: asked.args };
+  }
+
+  #hook(): void {
+    if (this.#reach.over()) return;
+    this.#reach.hooks({ before: typeof this.#before === "function", after: typeof this.#after === "function" });
+  }
+
+  get beforeToolCall(): Hook<Before> | undefined {
+    return this.#before;
+  }
+
+  set beforeToolCall(hook: Hook<Before> | undefined) {
+    this.#before = hook;
+    this.#hook();
+  }
+
+  get afterToolCall(): Hook<After> | undefined {
+    return this.#after;
+  }
+
+  set afterToolCall(hook: Hook<After> | undefined) {
+    this.#after = hook;
+    this.#hook();
   }
 
   get sessionId(): string {
