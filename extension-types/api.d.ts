@@ -4,6 +4,7 @@ import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { AgentToolResult, AgentToolUpdateCallback, ThinkingLevel, ToolExecutionMode } from "./pi-agent-core.js";
 import type { AutocompleteItem, Component, KeyId } from "./pi-tui.js";
 import type { ProviderConfig } from "./providers.js";
+import type { PutTogether } from "./put-together.js";
 import type { ExtensionCommandContext, ExtensionContext } from "./context.js";
 import type { ExtensionEvents } from "./events.js";
 import type { CustomEntry, CustomMessage } from "./session.js";
@@ -200,6 +201,8 @@ export interface ExtensionAPI {
   setThinkingLevel(level: ThinkingLevel | "max"): void;
   /** Takes effect at once; while the extension loads, when all have loaded. */
   registerProvider(name: string, config: ProviderConfig): void;
+  /** What `createProvider` has made. */
+  registerProvider(provider: PutTogether): void;
   /** What the provider was before is there again. */
   unregisterProvider(name: string): void;
   events: EventBus;

@@ -4,6 +4,7 @@ import type { CacheRetention, KnownApi, KnownProvider, ProviderResponse, Thinkin
 import type { OpenAICompletionsCompat, OpenAIResponsesCompat } from "./ai-providers.js";
 
 export * from "./ai-providers.js";
+export * from "./put-together.js";
 export type * from "./oauth.js";
 export { Type } from "./schema.js";
 export type { Static, TSchema } from "./schema.js";
@@ -202,6 +203,10 @@ export function getModel(provider: KnownProvider, modelId: string): Model;
 export function getModel(provider: Provider, modelId: string): Model | undefined;
 export function getModels(provider: Provider): Model[];
 export function getProviders(): Provider[];
+/** The same, as newer versions call it. */
+export const getBuiltinModel: typeof getModel;
+export const getBuiltinModels: typeof getModels;
+export const getBuiltinProviders: typeof getProviders;
 /** Fills in and gives back `usage.cost`. */
 export function calculateCost(model: Model, usage: Usage): Cost;
 export function supportsXhigh(model: Model): boolean;

@@ -34,6 +34,63 @@ export class Box extends Container {
   constructor(paddingX?: number, paddingY?: number, bgFn?: Paint);
   setBgFn(bgFn?: Paint): void;
 }
+interface StackEntry {
+  /** Its size, as long as nobody has to grow or shrink; what it takes if not given. */
+  basis?: number | "auto";
+  grow?: number;
+  shrink?: number;
+  minSize?: number;
+  maxSize?: number;
+  visible?(viewport: { width: number; height: number }): boolean;
+}
+type StackChild = Component | (StackEntry & { component: Component });
+interface StackOptions {
+  gap?: number;
+  align?: "stretch" | "start" | "center" | "end";
+}
+/** Below one another. */
+export class VStack extends Container {
+  constructor(children?: StackChild[], options?: StackOptions);
+  override addChild(component: Component, options?: StackEntry): void;
+}
+/** Beside one another. */
+export class HStack extends Container {
+  constructor(children?: StackChild[], options?: StackOptions);
+  override addChild(component: Component, options?: StackEntry): void;
+}
+type Scrollbar = "hidden" | "auto" | "always";
+/** For whoever lays it out: `render` gives all of it. */
+export class ScrollView extends Container {
+  constructor(component: Component, options?: {
+    axis?: "vertical";
+    follow?: "none" | "end";
+    primary?: boolean;
+    overscroll?: "chain" | "contain";
+    scrollbar?: Scrollbar;
+    scrollbarTrackStyle?: Paint;
+    scrollbarThumbStyle?: Paint;
+  });
+  readonly followEnd: boolean;
+  readonly primary: boolean;
+  readonly overscroll: "chain" | "contain";
+  readonly scrollbarTrackStyle: Paint;
+  readonly scrollbarThumbStyle: Paint;
+  readonly scrollTop: number;
+  readonly isFollowingEnd: boolean;
+  readonly viewportHeight: number;
+  readonly scrollbar: Scrollbar;
+  readonly isScrollbarActive: boolean;
+  readonly isScrollbarVisible: boolean;
+  setScrollbar(scrollbar: Scrollbar): void;
+  setScrollbarActive(active: boolean): void;
+  getContentWidth(width: number): number;
+  scrollTo(scrollTop: number, options?: { disableFollow?: boolean }): void;
+  /** Returns how many of the lines there were not to scroll. */
+  scrollBy(lines: number): number;
+  scrollToStart(): void;
+  scrollToEnd(): void;
+  updateLayout(contentHeight: number, viewportHeight: number, requestRender?: () => void): void;
+}
 export class Text implements Component {
   constructor(text?: string, paddingX?: number, paddingY?: number, customBgFn?: Paint);
   setText(text: string): void;

@@ -1,5 +1,7 @@
 // Providers that an extension registers, and the user's models, keys and settings.
 import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Model, SimpleStreamOptions, StreamOptions } from "./pi-ai.js";
+import type { ThinkingLevel } from "./pi-agent-core.js";
+import type { PutTogether } from "./put-together.js";
 import type { OAuthCredentials, OAuthLoginCallbacks, OAuthProviderInterface, OAuthSignIn } from "./oauth.js";
 
 export interface ProviderModelConfig {
@@ -48,6 +50,15 @@ export interface RegisteredProvider {
   streamSimple(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
 }
 
+/** The models that patterns mean, as `--models` takes them, and what is wrong with those. */
+export function resolveModelScopeWithDiagnostics(
+  patterns: string[],
+  registry: ModelRegistry,
+): Promise<{
+  scopedModels: { model: Model; thinkingLevel?: ThinkingLevel }[];
+  diagnostics: { type: "warning"; code: "no-match" | "invalid-thinking-level"; message: string; pattern: string }[];
+}>;
+
 /** The models that there are, and what it takes to ask them. */
 export class ModelRegistry {
   private constructor();
@@ -74,7 +85,10 @@ export class ModelRegistry {
   /** Those of extensions. */
   getRegisteredProviderIds(): string[];
   getRegisteredProviderConfig(provider: string): ProviderConfig | undefined;
+  /** Of those that were given as an object with `getModels()`. */
+  getRegisteredNativeProvider(provider: string): PutTogether | undefined;
   registerProvider(name: string, config: ProviderConfig): void;
+  registerProvider(provider: PutTogether): void;
   unregisterProvider(name: string): void;
   /** Asks a model with the user's key. */
   complete(model: Model, context: Context, options?: SimpleStreamOptions): Promise<AssistantMessage>;

@@ -106,6 +106,8 @@ export class AgentSession {
   readonly thinkingLevel: ThinkingLevel;
   readonly isStreaming: boolean;
   readonly isCompacting: boolean;
+  /** No run, no compaction. */
+  readonly isIdle: boolean;
   readonly isRetrying: boolean;
   /** From 1 while a request that failed is tried again, else 0. */
   readonly retryAttempt: number;

@@ -180,6 +180,8 @@ export function resizeImage(
   image: { data: string; mimeType: string },
   options?: ImageResizeOptions,
 ): Promise<ResizedImage | null>;
+/** `null` for what cannot be read. */
+export function convertToPng(data: string, mimeType: string): Promise<{ data: string; mimeType: string } | null>;
 export function formatDimensionNote(image: ResizedImage): string | undefined;
 
 /** Rejects where there is no clipboard. */

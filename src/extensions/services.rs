@@ -262,6 +262,18 @@ pub async fn resize_image(method: &str, args: &str) -> Answer {
     }))
 }
 
+pub async fn image_to_png(method: &str, args: &str) -> Answer {
+    let given: Picture = parse(method, args)?;
+    let made = tokio::task::spawn_blocking(move || {
+        let bytes = STANDARD.decode(&given.data).ok()?;
+        image::to_png(&bytes, ImageType::of_mime(&given.mime_type)?)
+    });
+    let made = made
+        .await
+        .map_err(|error| HostError::new(error.to_string()))?;
+    to_value(made)
+}
+
 #[derive(Deserialize)]
 struct EditPreview {
     path: String,

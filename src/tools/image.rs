@@ -170,6 +170,14 @@ pub fn resize(bytes: &[u8], kind: ImageType, limits: &Limits) -> Option<Resized>
     }
 }
 
+/// The same picture, as a terminal takes it. `None` if it cannot be decoded.
+pub fn to_png(bytes: &[u8], kind: ImageType) -> Option<ImageContent> {
+    let mut png = Vec::new();
+    let picture = decode(bytes, kind)?;
+    picture.write_with_encoder(PngEncoder::new(&mut png)).ok()?;
+    Some(encode(&png, ImageType::Png))
+}
+
 /// Turned the way its EXIF data says.
 fn decode(bytes: &[u8], kind: ImageType) -> Option<DynamicImage> {
     let mut decoder = ImageReader::with_format(Cursor::new(bytes), kind.format())

@@ -171,7 +171,10 @@ async fn what_is_not_there_yet_says_so() {
             "turn_end",
             "`continue` of an answer to turn_end is not available",
         ),
-        ("command", "objects with getModels() are not available"),
+        (
+            "command",
+            "of objects with getModels() only those are available",
+        ),
     ] {
         match event {
             "turn_end" => drop(rpc.ok(prompt("go")).await),

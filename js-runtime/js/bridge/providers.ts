@@ -6,6 +6,7 @@ import { enter, enterCall, onUncaught, report } from "ext:js_runtime/bridge/regi
 import { apiFunctions, forgetApis, forgetStreams as forgetIds, keepApi } from "pi:pi-ai/api-registry.ts";
 import type { Stream } from "pi:pi-ai/api-registry.ts";
 import { answerLogin as answer } from "pi:pi-ai/oauth.ts";
+import { configurationOf, type Provider } from "pi:pi-ai/providers.ts";
 import { keepSignIn, type SignIn, signIns } from "pi:pi-ai/sign-ins.ts";
 import { setRegistrar } from "pi:pi-coding-agent/model-registry.ts";
 
@@ -26,16 +27,13 @@ export function registerProvider(
 ): void {
   const isNamed = typeof nameOrAll === "string";
   const name = isNamed ? nameOrAll : (nameOrAll?.id ?? nameOrAll?.name ?? "");
-  const all = isNamed ? config : nameOrAll;
-  if (typeof all !== "object" || all === null) {
+  const value = isNamed ? config : nameOrAll;
+  if (typeof value !== "object" || value === null) {
     throw new TypeError(`pi.registerProvider("${name}"): the configuration must be an object`);
   }
-  if (typeof all.getModels === "function") {
-    throw new TypeError(
-      `pi.registerProvider("${name}"): objects with getModels() are not available in this version of pi; ` +
-        "give a name and a configuration with `models`",
-    );
-  }
+  const all = typeof value.getModels === "function"
+    ? configurationOf(name, value as unknown as Provider) as ProviderConfig
+    : value;
   if (typeof all.refreshModels === "function") {
     const text = `refreshModels of the provider "${name}" is not available in this version of pi: it has the \`models\` that are given`;
     report(extension, "register_provider", new Error(text));
@@ -70,7 +68,7 @@ export function registerProvider(
   }
   let ofRegistry = given.get(registry);
   if (!ofRegistry) given.set(registry, (ofRegistry = new SafeMap()));
-  ofRegistry.set(name, all);
+  ofRegistry.set(name, value);
   modifyModels(name, oauth, registry);
 }
 

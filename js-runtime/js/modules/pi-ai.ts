@@ -28,13 +28,30 @@ export {
   calculateCost,
   clampThinkingLevel,
   getModel,
+  // The catalogue's names of newer versions.
+  getModel as getBuiltinModel,
   getModels,
+  getModels as getBuiltinModels,
   getProviders,
+  getProviders as getBuiltinProviders,
   getSupportedThinkingLevels,
   hasApi,
   modelsAreEqual,
   supportsXhigh,
 } from "pi:pi-ai/models.ts";
+export {
+  anthropicMessagesApi,
+  azureOpenAIResponsesApi,
+  bedrockConverseStreamApi,
+  createProvider,
+  envApiKeyAuth,
+  googleGenerativeAIApi,
+  googleVertexApi,
+  mistralConversationsApi,
+  openAICodexResponsesApi,
+  openAICompletionsApi,
+  openAIResponsesApi,
+} from "pi:pi-ai/providers.ts";
 export {
   parseJsonWithRepair,
   parseStreamingJson,

@@ -73,7 +73,7 @@ export { parseFrontmatter, stripFrontmatter } from "pi:pi-coding-agent/frontmatt
 export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
 export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";
 export { convertToLlm, serializeConversation } from "pi:pi-coding-agent/messages.ts";
-export { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
+export { ModelRegistry, resolveModelScopeWithDiagnostics } from "pi:pi-coding-agent/model-registry.ts";
 export {
   createSyntheticSourceInfo,
   DefaultResourceLoader,

@@ -53,8 +53,10 @@ export {
 } from "pi:pi-tui/keys.ts";
 export { CancellableLoader, Loader } from "pi:pi-tui/loader.ts";
 export { Markdown } from "pi:pi-tui/markdown.ts";
+export { ScrollView } from "pi:pi-tui/scroll-view.ts";
 export { SelectList } from "pi:pi-tui/select-list.ts";
 export { SettingsList } from "pi:pi-tui/settings-list.ts";
+export { HStack, VStack } from "pi:pi-tui/stacks.ts";
 export { StdinBuffer } from "pi:pi-tui/stdin-buffer.ts";
 export { ProcessTerminal } from "pi:pi-tui/terminal.ts";
 export { Spacer, Text, TruncatedText } from "pi:pi-tui/text.ts";

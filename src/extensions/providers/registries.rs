@@ -18,6 +18,7 @@ use crate::ai::auth::{AuthFileError, has_expired};
 use crate::ai::model::Model;
 use crate::ai::oauth::{LoginDialog, OAuthCredentials, SignIn, copilot};
 use crate::ai::registry::{AuthError, Credentials, ModelRegistry};
+use crate::ai::select::{self, ScopedModel};
 use crate::extensions::host::{Answer, BridgeHost, parse, to_value};
 
 /// Those that extensions have opened; the session's own is number 0.
@@ -42,12 +43,42 @@ struct Question {
     models: Option<PathBuf>,
     auth: Option<PathBuf>,
     data: Option<Map<String, Value>>,
+    patterns: Vec<String>,
     /// Of a JavaScript that answers questions of a login.
     token: u64,
 }
 
 fn failed(error: &impl ToString) -> HostError {
     HostError::new(error.to_string())
+}
+
+/// One after the other: what is wrong is told of each.
+fn scope_of(registry: &ModelRegistry, patterns: &[String]) -> Value {
+    let (mut models, mut diagnostics) = (Vec::<ScopedModel>::new(), Vec::new());
+    for pattern in patterns {
+        let scope = select::scope(registry, std::slice::from_ref(pattern));
+        let is_none = scope.models.is_empty();
+        for found in scope.models {
+            if !models.iter().any(|known| known.model == found.model) {
+                models.push(found);
+            }
+        }
+        let last = scope.warnings.len().saturating_sub(1);
+        for (index, message) in scope.warnings.into_iter().enumerate() {
+            let code = match is_none && index == last {
+                true => "no-match",
+                false => "invalid-thinking-level",
+            };
+            diagnostics.push(json!({
+                "type": "warning", "code": code, "message": message, "pattern": pattern,
+            }));
+        }
+    }
+    let models = models.iter().map(|found| match found.thinking {
+        Some(level) => json!({ "model": found.model, "thinkingLevel": level }),
+        None => json!({ "model": found.model }),
+    });
+    json!({ "scopedModels": models.collect::<Vec<_>>(), "diagnostics": diagnostics })
 }
 
 impl Registries {
@@ -105,6 +136,7 @@ impl BridgeHost {
             "find" => to_value(registry.find(provider, &asked.id))?,
             "all" => to_value(registry.all())?,
             "available" => to_value(registry.available())?,
+            "scope" => scope_of(&registry, &asked.patterns),
             "error" => json!(registry.error()),
             "refresh" => {
                 registry.reload();

@@ -282,6 +282,10 @@ export class AgentSession {
     return this.#state.isCompacting;
   }
 
+  get isIdle(): boolean {
+    return !this.isStreaming && !this.isCompacting;
+  }
+
   get isRetrying(): boolean {
     return this.#attempt > 0;
   }

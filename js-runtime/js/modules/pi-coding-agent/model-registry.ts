@@ -83,6 +83,24 @@ function streamWith(
   return told;
 }
 
+function givenAs(registry: ModelRegistry, name: string): unknown {
+  const isThere = registry.getRegisteredProviderIds().includes(name);
+  return isThere ? registrar!.given(registry[REGISTRY]).get(name) : undefined;
+}
+
+const isNative = (given: unknown) => typeof (given as Partial<Provider> | undefined)?.getModels === "function";
+
+/** The models that `patterns` mean, as `--models` takes them, and what is wrong with those. */
+export async function resolveModelScopeWithDiagnostics(
+  patterns: string[],
+  registry: ModelRegistry,
+): Promise<{ scopedModels: { model: Model; thinkingLevel?: string }[]; diagnostics: object[] }> {
+  if (registry?.[REGISTRY] === undefined) {
+    throw new TypeError("resolveModelScopeWithDiagnostics: give a ModelRegistry (ctx.modelRegistry)");
+  }
+  return ask(registry, "scope", { patterns });
+}
+
 export class ModelRegistry {
   readonly authStorage: AuthStorage;
   readonly [REGISTRY]: number;
@@ -161,8 +179,14 @@ export class ModelRegistry {
 
   /** As it was given; `undefined` of a provider that no extension has registered. */
   getRegisteredProviderConfig(name: string): unknown {
-    const isThere = this.getRegisteredProviderIds().includes(name);
-    return isThere ? registrar!.given(this[REGISTRY]).get(name) : undefined;
+    const given = givenAs(this, name);
+    return isNative(given) ? undefined : given;
+  }
+
+  /** The same of one that was given as an object with `getModels()`. */
+  getRegisteredNativeProvider(name: string): unknown {
+    const given = givenAs(this, name);
+    return isNative(given) ? given : undefined;
   }
 
   getProviderDisplayName(provider: string): string {

@@ -55,6 +55,15 @@ export async function resizeImage(
   return (await host<ResizedImage | undefined>("image.resize", { ...options, data, mimeType })) ?? null;
 }
 
+/** As it is, if it is a PNG; `null` for what cannot be read. */
+export async function convertToPng(
+  data: string,
+  mimeType: string,
+): Promise<{ data: string; mimeType: string } | null> {
+  if (mimeType === "image/png") return { data, mimeType };
+  return (await host<{ data: string; mimeType: string } | undefined>("image.png", { data, mimeType })) ?? null;
+}
+
 /** Tells a model how to map the coordinates of a picture that was made smaller. */
 export function formatDimensionNote(image: ResizedImage): string | undefined {
   if (!image.wasResized) return undefined;

@@ -149,7 +149,7 @@ export function drawOverlays(
 }
 
 /** Replaces `width` columns of `base` from column `col`. */
-function drawOver(base: string, line: string, col: number, width: number, columns: number): string {
+export function drawOver(base: string, line: string, col: number, width: number, columns: number): string {
   if (isImageLine(base)) return base;
   const spaces = (count: number) => " ".repeat(Math.max(0, count));
   const over = sliceByColumn(line, 0, width, true);

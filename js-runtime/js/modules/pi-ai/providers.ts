@@ -1,0 +1,181 @@
+// What newer versions put providers together from: the wire APIs as values, where a key
+// comes from, and `createProvider`, whose result `pi.registerProvider` takes.
+import { env } from "pi:node.ts";
+import type { Stream, StreamOptions } from "pi:pi-ai/api-registry.ts";
+import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
+import type { Model } from "pi:pi-ai/models.ts";
+import { failed, throughProgram } from "pi:pi-ai/program.ts";
+
+interface Streams {
+  stream: Stream;
+  streamSimple: Stream;
+}
+
+/** Those of the program: it asks through them without JavaScript. */
+const ofProgram = new WeakMap<Streams, string>();
+
+function wireApi(name: string): () => Streams {
+  return () => {
+    const streams = { stream: throughProgram(name, false), streamSimple: throughProgram(name, true) };
+    ofProgram.set(streams, name);
+    return streams;
+  };
+}
+
+export const anthropicMessagesApi = wireApi("anthropic-messages");
+export const azureOpenAIResponsesApi = wireApi("azure-openai-responses");
+export const bedrockConverseStreamApi = wireApi("bedrock-converse-stream");
+export const googleGenerativeAIApi = wireApi("google-generative-ai");
+export const googleVertexApi = wireApi("google-vertex");
+export const mistralConversationsApi = wireApi("mistral-conversations");
+export const openAICodexResponsesApi = wireApi("openai-codex-responses");
+export const openAICompletionsApi = wireApi("openai-completions");
+export const openAIResponsesApi = wireApi("openai-responses");
+
+interface Interaction {
+  signal: AbortSignal;
+  prompt(question: { type: string; message: string }): Promise<string>;
+}
+
+interface Asked {
+  ctx: { env(name: string): unknown };
+  credential?: { key?: string; env?: unknown };
+  signal: AbortSignal;
+}
+
+interface ApiKeyAuth {
+  name: string;
+  login?(interaction: Interaction): Promise<object>;
+  resolve(asked: Asked): Promise<object | undefined>;
+}
+
+const variables = new WeakMap<ApiKeyAuth, readonly string[]>();
+
+/** A key that is stored, or else that of the first variable that is set. */
+export function envApiKeyAuth(name: string, envVars: readonly string[]): ApiKeyAuth {
+  const auth: ApiKeyAuth = {
+    name,
+    async login(interaction) {
+      const { signal } = interaction;
+      signal.throwIfAborted();
+      const key = await interaction.prompt({ type: "secret", message: `Enter ${name}` });
+      signal.throwIfAborted();
+      return { type: "api_key", key };
+    },
+    async resolve({ ctx, credential, signal }) {
+      signal.throwIfAborted();
+      if (credential?.key) {
+        return { auth: { apiKey: credential.key }, env: credential.env, source: "stored credential" };
+      }
+      for (const source of envVars) {
+        const apiKey = await ctx.env(source);
+        signal.throwIfAborted();
+        if (apiKey) return { auth: { apiKey }, source };
+      }
+      return undefined;
+    },
+  };
+  variables.set(auth, envVars);
+  return auth;
+}
+
+interface Parts {
+  id: string;
+  name?: string;
+  baseUrl?: string;
+  headers?: object;
+  auth: { apiKey?: ApiKeyAuth; oauth?: unknown };
+  models: readonly Model[];
+  fetchModels?(context: object): Promise<readonly Model[]>;
+  filterModels?: unknown;
+  /** For all its models, or by the API that each names. */
+  api: Streams | Record<string, Streams>;
+}
+
+export interface Provider extends Streams {
+  id: string;
+  name?: string;
+  baseUrl?: string;
+  headers?: object;
+  auth?: Parts["auth"];
+  getModels(): readonly Model[];
+  refreshModels?: unknown;
+  filterModels?: unknown;
+}
+
+const parts = new WeakMap<Provider, Parts>();
+
+function streamsFor({ api }: Parts, model: Model): Streams | undefined {
+  return typeof api.stream === "function" ? (api as Streams) : (api as Record<string, Streams>)[model.api];
+}
+
+export function createProvider(input: Parts): Provider {
+  const { id, name = id, baseUrl, headers, auth, models, fetchModels, filterModels } = input;
+  let fetched: readonly Model[] = [];
+  const through = (way: keyof Streams): Stream => (model: Model, context: unknown, options?: StreamOptions) => {
+    const streams = streamsFor(input, model);
+    if (streams) return streams[way](model, context, options);
+    const none = new AssistantMessageEventStream();
+    none.push(failed(model, `Provider ${id} has no API implementation for "${model.api}"`));
+    none.end();
+    return none;
+  };
+  const provider: Provider = {
+    id,
+    name,
+    baseUrl,
+    headers,
+    auth,
+    getModels() {
+      const newer = new Map(fetched.map((model) => [model.id, model]));
+      const known = models.map((model) => newer.get(model.id) ?? model);
+      const ids = new Set(models.map((model) => model.id));
+      return [...known, ...fetched.filter((model) => !ids.has(model.id))];
+    },
+    refreshModels: fetchModels && (async (context: object) => {
+      fetched = await fetchModels(context);
+    }),
+    filterModels,
+    stream: through("stream"),
+    streamSimple: through("streamSimple"),
+  };
+  parts.set(provider, input);
+  return provider;
+}
+
+/**
+ * Such an object as a configuration. What the program can ask through it asks itself;
+ * other models get an API of their own, whose name is the provider's.
+ */
+export function configurationOf(id: string, provider: Provider) {
+  const { name, headers, auth, refreshModels } = provider;
+  const envVars = auth?.apiKey && variables.get(auth.apiKey);
+  if (!envVars || auth?.oauth) {
+    throw new TypeError(
+      `pi.registerProvider("${id}"): of objects with getModels() only those are available in this version ` +
+        "of pi whose `auth` is { apiKey: envApiKeyAuth(name, variables) }; give a name and a configuration with `models`",
+    );
+  }
+  const made = parts.get(provider);
+  const api = `provider:${id}`;
+  const models = provider.getModels();
+  const baseUrl = provider.baseUrl ?? (models[0]?.baseUrl as string | undefined);
+  const own = new Map(models.map((model) => [model.id, { api: model.api, baseUrl: model.baseUrl ?? baseUrl }]));
+  const isOfProgram = (model: Model) => {
+    const streams = made && streamsFor(made, model);
+    return streams !== undefined && ofProgram.get(streams) === model.api && own.get(model.id)?.baseUrl === baseUrl;
+  };
+  const streamSimple: Stream = (model, context, options) =>
+    provider.streamSimple({ ...model, ...own.get(model.id) }, context, options);
+  const apiKey = envVars.find((variable) => env(variable)) ?? envVars[0];
+  return {
+    name,
+    baseUrl,
+    headers,
+    apiKey: apiKey && `$${apiKey}`,
+    api,
+    models: models.map((model) => isOfProgram(model) ? model : { ...model, api }),
+    ...(!models.every(isOfProgram) && { streamSimple }),
+    refreshModels,
+  };
+}
