@@ -13,6 +13,9 @@ use crate::agent::event::{Event, ExtensionError};
 
 const EVENT: &str = "exit";
 
+/// How long it may take to find out whose listener hangs.
+const BLAME: Duration = Duration::from_secs(1);
+
 /// What a listener threw.
 #[derive(Deserialize)]
 struct Thrown {
@@ -28,27 +31,35 @@ pub async fn say(
     limit: Duration,
     code: u8,
 ) -> Vec<ExtensionError> {
-    let busy = async { runtime.busy_for().await.is_some_and(|busy| busy >= STUCK) };
-    if runtime.stopped().is_some() || busy.await {
+    if runtime.stopped().is_some() {
         return Vec::new();
     }
     // Nothing of it is to be mended.
     host.leave();
-    let answer = tokio::time::timeout(limit, runtime.call(EVENT, code.to_string())).await;
-    let Ok(answer) = answer else {
-        runtime.stop_if_busy(limit / 2).await;
-        return Vec::new();
-    };
-    let thrown = match answer {
-        Ok(answer) => answer.map(|json| serde_json::from_str::<Vec<Thrown>>(&json)),
-        // Whoever stopped it tells of that.
-        Err(CallError::Stopped(_) | CallError::Gone) => return Vec::new(),
-        Err(CallError::Thrown { message, .. }) => {
-            tracing::warn!("exit: {message}");
-            return Vec::new();
+    let told = async {
+        // A process may not even answer that.
+        let busy = runtime.busy_for().await;
+        match busy.is_some_and(|busy| busy >= STUCK) {
+            true => Ok(None),
+            false => runtime.call(EVENT, code.to_string()).await,
         }
     };
-    let thrown = thrown.and_then(Result::ok).unwrap_or_default();
+    let answer = match tokio::time::timeout(limit, told).await {
+        Ok(Ok(answer)) => answer,
+        // Whoever stopped it tells of that.
+        Ok(Err(CallError::Stopped(_) | CallError::Gone)) => None,
+        Ok(Err(CallError::Thrown { message, .. })) => {
+            tracing::warn!("exit: {message}");
+            None
+        }
+        Err(_) => {
+            let blame = runtime.stop_if_busy(limit / 2);
+            let _ = tokio::time::timeout(BLAME, blame).await;
+            None
+        }
+    };
+    let thrown = answer.and_then(|json| serde_json::from_str::<Vec<Thrown>>(&json).ok());
+    let thrown = thrown.unwrap_or_default();
     thrown
         .into_iter()
         .map(|thrown| tell_of(host, thrown))
