@@ -51,7 +51,7 @@ impl AgentSession {
     /// Until the session ends.
     pub(super) fn watch_extensions(&self) {
         let (hint, hints) = mpsc::channel(1);
-        let watch = Watch {
+        let mut watch = Watch {
             hint,
             watcher: None,
             contents: Contents::new(),
@@ -59,15 +59,14 @@ impl AgentSession {
             gone_since: None,
             failed: None,
         };
+        // Now: what is saved from here on is not what is loaded.
+        watch.look(self, &Contents::new());
         tokio::spawn(watch.run(Arc::downgrade(&self.arc()), hints));
     }
 }
 
 impl Watch {
     async fn run(mut self, session: Weak<AgentSession>, mut hints: mpsc::Receiver<()>) {
-        if let Some(session) = session.upgrade() {
-            self.look(&session, &Contents::new());
-        }
         while let Some(strong) = session.upgrade() {
             if let Some(error) = self.failed.take() {
                 let text = format!("extensionWatch: files cannot be watched: {error}");

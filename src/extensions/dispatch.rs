@@ -93,6 +93,7 @@ impl Generation {
         };
         let handlers = self.host.registry.lock().handlers(name);
         if handlers.is_empty() {
+            self.greeted_by(name);
             return emission;
         }
         emission.event.shift_insert(0, "type".into(), name.into());
@@ -102,6 +103,8 @@ impl Generation {
                 self.cut_short(kind, &mut emission);
             }
         }
+        // Not before: whoever asks may have been given up.
+        self.greeted_by(name);
         for (extension, handler) in handlers {
             let told_all = matches!(kind.merge, Merge::Ignore);
             if emission.aborted && !told_all {

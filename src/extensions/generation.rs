@@ -135,9 +135,10 @@ impl Generation {
         })
     }
 
-    /// `session_start` comes now: `session_shutdown` is for who got that.
-    pub fn greet(&self) {
-        self.greeted.store(true, Ordering::Relaxed);
+    /// This event comes now. `session_shutdown` is for who got `session_start`.
+    pub fn greeted_by(&self, event: &str) {
+        self.greeted
+            .fetch_or(event == "session_start", Ordering::Relaxed);
     }
 
     pub fn was_greeted(&self) -> bool {

@@ -275,6 +275,7 @@ impl BridgeHost {
         }
         self.reports.stops.push(Stopped {
             generation: self.generation,
+            path: self.registry.lock().path(culprit.extension),
             culprit,
             reason,
         });

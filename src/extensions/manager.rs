@@ -224,6 +224,8 @@ impl Extensions {
     /// that runs now loaded again. The old set then gets `session_shutdown` and
     /// loses all it holds; see [`Self::let_old_go`].
     pub async fn reload(&self, paths: Vec<ExtensionPath>) -> LoadReport {
+        // If one was brought down just now, the user is told, and it stays outside.
+        self.living(&CancellationToken::new()).await;
         let _changing = self.changing.lock().await;
         self.quarantine.release_changed();
         let (generation, mut report) = self.build(&paths).await;
@@ -333,15 +335,6 @@ impl Extensions {
         cancel: &CancellationToken,
     ) -> Emission {
         let generation = self.living(cancel).await;
-        if name == "session_start" {
-            generation.greet();
-        }
-        if !generation.has_handlers(name) {
-            return Emission {
-                event,
-                ..Emission::default()
-            };
-        }
         let run = self.actions().and_then(|actions| actions.run());
         let mut emission = generation.emit(name, event, run, cancel).await;
         for error in emission.errors.drain(..) {

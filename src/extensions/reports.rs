@@ -64,6 +64,8 @@ impl Stops {
 /// The isolate is gone; `culprit` ran last in it.
 pub struct Stopped {
     pub generation: u32,
+    /// The file of the culprit.
+    pub path: String,
     pub culprit: Culprit,
     pub reason: Stop,
 }

@@ -193,3 +193,58 @@ async fn what_an_extension_showed_goes_with_it() {
         assert_eq!(screen(&rpc), status(reason), "{command}");
     }
 }
+
+/// The stop was lost: the culprit came along, and the others were never told goodbye.
+#[tokio::test]
+async fn a_stop_before_a_new_session_is_told_and_the_others_say_goodbye() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"spin": 300}}));
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => {
+            pi.on("session_before_switch", () => { for (;;); });
+            pi.on("session_start", (_, ctx) => ctx.ui.notify("the culprit is here"));
+        };"#,
+    );
+    home.extension(
+        "other.ts",
+        r#"export default (pi) => {
+            for (const event of ["session_start", "session_shutdown"]) {
+                pi.on(event, ({ reason }, ctx) => ctx.ui.notify(`${event} ${reason}`));
+            }
+        };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.notified("session_start startup").await;
+    rpc.ok(json!({"type": "new_session"})).await;
+    blamed(&mut rpc, &["set aside"]).await;
+    rpc.notified("session_start reload").await;
+    rpc.notified("session_shutdown new").await;
+    rpc.notified("session_start new").await;
+    let lines = json!(rpc.lines()).to_string();
+    assert_eq!(lines.matches("the culprit is here").count(), 1, "{lines}");
+}
+
+/// A timer spun while the module of another took long to load.
+#[tokio::test]
+async fn a_stop_while_a_reload_loads_is_told() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"spin": 300}}));
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => pi.registerCommand("spin", {
+            handler: async () => { setTimeout(() => { for (;;); }, 100); },
+        });"#,
+    );
+    home.extension(
+        "slow.ts",
+        r#"if (globalThis.process.env.SLOW === "yes") await new Promise((done) => setTimeout(done, 1500));
+        export default () => { globalThis.process.env.SLOW = "yes"; };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/spin")).await;
+    rpc.ok(json!({"type": "reload"})).await;
+    blamed(&mut rpc, &["was stopped"]).await;
+}

@@ -22,10 +22,13 @@ impl Extensions {
         self.ui.close();
     }
 
-    /// `session_shutdown` for a session that had its `session_start`, with its own deadline. What comes after it is stale.
-    /// `target` is the file of the session that takes the place of this one.
+    /// `session_shutdown` for a set that had its `session_start`, with its own deadline.
+    /// What comes after it is stale. `target` is the file of the session that takes the
+    /// place of this one.
     pub async fn shut_down(&self, reason: &str, target: Option<String>) {
-        self.say_goodbye(&self.current(), reason, target).await;
+        // One that was brought down just now hears of nothing; what takes its place does.
+        let generation = self.living(&CancellationToken::new()).await;
+        self.say_goodbye(&generation, reason, target).await;
     }
 
     pub(super) async fn say_goodbye(

@@ -40,8 +40,13 @@ impl Extensions {
     pub(super) async fn recover(self: &Arc<Self>, stopped: Stopped) {
         let _changing = self.changing.lock().await;
         let old = self.current();
-        // It may have been replaced meanwhile.
+        // It was replaced meanwhile, perhaps by what loads the same.
         if old.host.generation() != stopped.generation {
+            let why = stop_text(stopped.reason);
+            let error = format!("The extension was stopped ({why}) while it was replaced");
+            let culprit = stopped.culprit.what;
+            self.show(ExtensionError::new(stopped.path, culprit, error))
+                .await;
             return self.reports.stops.told();
         }
         let paths = self.paths.lock().clone();
@@ -80,7 +85,6 @@ impl Extensions {
             let event = [("reason".to_string(), json!("reload"))];
             let event = event.into_iter().collect();
             let cancel = CancellationToken::new();
-            generation.greet();
             let greeted = generation.emit("session_start", event, None, &cancel).await;
             for error in greeted.errors {
                 self.show(error).await;
@@ -104,7 +108,7 @@ impl Extensions {
     ) -> String {
         let culprit = stopped.culprit;
         let why = stop_text(stopped.reason);
-        let path = old.host.registry.lock().path(culprit.extension);
+        let path = stopped.path;
         if let Some(found) = paths.get(culprit.extension as usize) {
             let files = old.host.files_of(culprit.extension);
             self.quarantine.add(&found.path, files, why.clone());
