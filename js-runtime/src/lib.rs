@@ -56,6 +56,7 @@ pub use syntax::{SyntaxProblem, check_syntax};
 pub fn init() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
+        witness::hold_still_when_stopped();
         // TurboFan drops the interrupt check of loops that it unrolls, and such a
         // loop (`for (;;) all.push(new Array(1000).fill(0))`) never sees a request
         // to terminate.

@@ -43,6 +43,35 @@ pub(crate) fn dismiss() {
     WITNESS.with_borrow_mut(|witness| *witness = None);
 }
 
+/// deno_core does not expect V8 to be told to end while it loads a module of its own: it
+/// panics where nothing can unwind, which would end the program. The thread stands still
+/// instead; what is stopped is not waited for. No hook can be set any more then.
+pub(crate) fn hold_still_when_stopped() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let place = panic.location();
+        if place.is_some_and(|place| place.file().contains("deno_core")) && is_ending() {
+            loop {
+                std::thread::park();
+            }
+        }
+        before(panic);
+    }));
+}
+
+/// Whether the isolate of this thread, if it has one, was stopped.
+fn is_ending() -> bool {
+    let ends = |witness: &Witness| {
+        let control = &witness.control;
+        control.stopped().is_some() || control.released()
+    };
+    let here = WITNESS.try_with(|witness| {
+        let witness = witness.try_borrow();
+        witness.is_ok_and(|witness| witness.as_ref().is_some_and(ends))
+    });
+    here.unwrap_or(false)
+}
+
 /// For `request_interrupt`: runs on the thread of the isolate, in the midst of its
 /// JavaScript, and may not call any.
 pub(crate) unsafe extern "C" fn testify(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_void) {

@@ -185,19 +185,8 @@ pub(crate) fn remove_bridge(runtime: &mut JsRuntime) {
     }
 }
 
-/// The functions that the bridge left on the global object, by name. Nobody can stop the
-/// isolate yet.
+/// The functions that the bridge left on the global object, by name.
 fn take_functions(
-    runtime: &mut JsRuntime,
-) -> Result<HashMap<String, v8::Global<v8::Function>>, String> {
-    let functions = bridge_functions(runtime)?;
-    if let Some(finish_ops) = functions.get("finishOps") {
-        calls::call(runtime, finish_ops, |_| Some(Vec::new()));
-    }
-    Ok(functions)
-}
-
-fn bridge_functions(
     runtime: &mut JsRuntime,
 ) -> Result<HashMap<String, v8::Global<v8::Function>>, String> {
     let context = runtime.main_context();

@@ -4,11 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
 
 use super::AgentSession;
 use super::left::{Next, same};
 use super::refusal::{ErrorCode, Refusal};
 use super::run::object;
+use super::session::begin;
 use super::start::find_extensions;
 use super::texts::Added;
 use crate::extensions::{Emission, LoadReport};
@@ -117,7 +119,14 @@ impl AgentSession {
         if let Some(previous) = previous {
             event.insert("previousSessionFile".into(), previous.into());
         }
-        self.emit("session_start", event).await;
+        let (done, greeted) = oneshot::channel();
+        let session = self.arc();
+        // Also when nobody waits any more: who has heard of it in part hears all of it.
+        begin(&self.handle, async move {
+            session.emit("session_start", event).await;
+            let _ = done.send(());
+        });
+        let _ = greeted.await;
         let reason = match reason {
             "reload" => "reload",
             _ => "startup",

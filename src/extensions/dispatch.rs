@@ -92,8 +92,14 @@ impl Generation {
             return emission;
         };
         let handlers = self.host.registry.lock().handlers(name);
+        let _greeting = match name {
+            "session_start" => {
+                self.greeted.store(true, Ordering::Relaxed);
+                Some(self.greeting.lock().await)
+            }
+            _ => None,
+        };
         if handlers.is_empty() {
-            self.greeted_by(name);
             return emission;
         }
         emission.event.shift_insert(0, "type".into(), name.into());
@@ -103,8 +109,6 @@ impl Generation {
                 self.cut_short(kind, &mut emission);
             }
         }
-        // Not before: whoever asks may have been given up.
-        self.greeted_by(name);
         for (extension, handler) in handlers {
             let told_all = matches!(kind.merge, Merge::Ignore);
             if emission.aborted && !told_all {

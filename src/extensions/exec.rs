@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
+use self::ending::Running;
 pub use self::ending::finish;
-use self::ending::{Running, ask_to_end};
 
 /// What a process that was asked to end is given before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -103,7 +103,7 @@ async fn run(request: ExecRequest, default_cwd: String, cancel: CancellationToke
     let mut drained = false;
     let ended = loop {
         tokio::select! {
-            status = child.wait() => break Some(status),
+            status = running.child().wait() => break Some(status),
             _ = &mut reading, if !drained => drained = true,
             () = cancel.cancelled() => break None,
             () = &mut timeout => break None,
@@ -113,7 +113,8 @@ async fn run(request: ExecRequest, default_cwd: String, cancel: CancellationToke
     let status = match ended {
         Some(status) => status.ok(),
         None => {
-            ask_to_end(child);
+            running.ask_to_end();
+            let child = running.child();
             match tokio::time::timeout(GRACE, child.wait()).await {
                 Ok(status) => status.ok(),
                 Err(_) => {

@@ -43,8 +43,10 @@ pub struct Generation {
     tokens: AtomicU64,
     /// The run that was aborted while a handler hung; runs count from 1.
     pub given_up: AtomicU64,
-    /// `session_start` came.
-    greeted: AtomicBool,
+    /// `session_start` came: `session_shutdown` is for who got that.
+    pub greeted: AtomicBool,
+    /// Held while it comes.
+    pub greeting: tokio::sync::Mutex<()>,
 }
 
 /// Why a call of an extension's function brought no answer.
@@ -131,18 +133,9 @@ impl Generation {
                 tokens: AtomicU64::new(1),
                 given_up: AtomicU64::new(0),
                 greeted: AtomicBool::new(false),
+                greeting: tokio::sync::Mutex::default(),
             }
         })
-    }
-
-    /// This event comes now. `session_shutdown` is for who got `session_start`.
-    pub fn greeted_by(&self, event: &str) {
-        self.greeted
-            .fetch_or(event == "session_start", Ordering::Relaxed);
-    }
-
-    pub fn was_greeted(&self) -> bool {
-        self.greeted.load(Ordering::Relaxed)
     }
 
     pub fn token(&self) -> u64 {

@@ -335,6 +335,12 @@ impl Extensions {
         cancel: &CancellationToken,
     ) -> Emission {
         let generation = self.living(cancel).await;
+        if name != "session_start" && !generation.has_handlers(name) {
+            return Emission {
+                event,
+                ..Emission::default()
+            };
+        }
         let run = self.actions().and_then(|actions| actions.run());
         let mut emission = generation.emit(name, event, run, cancel).await;
         for error in emission.errors.drain(..) {

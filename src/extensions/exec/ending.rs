@@ -34,6 +34,8 @@ pub struct Running {
     child: Option<Child>,
     /// Who writes to a pipe that nobody holds dies of it.
     pipes: Vec<File>,
+    /// Who was asked to end. Who asks another pi twice does not want to wait.
+    asked: Vec<Pid>,
 }
 
 impl Running {
@@ -47,34 +49,49 @@ impl Running {
         Self {
             pipes: pipes.map(File::from).collect(),
             child: Some(child),
+            asked: Vec::new(),
         }
     }
 
     pub fn child(&mut self) -> &mut Child {
         self.child.as_mut().expect("only a drop takes it")
     }
+
+    /// Asks it to end, and what it has started, which would live on where nobody knows of
+    /// it.
+    pub fn ask_to_end(&mut self) {
+        // None any more once it has ended.
+        let pid = self.child().id().and_then(|pid| i32::try_from(pid).ok());
+        let Some(pid) = pid.filter(|_| self.asked.is_empty()) else {
+            return;
+        };
+        // First all are found: those of a process that has ended cannot be.
+        self.asked = with_descendants(Pid::from_raw(pid));
+        for process in &self.asked {
+            // An error means that it ended meanwhile.
+            _ = kill(*process, Signal::SIGTERM);
+        }
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(child) = self.child.take() {
-            end(child, std::mem::take(&mut self.pipes));
+        self.ask_to_end();
+        if let Some(child) = self.child.take_if(|child| child.id().is_some()) {
+            let (asked, pipes) = (&mut self.asked, &mut self.pipes);
+            see_off(child, std::mem::take(asked), std::mem::take(pipes));
         }
     }
 }
 
 /// Whose runtime it was may be gone already, so that a thread sees to it.
-fn end(mut child: Child, mut pipes: Vec<File>) {
-    let asked = ask_to_end(&child);
-    if asked.is_empty() {
-        return;
-    }
+fn see_off(mut child: Child, asked: Vec<Pid>, mut pipes: Vec<File>) {
     let begun = |pid| Some((pid, beginning(pid)?));
     let mut left: Vec<_> = asked.into_iter().filter_map(begun).collect();
     let until = Instant::now() + GRACE;
     let hurried = HURRIED.load(Ordering::Relaxed);
     let counted = Counted::new();
-    let see_off = move || {
+    let wait = move || {
         let _counted = counted;
         loop {
             let ended = !matches!(child.try_wait(), Ok(None));
@@ -98,7 +115,7 @@ fn end(mut child: Child, mut pipes: Vec<File>) {
         // The program itself is killed as it is dropped, also where no thread can be had.
     };
     let thread = thread::Builder::new().name("exec-end".into());
-    _ = thread.spawn(see_off);
+    _ = thread.spawn(wait);
 }
 
 /// One of [`ENDING`].
@@ -140,22 +157,6 @@ fn beginning(pid: Pid) -> Option<String> {
     // One that has ended may wait for somebody to bury it.
     let runs = rest.next().is_some_and(|state| state != "Z");
     runs.then(|| rest.nth(18).map(str::to_owned))?
-}
-
-/// Asks it to end, and what it has started, which would live on where nobody knows of it.
-/// Tells who was asked.
-pub fn ask_to_end(child: &Child) -> Vec<Pid> {
-    // None any more once it has ended.
-    let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) else {
-        return Vec::new();
-    };
-    // First all are found: those of a process that has ended cannot be.
-    let found = with_descendants(Pid::from_raw(pid));
-    for process in &found {
-        // An error means that it ended meanwhile.
-        let _ = kill(*process, Signal::SIGTERM);
-    }
-    found
 }
 
 /// Without those that have a group of their own: they are meant to stay.

@@ -38,10 +38,12 @@ impl Extensions {
         target: Option<String>,
     ) {
         generation.host.leave();
-        if !generation.was_greeted() {
+        if !generation.greeted.load(Ordering::Relaxed) {
             return;
         }
         let limit = generation.limits.shutdown * 2;
+        let greeted = generation.greeting.lock();
+        let _ = tokio::time::timeout(generation.limits.shutdown, greeted).await;
         // Handlers of earlier events finish even if nobody hears of the end.
         let drained = generation.heard();
         let _ = tokio::time::timeout(generation.limits.shutdown, drained).await;

@@ -28,6 +28,7 @@ mod tree;
 
 pub use commands::is_own_command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use reedline::FileBackedHistory;
@@ -79,6 +80,7 @@ pub async fn run(mut config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
         false => Interrupt::Ends,
     });
     tokio::pin!(ended);
+    let edits = restore_on_panic();
     let (events, mut shown) = mpsc::channel(EVENTS);
     let (console, printed) = mpsc::channel(CONSOLE);
     config.console = also_to(console, config.console);
@@ -113,9 +115,7 @@ pub async fn run(mut config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
             return 1;
         }
     };
-    if !terminal.is_plain() {
-        restore_on_panic();
-    }
+    edits.store(!terminal.is_plain(), Ordering::Relaxed);
     let greeting = greeting(&session, &mut screen, problem);
     let mut client = Client::new(session, screen, terminal, shown, printed, prompts);
     let code = match print(&greeting) {
@@ -187,11 +187,17 @@ fn also_to(console: mpsc::Sender<String>, before: ConsoleSink) -> ConsoleSink {
     })
 }
 
-/// The message of a panic is to be readable, and the shell usable.
-fn restore_on_panic() {
-    let before = std::panic::take_hook();
+/// The message of a panic is to be readable, and the shell usable, if the terminal is read
+/// key by key. Before there are extensions: the thread of one that is stopped may stand
+/// still in a hook, and then no other can be set.
+fn restore_on_panic() -> Arc<AtomicBool> {
+    let edits = Arc::<AtomicBool>::default();
+    let (before, edited) = (std::panic::take_hook(), edits.clone());
     std::panic::set_hook(Box::new(move |panic| {
-        editor::restore();
+        if edited.load(Ordering::Relaxed) {
+            editor::restore();
+        }
         before(panic);
     }));
+    edits
 }
