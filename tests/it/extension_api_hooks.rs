@@ -26,6 +26,7 @@ export default (pi) => pi.registerCommand("hooked", { handler: async (_args, ctx
   });
   const { agent } = session;
   const asked = [];
+  const { beforeToolCall, afterToolCall } = agent;
   agent.beforeToolCall = async ({ toolCall, args, assistantMessage, context }, signal) => {
     asked.push([
       toolCall.name, assistantMessage.content.includes(toolCall), context.messages.length > 0, signal?.aborted,
@@ -33,6 +34,7 @@ export default (pi) => pi.registerCommand("hooked", { handler: async (_args, ctx
     if (toolCall.name === "closed") return { block: true, reason: "It is closed." };
     if (toolCall.name === "broken") throw new Error("no idea");
     args.text += "!";
+    return beforeToolCall({ toolCall, args, assistantMessage, context }, signal);
   };
   agent.afterToolCall = async ({ toolCall, args, result, isError }) => {
     asked.push([toolCall.name, args.text, result.content[0].text, isError]);
@@ -43,9 +45,14 @@ export default (pi) => pi.registerCommand("hooked", { handler: async (_args, ctx
   agent.beforeToolCall = undefined;
   agent.afterToolCall = undefined;
   await session.prompt("two");
+  agent.afterToolCall = ({ result }) => {
+    result.content[0].text = "in its place";
+    result.details.more = 1;
+  };
+  await session.prompt("three");
   const results = session.messages.filter(({ role }) => role === "toolResult");
   ctx.ui.notify(JSON.stringify({
-    ran, asked, results: results.map(({ content, details, isError }) => [content[0].text, details, isError]),
+    ran, asked, own: typeof afterToolCall, results: results.map(({ content, details, isError }) => [content[0].text, details, isError]),
   }));
   session.dispose();
 } });
@@ -62,8 +69,10 @@ async fn the_agent_of_a_session_of_an_extension_asks_before_and_after_its_tools(
             server.push(say(name));
         }
         server.push(Answer::text("Fine."));
-        server.push(say("closed"));
-        server.push(Answer::text("Fine."));
+        for _ in 0..2 {
+            server.push(say("closed"));
+            server.push(Answer::text("Fine."));
+        }
         let mut rpc = match original {
             true => home.original_rpc(&[]),
             false => home.rpc(&[]),
@@ -71,7 +80,8 @@ async fn the_agent_of_a_session_of_an_extension_asks_before_and_after_its_tools(
         let before = |name: &str| json!([name, true, true, false]);
         let none = Value::Object(Default::default());
         let expected = json!({
-            "ran": ["open it!", "late it!", "closed it"],
+            "ran": ["open it!", "late it!", "closed it", "closed it"],
+            "own": "function",
             "asked": [
                 before("open"), ["open", "it!", "open: it!", false],
                 before("closed"), before("broken"),
@@ -83,6 +93,7 @@ async fn the_agent_of_a_session_of_an_extension_asks_before_and_after_its_tools(
                 ["no idea", none, true],
                 ["too late", none, true],
                 ["closed: it", {"kept": true}, false],
+                ["in its place", {"kept": true, "more": 1}, false],
             ],
         });
         assert_eq!(checked(&mut rpc, "hooked").await, expected, "{original}");

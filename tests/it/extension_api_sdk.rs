@@ -3,10 +3,10 @@
 
 use std::process::Command;
 
-use model_server::{Answer, ModelServer, Received};
+use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Reference, Rpc, prompt, text_of};
+use crate::support::{Home, Reference, Rpc, prompt};
 
 /// What a command of the extension notifies the user of, as JSON.
 pub async fn checked(rpc: &mut Rpc, command: &str) -> Value {
@@ -273,69 +273,6 @@ async fn the_agent_of_a_session_takes_messages_and_refuses_what_it_cannot_do() {
         2,
     ]);
     assert_eq!(checked(&mut rpc, "refused").await, expected);
-}
-
-/// As side agents do: the list that is handed out is the one that counts.
-const LIVE: &str = r#"
-import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agent";
-
-export default (pi) => pi.registerCommand("live", { handler: async (_args, ctx) => {
-  const { session } = await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(), tools: [] });
-  const mine = { role: "user", content: "mine", timestamp: 2 };
-  session.agent.state.messages.push(mine);
-  const kept = [session.messages.includes(mine)];
-  session.agent.state.messages = session.agent.state.messages.filter((message) => message !== mine);
-  kept.push(session.messages.length);
-  const { messages } = session.agent.state;
-  const lengths = [messages.push({ role: "user", content: "I am Bob.", timestamp: 1 })];
-  await session.prompt("one");
-  lengths.push(messages.length);
-  messages.splice(1, 1);
-  messages[0].content = "I am Eve.";
-  const run = session.prompt("two");
-  await run;
-  lengths.push(messages.length);
-  messages.length = 0;
-  await session.prompt("three");
-  ctx.ui.notify(JSON.stringify({
-    lengths, kept, same: [session.agent.state.messages, session.messages].map((list) => list === messages),
-    roles: session.messages.map(({ role }) => role),
-  }));
-  session.dispose();
-} });
-"#;
-
-#[tokio::test]
-async fn what_is_done_to_the_messages_of_a_session_is_told_to_the_model() {
-    for original in [true, false] {
-        let server = ModelServer::start().await;
-        server.repeat(Answer::text("Fine."));
-        let home = Home::new(&server);
-        home.extension("live.ts", LIVE);
-        let mut rpc = match original {
-            true => home.original_rpc(&[]),
-            false => home.rpc(&[]),
-        };
-        let expected = json!({
-            "lengths": [1, 3, 4],
-            "kept": [true, 0],
-            "same": [true, true],
-            "roles": ["user", "assistant"],
-        });
-        assert_eq!(checked(&mut rpc, "live").await, expected, "{original}");
-        let told: Vec<_> = server.requests().iter().map(texts).collect();
-        let expected = [
-            vec!["I am Bob.", "one"],
-            vec!["I am Eve.", "Fine.", "two"],
-            vec!["three"],
-        ];
-        assert_eq!(told, expected, "{original}");
-    }
-}
-
-fn texts(request: &Received) -> Vec<String> {
-    let messages = request.body["messages"].as_array().unwrap();
-    messages.iter().map(text_of).collect()
 }
 
 #[tokio::test]

@@ -299,7 +299,7 @@ async fn arguments_that_do_not_fit_are_named_as_the_extension_knows_them() {
         r#"export default (pi) => pi.registerCommand("slip", { handler: async (_, ctx) => {
             const words = [];
             for (const slip of [
-                () => pi.sendMessage({ customType: "x" }),
+                () => pi.sendMessage({ customType: "x", content: 5 }),
                 () => pi.sendMessage("hello"),
                 () => pi.sendUserMessage([{ type: "txt", text: "a" }]),
                 () => pi.registerProvider("p", { baseUrl: 1 }),
@@ -324,7 +324,8 @@ async fn arguments_that_do_not_fit_are_named_as_the_extension_knows_them() {
     assert_eq!(
         words,
         [
-            "TypeError pi.sendMessage: message.content is missing",
+            "TypeError pi.sendMessage: message.content: it must be a text, or an array of blocks of \
+             text and pictures",
             "TypeError pi.sendMessage: message: invalid type: string \"hello\", expected an object",
             "TypeError pi.sendUserMessage: content: it must be a text, or an array of blocks of \
              text and pictures",

@@ -498,3 +498,21 @@ async fn a_signal_ends_it_in_order() {
     kill(Pid::from_raw(pid as i32), Signal::SIGTERM).unwrap();
     assert_eq!(terminal.end(), 143);
 }
+
+/// Packages print a summary there.
+#[tokio::test]
+async fn what_extensions_write_at_the_end_is_seen() {
+    let home = home();
+    home.extension(
+        "summary.ts",
+        r#"export default (pi) => {
+            pi.on("session_shutdown", () => console.log("shutting down"));
+            process.on("exit", (code) => console.log(`it was nice, ${code}`));
+        };"#,
+    );
+    let mut terminal = Terminal::start(&home, "xterm");
+    terminal.line("/quit");
+    terminal.see("shutting down\n");
+    terminal.see("it was nice, 0\n");
+    assert_eq!(terminal.end(), 0);
+}

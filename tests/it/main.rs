@@ -26,6 +26,7 @@ mod extension_api_events;
 mod extension_api_examples;
 mod extension_api_hooks;
 mod extension_api_later;
+mod extension_api_messages;
 mod extension_api_newer;
 mod extension_api_sdk;
 mod extension_api_sessions;

@@ -162,11 +162,6 @@ pub(crate) fn exports_by_assignment(parsed: &ParsedSource) -> bool {
     !has_exports(parsed) && (free.contains("module") || free.contains("exports"))
 }
 
-/// Whether a text may name what CommonJS modules are given to look around.
-pub(crate) fn may_name_require(text: &str) -> bool {
-    NODE_NAMES[..3].iter().any(|name| text.contains(name))
-}
-
 /// Whether a text may name what CommonJS modules are given.
 pub(crate) fn may_name_module(text: &str) -> bool {
     NODE_NAMES.iter().any(|name| text.contains(name))

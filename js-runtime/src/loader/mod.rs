@@ -225,12 +225,12 @@ impl Loader {
                 .now_or_never()
                 .ok_or_else(|| JsErrorBox::generic("the analysis of CommonJS did not finish"))?
                 .map_err(JsErrorBox::from_err)?;
-            // What comes back as it went in is an ES module. Nothing but its words says so,
-            // and bundles leave `require` in such files.
+            // What comes back as it went in is an ES module. Nothing but its words says so:
+            // it was made for bundlers, and may have `require`.
             if let Cow::Owned(translated) = translated {
                 return Ok(translated);
             }
-            lenient |= compat::may_name_require(source);
+            lenient = true;
         }
         self.emit(specifier, source, lenient)
     }

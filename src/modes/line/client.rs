@@ -255,8 +255,7 @@ impl Client {
     }
 
     fn on_console(&mut self, text: &str) {
-        let line = self.screen.style.dim(&super::text::clean(text));
-        self.out += &self.screen.lines(&line);
+        self.out += &self.screen.console(text);
     }
 
     fn on_heard(&mut self, heard: Heard) -> io::Result<()> {
@@ -456,6 +455,7 @@ impl Client {
             mut screen,
             terminal,
             mut events,
+            mut console,
             ..
         } = self;
         terminal.close().await;
@@ -474,9 +474,15 @@ impl Client {
                     // The terminal may be gone.
                     let _ = print(&screen.show(&event, Instant::now()));
                 }
+                Some(text) = console.recv() => {
+                    let _ = print(&screen.console(&text));
+                }
                 // Impatience is allowed.
                 Ok(()) = tokio::signal::ctrl_c() => break,
             }
+        }
+        while let Ok(text) = console.try_recv() {
+            let _ = print(&screen.console(&text));
         }
     }
 }

@@ -89,6 +89,12 @@ impl Screen {
         self.lines(&note)
     }
 
+    /// What extensions write to the console.
+    pub fn console(&mut self, text: &str) -> String {
+        let line = self.style.dim(&clean(text));
+        self.lines(&line)
+    }
+
     pub fn error(&mut self, text: &str) -> String {
         let error = self.style.red(&format!("Error: {}", clean(text)));
         self.lines(&error)

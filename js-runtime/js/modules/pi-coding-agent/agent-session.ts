@@ -129,9 +129,9 @@ export class AgentSession {
   #hear(event: Heard): void {
     if (event.type === "auto_retry_start") this.#attempt = event.attempt ?? 1;
     if (event.type === "auto_retry_end") this.#attempt = 0;
-    SessionAgent.hear(this.#agent, event);
+    const own = (event: Heard) => SessionAgent.hear(this.#agent, event);
     this.#endsRun = event.type === "agent_end";
-    for (const listener of [...this.#listeners]) {
+    for (const listener of [own, ...this.#listeners]) {
       try {
         listener(event);
       } catch (error) {

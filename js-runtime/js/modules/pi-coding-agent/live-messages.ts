@@ -21,24 +21,28 @@ export class LiveMessages {
     this.#reach = reach;
   }
 
-  list(): unknown[] {
-    const list = this.#list ??= [];
-    if (list.length > 0 && this.#reach.over()) return list;
-    this.#hear();
-    if (this.#same === this.#known) {
-      const added = this.#program.slice(this.#known);
-      // A change is told when somebody begins something with it, who hears what is wrong.
-      if (added.length > 0 && list.length === this.#own.length) this.#take(list, added);
-    } else if (!this.#isChanged(list)) {
-      this.#replace(list, this.#same);
-    }
-    return list;
+  /** In a run it grows by what events tell, and is not ahead of them. */
+  list(inRun: boolean): unknown[] {
+    const list = this.#list;
+    if (list && (inRun || (list.length > 0 && this.#reach.over()))) return list;
+    return this.#catchUp(this.#list ??= []);
   }
 
-  /** The list that was handed out before has nothing to do with it any more. */
-  set(messages: readonly unknown[]): void {
-    this.#reach.ask("setMessages", { messages });
-    this.#keep(this.#list = [...messages]);
+  /**
+   * The list that was handed out before has nothing to do with it any more. The program
+   * may be ahead of what its events have told of a run: that is not what is replaced.
+   */
+  set(messages: readonly unknown[], inRun: boolean): void {
+    const follows = this.#list && this.#same === this.#known;
+    const list = this.#list = [...messages];
+    if (!inRun || !follows) {
+      this.#reach.ask("setMessages", { messages });
+      return this.#keep(list);
+    }
+    this.#reach.ask("changeMessages", { known: this.#known, messages });
+    this.#hear();
+    this.#own = texts(list);
+    this.#take(list, [], list.length);
   }
 
   /** The program learns what was done to the list. */
@@ -52,9 +56,25 @@ export class LiveMessages {
     this.#keep(list);
   }
 
-  /** A list that somebody holds grows with the conversation. */
-  follow(): void {
-    if (this.#list && !this.#reach.over()) this.list();
+  /** A list that somebody holds grows with the conversation: by `message`, or by all that there is. */
+  follow(message?: unknown): void {
+    const list = this.#list;
+    if (!list || this.#reach.over()) return;
+    if (!message) return void this.#catchUp(list);
+    this.#hear();
+    const known = this.#known;
+    if (this.#same < known) return void this.#catchUp(list);
+    const text = JSON.stringify(message);
+    const at = this.#program.findIndex((one, index) => index >= known && JSON.stringify(one) === text);
+    if (at >= 0) this.#take(list, [...this.#program.slice(known, at), message], at + 1);
+  }
+
+  #catchUp(list: unknown[]): unknown[] {
+    this.#hear();
+    // A change is told when somebody begins something with it, who hears what is wrong.
+    if (this.#same === this.#known) this.#take(list, this.#program.slice(this.#known));
+    else if (!this.#isChanged(list)) this.#replace(list, this.#same);
+    return list;
   }
 
   #hear(): void {
@@ -82,10 +102,10 @@ export class LiveMessages {
     this.#take(list, this.#program.slice(start));
   }
 
-  /** With these at its end the list is what the program has. */
-  #take(list: unknown[], added: unknown[]): void {
+  /** With these at its end the list has so many that the program has. */
+  #take(list: unknown[], added: unknown[], known = this.#program.length): void {
     list.push(...added);
     this.#own.push(...texts(added));
-    this.#known = this.#same = this.#program.length;
+    this.#known = this.#same = known;
   }
 }

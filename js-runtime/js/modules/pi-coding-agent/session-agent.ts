@@ -77,6 +77,8 @@ class SessionState {
   #failure: string | undefined;
   #streaming: unknown;
   #answer: Answer | undefined;
+  /** As far as events tell. */
+  #runs = false;
   #messages: LiveMessages;
 
   constructor(session: AgentSession, reach: Reach) {
@@ -92,13 +94,14 @@ class SessionState {
   static hear(state: SessionState, event: Heard): void {
     const { type, message, toolCallId = "" } = event;
     if (type === "agent_start") state.#failure = undefined;
+    if (type === "agent_start" || type === "agent_end") state.#runs = type === "agent_start";
     if (type === "message_end" && message?.role === "assistant") state.#answer = message as Answer;
     if (type === "turn_end" && message?.errorMessage) state.#failure = message.errorMessage;
     if (type === "message_start" || type === "message_update") state.#streaming = message;
     if (type === "message_end" || type === "agent_end") state.#streaming = undefined;
     if (type === "tool_execution_start") state.#pending.add(toolCallId);
     if (type === "tool_execution_end") state.#pending.delete(toolCallId);
-    if (type === "message_end" || type === "agent_end") state.#messages.follow();
+    if (type === "message_end" || type === "agent_end") state.#messages.follow(message);
   }
 
   /** With the calls that are asked about. */
@@ -128,12 +131,12 @@ class SessionState {
 
   /** What the model is told. What is done to the list counts as what it is set to. */
   get messages(): unknown[] {
-    return this.#messages.list();
+    return this.#messages.list(this.#runs);
   }
 
   /** From the next run on. The session's entries stay as they are. */
   set messages(messages: readonly unknown[]) {
-    this.#messages.set(messages);
+    this.#messages.set(messages, this.#runs);
   }
 
   get systemPrompt(): string {
@@ -166,6 +169,9 @@ class SessionState {
   }
 }
 
+/** Who sets a hook may call the one before it. */
+const NOTHING = async () => undefined;
+
 /** Members of `Agent` that are not looked at here. */
 const REFUSED = [
   "streamFn",
@@ -190,8 +196,8 @@ const imagesOf = (content: string | Block[]) =>
 export class SessionAgent {
   #session: AgentSession;
   #reach: Reach;
-  #before: Hook<Before> | undefined;
-  #after: Hook<After> | undefined;
+  #before: Hook<Before> | undefined = NOTHING;
+  #after: Hook<After> | undefined = NOTHING;
   readonly state: SessionState;
 
   constructor(session: AgentSession, reach: Reach) {
@@ -215,7 +221,12 @@ export class SessionAgent {
     const assistantMessage = SessionState.answer(agent.state);
     const called = assistantMessage?.content.find(({ type, id }) => type === "toolCall" && id === asked.toolCall.id);
     const about = { ...asked, assistantMessage, toolCall: called ?? asked.toolCall, context: agent.state };
-    if (what === "after") return await agent.#after?.(about, signal) ?? {};
+    if (what === "after") {
+      const said = await agent.#after?.(about, signal) ?? {};
+      // It may have changed the result where it is.
+      const { content, details } = asked.result as After;
+      return { ...said, content: said.content ?? content, details: said.details ?? details };
+    }
     const { block, reason, terminate } = await agent.#before?.(about, signal) ?? {};
     const blocked = block ? { reason: String(reason || "Tool execution was blocked"), terminate: terminate === true } : undefined;
     return { blocked, args: asked.args };
@@ -223,7 +234,8 @@ export class SessionAgent {
 
   #hook(): void {
     if (this.#reach.over()) return;
-    this.#reach.hooks({ before: typeof this.#before === "function", after: typeof this.#after === "function" });
+    const asks = (hook: unknown) => typeof hook === "function" && hook !== NOTHING;
+    this.#reach.hooks({ before: asks(this.#before), after: asks(this.#after) });
   }
 
   get beforeToolCall(): Hook<Before> | undefined {
