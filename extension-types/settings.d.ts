@@ -117,7 +117,10 @@ export interface SettingsManager
   extends Get<Values>, Set<Values>, Get<Lists>, Set<Lists>, SetProject<Lists>, Get<ReadOnlyValues> {}
 export class SettingsManager {
   private constructor();
-  static create(cwd?: string, agentDir?: string): SettingsManager;
+  /** Without trust the project's settings do not count, nor does what it brings for a resource loader. */
+  static create(cwd?: string, agentDir?: string, options?: { projectTrusted?: boolean }): SettingsManager;
+  isProjectTrusted(): boolean;
+  setProjectTrusted(trusted: boolean): void;
   static inMemory(settings?: Settings): SettingsManager;
   static fromStorage(storage: {
     withLock(scope: Scope, fn: (current: string | undefined) => string | undefined): void;

@@ -96,6 +96,7 @@ impl AgentSession {
         let wrong = |error: &dyn std::fmt::Display| ActionError::new(error.to_string());
         let cwd = std::path::absolute(&options.cwd).map_err(|error| wrong(&error))?;
         let mut paths = self.config.paths.with_cwd(&cwd);
+        paths.ignores_project |= !options.project_trusted;
         let models = match options.agent_dir {
             Some(dir) if dir != paths.agent_dir => {
                 paths.agent_dir = dir;

@@ -28,6 +28,7 @@ use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
 use crate::agent::queue::{Delivery, QueueMode};
 use crate::ai::message::StopReason;
 use crate::ai::registry::ModelRegistry;
+use crate::extensions::exec;
 use crate::extensions::explain::explain;
 use crate::extensions::{Extensions, LoadReport};
 use crate::resources::settings::{Settings, SettingsError};
@@ -440,6 +441,10 @@ impl AgentSession {
         let limit = self.settings.values().extension_timeouts.shutdown * 2 + LAST_WORK;
         let _ = tokio::time::timeout(limit, rest).await;
         self.extensions.stop(code).await;
+        // The program goes on after a session beside another.
+        if !self.beside.is_second {
+            exec::finish().await;
+        }
     }
 }
 

@@ -120,7 +120,7 @@ pub struct Options {
     pub export: Option<PathBuf>,
 
     /// Only these built-in tools, with commas
-    #[arg(long, short, value_name = "NAMES", help_heading = AGENT)]
+    #[arg(long, value_name = "NAMES", help_heading = AGENT)]
     pub tools: Option<String>,
 
     /// No built-in tools; those of extensions stay (also --no-builtin-tools)
@@ -211,9 +211,8 @@ pub struct Options {
 }
 
 /// Options of two letters, which clap does not have.
-const TWO_LETTERS: [(&str, &str); 8] = [
+const TWO_LETTERS: [(&str, &str); 7] = [
     ("-xt", "exclude-tools"),
-    ("-nt", "no-tools"),
     ("-nbt", "no-tools"),
     ("-na", "no-approve"),
     ("-ne", "no-extensions"),

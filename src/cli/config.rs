@@ -12,6 +12,9 @@ use crate::resources::prompt_files::PromptFlags;
 use crate::resources::resource_paths::is_local_source;
 use crate::tools;
 
+/// It is a part of a file's name.
+const LONGEST_ID: usize = 200;
+
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{option} cannot be combined with {others}")]
 pub struct Conflict {
@@ -21,8 +24,8 @@ pub struct Conflict {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "--session-id: \"{0}\" cannot be an id: use letters, digits, \".\", \"_\" and \"-\", with a letter \
-     or a digit at both ends"
+    "--session-id: \"{0}\" cannot be an id: use up to {LONGEST_ID} letters, digits, \".\", \"_\" and \
+     \"-\", with a letter or a digit at both ends"
 )]
 pub struct InvalidId(String);
 
@@ -34,6 +37,9 @@ pub fn build(
     warnings: &mut Vec<String>,
 ) -> Result<AppConfig, CliError> {
     let options = &arguments.options;
+    if options.no_approve {
+        Paths::ignore_projects();
+    }
     let paths = Paths {
         ignores_project: options.no_approve,
         ..paths
@@ -43,7 +49,10 @@ pub fn build(
         has_ui: mode.has_ui(),
         session: session_target(options)?,
         session_id: session_id(options)?,
-        session_name: given(&options.name).map(str::to_string),
+        session_name: given(&options.name)
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+            .map(str::to_string),
         continue_here: false,
         session_dir: session_dir(options, &paths),
         model: ModelChoice {
@@ -111,13 +120,14 @@ fn session_target(options: &Options) -> Result<SessionTarget, Conflict> {
 
 /// As newer versions of the original want them: the id is a part of the file's name.
 fn session_id(options: &Options) -> Result<Option<String>, InvalidId> {
-    let Some(id) = given(&options.session_id) else {
+    let Some(id) = &options.session_id else {
         return Ok(None);
     };
     let is_inner = |one: char| one.is_ascii_alphanumeric() || ".-_".contains(one);
     let ends_well = |one: Option<char>| one.is_some_and(|one| one.is_ascii_alphanumeric());
     let mut characters = id.chars();
-    match characters.clone().all(is_inner)
+    match id.len() <= LONGEST_ID
+        && characters.clone().all(is_inner)
         && ends_well(characters.next())
         && ends_well(id.chars().next_back())
     {
@@ -264,7 +274,7 @@ mod tests {
             bad(&["--session-id", "a", "-r"]),
             "--session-id cannot be combined with --resume"
         );
-        for wrong in ["../x", "a b", "-a", "a."] {
+        for wrong in ["", "../x", "a b", "-a", "a.", &"a".repeat(201)] {
             let error = bad(&["--session-id", wrong]);
             assert!(error.contains("cannot be an id"), "{error}");
         }
@@ -334,7 +344,7 @@ mod tests {
             none: true,
             ..ToolChoice::default()
         };
-        for words in ["--no-tools", "--no-builtin-tools", "-nt", "-nbt"] {
+        for words in ["--no-tools", "--no-builtin-tools", "-nbt"] {
             assert_eq!(good(&[words]).config.tools, none, "{words}");
         }
         let except = good(&["-xt", "bash, mine"]).config.tools.except;

@@ -12,7 +12,7 @@ mod deadline;
 pub mod described;
 mod dispatch;
 pub mod events;
-mod exec;
+pub mod exec;
 pub mod explain;
 mod farewell;
 mod generation;

@@ -28,6 +28,9 @@ struct Place {
     paths: Vec<String>,
     #[serde(default = "yes")]
     include_defaults: bool,
+    /// Whether what the project brings counts, if the user has not said otherwise.
+    #[serde(default = "yes")]
+    project_trusted: bool,
     /// In the place of the user's and the project's.
     settings: Option<Map<String, Value>>,
 }
@@ -45,6 +48,7 @@ impl Place {
     fn paths(&self) -> Paths {
         let mut paths = Paths::from_env(&self.cwd);
         paths.agent_dir = self.agent_dir.clone();
+        paths.ignores_project |= !self.project_trusted;
         paths
     }
 
@@ -64,6 +68,9 @@ impl Place {
 /// `None` if it is none of ours.
 pub fn serve(method: &str, args: &str) -> Option<Answer> {
     Some(match method {
+        "resources.isProjectTrusted" => {
+            parse::<Place>(method, args).map(|place| json!(!place.paths().ignores_project))
+        }
         "resources.skills" => parse::<Place>(method, args).and_then(|place| {
             let paths = place.paths();
             let settings = place.settings(&paths);

@@ -80,6 +80,8 @@ pub struct SecondOptions {
     /// In the place of the user's and the project's.
     #[serde(default)]
     pub settings: Option<Map<String, Value>>,
+    /// Whether the files of the project count, if the user has not said otherwise.
+    pub project_trusted: bool,
 }
 
 /// What a resource loader gives; where it gives nothing, the files count.

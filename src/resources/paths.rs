@@ -5,6 +5,7 @@
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The folder of a project's own configuration, below its root.
 pub const PROJECT_DIR_NAME: &str = ".pi";
@@ -54,6 +55,8 @@ pub struct Paths {
     pub ignores_project: bool,
 }
 
+static IGNORES_PROJECTS: AtomicBool = AtomicBool::new(false);
+
 impl Paths {
     /// Reads `HOME` and `PI_CODING_AGENT_DIR`. A relative agent folder counts
     /// from the process's folder as it is now, which may change later.
@@ -64,8 +67,13 @@ impl Paths {
             agent_dir: absolute(&agent_dir),
             cwd: absolute(cwd),
             home,
-            ignores_project: false,
+            ignores_project: IGNORES_PROJECTS.load(Ordering::Relaxed),
         }
+    }
+
+    /// `--no-approve`: no [`Self::from_env`] trusts a project from here on.
+    pub fn ignore_projects() {
+        IGNORES_PROJECTS.store(true, Ordering::Relaxed);
     }
 
     /// The same roots for a session that works elsewhere.

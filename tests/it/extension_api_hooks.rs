@@ -48,6 +48,7 @@ export default (pi) => pi.registerCommand("hooked", { handler: async (_args, ctx
   agent.afterToolCall = ({ result }) => {
     result.content[0].text = "in its place";
     result.details.more = 1;
+    return 1;
   };
   await session.prompt("three");
   const results = session.messages.filter(({ role }) => role === "toolResult");

@@ -295,7 +295,7 @@ async fn an_extension_runs_sessions_of_its_own() {
         "before": [false, "low", "scripted-1", ["read", "echo"]],
         "seen": ["agent_start", "turn_start", "message_start", "message_end",
             "tool_execution_start", "tool_execution_end", "turn_end", "agent_end", "agent_settled"],
-        "streaming": [true, true, false],
+        "streaming": [true, false, false],
         "silent": true,
         "messages": ["user: first", "assistant: echo|echo", "toolResult: echo it false",
             "toolResult: thrown by echo", "assistant: Heard.", "user: second",

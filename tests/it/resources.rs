@@ -371,3 +371,50 @@ async fn what_a_project_brings_can_be_left_out() {
     let mut rpc = home.rpc(&["--approve", "--model", "scripted-1"]);
     rpc.notified("theirs true startup").await;
 }
+
+/// As extensions for the newest versions open a session of their own.
+#[tokio::test]
+async fn a_session_of_an_extension_takes_nothing_of_a_project_that_is_not_trusted() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    home.file(".pi/SYSTEM.md", "You are theirs.");
+    home.file(".pi/prompts/theirs.md", "Theirs");
+    home.file(
+        ".pi/settings.json",
+        r#"{"shellCommandPrefix": "echo theirs"}"#,
+    );
+    home.extension(
+        "opens.ts",
+        r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager, SettingsManager } from "@mariozechner/pi-coding-agent";
+        export default (pi) => pi.registerCommand("open", { handler: async (args, ctx) => {
+            const { cwd } = ctx;
+            const agentDir = getAgentDir();
+            const settingsManager = SettingsManager.create(cwd, agentDir, args ? { projectTrusted: args === "yes" } : undefined);
+            const resourceLoader = new DefaultResourceLoader({ cwd, agentDir, settingsManager });
+            await resourceLoader.reload();
+            const { session } = await createAgentSession({
+                model: ctx.model, sessionManager: SessionManager.inMemory(), settingsManager, resourceLoader,
+            });
+            ctx.ui.notify(JSON.stringify([
+                settingsManager.isProjectTrusted(), session.systemPrompt.includes("theirs"),
+                resourceLoader.getPrompts().prompts.length, (await session.executeBash("echo mine")).output,
+            ]));
+            session.dispose();
+        } });"#,
+    );
+    let nothing = r#"[false,false,0,"mine\n"]"#;
+    let all = r#"[true,true,1,"theirs\nmine\n"]"#;
+    for (option, told) in [("-na", [nothing; 3]), ("-a", [all, nothing, all])] {
+        let mut rpc = home.rpc(&[option]);
+        for (args, told) in ["", "no", "yes"].into_iter().zip(told) {
+            rpc.ok(json!({"type": "prompt", "message": format!("/open {args}")}))
+                .await;
+            let said = rpc
+                .wait("what it took", |line| line["method"] == "notify")
+                .await;
+            assert_eq!(said["message"], told, "{option} {args}");
+        }
+        rpc.close().await;
+    }
+}

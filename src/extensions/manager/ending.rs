@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
+use crate::extensions::events;
 use crate::extensions::generation::Generation;
-use crate::extensions::{events, exec};
 
 /// How long the end waits until the user was told who brought the isolate down.
 const LAST_NEWS: Duration = Duration::from_secs(1);
@@ -65,8 +65,7 @@ impl Extensions {
     }
 
     /// Ends everything that extensions hold: a second after `exit` listeners at most, which
-    /// have the time of a shutdown, and programs that do not end when they are asked to in
-    /// another. `code` is the program's.
+    /// have the time of a shutdown. `code` is the program's.
     pub async fn stop(&self, code: u8) {
         self.close_dialogs();
         let _ = tokio::time::timeout(LAST_NEWS, self.reports.stops.all_told()).await;
@@ -84,6 +83,5 @@ impl Extensions {
         self.farewells.close();
         let _ = tokio::time::timeout(limit, self.farewells.wait()).await;
         current.ended().await;
-        exec::finish().await;
     }
 }

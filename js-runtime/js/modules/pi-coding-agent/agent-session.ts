@@ -59,8 +59,6 @@ export class AgentSession {
   #running = new Map<number, AbortController>();
   /** Attempts at the request that failed last, while it is tried again. */
   #attempt = 0;
-  /** Listeners are told of the end of a run, which is not over for them. */
-  #endsRun = false;
   /** Commands that run. */
   #commands = 0;
   #commandNumber = 0;
@@ -130,7 +128,6 @@ export class AgentSession {
     if (event.type === "auto_retry_start") this.#attempt = event.attempt ?? 1;
     if (event.type === "auto_retry_end") this.#attempt = 0;
     const own = (event: Heard) => SessionAgent.hear(this.#agent, event);
-    this.#endsRun = event.type === "agent_end";
     for (const listener of [own, ...this.#listeners]) {
       try {
         listener(event);
@@ -141,7 +138,6 @@ export class AgentSession {
         });
       }
     }
-    this.#endsRun = false;
   }
 
   async #callTool(news: News & { kind: "tool" }): Promise<void> {
@@ -275,7 +271,7 @@ export class AgentSession {
   }
 
   get isStreaming(): boolean {
-    return this.#endsRun || this.#state.isStreaming;
+    return this.#state.isStreaming;
   }
 
   get isCompacting(): boolean {

@@ -180,7 +180,8 @@ export class DefaultResourceLoader implements ResourceLoader {
 
   private get _place(): Place & { settings?: unknown } {
     const { cwd, agentDir, settingsManager } = this._options;
-    return { cwd, agentDir, settings: SettingsManager.inEffect(settingsManager) };
+    const settings = SettingsManager.inEffect(settingsManager);
+    return { cwd, agentDir, settings, projectTrusted: SettingsManager.trusts(settingsManager) };
   }
 
   private _find<T>(kind: "skills" | "prompts" | "themes", paths: string[] | undefined, includeDefaults: boolean): T {
@@ -203,7 +204,7 @@ export class DefaultResourceLoader implements ResourceLoader {
     this.themes = options.themesOverride?.(themes) ?? themes;
     const files = { agentsFiles: options.noContextFiles ? [] : loadProjectContextFiles({ cwd, agentDir }) };
     this._files = options.agentsFilesOverride?.(files) ?? files;
-    const texts = hostSync<{ system?: string; append?: string }>("resources.promptTexts", { cwd, agentDir });
+    const texts = hostSync<{ system?: string; append?: string }>("resources.promptTexts", this._place);
     const system = textOrFile(options.systemPrompt) ?? texts.system;
     this._system = options.systemPromptOverride ? options.systemPromptOverride(system) : system;
     const given = [options.appendSystemPrompt ?? texts.append ?? []].flat();

@@ -89,6 +89,7 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
       tools: options.tools?.map((tool) => (typeof tool === "string" ? tool : tool.name)),
       texts: textsOf(resourceLoader),
       settings: SettingsManager.inEffect(options.settingsManager),
+      projectTrusted: SettingsManager.trusts(options.settingsManager),
     },
     services: lazily({
       modelRegistry: () => options.modelRegistry ?? modelsOf(agentDir, options.authStorage),

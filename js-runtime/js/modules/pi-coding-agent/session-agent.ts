@@ -222,10 +222,16 @@ export class SessionAgent {
     const called = assistantMessage?.content.find(({ type, id }) => type === "toolCall" && id === asked.toolCall.id);
     const about = { ...asked, assistantMessage, toolCall: called ?? asked.toolCall, context: agent.state };
     if (what === "after") {
-      const said = await agent.#after?.(about, signal) ?? {};
+      const said = Object(await agent.#after?.(about, signal)) as After;
       // It may have changed the result where it is.
       const { content, details } = asked.result as After;
-      return { ...said, content: said.content ?? content, details: said.details ?? details };
+      const flag = (value: unknown) => value === undefined || value === null ? undefined : Boolean(value);
+      return {
+        content: said.content ?? content,
+        details: said.details ?? details,
+        isError: flag(said.isError),
+        terminate: flag(said.terminate),
+      };
     }
     const { block, reason, terminate } = await agent.#before?.(about, signal) ?? {};
     const blocked = block ? { reason: String(reason || "Tool execution was blocked"), terminate: terminate === true } : undefined;

@@ -28,6 +28,13 @@ interface Backend {
   change(scope: Scope, changes: Change[]): void;
 }
 
+interface Trust {
+  projectTrusted?: boolean;
+}
+
+/** By how pi was started. */
+const isTrusted = () => hostSync<boolean>("resources.isProjectTrusted", { cwd: "", agentDir: "" });
+
 const parse = (text: string | undefined) =>
   text ? hostSync<Loaded>("settings.parse", { text }) : { settings: {} };
 
@@ -85,6 +92,7 @@ const WRITE = Symbol("write");
 
 class Manager {
   private _backend: Backend | undefined;
+  private _trusts: boolean;
   private _settings: Record<Scope, Settings> = { global: {}, project: {} };
   private _broken = new Set<Scope>();
   /** What the last attempts could not write. */
@@ -92,8 +100,9 @@ class Manager {
   private _merged: Settings = {};
   private _errors: { scope: Scope; error: Error }[] = [];
 
-  protected constructor(backend: Backend | undefined, settings: Settings = {}) {
+  protected constructor(backend: Backend | undefined, settings: Settings = {}, trusts = true) {
     this._backend = backend;
+    this._trusts = trusts;
     this._settings.global = settings;
     this._load();
   }
@@ -101,6 +110,10 @@ class Manager {
   private _load(): void {
     for (const scope of ["global", "project"] as const) {
       if (!this._backend) continue;
+      if (scope === "project" && !this._trusts) {
+        this._settings.project = {};
+        continue;
+      }
       const { settings, error } = this._backend.load(scope);
       this._broken.delete(scope);
       if (settings) {
@@ -127,8 +140,8 @@ class Manager {
   [WRITE](scope: Scope, changes: Change[]): void {
     for (const change of changes) apply(this._settings[scope], change);
     this._merge();
-    // What cannot be read is not overwritten.
-    if (!this._backend || this._broken.has(scope)) return;
+    // What is not read is not overwritten.
+    if (!this._backend || this._broken.has(scope) || (scope === "project" && !this._trusts)) return;
     const stays = (before: Change) =>
       !changes.some(({ key, nested }) => key === before.key && nested === before.nested);
     this._unsaved[scope] = [...this._unsaved[scope].filter(stays), ...changes];
@@ -143,6 +156,21 @@ class Manager {
   /** What is in effect, overrides included. */
   static inEffect(manager: unknown): Settings | undefined {
     return manager instanceof Manager ? structuredClone(manager._merged) : undefined;
+  }
+
+  static trusts(manager: unknown): boolean {
+    return !(manager instanceof Manager) || manager._trusts;
+  }
+
+  /** Whether the project's settings count, and with a resource loader what the project brings. */
+  isProjectTrusted(): boolean {
+    return this._trusts;
+  }
+
+  /** Not if pi was started with `--no-approve`. */
+  setProjectTrusted(trusted: boolean): void {
+    this._trusts = trusted && isTrusted();
+    this._load();
   }
 
   getGlobalSettings(): Settings {
@@ -240,16 +268,17 @@ const RANGES: Record<string, [number, number]> = {
 const TREE_FILTERS = ["default", "no-tools", "user-only", "labeled-only", "all"];
 
 export class SettingsManager extends Manager {
-  static create(cwd?: string, agentDir?: string): SettingsManager {
+  static create(cwd?: string, agentDir?: string, { projectTrusted = true }: Trust = {}): SettingsManager {
     const { join, resolve } = path();
-    return new SettingsManager(files({
+    const backend = files({
       global: join(agentDir ?? getAgentDir(), "settings.json"),
       project: join(cwd ?? resolve("."), ".pi", "settings.json"),
-    }));
+    });
+    return new SettingsManager(backend, {}, projectTrusted && isTrusted());
   }
 
-  static fromStorage(storage: Storage): SettingsManager {
-    return new SettingsManager(stored(storage));
+  static fromStorage(storage: Storage, { projectTrusted = true }: Trust = {}): SettingsManager {
+    return new SettingsManager(stored(storage), {}, projectTrusted && isTrusted());
   }
 
   static inMemory(settings: Settings = {}): SettingsManager {
