@@ -347,3 +347,23 @@ async fn signals_and_the_end_of_the_terminal_end_line_mode() {
     all(&[Mode::Line], &causes, LAST_WORD).await;
     all(&[Mode::Line], &causes[..1], HANGS).await;
 }
+
+/// A full disk ended print and RPC without a word.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn why_stdout_cannot_be_written_is_told() {
+    let home = Home::bare();
+    let demo = ["--provider", "demo", "--model", "demo"];
+    for mode in [["-p", "hi"], ["--mode", "json"], ["--mode", "rpc"]] {
+        let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
+        command.args(demo).args(mode);
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        command.stdout(full);
+        let finished = finish(command, "{\"type\":\"get_state\"}\n").await;
+        let told = finished.failed(1);
+        assert!(
+            told.contains("stdout: No space left on device"),
+            "{mode:?}: {told}"
+        );
+    }
+}

@@ -186,8 +186,13 @@ async fn print_last(session: &AgentSession, before: &[Arc<AgentMessage>], out: F
     });
     match (started, done.await) {
         (Ok(_), Ok(Ok(()))) => 0,
-        // A reader that has gone away wants no more.
-        _ => 1,
+        // It wants no more.
+        (Ok(_), Ok(Err(error))) if error.kind() == io::ErrorKind::BrokenPipe => 1,
+        (Err(error), _) | (_, Ok(Err(error))) => {
+            complain(&format!("Error: stdout: {error}"));
+            1
+        }
+        (Ok(_), Err(_)) => 1,
     }
 }
 

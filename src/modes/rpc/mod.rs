@@ -15,6 +15,7 @@ pub mod schema;
 
 pub use fuzz::{fuzz_command, fuzz_lines};
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ pub async fn run(config: AppConfig) -> u8 {
         let gone = reader::gone(&streams.output);
         Ok((Output::start(streams.output, agreed)?, streams.input, gone))
     });
-    let ((output, closed), input, gone) = match started {
+    let ((output, mut closed), input, gone) = match started {
         Ok(started) => started,
         Err(error) => {
             complain(&format!("Error: {error}"));
@@ -88,8 +89,8 @@ pub async fn run(config: AppConfig) -> u8 {
         () = session.asked_to_leave() => 0,
         code = ended => code,
         () = gone => 1,
-        Ok(error) = closed => {
-            tracing::warn!("stdout: {error}");
+        Ok(error) = &mut closed => {
+            tell_of(&error);
             1
         }
     };
@@ -117,7 +118,19 @@ pub async fn run(config: AppConfig) -> u8 {
     }
     session.shutdown(code).await;
     output.flush().await;
-    code
+    match closed.try_recv() {
+        Ok(error) if tell_of(&error) => code.max(1),
+        _ => code,
+    }
+}
+
+/// Why stdout cannot be written; `false` if the client is gone, who knows.
+fn tell_of(error: &io::Error) -> bool {
+    let is_told = error.kind() != io::ErrorKind::BrokenPipe;
+    if is_told {
+        complain(&format!("Error: stdout: {error}"));
+    }
+    is_told
 }
 
 /// Every line is dealt with beside the others: an `abort` need not wait for the

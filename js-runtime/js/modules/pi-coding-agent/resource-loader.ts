@@ -178,7 +178,7 @@ export class DefaultResourceLoader implements ResourceLoader {
     this._load();
   }
 
-  private get _place(): Place & { settings?: unknown } {
+  private get _place(): Place & { settings?: unknown; projectTrusted: boolean } {
     const { cwd, agentDir, settingsManager } = this._options;
     const settings = SettingsManager.inEffect(settingsManager);
     return { cwd, agentDir, settings, projectTrusted: SettingsManager.trusts(settingsManager) };
