@@ -36,8 +36,8 @@ pub enum UserContent {
     Blocks(Vec<ContentBlock>),
 }
 
-impl UserContent {
-    pub fn none() -> Self {
+impl Default for UserContent {
+    fn default() -> Self {
         Self::Blocks(Vec::new())
     }
 }
@@ -157,25 +157,6 @@ impl ToolCall {
 /// A member that is `null` is there.
 pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
-}
-
-/// For content that may be `null`.
-pub(crate) fn content_if_any<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<UserContent, D::Error> {
-    let content = Option::deserialize(deserializer)?;
-    Ok(content.unwrap_or_else(UserContent::none))
-}
-
-/// For what JavaScript takes for true or false, whatever it is.
-pub(crate) fn truth<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    Ok(match Value::deserialize(deserializer)? {
-        Value::Null => false,
-        Value::Bool(truth) => truth,
-        Value::Number(number) => number.as_f64() != Some(0.0),
-        Value::String(text) => !text.is_empty(),
-        Value::Array(_) | Value::Object(_) => true,
-    })
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

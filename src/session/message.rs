@@ -4,10 +4,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::ai::lenient::{or_default, truth};
 use crate::ai::mend::mend;
 use crate::ai::message::{
     AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent, UserMessage,
-    content_if_any, milliseconds, present, truth,
+    milliseconds, present,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,7 +71,7 @@ pub struct BashExecutionMessage {
 pub struct CustomMessage {
     #[serde(default)]
     pub custom_type: String,
-    #[serde(default = "UserContent::none", deserialize_with = "content_if_any")]
+    #[serde(default, deserialize_with = "or_default")]
     pub content: UserContent,
     /// Whether the user sees it.
     #[serde(default, deserialize_with = "truth")]
