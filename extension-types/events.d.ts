@@ -2,7 +2,7 @@
 import type { BashOperations } from "./tools.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { Skill } from "./sdk.js";
-import type { AssistantMessageEvent, ImageContent, Model, TextContent, ToolResultMessage } from "./pi-ai.js";
+import type { AssistantMessageEvent, ImageContent, Message, Model, TextContent, ToolResultMessage } from "./pi-ai.js";
 import type {
   AgentMessage,
   BranchSummaryEntry,
@@ -195,11 +195,57 @@ export interface TurnStartEvent {
   turnIndex: number;
   timestamp: number;
 }
-export interface TurnEndEvent {
+/** An entry that is to be appended to the session. */
+export type SessionBoundaryDraft =
+  | { type: "custom"; customType: string; data?: unknown }
+  | {
+      type: "custom_message";
+      customType: string;
+      content: string | (TextContent | ImageContent)[];
+      display: boolean;
+      details?: unknown;
+    }
+  /** What the model hears of another entry from here on; nothing, if that is `null`. */
+  | {
+      type: "context_edit";
+      targetId: string;
+      replacement: { content: string | (TextContent | ImageContent)[] } | null;
+    }
+  /** `null`: nothing that was said before is kept. */
+  | { type: "compaction"; summary: string; firstKeptEntryId: string | null; details?: unknown };
+/** What the model would be told if `entries` were appended; asked for when it is read. */
+export interface BoundaryContextPreview {
+  contextEntries: { sourceEntry: SessionEntry; messages: AgentMessage[] }[];
+  contextMessages: AgentMessage[];
+  llmMessages: Message[];
+  pendingMessages: AgentMessage[];
+  /** The model has not had the last word. */
+  canContinue: boolean;
+}
+interface BoundaryState {
+  outcome: "completed" | "aborted" | "error";
+  /** What handlers before want. */
+  entries: SessionBoundaryDraft[];
+  continue: boolean;
+  context: BoundaryContextPreview;
+}
+/** What is left out stays as it was wanted before. */
+export interface BoundaryResult {
+  entries?: SessionBoundaryDraft[];
+  /** The model is asked once more, if nothing else makes it so. */
+  continue?: boolean;
+}
+export interface TurnEndEvent extends BoundaryState {
   type: "turn_end";
   turnIndex: number;
   message: AgentMessage;
   toolResults: ToolResultMessage[];
+  messageEntryId: string;
+  toolResultEntryIds: string[];
+}
+/** Nothing is left to do, unless handlers want it. */
+export interface AgentBeforeSettleEvent extends BoundaryState {
+  type: "agent_before_settle";
 }
 export interface MessageStartEvent {
   type: "message_start";
@@ -360,7 +406,8 @@ export interface ExtensionEvents {
   agent_start: [AgentStartEvent, unknown];
   agent_end: [AgentEndEvent, unknown];
   turn_start: [TurnStartEvent, unknown];
-  turn_end: [TurnEndEvent, unknown];
+  turn_end: [TurnEndEvent, BoundaryResult];
+  agent_before_settle: [AgentBeforeSettleEvent, BoundaryResult];
   message_start: [MessageStartEvent, unknown];
   message_update: [MessageUpdateEvent, unknown];
   message_end: [MessageEndEvent, MessageEndEventResult];

@@ -115,6 +115,12 @@ export interface SessionInfoEntry extends SessionEntryBase {
   type: "session_info";
   name?: string;
 }
+/** What the model hears of the target from here on; nothing, if that is `null`. */
+export interface ContextEditEntry extends SessionEntryBase {
+  type: "context_edit";
+  targetId: string;
+  replacement: { content: Content } | null;
+}
 export type SessionEntry =
   | SessionMessageEntry
   | ThinkingLevelChangeEntry
@@ -124,7 +130,8 @@ export type SessionEntry =
   | CustomEntry
   | CustomMessageEntry
   | LabelEntry
-  | SessionInfoEntry;
+  | SessionInfoEntry
+  | ContextEditEntry;
 
 /** A line of a session file. */
 export type FileEntry = SessionHeader | SessionEntry;
@@ -240,6 +247,7 @@ export class SessionManager implements ReadonlySessionManager {
   ): string;
   appendSessionInfo(name: string): string;
   appendLabelChange(targetId: string, label: string | undefined): string;
+  appendContextEdit(targetId: string, replacement: ContextEditEntry["replacement"]): string;
 
   /** Moves the leaf. */
   branch(branchFromId: string): void;

@@ -102,6 +102,12 @@ impl Queues {
         queued.any(|queued| !queued.quiet)
     }
 
+    /// What waits, in the order in which it is said.
+    pub fn all(&self) -> Vec<Arc<AgentMessage>> {
+        let queued = self.steering.iter().chain(&self.follow_up);
+        queued.map(|queued| queued.message.clone()).collect()
+    }
+
     /// The texts of the users' messages in both queues, as `queue_update` shows
     /// them; messages of extensions are not counted.
     pub fn texts(&self) -> (Vec<String>, Vec<String>) {

@@ -66,6 +66,13 @@ pub trait RunHooks: Send + Sync {
         cancel: &CancellationToken,
     );
 
+    /// The `turn_end` event, and what its handlers want put into the conversation.
+    async fn end_turn(
+        &self,
+        message: Arc<AgentMessage>,
+        tool_results: Vec<Arc<AgentMessage>>,
+    ) -> TurnEnd;
+
     /// Messages to deliver after the turn that has just ended.
     async fn take_steering(&self) -> Vec<Arc<AgentMessage>>;
     /// Those of them that want no answer.
@@ -76,6 +83,17 @@ pub trait RunHooks: Send + Sync {
 
     /// What was taken is about to be said.
     async fn queue_taken(&self);
+}
+
+/// What came of the end of a turn.
+#[derive(Default)]
+pub struct TurnEnd {
+    /// What was said besides.
+    pub said: Vec<Arc<AgentMessage>>,
+    /// The whole conversation, if what was said before is another now.
+    pub context: Option<Vec<Arc<AgentMessage>>>,
+    /// The model is asked once more, if nothing else makes it so.
+    pub go_on: bool,
 }
 
 /// Why a tool must not run.
@@ -169,12 +187,20 @@ impl Transcript<'_> {
         message
     }
 
+    fn add(&mut self, end: TurnEnd) {
+        self.new.extend(end.said.iter().cloned());
+        match end.context {
+            Some(context) => *self.context = context,
+            None => self.context.extend(end.said),
+        }
+    }
+
     async fn turns(&mut self, config: &RunConfig, cancel: &CancellationToken) {
         // Something may have been queued before the run began.
         let mut waiting = self.hooks.take_steering().await;
         let mut first = true;
         loop {
-            let mut calls_tools = true;
+            let (mut calls_tools, mut go_on) = (true, false);
             while calls_tools || !waiting.is_empty() {
                 if !std::mem::take(&mut first) {
                     self.hooks.emit(Event::TurnStart).await;
@@ -204,12 +230,9 @@ impl Transcript<'_> {
                     tool_calls::execute(self, assistant, &tools, cancel).await
                 };
                 calls_tools = !tool_results.is_empty() && !terminate;
-                self.hooks
-                    .emit(Event::TurnEnd {
-                        message: message.clone(),
-                        tool_results,
-                    })
-                    .await;
+                let end = self.hooks.end_turn(message.clone(), tool_results).await;
+                go_on = end.go_on;
+                self.add(end);
                 if failed || !calls_tools {
                     for message in self.hooks.take_quiet().await {
                         self.say(message).await;
@@ -221,7 +244,7 @@ impl Transcript<'_> {
                 waiting = self.hooks.take_steering().await;
             }
             waiting = self.hooks.take_follow_up().await;
-            if waiting.is_empty() {
+            if waiting.is_empty() && !go_on {
                 return;
             }
         }

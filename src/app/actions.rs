@@ -24,6 +24,7 @@ use crate::agent::queue::Delivery;
 use crate::ai::message::{ContentBlock, ImageContent, UserContent, UserMessage};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::Compacted;
+use crate::extensions::Draft;
 use crate::extensions::actions::{
     ActionError, ActionResult, Actions, Cancelled, ContextUsage, DeliverAs, NavigateOptions,
     Navigated, SendOptions,
@@ -207,6 +208,15 @@ impl Actions for AgentSession {
             message.display,
             message.details.as_ref(),
         ))
+    }
+
+    fn check_draft(&self, draft: &Draft) -> ActionResult<()> {
+        let checked = self.check(draft);
+        checked.map_err(|error| ActionError::new(error.to_string()))
+    }
+
+    fn preview(&self, drafts: &[Draft]) -> Value {
+        self.preview_of(drafts)
     }
 
     fn set_session_name(&self, name: &str) -> ActionResult<String> {

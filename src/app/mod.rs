@@ -3,6 +3,7 @@
 
 mod actions;
 mod bash;
+mod boundary;
 mod compact;
 mod config;
 mod export;

@@ -111,6 +111,7 @@ impl AgentSession {
                 None => false,
             };
             if !again && !self.compact_after_run(active).await {
+                self.ask_before_rest(active, &hooks).await;
                 return;
             }
         }
@@ -157,7 +158,9 @@ impl AgentSession {
                     let wait = cancel.child_token();
                     state.retry_wait = Some(wait.clone());
                     // It stays in the file; the model is not shown it.
-                    state.context.pop();
+                    if let Some(last) = state.last_answer() {
+                        state.context.remove(last);
+                    }
                     let start = Event::AutoRetryStart {
                         attempt,
                         max_attempts: state.retry.max_retries,
@@ -231,13 +234,23 @@ impl Drop for Ends {
 impl State {
     /// The error of the last answer, if asking again may help.
     pub fn passing_failure(&self, config: &RunConfig) -> Option<String> {
-        let failed = self.context.last()?.as_assistant()?;
+        let failed = self.context[self.last_answer()?].as_assistant()?;
         let error = failed.error_message.clone().unwrap_or_default();
         let passes = self.retry.enabled
             && failed.stop_reason == StopReason::Error
             && classify::is_retryable(&error)
             && !classify::is_context_overflow(failed, config.model.context_window);
         passes.then_some(error)
+    }
+
+    /// Where the last answer is, if only extensions have said anything since.
+    fn last_answer(&self) -> Option<usize> {
+        let is_answer = |message: &Arc<AgentMessage>| message.as_assistant().is_some();
+        let last = self.context.iter().rposition(is_answer)?;
+        let mut since = self.context[last + 1..].iter();
+        since
+            .all(|message| matches!(**message, AgentMessage::Custom(_)))
+            .then_some(last)
     }
 
     pub fn ended_well(&self) -> bool {

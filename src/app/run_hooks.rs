@@ -11,15 +11,16 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::AgentSession;
+use super::boundary::EndedTurn;
 use super::run::object;
 use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::agent::queue::Delivery;
-use crate::agent::run::{Outcome, Refusal, RunConfig, RunHooks};
+use crate::agent::run::{Outcome, Refusal, RunConfig, RunHooks, TurnEnd};
 use crate::ai::message::{StopReason, ToolCall, now};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::stream::{StreamHooks, StreamOptions};
-use crate::extensions::answers;
+use crate::extensions::{Proposal, answers};
 use crate::tools::tool::Tool;
 
 /// For handlers of results that come after an abort.
@@ -36,9 +37,19 @@ pub(super) struct Hooks<'a> {
     pub thinking: ThinkingLevel,
 }
 
+/// What came of telling extensions.
+#[derive(Default)]
+struct Told {
+    /// The run ends with it.
+    ends: bool,
+    /// What handlers made of the event's message.
+    message: Option<AgentMessage>,
+    /// What they want at the end of a turn.
+    proposal: Option<Proposal>,
+}
+
 impl Hooks<'_> {
-    /// Gives whether a run ends with it, and what handlers made of its message.
-    async fn tell_extensions(&self, event: &Event) -> (bool, Option<AgentMessage>) {
+    async fn tell_extensions(&self, event: &Event) -> Told {
         let session = self.session;
         // Otherwise it is tried again, and the session stays busy.
         let ends = matches!(event, Event::AgentEnd { .. }) && {
@@ -50,7 +61,7 @@ impl Hooks<'_> {
         if ends {
             session.begin_ending();
         }
-        let (turn, event_name) = {
+        let turn = {
             let mut state = session.state.lock();
             match event {
                 Event::AgentStart => state.turn = 0,
@@ -58,25 +69,28 @@ impl Hooks<'_> {
                 _ => {}
             }
             let ended = matches!(event, Event::TurnEnd { .. });
-            (state.turn - u64::from(ended), event.name())
+            state.turn - u64::from(ended)
         };
-        let told = || ForExtensions::new(event, turn);
+        let name = event.name();
+        let event_told = || ForExtensions::new(event, turn, session);
         let extensions = &session.extensions;
-        let changed = match event {
-            Event::MessageEnd { .. } => {
-                let telling = extensions.notify_of_message(event_name, told, &cancel);
-                telling.await
-            }
-            Event::MessageUpdate(update) => {
-                extensions.notify_of_update(update, &cancel).await;
-                None
-            }
-            _ => {
-                extensions.notify(event_name, told, &cancel).await;
-                None
-            }
+        let mut told = Told {
+            ends,
+            ..Told::default()
         };
-        (ends, changed)
+        match event {
+            Event::MessageEnd { .. } => {
+                let telling = extensions.notify_of_message(name, event_told, &cancel);
+                told.message = telling.await;
+            }
+            Event::MessageUpdate(update) => extensions.notify_of_update(update, &cancel).await,
+            Event::TurnEnd { .. } => {
+                let telling = extensions.notify_of_boundary(name, event_told, &cancel);
+                told.proposal = telling.await;
+            }
+            _ => extensions.notify(name, event_told, &cancel).await,
+        }
+        told
     }
 
     async fn tell_others(&self, event: Event, ends: bool) {
@@ -158,21 +172,39 @@ impl Hooks<'_> {
 impl RunHooks for Hooks<'_> {
     /// Extensions first, then the file, then the mode.
     async fn emit(&self, event: Event) {
-        let (ends, _) = self.tell_extensions(&event).await;
-        self.tell_others(event, ends).await;
+        let told = self.tell_extensions(&event).await;
+        self.tell_others(event, told.ends).await;
     }
 
     async fn finish(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
         let event = Event::MessageEnd {
             message: message.clone(),
         };
-        let (ends, changed) = self.tell_extensions(&event).await;
-        let message = changed.map_or(message, Arc::new);
+        let told = self.tell_extensions(&event).await;
+        let message = told.message.map_or(message, Arc::new);
         let event = Event::MessageEnd {
             message: message.clone(),
         };
-        self.tell_others(event, ends).await;
+        self.tell_others(event, told.ends).await;
         message
+    }
+
+    async fn end_turn(
+        &self,
+        message: Arc<AgentMessage>,
+        tool_results: Vec<Arc<AgentMessage>>,
+    ) -> TurnEnd {
+        let event = Event::TurnEnd {
+            message,
+            tool_results,
+        };
+        let name = event.name();
+        let told = self.tell_extensions(&event).await;
+        self.tell_others(event, told.ends).await;
+        match told.proposal {
+            Some(proposal) => self.commit(name, proposal).await,
+            None => TurnEnd::default(),
+        }
     }
 
     async fn transform_context(
@@ -380,35 +412,42 @@ impl StreamHooks for ProviderHooks {
     }
 }
 
-/// What extensions are told: the wire format, and the number and time of a turn.
+/// What extensions are told: the wire format, and of a turn what it is.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ForExtensions<'a> {
     Plain(&'a Event),
-    Turn(WithTurn<'a>),
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct WithTurn<'a> {
-    #[serde(flatten)]
-    event: &'a Event,
-    turn_index: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timestamp: Option<i64>,
+    TurnStart {
+        #[serde(flatten)]
+        event: &'a Event,
+        #[serde(rename = "turnIndex")]
+        turn: u64,
+        timestamp: i64,
+    },
+    TurnEnd {
+        #[serde(flatten)]
+        event: &'a Event,
+        #[serde(rename = "turnIndex")]
+        turn: u64,
+        #[serde(flatten)]
+        ended: EndedTurn,
+    },
 }
 
 impl<'a> ForExtensions<'a> {
-    fn new(event: &'a Event, turn: u64) -> Self {
-        let timestamp = match event {
-            Event::TurnStart => Some(now()),
-            Event::TurnEnd { .. } => None,
-            _ => return Self::Plain(event),
-        };
-        Self::Turn(WithTurn {
-            event,
-            turn_index: turn,
-            timestamp,
-        })
+    fn new(event: &'a Event, turn: u64, session: &AgentSession) -> Self {
+        match event {
+            Event::TurnStart => Self::TurnStart {
+                event,
+                turn,
+                timestamp: now(),
+            },
+            Event::TurnEnd { .. } => Self::TurnEnd {
+                event,
+                turn,
+                ended: session.state.lock().last_turn(),
+            },
+            _ => Self::Plain(event),
+        }
     }
 }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::boundary::Draft;
 use super::registry::ExtensionId;
 use super::second::{SecondBegin, SecondSession};
 use crate::agent::event::{Event, UiMethod};
@@ -167,6 +168,11 @@ pub trait Actions: Send + Sync {
     fn append_entry(&self, custom_type: &str, data: Option<Value>) -> ActionResult<String>;
     /// The model is told of it when the conversation is read from the session again.
     fn append_message(&self, message: CustomMessage) -> ActionResult<String>;
+    /// Whether the session could take it.
+    fn check_draft(&self, draft: &Draft) -> ActionResult<()>;
+    /// `entries`: what the model would be told if these were taken, entry by entry;
+    /// `pending`: the messages that wait.
+    fn preview(&self, drafts: &[Draft]) -> Value;
     fn set_session_name(&self, name: &str) -> ActionResult<String>;
     fn set_label(&self, entry: &str, label: Option<&str>) -> ActionResult<String>;
     fn session_name(&self) -> Option<String>;

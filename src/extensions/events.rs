@@ -94,7 +94,7 @@ const fn chain(members: &'static [&'static str]) -> Merge {
 const RESULT: &[&str] = &["content", "details", "isError"];
 const CANCEL: Merge = Merge::Last { stop: "cancel" };
 
-pub static EVENTS: [EventKind; 35] = [
+pub static EVENTS: [EventKind; 36] = [
     row(
         "resources_discover",
         Merge::Chain {
@@ -167,6 +167,7 @@ pub static EVENTS: [EventKind; 35] = [
     row("thinking_level_select", Merge::Queue),
     row("session_info_changed", Merge::Queue),
     row("session_compact_failed", Merge::Queue),
+    row("agent_before_settle", Merge::Settle),
     row("agent_settled", Merge::Queue),
     row("ui_prompt_start", Merge::Queue),
     row("ui_prompt_end", Merge::Queue),
@@ -241,13 +242,12 @@ pub fn find(name: &str) -> Option<(usize, &'static EventKind)> {
 }
 
 /// Events of later versions that do not happen here.
-const LATER: [&str; 6] = [
+const LATER: [&str; 5] = [
     "project_trust",
     "mcp_servers_change",
     "context_with_system",
     "cache_warming_decision",
     "provider_stream_event",
-    "agent_before_settle",
 ];
 
 /// What to say of `name` if it is not an event.

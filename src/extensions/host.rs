@@ -23,6 +23,7 @@ pub(super) use arguments::{parse, parse_told, to_value};
 use super::act::{act, act_async};
 use super::actions::Actions;
 use super::answers;
+use super::boundary::Proposals;
 use super::clipboard;
 use super::deadline::Waits;
 use super::events;
@@ -70,6 +71,7 @@ pub struct BridgeHost {
     pub yields: Yields,
     /// What handlers made of a message, by the number of the change.
     pub changed_message: Mutex<Option<(u64, AgentMessage)>>,
+    pub proposals: Proposals,
     streams: ModelStreams,
     summaries: Summaries,
     tool_runs: ToolRuns,
@@ -124,6 +126,7 @@ impl BridgeHost {
             visits: Visits::default(),
             yields: Yields::default(),
             changed_message: Mutex::default(),
+            proposals: Proposals::default(),
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
             summaries: Summaries::new(tokio::runtime::Handle::current()),
             tool_runs: ToolRuns::new(tokio::runtime::Handle::current()),
@@ -441,6 +444,7 @@ impl BridgeHost {
             .or_else(|| services::serve(method, args))
             .or_else(|| resources::serve(method, args))
             .or_else(|| self.sessions.serve(method, args))
+            .or_else(|| self.proposals.serve(method, args, || self.actions(args)))
             .or_else(|| self.summaries.serve(method, args))
             .or_else(|| self.second_sessions.serve(method, args))
             .or_else(|| {

@@ -5,6 +5,7 @@
 mod act;
 pub mod actions;
 pub mod answers;
+mod boundary;
 mod clipboard;
 mod config;
 mod conflicts;
@@ -40,6 +41,7 @@ mod visits;
 mod yields;
 
 pub use crate::resources::settings::ExtensionTimeouts as Limits;
+pub use boundary::{Draft, Proposal};
 pub use config::{Allowance, ExtensionsConfig};
 pub use conflicts::Shortcuts;
 pub use dispatch::Emission;

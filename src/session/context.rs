@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::edits::Edits;
 use super::entry::{Entry, EntryKind};
 use super::error::Warning;
 use super::message::AgentMessage;
@@ -34,10 +35,14 @@ pub(super) const INTERRUPTED: &str = "The tool call was interrupted: no result w
 pub(super) fn build(path: &[Arc<Entry>]) -> SessionContext {
     let mut context = SessionContext::default();
     let said = said(path);
+    let edits = Edits::on(path);
     let messages = parallel::map(&said, |entry| entry.unparsed(), |entry| entry.message());
     for (entry, message) in said.into_iter().zip(messages) {
         match message {
-            Ok(message) => context.messages.extend(message),
+            Ok(message) => {
+                let heard = message.and_then(|message| edits.apply(entry, message));
+                context.messages.extend(heard);
+            }
             Err(error) => context.warnings.push(Warning::SkippedMessage {
                 id: entry.id.clone(),
                 reason: error.to_string(),

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::context::{model_of, said};
+use super::edits::Edits;
 use super::entry::{Entry, EntryKind};
 
 #[derive(Deserialize)]
@@ -19,9 +20,10 @@ struct Line<'a> {
 /// `{"messages":[…],"thinkingLevel":…,"model":…}`; `path` runs from the root to the
 /// leaf.
 pub(super) fn write(path: &[Arc<Entry>]) -> String {
+    let edits = Edits::on(path);
     let messages: Vec<String> = said(path)
         .into_iter()
-        .filter_map(|entry| message(entry))
+        .filter_map(|entry| edits.apply_json(entry, message(entry)?))
         .collect();
     let level = path.iter().rev().find_map(|entry| match &entry.kind {
         EntryKind::ThinkingLevelChange { level } => Some(level.as_str()),
@@ -37,9 +39,27 @@ pub(super) fn write(path: &[Arc<Entry>]) -> String {
     )
 }
 
+/// Each entry that a model may hear of with what it hears: `{ sourceEntry, messages }`,
+/// the `ProjectedSessionEntry` of newer versions.
+pub(super) fn projection(path: &[Arc<Entry>]) -> Vec<Value> {
+    let edits = Edits::on(path);
+    let entries = said(path).into_iter().map(|entry| {
+        let heard = message(entry).and_then(|message| edits.apply_json(entry, message));
+        let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+        json!({
+            "sourceEntry": parse(&entry.raw),
+            "messages": heard.iter().map(|message| parse(message)).collect::<Vec<_>>(),
+        })
+    });
+    entries.collect()
+}
+
 /// What cannot be read is left out: whoever opened the session was told of it.
 fn message(entry: &Entry) -> Option<String> {
-    if let EntryKind::Message { .. } = entry.kind {
+    if let EntryKind::Message { role } = &entry.kind {
+        if role == "system" {
+            return None;
+        }
         let line: Line<'_> = serde_json::from_str(&entry.raw).ok()?;
         return Some(line.message.get().to_owned());
     }

@@ -57,6 +57,10 @@ pub enum EntryKind {
     SessionInfo {
         name: Option<String>,
     },
+    /// What a model hears in the place of another entry's message.
+    ContextEdit {
+        target_id: String,
+    },
     /// A type that we do not know, or one that lacks what makes it useful. It
     /// keeps its place in the tree.
     Other {
@@ -141,6 +145,7 @@ impl Entry {
             EntryKind::CustomMessage { .. } => "custom_message",
             EntryKind::Label { .. } => "label",
             EntryKind::SessionInfo { .. } => "session_info",
+            EntryKind::ContextEdit { .. } => "context_edit",
             EntryKind::Other { type_name } => type_name,
         }
     }
@@ -190,6 +195,9 @@ impl Entry {
 
     fn parse_message(&self) -> Result<Option<AgentMessage>, serde_json::Error> {
         let message = match self.kind {
+            // Newer originals keep the system prompt and the tools that they have told a
+            // model; ours says what they are now.
+            EntryKind::Message { ref role } if role == "system" => return Ok(None),
             // The role is known already. Serde would read all of the message into
             // values that know no type before it looked for it.
             EntryKind::Message { ref role } => {
@@ -232,6 +240,7 @@ impl Entry {
             | EntryKind::Custom { .. }
             | EntryKind::Label { .. }
             | EntryKind::SessionInfo { .. }
+            | EntryKind::ContextEdit { .. }
             | EntryKind::Other { .. } => return Ok(None),
         };
         Ok(Some(message))
@@ -324,6 +333,9 @@ impl Line<'_> {
                 target_id,
                 label: self.label.filter(|label| !label.is_empty()),
             }),
+            "context_edit" => self
+                .target_id
+                .map(|target_id| EntryKind::ContextEdit { target_id }),
             "session_info" => Some(EntryKind::SessionInfo { name: self.name }),
             _ => None,
         };

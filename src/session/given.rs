@@ -1,6 +1,7 @@
 //! Entries that extensions made: checked before they are stored, because a file
 //! that cannot be read again is worse than an error.
 
+use super::edits;
 use super::entry::{Entry, EntryKind};
 use super::error::SessionError;
 use super::patch::{Object, raw, string};
@@ -23,7 +24,14 @@ pub(super) fn entry(given: &str, place: Place<'_>) -> Result<Entry, SessionError
     let is_custom = matches!(type_name.as_str(), "custom" | "custom_message");
     let rest = object.into_iter().filter(|(name, _)| name != "type");
     // Inserted again, they would stay where they are: ours win.
-    let rest = rest.filter(|(name, _)| !own.contains_key(name)).collect();
+    let mut rest: Object = rest.filter(|(name, _)| !own.contains_key(name)).collect();
+    if type_name == "compaction"
+        && let Some(kept) = rest.get_mut("firstKeptEntryId")
+        && kept.get() == "null"
+    {
+        // It keeps nothing that was before it, which newer versions write like this.
+        *kept = raw(place.id);
+    }
     let (first, last): (Object, Object) = match is_custom {
         true => (rest, own),
         false => (own, rest),
@@ -51,6 +59,11 @@ fn check(entry: &Entry) -> Result<(), SessionError> {
         EntryKind::Message { role } if role == "compactionSummary" || role == "branchSummary" => {
             return Err(bad(
                 "a summary is an entry of its own: use appendCompaction or branchWithSummary",
+            ));
+        }
+        EntryKind::ContextEdit { .. } if !edits::is_whole(&entry.raw) => {
+            return Err(bad(
+                "`replacement` is null, or an object with `content`, a text or an array of blocks",
             ));
         }
         _ => {}

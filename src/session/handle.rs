@@ -274,10 +274,27 @@ impl Session {
             timestamp: &paths::iso(Utc::now()),
         };
         let entry = given::entry(given, place)?;
-        if let EntryKind::Label { target_id, .. } = &entry.kind {
-            self.tree.known(target_id)?;
-        }
+        self.check_target(&entry)?;
         self.store(entry)
+    }
+
+    /// Whether [`Self::append_given`] would take it.
+    pub fn check_given(&self, given: &str) -> Result<(), SessionError> {
+        let place = Place {
+            id: "",
+            parent_id: None,
+            timestamp: "",
+        };
+        self.check_target(&given::entry(given, place)?)
+    }
+
+    fn check_target(&self, entry: &Entry) -> Result<(), SessionError> {
+        match &entry.kind {
+            EntryKind::Label { target_id, .. } | EntryKind::ContextEdit { target_id } => {
+                self.tree.known(target_id).map(drop)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn append(&mut self, record: Record<'_>) -> Result<Arc<Entry>, SessionError> {
@@ -366,6 +383,22 @@ impl Session {
     /// The same as extensions see it: JSON.
     pub fn context_json(&self) -> String {
         context_json::write(&self.tree.path_to(self.tree.leaf()))
+    }
+
+    /// What a model is told at the leaf, entry by entry, if these were appended (see
+    /// [`Self::check_given`]).
+    pub fn projection(&self, given: &[String]) -> Vec<Value> {
+        let mut path = self.tree.path_to(self.tree.leaf());
+        let timestamp = &paths::iso(Utc::now());
+        for (index, line) in given.iter().enumerate() {
+            let place = Place {
+                id: &format!("draft-{index}"),
+                parent_id: path.last().map(|entry| entry.id.as_str()),
+                timestamp,
+            };
+            path.extend(given::entry(line, place).ok().map(Arc::new));
+        }
+        context_json::projection(&path)
     }
 
     pub fn name(&self) -> Option<&str> {

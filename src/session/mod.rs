@@ -4,6 +4,7 @@
 mod backing;
 mod context;
 mod context_json;
+mod edits;
 mod entry;
 mod error;
 mod export;

@@ -3,6 +3,7 @@
 mod context;
 mod crash;
 mod damage;
+mod edits;
 mod every_fault;
 mod export;
 mod faults;

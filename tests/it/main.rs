@@ -5,6 +5,7 @@
 //! `support` is the vocabulary; a test should read like the story it tells.
 
 mod aborts;
+mod boundaries;
 mod cli;
 mod compaction;
 mod compaction_extensions;

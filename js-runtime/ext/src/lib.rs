@@ -67,6 +67,7 @@ deno_core::extension!(
         "bodies.ts",
         "bridge.ts",
         "bridge/api.ts",
+        "bridge/boundary.ts",
         "bridge/calls.ts",
         "bridge/context.ts",
         "bridge/essentials.ts",

@@ -36,6 +36,7 @@ import {
   tools,
 } from "ext:js_runtime/bridge/registry.ts";
 import { eventOf } from "ext:js_runtime/bridge/updates.ts";
+import { Boundary, isBoundary } from "ext:js_runtime/bridge/boundary.ts";
 import type { Update } from "ext:js_runtime/bridge/updates.ts";
 import { exec } from "pi:pi-coding-agent/tool-runs.ts";
 import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
@@ -257,16 +258,6 @@ function takeChange(
   return before;
 }
 
-/** What only later versions do with an answer of `turn_end`. */
-function refuseLater(result: unknown): void {
-  if (typeof result !== "object" || result === null) return;
-  for (const member of ["continue", "entries"] as const) {
-    if ((result as Record<string, unknown>)[member]) {
-      throw new Error(`\`${member}\` of an answer to turn_end is not available in this version of pi`);
-    }
-  }
-}
-
 /** Handlers whose answers do not count, in order. */
 export async function notify(json: string): Promise<string> {
   const spent: Spent[] = [];
@@ -276,7 +267,9 @@ export async function notify(json: string): Promise<string> {
     const { event: told, targets, change } = events[index];
     const event = "step" in told ? eventOf(told) : told;
     if (event.type === "agent_end") restSoon(run);
-    let message = change === undefined ? undefined : JSON.stringify(event.message);
+    const ends = change !== undefined && isBoundary(event.type);
+    const boundary = ends ? new Boundary(event, change) : undefined;
+    let message = change === undefined || ends ? undefined : JSON.stringify(event.message);
     for (let target = 0; target < targets.length; target += 1) {
       const extension = targets[target][0];
       const handler = targets[target][1];
@@ -294,7 +287,7 @@ export async function notify(json: string): Promise<string> {
           current = { extension, handler, event: event.type, call: calls, since, result };
           result = await race(result, new Promise<void>((resolve) => (skip = resolve)));
         }
-        if (event.type === "turn_end") refuseLater(result);
+        boundary?.take(extension, result);
         if (message) event.message = (result as Answered)?.message ?? event.message;
       } catch (error) {
         failed = true;

@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 use super::Extensions;
 use crate::agent::AgentMessage;
 use crate::agent::event::MessageUpdate;
+use crate::extensions::boundary::Proposal;
 use crate::extensions::events::{self, Merge};
 use crate::extensions::generation::Generation;
 use crate::extensions::notifications::News;
@@ -53,6 +54,21 @@ impl Extensions {
         let mut changed = generation.host.changed_message.lock();
         let (_, message) = changed.take().filter(|(number, _)| *number == change)?;
         Some(message)
+    }
+
+    /// [`Self::notify`] of an event at which the agent may be given more to do: gives what
+    /// the handlers want, if they want anything.
+    pub async fn notify_of_boundary<T: serde::Serialize>(
+        &self,
+        name: &str,
+        event: impl FnOnce() -> T,
+        cancel: &CancellationToken,
+    ) -> Option<Proposal> {
+        let generation = self.current();
+        let change = generation.host.next_token();
+        self.tell_handlers(&generation, name, event, Some(change), cancel)
+            .await;
+        generation.host.proposals.take(change)
     }
 
     async fn tell_handlers<T: serde::Serialize>(

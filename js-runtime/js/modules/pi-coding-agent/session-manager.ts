@@ -174,6 +174,11 @@ export class SessionManager {
     return append(this, { type: "label", targetId, label });
   }
 
+  /** What a model hears of the target from here on; nothing, if that is `null`. */
+  appendContextEdit(targetId: string, replacement: { content: unknown } | null): string {
+    return append(this, { type: "context_edit", targetId, replacement });
+  }
+
   /** What is appended next hangs on this entry. */
   branch(branchFromId: string): void {
     ask(this, "leaf", { id: branchFromId });

@@ -1,0 +1,93 @@
+use super::*;
+
+/// A session file with these lines after the header.
+fn opened(dir: &Path, lines: &[String]) -> Session {
+    let path = dir.join("s.jsonl");
+    fs::write(&path, format!("{HEADER}\n{}\n", lines.join("\n"))).unwrap();
+    let (session, warnings) = open(&path);
+    assert_eq!(warnings, []);
+    session
+}
+
+fn edit(id: &str, parent: &str, target: &str, replacement: serde_json::Value) -> String {
+    json!({
+        "type": "context_edit", "id": id, "parentId": parent,
+        "timestamp": "2026-01-01T00:00:02.000Z", "targetId": target, "replacement": replacement,
+    })
+    .to_string()
+}
+
+#[test]
+fn the_last_edit_on_the_path_says_what_the_model_hears() {
+    let dir = temp();
+    let lines = [
+        line("a", None, "first"),
+        line("b", Some("a"), "secret"),
+        line("c", Some("b"), "last"),
+        edit("d", "c", "b", json!({ "content": "hidden" })),
+        edit("e", "d", "b", json!(null)),
+        edit("f", "e", "c", json!({ "content": "changed" })),
+    ];
+    let mut session = opened(dir.path(), &lines);
+    assert_eq!(texts(&session.build_context()), ["first", "changed"]);
+    let seen = session.context_json();
+    assert!(
+        !seen.contains("secret") && seen.contains("changed"),
+        "{seen}"
+    );
+    session.set_leaf(Some("d")).unwrap();
+    assert_eq!(texts(&session.build_context()), ["first", "hidden", "last"]);
+    session.set_leaf(Some("c")).unwrap();
+    assert_eq!(texts(&session.build_context()), ["first", "secret", "last"]);
+}
+
+#[test]
+fn an_edit_says_its_target_and_what_becomes_of_it() {
+    let mut session = Session::in_memory(Path::new("/w"));
+    let said = session.append_message(&user("a")).unwrap().id.clone();
+    let edit = |target: &str, rest: &str| {
+        format!(r#"{{"type":"context_edit","targetId":"{target}"{rest}}}"#)
+    };
+    for refused in [
+        edit("nobody", r#","replacement":null"#),
+        edit(&said, ""),
+        edit(&said, r#","replacement":{}"#),
+        edit(&said, r#","replacement":{"content":[7]}"#),
+    ] {
+        assert!(session.check_given(&refused).is_err(), "{refused}");
+        assert!(session.append_given(&refused).is_err(), "{refused}");
+    }
+    let edit = edit(
+        &said,
+        r#","replacement":{"content":[{"type":"text","text":"b"}]}"#,
+    );
+    session.check_given(&edit).unwrap();
+    session.append_given(&edit).unwrap();
+    assert_eq!(texts(&session.build_context()), ["b"]);
+}
+
+#[test]
+fn a_session_of_a_newer_original_opens_without_a_complaint() {
+    let dir = temp();
+    let system = json!({
+        "type": "message", "id": "0", "parentId": null, "timestamp": "2026-01-01T00:00:00.000Z",
+        "message": {
+            "role": "system", "content": "", "sections": { "preamble": "You are" },
+            "toolsAdded": [{ "name": "read", "description": "", "parameters": {} }], "timestamp": 1,
+        },
+    });
+    let usage = json!({
+        "type": "usage", "id": "b", "parentId": "a", "timestamp": "2026-01-01T00:00:01.000Z",
+        "kind": "cache_warm", "provider": "p", "model": "m", "usage": {},
+    });
+    let lines = [
+        system.to_string(),
+        line("a", Some("0"), "hello"),
+        usage.to_string(),
+    ];
+    let session = opened(dir.path(), &lines);
+    let context = session.build_context();
+    assert_eq!(texts(&context), ["hello"]);
+    assert_eq!(context.warnings, []);
+    assert!(!session.context_json().contains("You are"));
+}
