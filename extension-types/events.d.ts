@@ -2,7 +2,7 @@
 import type { BashOperations } from "./tools.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { Skill } from "./sdk.js";
-import type { AssistantMessageEvent, ImageContent, Message, Model, TextContent, ToolResultMessage } from "./pi-ai.js";
+import type { AssistantMessageEvent, ImageContent, Message, Model, SystemMessage, TextContent, ToolResultMessage } from "./pi-ai.js";
 import type {
   AgentMessage,
   BranchSummaryEntry,
@@ -159,6 +159,7 @@ export interface AfterProviderResponseEvent {
 
 export interface BeforeAgentStartEvent {
   type: "before_agent_start";
+  messageType: "user";
   prompt: string;
   images?: ImageContent[];
   systemPrompt: string;
@@ -177,11 +178,35 @@ export interface SystemPromptOptions {
   cwd: string;
   contextFiles: { path: string; content: string }[];
   skills: Skill[];
+  /**
+   * More sections, by the names of the tags that they stand in (lower-case letters, digits, `_`
+   * and `-`); one that pi has itself (`rules`, `skills`, …) is replaced.
+   */
+  sections: Record<string, string | null>;
+  /** The whole prompt. */
+  forceSystemPrompt?: string;
 }
 export type BuildSystemPromptOptions = SystemPromptOptions;
 export interface BeforeAgentStartEventResult {
   message?: Pick<CustomMessage, "customType" | "content" | "display" | "details">;
   systemPrompt?: string;
+}
+/** The whole request: the first message is of the role `system`, with the prompt and the tools. */
+export interface ContextWithSystemEvent {
+  type: "context_with_system";
+  messages: (AgentMessage | SystemMessage)[];
+}
+export interface ContextWithSystemEventResult {
+  messages?: (AgentMessage | SystemMessage)[];
+}
+/** A piece of an answer in the provider's own words. */
+export interface ProviderStreamEvent {
+  type: "provider_stream_event";
+  provider: string;
+  api: string;
+  model: string;
+  /** Not to be changed. */
+  data: unknown;
 }
 export interface AgentStartEvent {
   type: "agent_start";
@@ -402,6 +427,8 @@ export interface ExtensionEvents {
   context: [ContextEvent, ContextEventResult];
   before_provider_request: [BeforeProviderRequestEvent, unknown];
   after_provider_response: [AfterProviderResponseEvent, unknown];
+  provider_stream_event: [ProviderStreamEvent, unknown];
+  context_with_system: [ContextWithSystemEvent, ContextWithSystemEventResult];
   before_agent_start: [BeforeAgentStartEvent, BeforeAgentStartEventResult];
   agent_start: [AgentStartEvent, unknown];
   agent_end: [AgentEndEvent, unknown];

@@ -229,6 +229,22 @@ export function validateToolArguments(tool: Tool, toolCall: ToolCall): any;
 // deno-lint-ignore no-explicit-any
 export function validateToolCall(tools: Tool[], toolCall: ToolCall): any;
 /** The texts of a content, without its pictures and calls; the separator is a line end. */
+/** The system prompt and the tools, in `context_with_system`; a later one changes what is before. */
+export interface SystemMessage {
+  role: "system";
+  content: string | TextContent[];
+  /** By name, one after the other; `null` takes one away. */
+  sections?: Record<string, string | null>;
+  toolsAdded?: Tool[];
+  toolsRemoved?: { name: string }[];
+  /** Milliseconds since the epoch. */
+  timestamp: number;
+}
+/** What all system messages say together. */
+export function getCurrentSystemMessage(messages: readonly { role: string }[]): SystemMessage | undefined;
+export function getCurrentSystemPrompt(messages: readonly { role: string }[]): string;
+export function getCurrentTools(messages: readonly { role: string }[]): Tool[];
+export function getSystemMessageText(message: SystemMessage): string;
 export function contentText(content: string | readonly { type: string; text?: string }[], separator?: string): string;
 /** An id that sorts by time; milliseconds since the epoch, now if they are not given. */
 export function uuidv7(timestampMs?: number): string;

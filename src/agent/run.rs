@@ -11,7 +11,7 @@ use super::event::{Event, MessageUpdate};
 use super::{AgentMessage, tool_calls};
 use crate::ai::message::{AssistantMessage, StopReason, ToolCall, Usage, now};
 use crate::ai::model::Model;
-use crate::ai::stream::{Api, AssistantEvent, Request, StreamItem, StreamOptions};
+use crate::ai::stream::{Api, AssistantEvent, Request, StreamItem, StreamOptions, ToolSpec};
 use crate::tools::tool::{Tool, ToolOutput};
 
 /// What is fixed when a run starts, and stays so until it ends.
@@ -38,6 +38,9 @@ pub trait RunHooks: Send + Sync {
         messages: Vec<Arc<AgentMessage>>,
         cancel: &CancellationToken,
     ) -> Vec<Arc<AgentMessage>>;
+
+    /// Last changes to the request as a whole (the `context_with_system` event).
+    async fn transform_request(&self, asked: Asked, cancel: &CancellationToken) -> Asked;
 
     /// What the model may call in its next answer.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
@@ -83,6 +86,13 @@ pub trait RunHooks: Send + Sync {
 
     /// What was taken is about to be said.
     async fn queue_taken(&self);
+}
+
+/// What a model is told.
+pub struct Asked {
+    pub system_prompt: String,
+    pub messages: Vec<Arc<AgentMessage>>,
+    pub tools: Vec<ToolSpec>,
 }
 
 /// What came of the end of a turn.
@@ -261,6 +271,12 @@ impl Transcript<'_> {
             .hooks
             .transform_context(self.context.clone(), cancel)
             .await;
+        let asked = Asked {
+            system_prompt: config.system_prompt.clone(),
+            messages,
+            tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
+        };
+        let asked = self.hooks.transform_request(asked, cancel).await;
         let options = match self.hooks.stream_options().await {
             Ok(options) => options,
             Err(error) => {
@@ -275,8 +291,9 @@ impl Transcript<'_> {
         let shows_images = self.hooks.shows_images();
         let mut stream = config.api.stream(Request {
             model: config.model.clone(),
-            system_prompt: Some(config.system_prompt.clone()).filter(|text| !text.is_empty()),
-            messages: messages
+            system_prompt: Some(asked.system_prompt).filter(|text| !text.is_empty()),
+            messages: asked
+                .messages
                 .iter()
                 .filter_map(|message| message.to_llm())
                 .map(|message| match shows_images {
@@ -284,7 +301,7 @@ impl Transcript<'_> {
                     false => message.without_images(),
                 })
                 .collect(),
-            tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
+            tools: asked.tools,
             options,
             cancel: cancel.clone(),
         });

@@ -13,6 +13,7 @@ use indexmap::IndexMap;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::accumulate::Answer;
 use super::failure::{Envelope, Failure, http_text};
@@ -144,7 +145,7 @@ async fn run<D: Decoder>(
     // Less to keep while the answer takes its minutes.
     drop(call);
     answer.start().await?;
-    read(response, &mut decoder, answer).await
+    read(response, request, &mut decoder, answer).await
 }
 
 /// Sends until there is an answer, or a refusal that is final.
@@ -204,9 +205,12 @@ async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Respons
 
 async fn read<D: Decoder>(
     mut response: Response,
+    request: &Request,
     decoder: &mut D,
     answer: &mut Answer,
 ) -> Result<(), Failure> {
+    let hooks = request.options.hooks.as_ref();
+    let hooks = hooks.filter(|hooks| hooks.wants_events());
     let mut sse = Frames::new(D::FRAMING);
     let mut seen = Seen::new(&response);
     loop {
@@ -220,6 +224,12 @@ async fn read<D: Decoder>(
         };
         for event in events {
             seen.events = true;
+            if let Some(hooks) = hooks
+                && let Some(data) = raw(&event, D::FRAMING)
+            {
+                let telling = hooks.event(&request.model, data);
+                answer.interruptible(telling).await?;
+            }
             if decoder.event(event, answer).await? == Flow::Complete {
                 tokio::spawn(drain(response));
                 return decoder.end(answer).await;
@@ -233,6 +243,15 @@ async fn read<D: Decoder>(
             };
         }
     }
+}
+
+/// What the provider's SDK would give; none where it is no JSON, like `[DONE]`.
+fn raw(event: &SseEvent, framing: Framing) -> Option<Box<RawValue>> {
+    let text = match framing {
+        Framing::Sse => event.data.clone(),
+        Framing::Amazon => format!("{{{}:{}}}", Value::from(event.name.as_str()), event.data),
+    };
+    RawValue::from_string(text).ok()
 }
 
 /// A connection can only be used again when its body was read to the end, which

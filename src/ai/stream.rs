@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +31,7 @@ pub struct Request {
 }
 
 /// A tool as a model sees it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     pub name: String,
     pub description: String,
@@ -86,6 +87,12 @@ pub trait StreamHooks: Send + Sync {
         status: u16,
         headers: &IndexMap<String, String>,
     ) -> Result<(), String>;
+    /// Whether [`Self::event`] is to be called.
+    fn wants_events(&self) -> bool {
+        false
+    }
+    /// An event of the answer in the provider's own words, before it is read.
+    async fn event(&self, _model: &Model, _data: Box<RawValue>) {}
 }
 
 /// One step of an answer. Serialised as `assistantMessageEvent` of

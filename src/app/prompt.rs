@@ -9,6 +9,7 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::AgentSession;
+use super::prompt_options::PromptOptions;
 use super::run::{NewRun, object};
 use super::turns::Turn;
 use crate::agent::AgentMessage;
@@ -372,9 +373,15 @@ impl AgentSession {
             return Some(text.to_string());
         }
         let options = started.event.get("systemPromptOptions")?;
-        match serde_json::from_value(options.clone()) {
+        let read = serde_json::from_value::<PromptOptions>(options.clone());
+        let read = read.map_err(|error| error.to_string());
+        match read.and_then(|options| options.problem().map_or(Ok(options), Err)) {
             Ok(options) if options == self.state.lock().prompt_options => None,
-            Ok(options) => Some(self.render_prompt(&options)),
+            Ok(options) => {
+                let prompt = self.render_prompt(&options);
+                self.state.lock().run_options = Some(options);
+                Some(prompt)
+            }
             Err(error) => {
                 let error = format!(
                     "the systemPromptOptions that the handlers left cannot be used: {error}"
@@ -392,7 +399,7 @@ impl AgentSession {
         system_prompt: &str,
         cancel: &CancellationToken,
     ) -> Emission {
-        let mut event = object(json!({ "prompt": text }));
+        let mut event = object(json!({ "messageType": "user", "prompt": text }));
         if !images.is_empty() {
             event.insert("images".into(), blocks(images));
         }

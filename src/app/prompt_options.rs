@@ -27,6 +27,33 @@ pub(super) struct PromptOptions {
     pub cwd: String,
     pub context_files: Vec<PromptFile>,
     pub skills: Vec<Skill>,
+    /// More of it, by the names of tags that they stand in; one that pi has itself is
+    /// replaced. Of later versions, as the next.
+    pub sections: IndexMap<String, Option<String>>,
+    /// The whole prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force_system_prompt: Option<String>,
+}
+
+/// The parts of a system prompt by their names; the texts one after the other are the prompt.
+pub(super) type Sections = IndexMap<String, String>;
+
+impl PromptOptions {
+    /// Why they cannot be used.
+    pub fn problem(&self) -> Option<String> {
+        let is_name = |name: &str| {
+            name != "preamble"
+                && name.starts_with(|c: char| c.is_ascii_lowercase())
+                && name
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+        };
+        let wrong = self.sections.keys().find(|name| !is_name(name))?;
+        Some(format!(
+            "{wrong:?} is no name of a section: lower-case letters, digits, _ and -, beginning with a \
+             letter, and not \"preamble\""
+        ))
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,6 +65,30 @@ pub(super) struct PromptFile {
 
 impl AgentSession {
     pub(super) fn render_prompt(&self, options: &PromptOptions) -> String {
+        match &options.force_system_prompt {
+            Some(forced) => forced.clone(),
+            None => self.sections_of(options).into_values().collect(),
+        }
+    }
+
+    /// What the prompt of the current run is made of; `None` if handlers have put a text in
+    /// its place.
+    pub(super) fn sections_now(&self, prompt: &str) -> Option<Sections> {
+        let (own, of_run) = {
+            let state = self.state.lock();
+            (state.prompt_options.clone(), state.run_options.clone())
+        };
+        let sections = [of_run, Some(own)].into_iter().flatten();
+        let mut sections = sections.map(|options| self.sections_of(&options));
+        sections.find(|sections| {
+            sections
+                .values()
+                .flat_map(|text| text.bytes())
+                .eq(prompt.bytes())
+        })
+    }
+
+    fn sections_of(&self, options: &PromptOptions) -> Sections {
         let files = options.context_files.iter().map(|file| ContextFile {
             path: PathBuf::from(&file.path),
             content: file.content.clone(),
@@ -59,7 +110,7 @@ impl AgentSession {
             snippet: None,
             guidelines: &options.prompt_guidelines,
         };
-        SystemPrompt {
+        let own = SystemPrompt {
             tools: tools.chain([more]).collect(),
             custom: options.custom_prompt.as_deref(),
             append: options.append_system_prompt.as_deref(),
@@ -68,7 +119,15 @@ impl AgentSession {
             docs: docs.as_ref(),
             date: chrono::Local::now().date_naive(),
             cwd: options.cwd.as_ref(),
+        };
+        let own = own.sections().into_iter();
+        let mut sections: Sections = own.map(|(name, text)| (name.to_owned(), text)).collect();
+        for (name, text) in &options.sections {
+            if let Some(text) = text.as_ref().filter(|text| !text.is_empty()) {
+                let text = format!("\n\n<{name}>\n{text}\n</{name}>");
+                sections.insert(name.clone(), text);
+            }
         }
-        .build()
+        sections
     }
 }

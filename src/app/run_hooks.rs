@@ -5,21 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::AgentSession;
 use super::boundary::EndedTurn;
+use super::provider_hooks::ProviderHooks;
 use super::run::object;
 use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::agent::queue::Delivery;
-use crate::agent::run::{Outcome, Refusal, RunConfig, RunHooks, TurnEnd};
+use crate::agent::run::{Asked, Outcome, Refusal, RunConfig, RunHooks, TurnEnd};
 use crate::ai::message::{StopReason, ToolCall, now};
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::stream::{StreamHooks, StreamOptions};
+use crate::ai::model::ThinkingLevel;
+use crate::ai::stream::StreamOptions;
 use crate::extensions::{Proposal, answers};
 use crate::tools::tool::Tool;
 
@@ -140,32 +140,6 @@ impl Hooks<'_> {
                 .await;
         }
     }
-
-    /// What handlers of `before_provider_headers` make of the headers; one that is
-    /// `null` goes.
-    async fn changed_headers(&self, headers: IndexMap<String, String>) -> IndexMap<String, String> {
-        let name = "before_provider_headers";
-        if !self.session.extensions.has_handlers(name) {
-            return headers;
-        }
-        let event = object(json!({ "headers": headers }));
-        let emission = self
-            .session
-            .extensions
-            .emit(name, event, &self.session.run_cancel())
-            .await;
-        let changed = emission.event.get("headers").and_then(Value::as_object);
-        let text = |value: &Value| match value {
-            Value::Null => None,
-            Value::String(text) => Some(text.clone()),
-            other => Some(other.to_string()),
-        };
-        changed.map_or(headers, |changed| {
-            let kept = changed.iter();
-            kept.filter_map(|(name, value)| Some((name.clone(), text(value)?)))
-                .collect()
-        })
-    }
 }
 
 #[async_trait]
@@ -223,6 +197,10 @@ impl RunHooks for Hooks<'_> {
         changed.map_or(messages, |all| all.into_iter().map(Arc::new).collect())
     }
 
+    async fn transform_request(&self, asked: Asked, cancel: &CancellationToken) -> Asked {
+        self.session.with_system(asked, cancel).await
+    }
+
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.session.active_tools()
     }
@@ -246,16 +224,14 @@ impl RunHooks for Hooks<'_> {
             };
             (thinking, state.session.id().to_string())
         };
-        let hooked = session.extensions.has_handlers("before_provider_request")
-            || session.extensions.has_handlers("after_provider_response");
         Ok(StreamOptions {
             api_key: credentials.api_key,
-            headers: self.changed_headers(credentials.headers).await,
+            headers: session.changed_headers(credentials.headers).await,
             reasoning: Some(thinking),
             thinking_budgets: session.settings.values().thinking_budgets.clone(),
             session_id: Some(id),
             max_retry_delay_ms: Some(session.settings.values().retry.max_delay_ms),
-            hooks: hooked.then(|| Arc::new(ProviderHooks(session.arc())) as _),
+            hooks: ProviderHooks::of(session),
             ..StreamOptions::default()
         })
     }
@@ -382,33 +358,6 @@ impl RunHooks for Hooks<'_> {
 impl Hooks<'_> {
     fn take(&self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
         self.session.state.lock().queues.take(delivery)
-    }
-}
-
-/// `before_provider_request` and `after_provider_response`.
-struct ProviderHooks(Arc<AgentSession>);
-
-#[async_trait]
-impl StreamHooks for ProviderHooks {
-    async fn payload(&self, _model: &Model, payload: Value) -> Result<Value, String> {
-        let cancel = self.0.run_cancel();
-        let event = object(json!({ "payload": payload }));
-        let name = "before_provider_request";
-        let mut emission = self.0.extensions.emit(name, event, &cancel).await;
-        Ok(emission.event.remove("payload").unwrap_or_default())
-    }
-
-    async fn response(
-        &self,
-        _model: &Model,
-        status: u16,
-        headers: &IndexMap<String, String>,
-    ) -> Result<(), String> {
-        let cancel = self.0.run_cancel();
-        let event = object(json!({ "status": status, "headers": headers }));
-        let name = "after_provider_response";
-        self.0.extensions.emit(name, event, &cancel).await;
-        Ok(())
     }
 }
 

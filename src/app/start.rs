@@ -154,6 +154,7 @@ impl AgentSession {
             system_prompt: String::new(),
             run_prompt: None,
             prompt_options: Default::default(),
+            run_options: None,
             run: None,
             ending: None,
             replacing: false,

@@ -54,6 +54,8 @@ pub(super) struct State {
     pub run_prompt: Option<String>,
     /// What it was made of.
     pub prompt_options: PromptOptions,
+    /// The same of [`Self::run_prompt`], if handlers have changed it.
+    pub run_options: Option<PromptOptions>,
     pub run: Option<Run>,
     /// The run that is telling of its end; at rest it is [`Self::run`] no more.
     pub ending: Option<Ending>,

@@ -226,11 +226,14 @@ impl AgentSession {
                 })
                 .collect(),
             skills: self.texts.lock().skills().to_vec(),
+            sections: Default::default(),
+            force_system_prompt: None,
         };
         let prompt = self.render_prompt(&options);
         let mut state = self.state.lock();
         state.system_prompt = prompt;
         state.run_prompt = None;
+        state.run_options = None;
         state.prompt_options = options;
     }
 

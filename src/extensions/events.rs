@@ -94,7 +94,7 @@ const fn chain(members: &'static [&'static str]) -> Merge {
 const RESULT: &[&str] = &["content", "details", "isError"];
 const CANCEL: Merge = Merge::Last { stop: "cancel" };
 
-pub static EVENTS: [EventKind; 36] = [
+pub static EVENTS: [EventKind; 38] = [
     row(
         "resources_discover",
         Merge::Chain {
@@ -129,6 +129,13 @@ pub static EVENTS: [EventKind; 36] = [
         ..row("context", chain(&["messages"]))
     },
     EventKind {
+        mutable: &["messages"],
+        in_place_only: true,
+        // Those of the role `system` are looked at when they are read.
+        fits: answers::of_context,
+        ..row("context_with_system", chain(&["messages"]))
+    },
+    EventKind {
         mutable: &["payload"],
         in_place_only: true,
         fits: answers::object,
@@ -140,6 +147,7 @@ pub static EVENTS: [EventKind; 36] = [
         ..row("before_provider_headers", chain(&[]))
     },
     row("after_provider_response", Merge::Ignore),
+    row("provider_stream_event", Merge::Queue),
     EventKind {
         mutable: &["systemPromptOptions"],
         fits: answers::of_before_agent_start,
@@ -242,12 +250,10 @@ pub fn find(name: &str) -> Option<(usize, &'static EventKind)> {
 }
 
 /// Events of later versions that do not happen here.
-const LATER: [&str; 5] = [
+const LATER: [&str; 3] = [
     "project_trust",
     "mcp_servers_change",
-    "context_with_system",
     "cache_warming_decision",
-    "provider_stream_event",
 ];
 
 /// What to say of `name` if it is not an event.

@@ -37,46 +37,59 @@ pub struct SystemPrompt<'a> {
 }
 
 impl SystemPrompt<'_> {
+    /// The sections one after the other.
     pub fn build(&self) -> String {
-        let mut prompt = match self.custom {
-            Some(custom) => custom.to_owned(),
+        let sections = self.sections();
+        sections.into_iter().map(|(_, text)| text).collect()
+    }
+
+    /// By the names that newer versions have for them. Each text begins with what sets it
+    /// apart from the one before.
+    pub fn sections(&self) -> Vec<(&'static str, String)> {
+        let mut sections = match self.custom {
+            Some(custom) => vec![("preamble", custom.to_owned())],
             None => self.beginning(),
         };
         if let Some(append) = self.append {
-            prompt += "\n\n";
-            prompt += append;
+            sections.push(("addendum", format!("\n\n{append}")));
         }
         if !self.context_files.is_empty() {
-            prompt += "\n\n# Project Context\n\nProject-specific instructions and guidelines:\n\n";
+            let mut text =
+                "\n\n# Project Context\n\nProject-specific instructions and guidelines:\n\n"
+                    .to_owned();
             for file in self.context_files {
-                prompt += &format!("## {}\n\n{}\n\n", file.path.display(), file.content);
+                text += &format!("## {}\n\n{}\n\n", file.path.display(), file.content);
             }
+            sections.push(("project_context", text));
         }
         if let Some(skills) = self.skills.filter(|_| self.has("read")) {
-            prompt += "\n\n";
-            prompt += skills;
+            sections.push(("skills", format!("\n\n{skills}")));
         }
         let cwd = self.cwd.to_string_lossy().replace('\\', "/");
         let date = self.date.format("%Y-%m-%d");
-        prompt += &format!("\nCurrent date: {date}\nCurrent working directory: {cwd}");
-        prompt
+        let place = format!("\nCurrent date: {date}\nCurrent working directory: {cwd}");
+        sections.push(("cwd", place));
+        sections
     }
 
-    fn beginning(&self) -> String {
-        let mut text = format!(
-            "You are pi, a coding agent that works with a user in a terminal. You read and \
-             change files and run commands to do what the user asks.\n\n\
-             Available tools:\n{}\n\n\
-             The project or its extensions may give you more tools than these.\n\n\
-             Guidelines:\n{}",
-            self.tool_list(),
-            self.guidelines(),
+    fn beginning(&self) -> Vec<(&'static str, String)> {
+        let preamble = "You are pi, a coding agent that works with a user in a terminal. You read and \
+                        change files and run commands to do what the user asks.";
+        let tools = format!(
+            "\n\nAvailable tools:\n{}\n\n\
+             The project or its extensions may give you more tools than these.",
+            self.tool_list()
         );
+        let rules = format!("\n\nGuidelines:\n{}", self.guidelines());
+        let mut sections = vec![
+            ("preamble", preamble.to_owned()),
+            ("tools", tools),
+            ("rules", rules),
+        ];
         if let Some(docs) = self.docs {
-            text += "\n\n";
-            text += &docs.block();
+            sections.push(("docs", format!("\n\n{}", docs.block())));
         }
-        text
+        sections
     }
 
     fn tool_list(&self) -> String {

@@ -49,6 +49,7 @@ mod javascript;
 mod json_mode;
 mod line_mode;
 mod logins;
+mod newer_events;
 mod node_layer;
 mod packages;
 mod pi_test;

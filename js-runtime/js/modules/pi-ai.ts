@@ -53,6 +53,12 @@ export {
   openAIResponsesApi,
 } from "pi:pi-ai/providers.ts";
 export {
+  getCurrentSystemMessage,
+  getCurrentSystemPrompt,
+  getCurrentTools,
+  getSystemMessageText,
+} from "pi:pi-ai/transcript.ts";
+export {
   parseJsonWithRepair,
   parseStreamingJson,
   StringEnum,

@@ -1,0 +1,77 @@
+// The system prompt and the tools as newer versions keep them: in messages of the role
+// `system`, which are read in order (`context_with_system`).
+
+interface Text {
+  type: string;
+  text?: string;
+}
+
+interface Tool {
+  name: string;
+  description?: string;
+  parameters?: unknown;
+}
+
+export interface SystemMessage {
+  role: "system";
+  content: string | Text[];
+  /** `null` takes one away. */
+  sections?: Record<string, string | null>;
+  toolsAdded?: Tool[];
+  toolsRemoved?: { name: string }[];
+  timestamp: number;
+}
+
+type Message = SystemMessage | { role: string };
+
+const isSystem = (message: Message): message is SystemMessage => message?.role === "system";
+
+function textOf(content: SystemMessage["content"] | undefined): string {
+  if (typeof content === "string") return content;
+  return (content ?? []).map((block) => block.text ?? "").join("\n");
+}
+
+/** As the program puts it together. */
+export function getSystemMessageText({ content, sections }: SystemMessage): string {
+  let text = textOf(content);
+  for (const section of Object.values(sections ?? {})) {
+    if (section === null) continue;
+    if (text !== "" && !section.startsWith("\n")) text += "\n\n";
+    text += section;
+  }
+  return text;
+}
+
+/** What all of them say together; `undefined` if there is none. */
+export function getCurrentSystemMessage(messages: readonly Message[]): SystemMessage | undefined {
+  const told = messages.filter(isSystem);
+  if (told.length === 0) return undefined;
+  const sections: Record<string, string> = {};
+  const tools = new Map<string, Tool>();
+  const content: string[] = [];
+  for (const message of told) {
+    content.push(textOf(message.content));
+    for (const [name, text] of Object.entries(message.sections ?? {})) {
+      if (text === null) delete sections[name];
+      else sections[name] = text;
+    }
+    for (const { name } of message.toolsRemoved ?? []) tools.delete(name);
+    for (const tool of message.toolsAdded ?? []) tools.set(tool.name, tool);
+  }
+  return {
+    role: "system",
+    content: content.filter((text) => text !== "").join("\n\n"),
+    sections,
+    toolsAdded: [...tools.values()],
+    timestamp: told[0].timestamp,
+  };
+}
+
+export function getCurrentSystemPrompt(messages: readonly Message[]): string {
+  const told = getCurrentSystemMessage(messages);
+  return told ? getSystemMessageText(told) : "";
+}
+
+export function getCurrentTools(messages: readonly Message[]): Tool[] {
+  return getCurrentSystemMessage(messages)?.toolsAdded ?? [];
+}

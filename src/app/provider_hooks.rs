@@ -1,0 +1,109 @@
+//! What extensions hear and change of the requests to a provider, in its own words.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use indexmap::IndexMap;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::AgentSession;
+use super::run::object;
+use crate::ai::model::Model;
+use crate::ai::stream::StreamHooks;
+
+const REQUEST: &str = "before_provider_request";
+const HEADERS: &str = "before_provider_headers";
+const RESPONSE: &str = "after_provider_response";
+const STREAM_EVENT: &str = "provider_stream_event";
+
+impl AgentSession {
+    /// What handlers of `before_provider_headers` make of the headers; one that is
+    /// `null` goes.
+    pub(super) async fn changed_headers(
+        &self,
+        headers: IndexMap<String, String>,
+    ) -> IndexMap<String, String> {
+        if !self.extensions.has_handlers(HEADERS) {
+            return headers;
+        }
+        let event = object(json!({ "headers": headers }));
+        let emission = self
+            .extensions
+            .emit(HEADERS, event, &self.run_cancel())
+            .await;
+        let changed = emission.event.get("headers").and_then(Value::as_object);
+        let text = |value: &Value| match value {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        };
+        changed.map_or(headers, |changed| {
+            let kept = changed.iter();
+            kept.filter_map(|(name, value)| Some((name.clone(), text(value)?)))
+                .collect()
+        })
+    }
+}
+
+/// `before_provider_request`, `after_provider_response` and `provider_stream_event`.
+pub(super) struct ProviderHooks(Arc<AgentSession>);
+
+impl ProviderHooks {
+    /// `None` where nobody listens.
+    pub(super) fn of(session: &AgentSession) -> Option<Arc<dyn StreamHooks>> {
+        let is_heard = |name| session.extensions.has_handlers(name);
+        let any = [REQUEST, RESPONSE, STREAM_EVENT].into_iter().any(is_heard);
+        any.then(|| Arc::new(Self(session.arc())) as _)
+    }
+}
+
+#[async_trait]
+impl StreamHooks for ProviderHooks {
+    async fn payload(&self, _model: &Model, payload: Value) -> Result<Value, String> {
+        let cancel = self.0.run_cancel();
+        let event = object(json!({ "payload": payload }));
+        let mut emission = self.0.extensions.emit(REQUEST, event, &cancel).await;
+        Ok(emission.event.remove("payload").unwrap_or_default())
+    }
+
+    async fn response(
+        &self,
+        _model: &Model,
+        status: u16,
+        headers: &IndexMap<String, String>,
+    ) -> Result<(), String> {
+        let cancel = self.0.run_cancel();
+        let event = object(json!({ "status": status, "headers": headers }));
+        self.0.extensions.emit(RESPONSE, event, &cancel).await;
+        Ok(())
+    }
+
+    fn wants_events(&self) -> bool {
+        self.0.extensions.has_handlers(STREAM_EVENT)
+    }
+
+    async fn event(&self, model: &Model, data: Box<RawValue>) {
+        let cancel = self.0.run_cancel();
+        let told = || ProviderStreamEvent {
+            kind: STREAM_EVENT,
+            provider: &model.provider,
+            api: &model.api,
+            model: &model.id,
+            data,
+        };
+        let extensions = &self.0.extensions;
+        extensions.notify(STREAM_EVENT, told, &cancel).await;
+    }
+}
+
+#[derive(Serialize)]
+struct ProviderStreamEvent<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    provider: &'a str,
+    api: &'a str,
+    model: &'a str,
+    data: Box<RawValue>,
+}

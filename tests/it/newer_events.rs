@@ -1,0 +1,153 @@
+//! Events of newer versions that show a request and its answer as the provider has them.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, prompt, with_extension};
+
+/// The system prompt of the last request.
+fn system(server: &ModelServer) -> String {
+    let body = server.last_request().body;
+    body["system"][0]["text"].as_str().unwrap().to_string()
+}
+
+fn tools(server: &ModelServer) -> Vec<Value> {
+    let body = server.last_request().body;
+    let tools = body["tools"].as_array().unwrap().iter();
+    tools.map(|tool| tool["name"].clone()).collect()
+}
+
+#[tokio::test]
+async fn the_whole_request_can_be_changed() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"import { getCurrentSystemPrompt, getCurrentTools, getSystemMessageText } from "@earendil-works/pi-ai";
+        export default (pi) => {
+          let call = 0;
+          pi.on("context", (event) => ({ messages: event.messages.filter((one) => one.role !== "system") }));
+          pi.on("context_with_system", (event, ctx) => {
+            const [head, ...rest] = event.messages;
+            call += 1;
+            if (call === 1) {
+              ctx.ui.notify(JSON.stringify([head.role, head.content, Object.keys(head.sections), rest.map((one) => one.role),
+                getCurrentSystemPrompt(event.messages) === ctx.getSystemPrompt(), getSystemMessageText(head) === ctx.getSystemPrompt(),
+                getCurrentTools(event.messages).map((tool) => tool.name)]));
+              return;
+            }
+            if (call === 2) return { messages: [
+              { ...head, sections: { ...head.sections, preamble: "You are a poet." } },
+              ...rest,
+              { role: "system", content: "", sections: { rules: null, mood: "<mood>glad</mood>" },
+                toolsAdded: [{ name: "sing", description: "Sings.", parameters: { type: "object", properties: {} } }],
+                toolsRemoved: [{ name: "bash" }], timestamp: 1 },
+            ] };
+            if (call === 3) event.messages.shift();
+          });
+        };"#,
+    )
+    .await;
+    server.repeat(Answer::text("Fine."));
+    rpc.ok(prompt("one")).await;
+    rpc.notified(
+        r#"["system","",["preamble","tools","rules","cwd"],["user"],true,true,["read","bash","edit","write"]]"#,
+    )
+    .await;
+    rpc.event("agent_settled").await;
+    let plain = system(&server);
+    rpc.answer_to("two").await;
+    let changed = system(&server);
+    assert!(
+        changed.starts_with("You are a poet.\n\nAvailable tools:"),
+        "{changed}"
+    );
+    assert!(changed.ends_with("\n\n<mood>glad</mood>"), "{changed}");
+    assert!(plain.contains("Guidelines:") && !changed.contains("Guidelines:"));
+    assert_eq!(
+        json!(tools(&server)),
+        json!(["read", "edit", "write", "sing"])
+    );
+    // What cannot be sent is told, and what was there before is sent.
+    rpc.ok(prompt("three")).await;
+    let error = rpc.event("extension_error").await;
+    assert_eq!(error["event"], "context_with_system");
+    let text = error["error"].as_str().unwrap();
+    assert!(
+        text.contains("the first message must be that of the role \"system\""),
+        "{text}"
+    );
+    rpc.event("agent_settled").await;
+    assert_eq!((system(&server), tools(&server).len()), (plain, 4));
+}
+
+/// `event.systemPromptOptions.sections.x = …` threw: there were no sections.
+#[tokio::test]
+async fn sections_of_the_system_prompt_are_added_replaced_and_checked() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+          pi.on("before_agent_start", (event) => {
+            const { sections } = event.systemPromptOptions;
+            if (event.prompt === "add") Object.assign(sections, { team_rules: "Be kind.", rules: "None.", gone: null });
+            if (event.prompt === "wrong") sections["No name"] = "x";
+            if (event.prompt === "force") event.systemPromptOptions.forceSystemPrompt = `Only this, said the ${event.messageType}.`;
+          });
+          pi.on("context_with_system", (event, ctx) => {
+            const { content, sections } = event.messages[0];
+            ctx.ui.notify(JSON.stringify([content, Object.keys(sections ?? {})]));
+          });
+        };"#,
+    )
+    .await;
+    server.repeat(Answer::text("Fine."));
+    rpc.ok(prompt("add")).await;
+    rpc.notified(r#"["",["preamble","tools","rules","cwd","team_rules"]]"#)
+        .await;
+    rpc.event("agent_settled").await;
+    let prompt_text = system(&server);
+    assert!(
+        prompt_text.ends_with("\n\n<team_rules>\nBe kind.\n</team_rules>"),
+        "{prompt_text}"
+    );
+    assert!(
+        prompt_text.contains("\n\n<rules>\nNone.\n</rules>\nCurrent date: "),
+        "{prompt_text}"
+    );
+    rpc.ok(prompt("wrong")).await;
+    let error = rpc.event("extension_error").await;
+    assert!(
+        error["error"]
+            .as_str()
+            .unwrap()
+            .contains(r#""No name" is no name of a section"#)
+    );
+    rpc.event("agent_settled").await;
+    rpc.ok(prompt("force")).await;
+    rpc.notified(r#"["Only this, said the user.",[]]"#).await;
+    rpc.event("agent_settled").await;
+    assert_eq!(system(&server), "Only this, said the user.");
+}
+
+#[tokio::test]
+async fn events_of_a_stream_are_told_as_they_came() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    home.extension(
+        "raw.ts",
+        r#"const seen = [];
+        export default (pi) => {
+          pi.on("provider_stream_event", ({ provider, api, model, data }) => { seen.push([provider, api, model, data.type, data.delta?.text]); });
+          pi.on("message_update", (event) => { seen.push(event.assistantMessageEvent.type); });
+          pi.on("agent_settled", (_event, ctx) => ctx.ui.notify(JSON.stringify(seen.filter((one) => String(one).includes("delta")))));
+        };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("go")).await;
+    let of = |kind: &str, text: Value| {
+        json!(["scripted", "anthropic-messages", "scripted-1", kind, text])
+    };
+    let seen = json!([
+        of("content_block_delta", json!("Fine.")),
+        "text_delta",
+        of("message_delta", Value::Null),
+    ]);
+    rpc.notified(&seen.to_string()).await;
+}
