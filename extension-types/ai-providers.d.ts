@@ -12,7 +12,7 @@ export type KnownProvider =
   | "openrouter" | "vercel-ai-gateway" | "zai" | "mistral" | "minimax" | "minimax-cn" | "huggingface" | "opencode"
   | "opencode-go" | "kimi-coding";
 
-export type ThinkingBudgets = Partial<Record<Exclude<ThinkingLevel, "xhigh">, number>>;
+export type ThinkingBudgets = Partial<Record<Exclude<ThinkingLevel, "xhigh" | "max">, number>>;
 export type CacheRetention = "none" | "short" | "long";
 export type Transport = "sse" | "websocket" | "auto";
 export interface ProviderResponse {

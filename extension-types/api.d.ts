@@ -197,7 +197,7 @@ export interface ExtensionAPI {
   /** `false` if there is no key for it. */
   setModel(model: Model): Promise<boolean>;
   getThinkingLevel(): ThinkingLevel;
-  /** Fitted to what the model has; `max`, of later versions, is `xhigh`. */
+  /** Fitted to what the model has. */
   setThinkingLevel(level: ThinkingLevel | "max"): void;
   /** Takes effect at once; while the extension loads, when all have loaded. */
   registerProvider(name: string, config: ProviderConfig): void;

@@ -99,7 +99,7 @@ export type Message = UserMessage | AssistantMessage | ToolResultMessage;
 export type Api = KnownApi | (string & {});
 // deno-lint-ignore ban-types
 export type Provider = KnownProvider | (string & {});
-export type ThinkingLevel = "minimal" | "low" | "medium" | "high" | "xhigh";
+export type ThinkingLevel = "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
 
 /** What the API calls the levels; `null` is one that the model does not have. */
 export type ThinkingLevelMap = Partial<Record<ThinkingLevel | "off" | "max", string | null>>;

@@ -366,7 +366,7 @@ export type Modality = "text" | "image";
 /**
  * How hard a model should think.
  */
-export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
+export type ThinkingLevel = ("off" | "minimal" | "low" | "medium" | "high" | "xhigh") | "max";
 export type AgentMessage =
   | ({
       role: "user";

@@ -16,7 +16,11 @@ impl Model {
         match &self.thinking_level_map {
             _ if !self.reasoning => vec![ThinkingLevel::Off],
             None => all
-                .filter(|level| *level != ThinkingLevel::Xhigh || self.supports_xhigh())
+                .filter(|level| match level {
+                    ThinkingLevel::Xhigh => self.supports_xhigh(),
+                    ThinkingLevel::Max => false,
+                    _ => true,
+                })
                 .collect(),
             Some(names) => all.filter(|level| offers(names, *level)).collect(),
         }
@@ -38,23 +42,15 @@ impl Model {
 
     /// What the model's API calls the level, if the model says so.
     pub fn level_name(&self, level: ThinkingLevel) -> Option<&str> {
-        name_of(self.thinking_level_map.as_ref()?, level)?.as_deref()
-    }
-}
-
-/// `max` of later versions is our highest, unless the model has both.
-fn name_of(names: &LevelNames, level: ThinkingLevel) -> Option<&Option<String>> {
-    let name = names.get(level.as_str());
-    match (level, name) {
-        (ThinkingLevel::Xhigh, None | Some(None)) => names.get("max").or(name),
-        _ => name,
+        let names = self.thinking_level_map.as_ref()?;
+        names.get(level.as_str())?.as_deref()
     }
 }
 
 fn offers(names: &LevelNames, level: ThinkingLevel) -> bool {
-    match name_of(names, level) {
+    match names.get(level.as_str()) {
         Some(name) => name.is_some(),
-        None => level != ThinkingLevel::Xhigh,
+        None => !matches!(level, ThinkingLevel::Xhigh | ThinkingLevel::Max),
     }
 }
 
@@ -80,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_model_says_what_it_offers() {
-        use ThinkingLevel::{High, Low, Medium, Minimal, Off, Xhigh};
+        use ThinkingLevel::{High, Low, Max, Medium, Minimal, Off, Xhigh};
         for (names, expected) in [
             (json!(null), "off minimal low medium high"),
             (json!({}), "off minimal low medium high"),
@@ -90,7 +86,7 @@ mod tests {
             ),
             (
                 json!({"off": null, "max": "max"}),
-                "minimal low medium high xhigh",
+                "minimal low medium high max",
             ),
             (
                 json!({"minimal": null, "low": null, "medium": null, "xhigh": null}),
@@ -102,7 +98,8 @@ mod tests {
         let model = with(json!({"off": null, "low": null, "high": "hard", "medium": null}));
         assert_eq!(model.clamp_thinking(Off), Minimal);
         assert_eq!(model.clamp_thinking(Low), High);
-        assert_eq!(model.clamp_thinking(Xhigh), High);
+        assert_eq!(model.clamp_thinking(Max), High);
+        assert_eq!(with(json!({"max": "most"})).clamp_thinking(Xhigh), Max);
         assert_eq!(model.level_name(High), Some("hard"));
         assert_eq!(model.level_name(Minimal), None);
         assert_eq!(model.level_name(Medium), None);

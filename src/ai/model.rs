@@ -72,6 +72,8 @@ pub enum ThinkingLevel {
     Medium,
     High,
     Xhigh,
+    /// Of newer versions: only models have it that name it in their `thinkingLevelMap`.
+    Max,
 }
 
 /// Tokens a model may think with, by level; providers that take a level instead
@@ -79,13 +81,14 @@ pub enum ThinkingLevel {
 pub type ThinkingBudgets = BTreeMap<ThinkingLevel, u64>;
 
 impl ThinkingLevel {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Off,
         Self::Minimal,
         Self::Low,
         Self::Medium,
         Self::High,
         Self::Xhigh,
+        Self::Max,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -96,6 +99,7 @@ impl ThinkingLevel {
             Self::Medium => "medium",
             Self::High => "high",
             Self::Xhigh => "xhigh",
+            Self::Max => "max",
         }
     }
 

@@ -65,7 +65,7 @@ pub(super) fn with_thoughts(request: &Request, level: ThinkingLevel, answer: u64
         ThinkingLevel::Minimal => 1024,
         ThinkingLevel::Low => 2048,
         ThinkingLevel::Medium => 8192,
-        ThinkingLevel::High | ThinkingLevel::Xhigh => 16384,
+        ThinkingLevel::High | ThinkingLevel::Xhigh | ThinkingLevel::Max => 16384,
     });
     let tokens = answer.saturating_add(budget).min(request.model.max_tokens);
     match tokens <= budget {

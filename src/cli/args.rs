@@ -60,7 +60,7 @@ pub struct Options {
     #[arg(long, value_name = "PATTERN", help_heading = MODEL)]
     pub model: Option<String>,
 
-    /// How hard it thinks: off, minimal, low, medium, high, xhigh
+    /// How hard it thinks: off, minimal, low, medium, high, xhigh, max
     #[arg(long, value_name = "LEVEL", help_heading = MODEL)]
     pub thinking: Option<String>,
 

@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(
             built.warnings,
             [
-                "Invalid thinking level \"hard\". Valid values: off, minimal, low, medium, high, xhigh"
+                "Invalid thinking level \"hard\". Valid values: off, minimal, low, medium, high, xhigh, max"
             ]
         );
     }

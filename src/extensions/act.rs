@@ -203,8 +203,6 @@ fn missing(method: &str, member: &str) -> HostError {
 /// A thinking level by the name that extensions give it.
 pub(super) fn level_called(name: &str) -> Result<ThinkingLevel, HostError> {
     match name {
-        // Of later versions.
-        "max" => Ok(ThinkingLevel::Xhigh),
         // What only some APIs know, and says the same.
         "none" => Ok(ThinkingLevel::Off),
         name => ThinkingLevel::parse(name).ok_or_else(|| {

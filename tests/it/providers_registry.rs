@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use model_server::{Answer, ModelServer};
+use model_server::{Answer, Api, ModelServer};
 use serde_json::{Value, json};
 
 use crate::support::{Home, pause, prompt};
@@ -333,4 +333,30 @@ async fn the_settings_manager_stores_later_what_it_could_not() {
     );
     let mut rpc = home.rpc(&[]);
     assert_eq!(told(&mut rpc).await, json!([2, "dark", "all", 0]));
+}
+
+/// The level `max` of newer versions fell to `medium`, and their settings lost it.
+#[tokio::test]
+async fn the_highest_level_of_newer_versions_is_asked_for_and_kept() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::with_api(&server, Api::OpenAiCompletions);
+    home.settings(json!({"defaultThinkingLevel": "max"}));
+    let source = r#"export default (pi) => pi.registerProvider("deep", {
+      baseUrl: "URL/v1", apiKey: "k", api: "openai-completions",
+      models: [["both", { xhigh: "hard", max: "hardest" }], ["one", {}]].map(([id, thinkingLevelMap]) => ({
+        id, name: id, reasoning: true, input: ["text"], contextWindow: 9000, maxTokens: 900,
+        cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, thinkingLevelMap })),
+    });"#;
+    home.extension("deep.ts", &source.replace("URL", &server.url()));
+    let mut rpc = home.rpc(&["--model", "deep/both"]);
+    let state = rpc.ok(json!({"type": "get_state"})).await;
+    assert_eq!(state["thinkingLevel"], "max");
+    rpc.answer_to("think").await;
+    assert_eq!(server.last_request().body["reasoning_effort"], "hardest");
+    let set = json!({"type": "set_model", "provider": "deep", "modelId": "one"});
+    rpc.ok(set).await;
+    let state = rpc.ok(json!({"type": "get_state"})).await;
+    assert_eq!(state["thinkingLevel"], "high");
+    assert_eq!(rpc.stderr(), "");
 }

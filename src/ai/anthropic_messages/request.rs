@@ -202,6 +202,7 @@ fn effort(model: &Model, level: ThinkingLevel) -> &str {
         ThinkingLevel::Xhigh if is_version(model, "opus", &["4.6"]) => "max",
         ThinkingLevel::Xhigh if is_version(model, "opus", &["4.7"]) => "xhigh",
         ThinkingLevel::Xhigh => "high",
+        ThinkingLevel::Max => "max",
     }
 }
 

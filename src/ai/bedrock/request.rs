@@ -202,6 +202,7 @@ fn thinking(request: &Request, region: &str) -> (Option<u64>, Option<Value>) {
             ThinkingLevel::Xhigh if has(&["opus-4-6", "opus-4.6"]) => "max",
             ThinkingLevel::Xhigh if has(&["opus-4-7", "opus-4.7"]) => "xhigh",
             ThinkingLevel::High | ThinkingLevel::Xhigh => "high",
+            ThinkingLevel::Max => "max",
         };
         let effort = request.model.level_name(level).unwrap_or(usual);
         fields.insert("output_config".into(), json!({ "effort": effort }));

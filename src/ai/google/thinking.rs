@@ -95,6 +95,6 @@ fn default_budget(model: &Model, level: ThinkingLevel) -> i64 {
         ThinkingLevel::Off | ThinkingLevel::Minimal => 0,
         ThinkingLevel::Low => 1,
         ThinkingLevel::Medium => 2,
-        ThinkingLevel::High | ThinkingLevel::Xhigh => 3,
+        ThinkingLevel::High | ThinkingLevel::Xhigh | ThinkingLevel::Max => 3,
     }]
 }

@@ -54,7 +54,7 @@ type LevelNames = Record<string, string | null>;
 /** Whether the model takes the thinking level `xhigh`. */
 export function supportsXhigh(model: { id: string; thinkingLevelMap?: unknown }): boolean {
   const names = model.thinkingLevelMap as LevelNames | undefined;
-  return names ? Boolean(names.xhigh ?? names.max) : XHIGH.test(model.id);
+  return names ? Boolean(names.xhigh) : XHIGH.test(model.id);
 }
 
 export function modelsAreEqual(
@@ -68,18 +68,21 @@ export function hasApi(model: { api: string }, api: string): boolean {
   return model.api === api;
 }
 
-const LEVELS = ["off", "minimal", "low", "medium", "high", "xhigh"];
+const LEVELS = ["off", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /** The thinking levels that the model offers, lowest first. */
 export function getSupportedThinkingLevels(model: Model): string[] {
   if (!model.reasoning) return ["off"];
   const names = model.thinkingLevelMap as LevelNames | undefined;
-  return LEVELS.filter((level) => level === "xhigh" ? supportsXhigh(model) : names?.[level] !== null);
+  return LEVELS.filter((level) => {
+    if (level === "xhigh") return supportsXhigh(model);
+    return level === "max" ? Boolean(names?.max) : names?.[level] !== null;
+  });
 }
 
 /** The nearest level that the model offers, rather more than less. */
 export function clampThinkingLevel(model: Model, level: string): string {
   const levels = getSupportedThinkingLevels(model);
-  const asked = LEVELS.indexOf(level === "max" ? "xhigh" : level);
+  const asked = LEVELS.indexOf(level);
   return levels.find((offered) => LEVELS.indexOf(offered) >= asked) ?? levels.at(-1) ?? "off";
 }

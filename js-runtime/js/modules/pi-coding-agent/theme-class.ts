@@ -77,6 +77,8 @@ const BORDERS: Readonly<Record<string, string>> = {
   medium: "thinkingMedium",
   high: "thinkingHigh",
   xhigh: "thinkingXhigh",
+  // Themes of 0.67.68 have no colour of its own for it.
+  max: "thinkingXhigh",
 };
 
 export interface ThemeOptions {

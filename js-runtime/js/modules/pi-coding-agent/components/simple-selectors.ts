@@ -14,6 +14,7 @@ export const THINKING_DESCRIPTIONS: Readonly<Record<string, string>> = {
   medium: "Moderate reasoning (~8k tokens)",
   high: "Deep reasoning (~16k tokens)",
   xhigh: "Maximum reasoning (~32k tokens)",
+  max: "All that the model has",
 };
 
 /** A list that begins at the current choice. */
