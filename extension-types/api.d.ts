@@ -152,6 +152,7 @@ type Listen = {
 /** One overload per event: with a type parameter, answers would lose their literal types. */
 type Overloads<U> = (U extends unknown ? (member: U) => void : never) extends (all: infer I) => void ? I : never;
 
+type MarkdownMessageType = "user" | "assistant" | "assistant-thinking" | "custom" | "summary" | "changelog";
 export interface ExtensionAPI {
   on: Overloads<Listen>;
   // deno-lint-ignore no-explicit-any
@@ -173,6 +174,20 @@ export interface ExtensionAPI {
   registerEntryRenderer<T = unknown>(customType: string, renderer: EntryRenderer<T>): void;
   /** Asked how a tool call is drawn, in load order. */
   registerToolRenderer(resolver: (...args: never[]) => unknown): void;
+  /** Changes what is drawn of a text, not what is stored; one for each extension. */
+  registerMarkdownTransformer(
+    transformer: (
+      markdown: string,
+      context: {
+        messageType: MarkdownMessageType;
+        isStreaming: boolean;
+        availableWidth: number;
+        messageId?: string;
+        timestamp?: string;
+      },
+    ) => string,
+    options?: { messageTypes?: readonly MarkdownMessageType[] },
+  ): void;
   sendMessage<T = unknown>(
     message: Pick<CustomMessage<T>, "customType" | "content" | "display" | "details">,
     options?: { triggerTurn?: boolean; deliverAs?: "steer" | "followUp" | "nextTurn" },

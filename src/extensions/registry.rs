@@ -85,10 +85,10 @@ pub struct ShortcutRegistration {
 pub struct RendererRegistration {
     pub extension: ExtensionId,
     pub id: FunctionId,
-    /// Of the message or entry; not there if it draws tools.
+    /// Of the message or entry; not there if it draws tools or Markdown.
     #[serde(default)]
     pub custom_type: Option<String>,
-    /// `message`, `entry` or `tool`.
+    /// `message`, `entry`, `tool` or `markdown`.
     pub kind: RendererKind,
 }
 
@@ -98,6 +98,8 @@ pub enum RendererKind {
     Message,
     Entry,
     Tool,
+    /// Changes what is drawn of Markdown; each extension may have one.
+    Markdown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -330,9 +332,13 @@ impl Registry {
     /// names the first.
     pub fn add_renderer(&mut self, renderer: RendererRegistration) -> Result<(), String> {
         let same = |known: &&mut RendererRegistration| {
-            known.kind == renderer.kind
-                && known.custom_type == renderer.custom_type
-                && known.kind != RendererKind::Tool
+            let is_same = known.kind == renderer.kind && known.custom_type == renderer.custom_type;
+            is_same
+                && match known.kind {
+                    RendererKind::Message | RendererKind::Entry => true,
+                    RendererKind::Tool => false,
+                    RendererKind::Markdown => known.extension == renderer.extension,
+                }
         };
         match self.renderers.iter_mut().find(same) {
             Some(known) if known.extension == renderer.extension => *known = renderer,

@@ -69,7 +69,7 @@ async fn what_newer_extensions_listen_to_happens() {
         "thinking": "high",
         "editor": true,
         "options": ["appendSystemPrompt", "contextFiles", "customPrompt", "cwd",
-            "promptGuidelines", "selectedTools", "skills", "toolGuidelines", "toolSnippets"],
+            "promptGuidelines", "sections", "selectedTools", "skills", "toolGuidelines", "toolSnippets"],
         "snippet": "string",
         "flag": "first",
         "refused": [
@@ -77,8 +77,6 @@ async fn what_newer_extensions_listen_to_happens() {
              pi: use an extension that speaks it",
             "pi.registerVirtualModel() is not available in this version of pi: there are no \
              virtual models: register a provider instead",
-            "pi.registerMarkdownTransformer() is not available in this version of pi: nothing \
-             is changed before it is drawn",
         ],
     });
     let mut known = known;
@@ -194,6 +192,7 @@ const FIRST: &str = r#"export default (pi) => {
   pi.registerMessageRenderer("kind", () => undefined);
   pi.registerEntryRenderer("kind", () => undefined);
   pi.registerToolRenderer(() => undefined);
+  for (const end of ["?", "!"]) pi.registerMarkdownTransformer((text) => text + end, { messageTypes: ["assistant"] });
   pi.registerShortcut("ctrl+shift+x", { description: "of the first", handler: (ctx) => ctx.ui.notify("first") });
   pi.registerShortcut("escape", { handler: () => {} });
   pi.registerTool({ name: "ls", label: "ls", description: "mine", parameters: { type: "object" },
@@ -221,6 +220,7 @@ const SECOND: &str = r#"export default (pi) => {
   pi.registerMessageRenderer("kind", () => undefined);
   pi.registerEntryRenderer("kind", () => undefined);
   pi.registerToolRenderer(() => undefined);
+  for (const end of ["?", "!"]) pi.registerMarkdownTransformer((text) => text + end, { messageTypes: ["assistant"] });
   pi.registerShortcut("Ctrl+Shift+X", { description: "of the second", handler: (ctx) => ctx.ui.notify("second") });
   pi.registerCommand("flag", { handler: async (_args, ctx) => ctx.ui.notify(`second ${pi.getFlag("own")}`) });
 };"#;

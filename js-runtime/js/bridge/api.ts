@@ -36,7 +36,6 @@ const LATER = {
   getMcpServers: "there is no MCP in pi",
   registerVirtualModel: "there are no virtual models: register a provider instead",
   unregisterVirtualModel: "there are no virtual models",
-  registerMarkdownTransformer: "nothing is changed before it is drawn",
 };
 
 function refused(name: string, reason: string) {
@@ -133,6 +132,12 @@ export function createApi(extension: number) {
     registerToolRenderer(resolver: unknown): void {
       requireFunction(resolver, "The argument of pi.registerToolRenderer()");
       call("registerRenderer", { id: keep(renderers, resolver), kind: "tool" });
+    },
+
+    /** Of what is drawn, not of what is stored; one for each extension. */
+    registerMarkdownTransformer(transformer: unknown, options?: object): void {
+      requireFunction(transformer, "The argument of pi.registerMarkdownTransformer()");
+      call("registerRenderer", { id: keep(renderers, { transformer, ...options }), kind: "markdown" });
     },
 
     sendMessage(message: unknown, options?: unknown): void {

@@ -148,6 +148,7 @@ fn registered(one: &Described) -> String {
             RendererKind::Message => "messages",
             RendererKind::Entry => "entries",
             RendererKind::Tool => "tools",
+            RendererKind::Markdown => "Markdown",
         };
         match &renderer.custom_type {
             Some(of) => format!("{kind} {of}"),

@@ -59,7 +59,7 @@ export default function (pi) {
         options: Object.keys(ctx.getSystemPromptOptions()).sort(),
         snippet: typeof ctx.getSystemPromptOptions().toolSnippets.bash,
         flag: pi.getFlag("own"),
-        refused: ["registerMcpServer", "registerVirtualModel", "registerMarkdownTransformer"].map(refused),
+        refused: ["registerMcpServer", "registerVirtualModel"].map(refused),
       }));
     },
   });
