@@ -9,6 +9,7 @@ use regex::Regex;
 use serde::Deserialize;
 use unicode_width::UnicodeWidthStr;
 
+use super::absent;
 use crate::agent::event::{ExtensionError, ExtensionName, Location};
 
 /// Lines shown around the one where it happened.
@@ -33,6 +34,9 @@ pub fn explain(error: &mut ExtensionError, path: Option<&str>) {
             .map_or("", |(_, stack)| stack);
         error.details.location = location(stack).or_else(|| location(whole));
     }
+    let reason = |text: &String| absent::told(text).into_owned();
+    error.details.stack = error.details.stack.as_ref().map(reason);
+    error.error = reason(&error.error);
     // What cannot be parsed is shown by the parser already.
     if error.details.code_frame.is_none() && !error.whole().contains("\n  |\n") {
         error.details.code_frame = error.details.location.as_ref().and_then(code_frame);

@@ -2,6 +2,7 @@
 //! of what, how their answers are merged, and how long they may take. Knows
 //! nothing of V8.
 
+mod absent;
 mod act;
 pub mod actions;
 pub mod answers;

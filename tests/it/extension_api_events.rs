@@ -72,12 +72,7 @@ async fn what_newer_extensions_listen_to_happens() {
             "promptGuidelines", "sections", "selectedTools", "skills", "toolGuidelines", "toolSnippets"],
         "snippet": "string",
         "flag": "first",
-        "refused": [
-            "pi.registerMcpServer() is not available in this version of pi: there is no MCP in \
-             pi: use an extension that speaks it",
-            "pi.registerVirtualModel() is not available in this version of pi: there are no \
-             virtual models: register a provider instead",
-        ],
+        "there": [],
     });
     let mut known = known;
     // Those that are not set are not there.

@@ -181,3 +181,31 @@ async fn what_is_not_there_yet_says_so() {
     let models = rpc.ok(json!({"type": "get_available_models"})).await;
     assert!(models.to_string().contains("\"dyn\""), "{models}");
 }
+
+/// They were there and threw: packages that ask `if (pi.registerVirtualModel)` did not load.
+#[tokio::test]
+async fn who_looks_first_goes_without_and_who_does_not_is_told_why() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "careful.ts",
+        r#"export default (pi) => {
+          if (typeof pi.registerVirtualModel === "function") pi.registerVirtualModel({});
+          pi.registerMcpServer?.("x", {});
+          pi.registerCommand("fine", { handler: async (_args, ctx) => ctx.ui.notify("fine") });
+        };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/fine")).await;
+    rpc.notified("fine").await;
+    home.extension(
+        "rash.ts",
+        "export default (pi) => { pi.registerMcpServer('x', { command: 'x' }); };",
+    );
+    let mut rpc = home.rpc(&[]);
+    let error = rpc.event("extension_error").await;
+    let text = error["error"].as_str().unwrap();
+    let told =
+        "pi.registerMcpServer is not a function in this version of pi: pi speaks no MCP itself";
+    assert!(text.contains(told), "{error}");
+}

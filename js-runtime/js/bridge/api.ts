@@ -29,23 +29,6 @@ function requireFunction(value: unknown, what: string): void {
   }
 }
 
-/** Members of later versions: using one is an error that says so. */
-const LATER = {
-  registerMcpServer: "there is no MCP in pi: use an extension that speaks it",
-  unregisterMcpServer: "there is no MCP in pi",
-  getMcpServers: "there is no MCP in pi",
-  registerVirtualModel: "there are no virtual models: register a provider instead",
-  unregisterVirtualModel: "there are no virtual models",
-};
-
-function refused(name: string, reason: string) {
-  return () => {
-    throw new Error(`pi.${name}() is not available in this version of pi: ${reason}`);
-  };
-}
-
-type Refused = Record<keyof typeof LATER, () => never>;
-
 export function createApi(extension: number) {
   const call = <T>(method: string, args: object = {}): T =>
     hostSync<T>(`pi.${method}`, { extension, ...args });
@@ -205,9 +188,5 @@ export function createApi(extension: number) {
       config?: Parameters<typeof registerProvider>[2],
     ) => registerProvider(extension, name, config),
     unregisterProvider: (name: string) => unregisterProvider(extension, name),
-
-    ...(Object.fromEntries(
-      Object.entries(LATER).map(([name, reason]) => [name, refused(name, reason)]),
-    ) as Refused),
   };
 }

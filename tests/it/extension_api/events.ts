@@ -31,13 +31,6 @@ export default function (pi) {
   });
   for (const name of ["session_switch", "project_trust", "tool_cal", "tool_cal"]) pi.on(name, () => log.push(name));
 
-  const refused = (name) => {
-    try {
-      pi[name]("x", {});
-    } catch (error) {
-      return error.message;
-    }
-  };
   pi.registerFlag("own", { type: "string", default: "first" });
   pi.registerCommand("ask", { handler: async (_args, ctx) => void (await ctx.ui.confirm("Sure?", "really")) });
   pi.registerCommand("say", {
@@ -59,7 +52,7 @@ export default function (pi) {
         options: Object.keys(ctx.getSystemPromptOptions()).sort(),
         snippet: typeof ctx.getSystemPromptOptions().toolSnippets.bash,
         flag: pi.getFlag("own"),
-        refused: ["registerMcpServer", "registerVirtualModel"].map(refused),
+        there: ["registerMcpServer", "registerVirtualModel"].filter((name) => name in pi),
       }));
     },
   });

@@ -1,9 +1,8 @@
 // `AgentSession`: a session that an extension runs beside its own. It is run by the
 // program; here is the handle on it.
 import { host, hostSync } from "pi:host.ts";
-import { fs, path } from "pi:node.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
-import { CURRENT_SESSION_VERSION } from "pi:pi-coding-agent/session-file.ts";
+import { exportBranch } from "pi:pi-coding-agent/session-file.ts";
 import { nobody } from "pi:pi-coding-agent/nobody.ts";
 import { overheard } from "pi:pi-coding-agent/overheard.ts";
 import { SessionAgent } from "pi:pi-coding-agent/session-agent.ts";
@@ -573,17 +572,7 @@ export class AgentSession {
 
   /** The branch that is open, as a session of its own. Returns where it was written. */
   exportToJsonl(outputPath?: string): string {
-    const { dirname, resolve } = path();
-    const { mkdirSync, writeFileSync } = fs();
-    const timestamp = new Date().toISOString();
-    const to = resolve(outputPath ?? `session-${timestamp.replace(/[:.]/g, "-")}.jsonl`);
-    const view = this.sessionManager;
-    const header = { type: "session", version: CURRENT_SESSION_VERSION, id: view.getSessionId(), timestamp, cwd: view.getCwd() };
-    const entries = view.getBranch() as { id: string }[];
-    const chained = entries.map((entry, index) => ({ ...entry, parentId: entries[index - 1]?.id ?? null }));
-    mkdirSync(dirname(to), { recursive: true });
-    writeFileSync(to, [header, ...chained].map((line) => `${JSON.stringify(line)}\n`).join(""));
-    return to;
+    return exportBranch(this.sessionManager, outputPath);
   }
 
   getLastAssistantText(): string | undefined {

@@ -1,5 +1,6 @@
-// Reading the entries of a session file, one JSON text a line.
+// The entries of a session file, one JSON text a line: reading and writing them.
 import { hostSync } from "pi:host.ts";
+import { fs, path } from "pi:node.ts";
 
 interface Entry {
   type: string;
@@ -39,4 +40,25 @@ export function migrateSessionEntries(entries: Entry[]): void {
     for (const member of Object.keys(old)) delete old[member];
     Object.assign(old, entry);
   });
+}
+
+interface Branch {
+  getSessionId(): string;
+  getCwd(): string;
+  getBranch(): object[];
+}
+
+/** Writes the branch as a session of its own; returns where. */
+export function exportBranch(branch: Branch, outputPath?: string): string {
+  const { dirname, resolve } = path();
+  const { mkdirSync, writeFileSync } = fs();
+  const timestamp = new Date().toISOString();
+  const to = resolve(outputPath ?? `session-${timestamp.replace(/[:.]/g, "-")}.jsonl`);
+  const [id, cwd] = [branch.getSessionId(), branch.getCwd()];
+  const header = { type: "session", version: CURRENT_SESSION_VERSION, id, timestamp, cwd };
+  const entries = branch.getBranch() as { id: string }[];
+  const chained = entries.map((entry, index) => ({ ...entry, parentId: entries[index - 1]?.id ?? null }));
+  mkdirSync(dirname(to), { recursive: true });
+  writeFileSync(to, [header, ...chained].map((line) => `${JSON.stringify(line)}\n`).join(""));
+  return to;
 }
