@@ -46,6 +46,8 @@ export interface ToolDefinition<TParams extends AnySchema = AnySchema, TDetails 
   renderShell?: "default" | "self";
   prepareArguments?(args: unknown): Static<TParams>;
   executionMode?: ToolExecutionMode;
+  /** `false`: the model has it when `--tools`, `defaultTools` or `pi.setActiveTools` name it. */
+  defaultActive?: boolean;
   execute(
     toolCallId: string,
     params: Static<TParams>,
@@ -211,9 +213,10 @@ export interface ExtensionAPI {
   getCommands(): SlashCommandInfo[];
   /** `false` if there is no key for it. */
   setModel(model: Model): Promise<boolean>;
-  getThinkingLevel(): ThinkingLevel;
+  /** It may be `max`, too, with models that have it; the type is that of the versions without. */
+  getThinkingLevel(): Exclude<ThinkingLevel, "max">;
   /** Fitted to what the model has. */
-  setThinkingLevel(level: ThinkingLevel | "max"): void;
+  setThinkingLevel(level: ThinkingLevel): void;
   /** Takes effect at once; while the extension loads, when all have loaded. */
   registerProvider(name: string, config: ProviderConfig): void;
   /** What `createProvider` has made. */

@@ -345,7 +345,7 @@ async fn the_highest_level_of_newer_versions_is_asked_for_and_kept() {
     let source = r#"export default (pi) => pi.registerProvider("deep", {
       baseUrl: "URL/v1", apiKey: "k", api: "openai-completions",
       models: [["both", { xhigh: "hard", max: "hardest" }], ["one", {}]].map(([id, thinkingLevelMap]) => ({
-        id, name: id, reasoning: true, input: ["text"], contextWindow: 9000, maxTokens: 900,
+        id, name: id, reasoning: true, input: ["text"], contextWindow: 200000, maxTokens: 900,
         cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, thinkingLevelMap })),
     });"#;
     home.extension("deep.ts", &source.replace("URL", &server.url()));

@@ -133,7 +133,7 @@ async fn models_are_asked_with_what_was_written_by_hand() {
         ("response", "not this one", 3),
         (
             "level",
-            "There is no thinking level \"very\". The levels are: off, minimal, low, medium, high, xhigh",
+            "There is no thinking level \"very\". The levels are: off, minimal, low, medium, high, xhigh, max",
             3,
         ),
         ("message", "Fine.", 4),
