@@ -102,7 +102,7 @@ export type Provider = KnownProvider | (string & {});
 export type ThinkingLevel = "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
 
 /** What the API calls the levels; `null` is one that the model does not have. */
-export type ThinkingLevelMap = Partial<Record<ThinkingLevel | "off" | "max", string | null>>;
+export type ThinkingLevelMap = Partial<Record<ThinkingLevel | "off", string | null>>;
 /** Where servers differ from what the API says; of other APIs whatever the provider takes. */
 type Compat<TApi> = [TApi] extends ["openai-completions"] ? OpenAICompletionsCompat
   : [TApi] extends ["openai-responses"] ? OpenAIResponsesCompat
@@ -122,6 +122,10 @@ export interface Model<TApi extends Api = Api> {
   maxTokens: number;
   headers?: Record<string, string>;
   thinkingLevelMap?: ThinkingLevelMap;
+  /** Members of every request to an OpenAI-compatible API. */
+  samplingParams?: Record<string, unknown>;
+  /** The same for one thinking level, over those. */
+  samplingParamsByThinkingLevel?: Partial<Record<ThinkingLevel | "off", Record<string, unknown>>>;
   compat?: Compat<TApi>;
 }
 
@@ -212,7 +216,7 @@ export function calculateCost(model: Model, usage: Usage): Cost;
 export function supportsXhigh(model: Model): boolean;
 /** `off` and those that the model has. */
 export function getSupportedThinkingLevels(model: Model): ("off" | ThinkingLevel)[];
-export function clampThinkingLevel(model: Model, level: "off" | ThinkingLevel | "max"): "off" | ThinkingLevel;
+export function clampThinkingLevel(model: Model, level: "off" | ThinkingLevel): "off" | ThinkingLevel;
 export function hasApi(model: Model, api: string): boolean;
 export function modelsAreEqual(a: Model | null | undefined, b: Model | null | undefined): boolean;
 export function getEnvApiKey(provider: Provider): string | undefined;

@@ -16,6 +16,10 @@ export interface ProviderModelConfig {
   maxTokens: number;
   headers?: Record<string, string>;
   thinkingLevelMap?: Model["thinkingLevelMap"];
+  /** Members of every request to an OpenAI-compatible API. */
+  samplingParams?: Record<string, unknown>;
+  /** The same for one thinking level, over those. */
+  samplingParamsByThinkingLevel?: Partial<Record<ThinkingLevel | "off", Record<string, unknown>>>;
   compat?: Model["compat"];
 }
 export interface ProviderConfig {

@@ -854,6 +854,21 @@ export interface Model {
     [k: string]: string | null;
   };
   /**
+   * Members of every request to an OpenAI-compatible API, such as `top_p`; of newer
+   * versions of the original.
+   */
+  samplingParams?: {
+    [k: string]: unknown;
+  };
+  /**
+   * The same for one thinking level, over those.
+   */
+  samplingParamsByThinkingLevel?: {
+    [k: string]: {
+      [k: string]: unknown;
+    };
+  };
+  /**
    * Deviations of an OpenAI-compatible server; read by `openai_completions`.
    */
   compat?: unknown;

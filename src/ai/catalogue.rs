@@ -237,6 +237,8 @@ impl Row {
             max_tokens,
             headers: variant.headers.clone(),
             thinking_level_map: None,
+            sampling_params: None,
+            sampling_params_by_thinking_level: None,
             compat: variant.compat.clone(),
         }
     }

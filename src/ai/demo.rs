@@ -50,6 +50,8 @@ pub(super) fn entry() -> catalogue::Entry {
         max_tokens: 16_384,
         headers: None,
         thinking_level_map: None,
+        sampling_params: None,
+        sampling_params_by_thinking_level: None,
         compat: None,
     };
     catalogue::Entry {

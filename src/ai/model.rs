@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::levels::LevelNames;
 use super::message::js_number;
@@ -32,6 +32,13 @@ pub struct Model {
     /// Its own names for thinking levels, and which it does not have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_level_map: Option<LevelNames>,
+    /// Members of every request to an OpenAI-compatible API, such as `top_p`; of newer
+    /// versions of the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling_params: Option<Map<String, Value>>,
+    /// The same for one thinking level, over those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling_params_by_thinking_level: Option<IndexMap<String, Map<String, Value>>>,
     /// Deviations of an OpenAI-compatible server; read by `openai_completions`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compat: Option<Value>,

@@ -1,6 +1,6 @@
 //! `models.json`: the user's own providers and models, and changes to the
-//! built-in ones. All or nothing: with half of a configuration in force nobody
-//! would notice the other half's error.
+//! built-in ones. A provider is all or nothing, and what is wrong with one takes
+//! nothing from the others; the error is told all the same.
 
 use std::fmt;
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use jsonc_parser::{CollectOptions, ParseOptions, ParseResult, parse_to_ast};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::catalogue;
 use super::lenient;
@@ -21,7 +21,7 @@ mod merge;
 mod report;
 
 /// The file, checked. A missing one is an empty one.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub struct ModelsJson {
     pub providers: IndexMap<String, ProviderConfig>,
 }
@@ -29,6 +29,8 @@ pub struct ModelsJson {
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProviderConfig {
+    /// For people, in newer versions.
+    pub name: Option<String>,
     pub base_url: Option<String>,
     /// Like the headers' values: see [`super::secret_value`].
     pub api_key: Option<String>,
@@ -65,6 +67,8 @@ pub struct ModelOverride {
     pub headers: IndexMap<String, String>,
     #[serde(deserialize_with = "lenient::level_names")]
     pub thinking_level_map: Option<LevelNames>,
+    pub sampling_params: Option<Map<String, Value>>,
+    pub sampling_params_by_thinking_level: Option<IndexMap<String, Map<String, Value>>>,
     pub compat: Option<Value>,
 }
 
@@ -100,10 +104,18 @@ pub enum ModelsJsonError {
     Rule { path: PathBuf, message: String },
 }
 
-pub fn load(path: &Path) -> Result<ModelsJson, ModelsJsonError> {
+/// What is right in the file, and what is wrong with the rest.
+pub fn load(path: &Path) -> (ModelsJson, Option<ModelsJsonError>) {
+    match read(path) {
+        Ok(found) => found,
+        Err(error) => (ModelsJson::default(), Some(error)),
+    }
+}
+
+fn read(path: &Path) -> Result<(ModelsJson, Option<ModelsJsonError>), ModelsJsonError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ModelsJson::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Default::default()),
         Err(error) => {
             return Err(ModelsJsonError::Read {
                 path: path.to_owned(),
@@ -111,26 +123,51 @@ pub fn load(path: &Path) -> Result<ModelsJson, ModelsJsonError> {
             });
         }
     };
-    let syntax = |message: String| ModelsJsonError::Syntax {
-        path: path.to_owned(),
-        message,
-    };
-    let value = parse(&text).map_err(syntax)?;
-    if let Some(problems) = report::problems(&value) {
-        return Err(ModelsJsonError::Schema {
-            path: path.to_owned(),
-            problems,
-        });
-    }
-    // What the schema lets through fits the types; serde's own message might
-    // show a key.
-    let config: ModelsJson = serde_json::from_value(value)
-        .map_err(|_| syntax("a value has an unexpected type".to_owned()))?;
-    check(&config).map_err(|message| ModelsJsonError::Rule {
+    let value = parse(&text).map_err(|message| ModelsJsonError::Syntax {
         path: path.to_owned(),
         message,
     })?;
-    Ok(config)
+    let schema = report::Schema::new();
+    let shape = |problems: Vec<String>| ModelsJsonError::Schema {
+        path: path.to_owned(),
+        problems: problems.join("\n"),
+    };
+    let Some(entries) = value.get("providers").and_then(Value::as_object) else {
+        return Err(shape(schema.problems(&value)));
+    };
+    let (mut misshapen, mut against_rules) = (Vec::new(), Vec::new());
+    let mut config = ModelsJson::default();
+    for (name, entry) in entries {
+        let problems = schema.problems(&json!({ "providers": { name: entry } }));
+        if !problems.is_empty() {
+            misshapen.extend(problems);
+            continue;
+        }
+        // What the schema lets through fits the types; serde's own message might show a key.
+        let Ok(provider) = ProviderConfig::deserialize(entry) else {
+            misshapen.push(format!(
+                "  - provider \"{name}\": a value has an unexpected type"
+            ));
+            continue;
+        };
+        match check(name, &provider) {
+            Ok(()) => _ = config.providers.insert(name.clone(), provider),
+            Err(problem) => against_rules.push(problem),
+        }
+    }
+    let rules = |problems: Vec<String>| ModelsJsonError::Rule {
+        path: path.to_owned(),
+        message: problems.join("\n"),
+    };
+    let error = match (misshapen.is_empty(), against_rules.is_empty()) {
+        (true, true) => None,
+        (true, false) => Some(rules(against_rules)),
+        (false, _) => {
+            let rules = against_rules.iter().map(|problem| format!("  - {problem}"));
+            Some(shape(misshapen.into_iter().chain(rules).collect()))
+        }
+    };
+    Ok((config, error))
 }
 
 /// JSON with comments and trailing commas, as people write such files by hand.
@@ -161,43 +198,48 @@ fn parse(text: &str) -> Result<Value, String> {
 }
 
 /// What a schema cannot say.
-fn check(config: &ModelsJson) -> Result<(), String> {
-    for (name, provider) in &config.providers {
-        let built_in = catalogue::provider(name).is_some();
-        if provider.models.is_empty() {
-            if provider.base_url.is_none()
-                && provider.compat.is_none()
-                && provider.model_overrides.is_empty()
-            {
-                return Err(format!(
-                    "Provider {name}: must specify \"baseUrl\", \"compat\", \"modelOverrides\", or \"models\"."
-                ));
-            }
-        } else if !built_in {
-            let missing = match (&provider.base_url, &provider.api_key) {
-                (None, _) => Some("baseUrl"),
-                (_, None) => Some("apiKey"),
-                _ => None,
-            };
-            if let Some(field) = missing {
-                return Err(format!(
-                    "Provider {name}: \"{field}\" is required when defining custom models."
-                ));
-            }
-        }
-        for model in &provider.models {
-            if !built_in && provider.api.is_none() && model.api.is_none() {
-                return Err(format!(
-                    "Provider {name}, model {}: no \"api\" specified. Set at provider or model level.",
-                    model.id
-                ));
-            }
+fn check(name: &str, provider: &ProviderConfig) -> Result<(), String> {
+    let built_in = catalogue::provider(name).is_some();
+    if provider.says_nothing() {
+        return Err(format!(
+            "Provider {name}: must specify \"baseUrl\", \"compat\", \"modelOverrides\", or \"models\"."
+        ));
+    }
+    // The key may be in auth.json, or come with the environment.
+    if !provider.models.is_empty() && !built_in && provider.base_url.is_none() {
+        return Err(format!(
+            "Provider {name}: \"baseUrl\" is required when defining custom models."
+        ));
+    }
+    for model in &provider.models {
+        if !built_in && provider.api.is_none() && model.api.is_none() {
+            return Err(format!(
+                "Provider {name}, model {}: no \"api\" specified. Set at provider or model level.",
+                model.id
+            ));
         }
     }
     Ok(())
 }
 
 impl ProviderConfig {
+    fn says_nothing(&self) -> bool {
+        let Self {
+            name,
+            base_url,
+            api_key,
+            api: _,
+            headers,
+            auth_header,
+            compat,
+            models,
+            model_overrides,
+        } = self;
+        let texts = [name, base_url, api_key];
+        let nothing = headers.is_empty() && models.is_empty() && model_overrides.is_empty();
+        nothing && !auth_header && compat.is_none() && texts.iter().all(|text| text.is_none())
+    }
+
     /// The headers configured for one model.
     pub fn model_headers(&self, id: &str) -> Option<&IndexMap<String, String>> {
         let own = self.models.iter().rev().find(|model| model.id == id);

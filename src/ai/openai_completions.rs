@@ -7,6 +7,7 @@ mod request;
 mod response;
 #[cfg(test)]
 mod tests;
+mod thinking;
 
 use super::exchange;
 use super::stream::{Api, AssistantStream, Request};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use indexmap::IndexMap;
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::lenient;
 use super::levels::LevelNames;
@@ -85,6 +85,10 @@ pub struct ProviderModel {
         deserialize_with = "lenient::level_names"
     )]
     pub thinking_level_map: Option<LevelNames>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling_params: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling_params_by_thinking_level: Option<IndexMap<String, Map<String, Value>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compat: Option<Value>,
 }
@@ -308,6 +312,8 @@ impl ProviderConfig {
             // Resolved for each request, with the key: they may be secrets.
             headers: None,
             thinking_level_map: model.thinking_level_map.clone(),
+            sampling_params: model.sampling_params.clone(),
+            sampling_params_by_thinking_level: model.sampling_params_by_thinking_level.clone(),
             compat: model.compat.clone(),
         }
     }

@@ -111,24 +111,19 @@ impl ModelRegistry {
     }
 
     fn read_models_json(&self) {
-        let read = match &*self.models_json.read() {
+        let (config, error) = match &*self.models_json.read() {
             Some(path) => models_json::load(path),
-            None => Ok(ModelsJson::default()),
+            None => Default::default(),
         };
-        let state = match read {
-            Ok(config) => State {
-                config: Arc::new(config),
-                ..State::default()
-            },
-            Err(error) => State {
-                error: Some(error.to_string()),
-                ..State::default()
-            },
+        let state = State {
+            config: Arc::new(config),
+            error: error.map(|error| error.to_string()),
+            ..State::default()
         };
         *self.state.write() = state;
     }
 
-    /// Why `models.json` is not in force.
+    /// Why `models.json`, or a part of it, is not in force.
     pub fn error(&self) -> Option<String> {
         self.state.read().error.clone()
     }

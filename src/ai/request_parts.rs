@@ -1,6 +1,7 @@
 //! What the requests of all APIs have in common.
 
 use reqwest::header::HeaderMap;
+use serde_json::{Map, Value};
 
 use super::exchange::set_header;
 use super::failure::Failure;
@@ -72,6 +73,16 @@ pub(super) fn with_thoughts(request: &Request, level: ThinkingLevel, answer: u64
         true => (tokens, tokens.saturating_sub(MIN_ANSWER)),
         false => (tokens, budget),
     }
+}
+
+/// What the model's configuration adds to every request, last, so that it counts.
+pub(super) fn sampling_params(request: &Request) -> Map<String, Value> {
+    let mut params = request.model.sampling_params.clone().unwrap_or_default();
+    let by_level = &request.model.sampling_params_by_thinking_level;
+    let level = thinking_level(request).unwrap_or(ThinkingLevel::Off);
+    let of_level = (by_level.as_ref()).and_then(|levels| levels.get(level.as_str()));
+    params.extend(of_level.cloned().unwrap_or_default());
+    params
 }
 
 /// As the model offers it; `None` if it is not to think.

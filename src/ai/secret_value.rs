@@ -53,9 +53,9 @@ impl fmt::Debug for Env {
     }
 }
 
-/// A variable in a value, or an escaped `$`.
+/// A variable in a value, or an escaped `$` or `!`.
 static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\$(?:\$|\{(\w+)\}|([A-Za-z_]\w*))").expect("it is a regular expression")
+    Regex::new(r"\$(?:[$!]|\{(\w+)\}|([A-Za-z_]\w*))").expect("it is a regular expression")
 });
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -137,7 +137,7 @@ impl SecretValues {
         let expanded = VARIABLE.replace_all(value, |found: &Captures<'_>| {
             let braced = found.get(1);
             let Some(name) = braced.or(found.get(2)) else {
-                return "$".to_owned();
+                return found[0][1..].to_owned();
             };
             self.env.get(name.as_str()).unwrap_or_else(|| {
                 if braced.is_some() || found[0].len() == value.len() {
@@ -255,6 +255,7 @@ mod tests {
             ("${MY_KEY}", Ok("from-env")),
             ("pre-$MY_KEY.${MY_KEY}s", Ok("pre-from-env.from-envs")),
             ("a$$MY_KEY", Ok("a$MY_KEY")),
+            ("$!pass$!", Ok("!pass!")),
             ("pa$word 5$ ${", Ok("pa$word 5$ ${")),
             ("$EMPTY", Err("EMPTY")),
             ("$NO_KEY", Err("NO_KEY")),

@@ -218,6 +218,8 @@ pub(super) fn model(api: &str) -> Model {
         max_tokens: 64_000,
         headers: None,
         thinking_level_map: None,
+        sampling_params: None,
+        sampling_params_by_thinking_level: None,
         compat: None,
     }
 }

@@ -133,6 +133,8 @@ mod tests {
             max_tokens: 8192,
             headers: None,
             thinking_level_map: None,
+            sampling_params: None,
+            sampling_params_by_thinking_level: None,
             compat: None,
         })
     }

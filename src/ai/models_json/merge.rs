@@ -58,6 +58,8 @@ impl ProviderConfig {
             // Resolved for each request, with the key: they may be secrets.
             headers: None,
             thinking_level_map: None,
+            sampling_params: None,
+            sampling_params_by_thinking_level: None,
             compat: self.compat.clone(),
         };
         config.facts.apply(&mut model);
@@ -93,6 +95,17 @@ impl ModelOverride {
         if let Some(names) = &self.thinking_level_map {
             let known = model.thinking_level_map.get_or_insert_default();
             known.extend(names.clone());
+        }
+        if let Some(params) = &self.sampling_params {
+            let known = model.sampling_params.get_or_insert_default();
+            known.extend(params.clone());
+        }
+        for (level, params) in self.sampling_params_by_thinking_level.iter().flatten() {
+            let levels = model
+                .sampling_params_by_thinking_level
+                .get_or_insert_default();
+            let known = levels.entry(level.clone()).or_default();
+            known.extend(params.clone());
         }
         merge_compat(&mut model.compat, self.compat.as_ref());
     }

@@ -1,21 +1,28 @@
 //! Says what is wrong with a `models.json` in the user's words (which provider,
 //! which model, which field) and without showing values, which may be keys.
 
-use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
+use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
-/// `None` if the file has the right shape.
-pub(super) fn problems(file: &Value) -> Option<String> {
-    let schema = serde_json::from_str(include_str!("schema.json"))
-        .expect("the schema is part of the program and every test of this module parses it");
-    let validator =
-        jsonschema::validator_for(&schema).expect("the schema is valid, which the tests show");
-    let lines: Vec<String> = validator
-        .iter_errors(file)
-        .map(|error| format!("  - {}: {}", place(&error, file), message(&error)))
-        .collect();
-    (!lines.is_empty()).then(|| lines.join("\n"))
+pub(super) struct Schema(Validator);
+
+impl Schema {
+    pub fn new() -> Self {
+        let schema = serde_json::from_str(include_str!("schema.json"))
+            .expect("the schema is part of the program and every test of this module parses it");
+        let validator =
+            jsonschema::validator_for(&schema).expect("the schema is valid, which the tests show");
+        Self(validator)
+    }
+
+    /// A line for each; none if the file has the right shape.
+    pub fn problems(&self, file: &Value) -> Vec<String> {
+        let errors = self.0.iter_errors(file);
+        errors
+            .map(|error| format!("  - {}: {}", place(&error, file), message(&error)))
+            .collect()
+    }
 }
 
 fn message(error: &ValidationError<'_>) -> String {

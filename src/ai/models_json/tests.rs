@@ -7,12 +7,20 @@ fn load_text(text: &str) -> Result<ModelsJson, String> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("models.json");
     fs::write(&path, text).unwrap();
-    load(&path).map_err(|error| {
-        let text = error.to_string();
-        let file = format!("\n\nFile: {}", path.display());
-        assert!(text.ends_with(&file), "{text}");
-        text.replace(&file, "")
-    })
+    let (config, Some(error)) = load(&path) else {
+        return Ok(load(&path).0);
+    };
+    let right: Vec<&String> = config.providers.keys().collect();
+    let text = format!(
+        "{error}{}",
+        right
+            .iter()
+            .map(|name| format!("\n+{name}"))
+            .collect::<String>()
+    );
+    let file = format!("\n\nFile: {}", path.display());
+    assert!(text.contains(&file), "{text}");
+    Err(text.replace(&file, ""))
 }
 
 fn load_json(value: Value) -> Result<ModelsJson, String> {
@@ -35,8 +43,8 @@ fn model(provider: &str, id: &str, config: Value) -> Value {
 #[test]
 fn a_missing_file_is_no_error() {
     let dir = tempfile::tempdir().unwrap();
-    let config = load(&dir.path().join("models.json")).unwrap();
-    assert!(config.providers.is_empty());
+    let (config, error) = load(&dir.path().join("models.json"));
+    assert!(config.providers.is_empty() && error.is_none());
 }
 
 #[test]
@@ -102,18 +110,13 @@ fn rules_between_fields() {
     for (provider, config, message) in [
         (
             "anthropic",
-            json!({"headers": {"x": "y"}}),
+            json!({"note": "y"}),
             "Provider anthropic: must specify \"baseUrl\", \"compat\", \"modelOverrides\", or \"models\".",
         ),
         (
             "mine",
             json!({"models": model, "api": "a", "apiKey": "k"}),
             "Provider mine: \"baseUrl\" is required when defining custom models.",
-        ),
-        (
-            "mine",
-            json!({"models": model, "api": "a", "baseUrl": "u"}),
-            "Provider mine: \"apiKey\" is required when defining custom models.",
         ),
         (
             "mine",
@@ -124,6 +127,21 @@ fn rules_between_fields() {
         let error = load_json(json!({"providers": {provider: config}})).unwrap_err();
         assert_eq!(error, format!("Failed to load models.json: {message}"));
     }
+}
+
+/// One wrong entry took away all that the file has.
+#[test]
+fn what_is_wrong_with_one_provider_takes_nothing_from_the_others() {
+    let good = json!({"baseUrl": "u", "api": "a", "models": [{"id": "m"}]});
+    let error = load_json(json!({"providers": {
+        "one": good, "two": {"baseUrl": 5}, "three": {"models": [{"id": "m"}]}, "openai": {"name": "Mine"},
+    }}))
+    .unwrap_err();
+    assert_eq!(
+        error,
+        "Invalid models.json schema:\n  - provider \"two\", field \"baseUrl\": the value is not of type \"string\"\n  \
+         - Provider three: \"baseUrl\" is required when defining custom models.\n+one\n+openai"
+    );
 }
 
 #[test]

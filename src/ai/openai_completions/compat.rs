@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::ai::model::{Model, ThinkingLevel};
 
@@ -20,6 +20,8 @@ pub(super) struct Compat {
     pub requires_assistant_after_tool_result: bool,
     pub requires_thinking_as_text: bool,
     pub thinking_format: ThinkingFormat,
+    pub chat_template_kwargs: Map<String, Value>,
+    pub chat_template_args: Map<String, Value>,
     pub open_router_routing: Option<Value>,
     pub vercel_gateway_routing: Option<Value>,
     pub zai_tool_stream: bool,
@@ -40,6 +42,18 @@ pub(super) enum ThinkingFormat {
     Qwen,
     /// `chat_template_kwargs`
     QwenChatTemplate,
+    /// `chat_template_kwargs`, as `chatTemplateKwargs` has them
+    ChatTemplate,
+    /// `chat_template_args`, as `chatTemplateArgs` has them, and `reasoning_effort`
+    Baseten,
+    /// `thinking: {type}` and `reasoning_effort`
+    Deepseek,
+    /// `reasoning: {enabled}` and `reasoning_effort`
+    Together,
+    /// `thinking`, a word
+    StringThinking,
+    /// `reasoning: {effort}`, for efforts that the model names
+    AntLing,
 }
 
 /// `model.compat` as users write it.
@@ -56,6 +70,8 @@ struct Overrides {
     requires_assistant_after_tool_result: Option<bool>,
     requires_thinking_as_text: Option<bool>,
     thinking_format: Option<ThinkingFormat>,
+    chat_template_kwargs: Option<Map<String, Value>>,
+    chat_template_args: Option<Map<String, Value>>,
     open_router_routing: Option<Value>,
     vercel_gateway_routing: Option<Value>,
     zai_tool_stream: Option<bool>,
@@ -96,6 +112,8 @@ impl Compat {
                 .requires_thinking_as_text
                 .unwrap_or(detected.requires_thinking_as_text),
             thinking_format: set.thinking_format.unwrap_or(detected.thinking_format),
+            chat_template_kwargs: set.chat_template_kwargs.unwrap_or_default(),
+            chat_template_args: set.chat_template_args.unwrap_or_default(),
             open_router_routing: set.open_router_routing,
             vercel_gateway_routing: set.vercel_gateway_routing,
             zai_tool_stream: set.zai_tool_stream.unwrap_or(detected.zai_tool_stream),
@@ -146,6 +164,8 @@ impl Compat {
             requires_assistant_after_tool_result: false,
             requires_thinking_as_text: false,
             thinking_format,
+            chat_template_kwargs: Map::new(),
+            chat_template_args: Map::new(),
             open_router_routing: None,
             vercel_gateway_routing: None,
             zai_tool_stream: false,

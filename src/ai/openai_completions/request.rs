@@ -3,14 +3,15 @@
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
-use super::compat::{Compat, ThinkingFormat};
+use super::compat::Compat;
 use super::convert::Converter;
 use super::response::Reader;
+use super::thinking::thinking;
 use crate::ai::exchange::{Call, set_header};
 use crate::ai::failure::{Envelope, Failure};
-use crate::ai::model::{Model, ThinkingLevel};
+use crate::ai::model::Model;
 use crate::ai::request_parts::{
-    api_key, configured_headers, max_tokens, mentions_tools, thinking_level, url,
+    api_key, configured_headers, max_tokens, mentions_tools, sampling_params, url,
 };
 use crate::ai::stream::{Request, ToolSpec};
 
@@ -68,40 +69,14 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Value {
     if let Some(choice) = &request.options.tool_choice {
         set("tool_choice", choice.clone());
     }
-    if let Some((name, value)) = thinking(request, compat) {
+    for (name, value) in thinking(request, compat) {
         set(name, value);
     }
     for (name, value) in routing(model, compat) {
         set(name, value);
     }
+    body.extend(sampling_params(request));
     Value::Object(body)
-}
-
-fn thinking(request: &Request, compat: &Compat) -> Option<(&'static str, Value)> {
-    if !request.model.reasoning {
-        return None;
-    }
-    let level = thinking_level(request);
-    let effort = match level {
-        Some(level) => Some(compat.effort(&request.model, level)),
-        None => request.model.level_name(ThinkingLevel::Off),
-    };
-    match compat.thinking_format {
-        ThinkingFormat::Zai | ThinkingFormat::Qwen => {
-            Some(("enable_thinking", json!(level.is_some())))
-        }
-        ThinkingFormat::QwenChatTemplate => Some((
-            "chat_template_kwargs",
-            json!({"enable_thinking": level.is_some(), "preserve_thinking": true}),
-        )),
-        ThinkingFormat::Openrouter => {
-            Some(("reasoning", json!({"effort": effort.unwrap_or("none")})))
-        }
-        ThinkingFormat::Openai if compat.supports_reasoning_effort => {
-            Some(("reasoning_effort", json!(effort?)))
-        }
-        ThinkingFormat::Openai => None,
-    }
 }
 
 /// Which of the providers behind a gateway may answer.

@@ -9,7 +9,8 @@ use crate::ai::exchange::{Call, set_header};
 use crate::ai::failure::{Envelope, Failure};
 use crate::ai::model::ThinkingLevel;
 use crate::ai::request_parts::{
-    Retention, api_key, configured_headers, max_tokens, mentions_tools, thinking_level, url,
+    Retention, api_key, configured_headers, max_tokens, mentions_tools, sampling_params,
+    thinking_level, url,
 };
 use crate::ai::stream::{Request, ToolSpec};
 
@@ -78,6 +79,7 @@ pub(super) fn common(request: &Request, model_name: &str) -> Map<String, Value> 
         let none = model.level_name(ThinkingLevel::Off).unwrap_or("none");
         set("reasoning", json!({"effort": none}));
     }
+    body.extend(sampling_params(request));
     body
 }
 

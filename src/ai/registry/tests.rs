@@ -201,13 +201,13 @@ async fn a_command_that_fails_is_named() {
 }
 
 #[test]
-fn a_broken_models_json_drops_all_of_it_until_it_is_mended() {
-    let broken = json!({"providers": {"openai": {"baseUrl": "http://proxy"}, "own": {}}});
+fn a_broken_provider_is_dropped_until_it_is_mended() {
+    let broken = json!({"providers": {"openai": {"baseUrl": 5}, "own": {}}});
     let fixture = Fixture::new().file("models.json", broken);
     let registry = fixture.load([]);
     let url = || registry.find("openai", "gpt-5.4").unwrap().base_url.clone();
     let error = registry.error().unwrap();
-    assert!(error.starts_with("Failed to load models.json: Provider own: must specify"));
+    assert!(error.contains("Provider own: must specify"), "{error}");
     assert_eq!(url(), "https://api.openai.com/v1");
     let mended = json!({"providers": {"openai": {"baseUrl": "http://proxy"}}});
     let _fixture = fixture.file("models.json", mended);
