@@ -44,6 +44,8 @@ export interface BashToolOptions {
   operations?: BashOperations;
   /** A line before every command. */
   commandPrefix?: string;
+  /** `false` leaves `PI_SESSION_ID` and its like out of the environment. */
+  exposeSessionEnvironment?: boolean;
   spawnHook?: BashSpawnHook;
 }
 

@@ -62,7 +62,8 @@ impl Actions for AgentSession {
     }
 
     fn is_project_trusted(&self) -> bool {
-        !self.config.paths.ignores_project
+        let paths = self.config.paths.with_cwd(&self.cwd());
+        !paths.ignores_project()
     }
 
     fn mode(&self) -> &'static str {

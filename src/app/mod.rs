@@ -32,6 +32,7 @@ mod stats;
 mod summary;
 mod summary_retry;
 mod texts;
+mod tool_selection;
 mod tools;
 mod trace;
 mod transcript;

@@ -84,7 +84,9 @@ impl AgentSession {
             let released = self.extensions.release(name);
             released.map_err(|error| Refusal::new(ErrorCode::InvalidName, error))?;
         }
+        let before = self.default_tools();
         self.settings.reload();
+        self.note_settings("reload");
         self.extensions.allow(&self.settings);
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
         self.models.reload();
@@ -97,7 +99,7 @@ impl AgentSession {
         *self.loaded.lock() = report.clone();
         self.refresh_model();
         if !report.kept_old {
-            self.refresh_all_tools();
+            self.refresh_all_tools(&before);
             self.greet("reload", None).await;
         } else {
             self.rebuild_system_prompt();
@@ -196,6 +198,7 @@ impl AgentSession {
             self.report("<session>", "chdir", error).await;
         }
         self.settings.enter(&self.config.paths.with_cwd(&cwd));
+        self.note_settings("session");
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
         self.install_missing(&cwd, self.noted()).await;
         let paths = find_extensions(&self.config, &self.settings, &cwd);

@@ -95,15 +95,14 @@ impl AgentSession {
         } = begin;
         let wrong = |error: &dyn std::fmt::Display| ActionError::new(error.to_string());
         let cwd = std::path::absolute(&options.cwd).map_err(|error| wrong(&error))?;
-        let mut paths = self.config.paths.with_cwd(&cwd);
-        paths.ignores_project |= !options.project_trusted;
-        let models = match options.agent_dir {
-            Some(dir) if dir != paths.agent_dir => {
-                paths.agent_dir = dir;
-                Arc::new(ModelRegistry::load(&paths.agent_dir))
-            }
-            _ => self.models.clone(),
+        let ours = &self.config.paths.agent_dir;
+        let agent_dir = options.agent_dir.unwrap_or_else(|| ours.clone());
+        let models = match agent_dir == *ours {
+            true => self.models.clone(),
+            false => Arc::new(ModelRegistry::load(&agent_dir)),
         };
+        let paths = self.config.paths.with_cwd(&cwd);
+        let paths = paths.of_extension(agent_dir, options.project_trusted);
         let session = match session {
             Some(session) => session.into_session().map_err(|error| wrong(&error))?,
             None => Session::in_memory(&cwd),

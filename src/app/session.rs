@@ -134,6 +134,13 @@ impl AgentSession {
         notes.extend(warnings.iter().map(ToString::to_string));
     }
 
+    /// `context` says what the settings were read for.
+    pub(super) fn note_settings(&self, context: &str) {
+        let warnings = self.settings.take_warnings();
+        let mut notes = self.notes.lock();
+        notes.extend(warnings.iter().map(|warning| warning.describe(context)));
+    }
+
     /// What the last load of the extensions brought.
     pub fn load_report(&self) -> LoadReport {
         self.loaded.lock().clone()

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::AgentSession;
 use super::prompt_options::{PromptFile, PromptOptions};
 use super::state::State;
+use super::tool_selection::ToolSelection;
 use crate::resources::context_files::{ContextFile, load_context_files};
 use crate::resources::prompt_files::load_prompt_texts;
 use crate::resources::source_info::SourceInfo;
@@ -37,7 +38,25 @@ impl AgentSession {
             auto_resize_images: settings.images.auto_resize,
             agent_bin_dir: Some(paths.bin()),
             settings_path: Some(paths.global_settings()),
+            session_variables: self.session_variables(),
         }
+    }
+
+    /// As in newer versions of the original.
+    fn session_variables(&self) -> Vec<(&'static str, String)> {
+        let state = self.state.lock();
+        let mut variables = vec![
+            ("PI_SESSION_ID", state.session.id().to_owned()),
+            ("PI_REASONING_LEVEL", state.thinking.as_str().to_owned()),
+        ];
+        if let Some(path) = state.session.path() {
+            variables.push(("PI_SESSION_FILE", path.display().to_string()));
+        }
+        if let Some(model) = &state.model {
+            variables.push(("PI_PROVIDER", model.provider.clone()));
+            variables.push(("PI_MODEL", model.id.clone()));
+        }
+        variables
     }
 
     /// All tools; an extension's takes the place of a built-in one of the same
@@ -101,23 +120,40 @@ impl AgentSession {
         found.map(|one| one.tool.clone()).collect()
     }
 
-    /// What is active when nothing is said: the usual built-in tools, or those
-    /// that the command line names, in its order, and all that extensions bring.
+    /// What is active when nothing is said: the usual built-in tools, or those that the
+    /// command line or the settings name, in their order, and what extensions bring.
     pub(super) fn default_tools(&self) -> Vec<String> {
-        let choice = &self.config.tools;
-        let mut names = match &choice.only {
-            Some(only) => only.clone(),
-            None if choice.none => Vec::new(),
-            None => tools::DEFAULT_ACTIVE.map(str::to_owned).into(),
-        };
-        names.retain(|name| !choice.except.contains(name));
-        for one in self.known_tools().iter().filter(|one| !one.builtin) {
+        let selection = self.selection();
+        let known = self.known_tools();
+        let is_known = |name: &String| known.iter().any(|one| one.tool.spec().name == *name);
+        let mut names = selection.names.clone();
+        names.retain(is_known);
+        for one in known.iter().filter(|one| !one.builtin) {
             let name = &one.tool.spec().name;
-            if !names.contains(name) {
+            if !names.contains(name) && selection.takes(one.tool.as_ref()) {
                 names.push(name.clone());
             }
         }
         names
+    }
+
+    fn selection(&self) -> ToolSelection {
+        let choice = &self.config.tools;
+        let usual = tools::DEFAULT_ACTIVE.map(str::to_owned);
+        let mut selection = ToolSelection::of(match &choice.only {
+            Some(only) => only,
+            None if choice.none => &[],
+            None => &usual,
+        });
+        if choice.only.is_none() && !choice.none {
+            if let Some(setting) = &self.settings.values().default_tools {
+                selection.change(setting);
+            }
+            if !choice.changes.is_empty() {
+                selection.change(&choice.changes);
+            }
+        }
+        selection
     }
 
     /// At the start.
@@ -141,12 +177,20 @@ impl AgentSession {
     /// so. The prompt is built anew.
     pub(super) fn refresh_tools(&self) {
         let known = self.state.lock().known_tools.clone();
-        self.offer_tools(|one| !known.contains(&one.tool.spec().name));
+        let selection = self.selection();
+        self.offer_tools(|one| {
+            !known.contains(&one.tool.spec().name) && selection.takes(one.tool.as_ref())
+        });
     }
 
-    /// After a reload all that extensions bring is offered again.
-    pub(super) fn refresh_all_tools(&self) {
-        self.offer_tools(|one| !one.builtin);
+    /// After a reload all that extensions bring is offered again, and what the settings name
+    /// now and did not `before`.
+    pub(super) fn refresh_all_tools(&self, before: &[String]) {
+        let now = self.default_tools();
+        self.offer_tools(|one| {
+            let name = &one.tool.spec().name;
+            now.contains(name) && (!one.builtin || !before.contains(name))
+        });
     }
 
     fn offer_tools(&self, wanted: impl Fn(&KnownTool) -> bool) {

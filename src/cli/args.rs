@@ -163,7 +163,7 @@ pub struct Options {
     #[arg(long, help_heading = AGENT)]
     pub no_approve: bool,
 
-    /// Take it, which is the rule
+    /// Take it, which is the rule, also if trust.json says otherwise
     #[arg(long, short, help_heading = AGENT)]
     pub approve: bool,
 
@@ -228,6 +228,26 @@ const ONLY_WITH_EQUALS: [&str; 2] = ["inspect", "inspect-brk"];
 /// the extensions, or to ignore them, would do something else than was asked for.
 const COMMANDS_TO_COME: [&str; 1] = ["config"];
 
+/// What newer versions have. A message may begin with these words, but not so.
+const COMMANDS_OF_NEWER_VERSIONS: [(&str, &[&str], &str); 2] = [
+    (
+        "auth",
+        &[
+            "login",
+            "logout",
+            "check",
+            "print-api-key",
+            "print-bearer-token",
+        ],
+        "Sign in with /login in pi, or put a key into auth.json (docs/settings.md)",
+    ),
+    (
+        "mcp",
+        &["add", "remove", "list", "login", "logout"],
+        "There are no MCP servers in this version; an extension may bring them",
+    ),
+];
+
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arguments {
     pub options: Options,
@@ -252,6 +272,11 @@ pub enum ArgumentError {
          If it is the beginning of a message, write: pi -- {0} ..."
     )]
     CommandToCome(String),
+    #[error(
+        "pi {0} is a command of newer versions of the original. {1}. \
+         If it is the beginning of a message, write: pi -- {0} ..."
+    )]
+    NewerCommand(String, &'static str),
     #[error("{0}")]
     Invalid(String),
 }
@@ -263,6 +288,14 @@ pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Arguments, Vec<Arg
         && COMMANDS_TO_COME.contains(&first.as_str())
     {
         return Err(only(ArgumentError::CommandToCome(first.clone())));
+    }
+    let names = (words.first(), words.get(1));
+    for (name, subcommands, instead) in COMMANDS_OF_NEWER_VERSIONS {
+        let is_meant = |word: &String| subcommands.contains(&word.as_str());
+        if names.0.is_some_and(|first| first == name) && names.1.is_none_or(is_meant) {
+            let error = ArgumentError::NewerCommand(words[..words.len().min(2)].join(" "), instead);
+            return Err(only(error));
+        }
     }
     let mut sorter = Sorter {
         command: Options::command(),

@@ -37,13 +37,6 @@ pub fn build(
     warnings: &mut Vec<String>,
 ) -> Result<AppConfig, CliError> {
     let options = &arguments.options;
-    if options.no_approve {
-        Paths::ignore_projects();
-    }
-    let paths = Paths {
-        ignores_project: options.no_approve,
-        ..paths
-    };
     Ok(AppConfig {
         mode: mode.name(),
         has_ui: mode.has_ui(),
@@ -137,7 +130,8 @@ fn session_id(options: &Options) -> Result<Option<String>, InvalidId> {
 }
 
 fn session_dir(options: &Options, paths: &Paths) -> Option<PathBuf> {
-    let dir = given(&options.session_dir)?;
+    let from_env = std::env::var("PI_CODING_AGENT_SESSION_DIR").ok();
+    let dir = given(&options.session_dir).or(given(&from_env))?;
     Some(expand_tilde(dir, &paths.home))
 }
 
@@ -154,26 +148,31 @@ fn thinking(options: &Options, warnings: &mut Vec<String>) -> Option<ThinkingLev
 }
 
 fn tool_choice(options: &Options, warnings: &mut Vec<String>) -> ToolChoice {
-    let only = options.tools.as_deref().map(|names| {
-        let mut chosen: Vec<String> = Vec::new();
-        if names.trim().is_empty() {
-            warnings.push("--tools names none: the model has no tools".to_owned());
-        }
-        for name in list(names) {
-            if !tools::NAMES.contains(&name.as_str()) {
-                let valid = tools::NAMES.join(", ");
-                warnings.push(format!("Unknown tool \"{name}\". Valid tools: {valid}"));
-            } else if !chosen.contains(&name) {
-                chosen.push(name);
-            }
-        }
-        chosen
-    });
-    ToolChoice {
-        only,
+    let mut choice = ToolChoice {
         none: options.no_tools,
         except: options.exclude_tools.as_deref().map_or_else(Vec::new, list),
+        ..ToolChoice::default()
+    };
+    let Some(names) = options.tools.as_deref().map(list) else {
+        return choice;
+    };
+    if names.is_empty() {
+        warnings.push("--tools names none: the model has no tools".to_owned());
+    } else if names.iter().all(|name| name.starts_with(['+', '-'])) {
+        choice.changes = names;
+        return choice;
     }
+    let mut only: Vec<String> = Vec::new();
+    for name in names {
+        if !tools::NAMES.contains(&name.as_str()) {
+            let valid = tools::NAMES.join(", ");
+            warnings.push(format!("Unknown tool \"{name}\". Valid tools: {valid}"));
+        } else if !only.contains(&name) {
+            only.push(name);
+        }
+    }
+    choice.only = Some(only);
+    choice
 }
 
 /// A session may work elsewhere: what is a path is one from here.
@@ -228,7 +227,7 @@ mod tests {
             home: "/home/u".into(),
             agent_dir: agent_dir.to_owned(),
             cwd: "/work".into(),
-            ignores_project: false,
+            distrust: None,
         };
         let mut warnings = Vec::new();
         let config = build(&arguments, paths, Mode::Print, &mut warnings)?;

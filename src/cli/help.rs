@@ -41,6 +41,7 @@ Examples:
 Environment:
   ANTHROPIC_API_KEY, OPENAI_API_KEY, ...        keys of the providers
   PI_CODING_AGENT_DIR                           settings, sessions, extensions (~/.pi/agent)
+  PI_CODING_AGENT_SESSION_DIR                   as --session-dir
   PI_LOG                                        what is logged, such as pi=debug
                                                 (to logs/pi.log in that folder)
 ";

@@ -38,6 +38,7 @@ use crate::resources::paths::Paths;
 use crate::resources::resource_paths::ResourceSources;
 use crate::resources::settings::{ExtensionHost, Settings};
 use crate::resources::themes::{find_theme, load_themes};
+use crate::resources::trust;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Threads besides the main one, V8's and those that wait for files.
@@ -117,7 +118,9 @@ fn run() -> Result<u8, CliError> {
         return Ok(code);
     }
     let arguments = args::parse(words.into_iter()).map_err(CliError::Arguments)?;
-    tell_children(arguments.options.offline);
+    let options = &arguments.options;
+    tell_children(options.offline);
+    approve(options.approve, options.no_approve);
     let terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     match task(&arguments.options, terminal) {
         Task::Version => output(&format!("{VERSION}\n"))?,
@@ -127,6 +130,13 @@ fn run() -> Result<u8, CliError> {
         Task::Session(mode) => return session(mode, arguments),
     }
     Ok(0)
+}
+
+/// Of both the careful one counts.
+fn approve(yes: bool, no: bool) {
+    if yes || no {
+        trust::approve(!no);
+    }
 }
 
 /// Commands instead of a session; `None` if the words ask for none.
@@ -141,7 +151,9 @@ fn command(words: &[OsString]) -> Result<Option<u8>, CliError> {
     };
     match words.first().map(String::as_str) {
         Some("install" | "remove" | "uninstall" | "update" | "list") => {
+            let has = |names: [&str; 2]| words.iter().any(|word| names.contains(&word.as_str()));
             tell_children(words.iter().any(|word| word == "--offline"));
+            approve(has(["-a", "--approve"]), has(["-na", "--no-approve"]));
             packages::run(&words)
         }
         Some("doctor") => {
@@ -167,6 +179,8 @@ fn tell_children(offline: bool) {
     // SAFETY: no other thread runs that could be reading the environment.
     unsafe {
         std::env::set_var("PI_CODING_AGENT", "true");
+        // Of any agent's.
+        std::env::set_var("AI_AGENT", "pi");
         if offline {
             std::env::set_var("PI_OFFLINE", "1");
             std::env::set_var("PI_SKIP_VERSION_CHECK", "1");

@@ -90,9 +90,21 @@ Options:
                 "\
 Fetches the newest version of all packages, or of one. Packages whose source
 names a version stay as they are.
+
+Options:
+  -a, --approve        Those of this project, too, also if it is not trusted
+  -na, --no-approve    Not those of this project
 "
             }
-            Self::List => "Lists the packages of the user's and this project's settings.\n",
+            Self::List => {
+                "\
+Lists the packages of the user's and this project's settings.
+
+Options:
+  -a, --approve        Those of this project, too, also if it is not trusted
+  -na, --no-approve    Not those of this project
+"
+            }
         }
     }
 }
@@ -183,8 +195,8 @@ fn parse(words: &[String]) -> Option<Asked> {
         match word.as_str() {
             "-h" | "--help" => asked.help = true,
             "-l" | "--local" if asked.command.has_local() => asked.local = true,
-            // For the whole program; it is dealt with already.
-            "--offline" => {}
+            // For the whole program; they are dealt with already.
+            "--offline" | "-a" | "--approve" | "-na" | "--no-approve" => {}
             option if option.starts_with('-') => {
                 asked.unknown.get_or_insert_with(|| option.to_owned());
             }

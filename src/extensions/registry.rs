@@ -43,6 +43,9 @@ pub struct ToolRegistration {
     pub execution_mode: Option<crate::tools::tool::ExecutionMode>,
     #[serde(default)]
     pub prepares: bool,
+    /// Until someone names it.
+    #[serde(default)]
+    pub inactive: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -46,10 +46,8 @@ fn yes() -> bool {
 
 impl Place {
     fn paths(&self) -> Paths {
-        let mut paths = Paths::from_env(&self.cwd);
-        paths.agent_dir = self.agent_dir.clone();
-        paths.ignores_project |= !self.project_trusted;
-        paths
+        let paths = Paths::from_env(&self.cwd);
+        paths.of_extension(self.agent_dir.clone(), self.project_trusted)
     }
 
     fn settings(&self, paths: &Paths) -> Arc<Settings> {
@@ -69,7 +67,7 @@ impl Place {
 pub fn serve(method: &str, args: &str) -> Option<Answer> {
     Some(match method {
         "resources.isProjectTrusted" => {
-            parse::<Place>(method, args).map(|place| json!(!place.paths().ignores_project))
+            parse::<Place>(method, args).map(|place| json!(!place.paths().ignores_project()))
         }
         "resources.skills" => parse::<Place>(method, args).and_then(|place| {
             let paths = place.paths();

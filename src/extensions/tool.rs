@@ -81,6 +81,10 @@ impl Tool for ExtensionTool {
         self.registration.execution_mode.unwrap_or_default()
     }
 
+    fn is_active_by_default(&self) -> bool {
+        !self.registration.inactive
+    }
+
     async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
         if !self.registration.prepares {
             return Ok(args);

@@ -359,7 +359,7 @@ fn tool(
     elsewhere: Option<Arc<Asked>>,
 ) -> Result<Arc<dyn Tool>, HostError> {
     if name == "bash" {
-        let mut shell = options.shell();
+        let mut shell = options.shell_of_model();
         shell.env = env;
         let tool = tools::bash::BashTool::new(cwd, shell);
         return Ok(match elsewhere {
@@ -412,6 +412,7 @@ fn shell(options: &ToolOptions) -> Answer {
         "shell": program.to_string_lossy(),
         "args": ["-c"],
         "path": path.unwrap_or_default().to_string_lossy(),
+        "session": options.session_variables.iter().cloned().collect::<HashMap<_, _>>(),
     }))
 }
 

@@ -7,7 +7,14 @@ use std::path::{Path, PathBuf};
 use super::diagnostic::Diagnostic;
 use super::paths::Paths;
 
-const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+/// Of those in one folder the first counts.
+const NAMES: [&str; 5] = [
+    "AGENTS.override.md",
+    "AGENTS.md",
+    "AGENTS.MD",
+    "CLAUDE.md",
+    "CLAUDE.MD",
+];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextFile {
@@ -67,12 +74,15 @@ mod tests {
             home: root.to_owned(),
             agent_dir: root.join("agent"),
             cwd: root.join("a/b"),
-            ignores_project: false,
+            distrust: None,
         };
         let agent = write(root.join("agent/CLAUDE.md"), "agent");
         let outer = write(root.join("AGENTS.md"), "outer");
-        let inner = write(root.join("a/b/AGENTS.md"), "inner");
-        write(root.join("a/b/CLAUDE.md"), "not read beside AGENTS.md");
+        let inner = write(root.join("a/b/AGENTS.override.md"), "inner");
+        write(
+            root.join("a/b/AGENTS.md"),
+            "not read beside AGENTS.override.md",
+        );
         let (files, problems) = load_context_files(&paths);
         assert_eq!(files, [agent, outer, inner]);
         assert_eq!(problems, []);
@@ -87,7 +97,7 @@ mod tests {
             home: dir.path().to_owned(),
             cwd: agent_dir.join("extensions"),
             agent_dir,
-            ignores_project: false,
+            distrust: None,
         };
         assert_eq!(load_context_files(&paths).0, [file]);
     }
@@ -102,7 +112,7 @@ mod tests {
             home: dir.path().to_owned(),
             agent_dir: dir.path().join("agent"),
             cwd: cwd.clone(),
-            ignores_project: false,
+            distrust: None,
         };
         let (files, problems) = load_context_files(&paths);
         assert_eq!(files, [file]);

@@ -251,7 +251,7 @@ mod tests {
                 home: dir.path().to_owned(),
                 agent_dir: dir.path().join("agent"),
                 cwd: dir.path().join("p"),
-                ignores_project: false,
+                distrust: None,
             };
             Self { dir, paths }
         }

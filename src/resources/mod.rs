@@ -16,3 +16,4 @@ pub mod skills;
 pub mod source_info;
 pub mod system_prompt;
 pub mod themes;
+pub mod trust;

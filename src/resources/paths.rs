@@ -5,7 +5,8 @@
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::trust::{self, Distrust};
 
 /// The folder of a project's own configuration, below its root.
 pub const PROJECT_DIR_NAME: &str = ".pi";
@@ -51,11 +52,9 @@ pub struct Paths {
     pub agent_dir: PathBuf,
     /// Where the session works.
     pub cwd: PathBuf,
-    /// `--no-approve`: what the project brings is left out.
-    pub ignores_project: bool,
+    /// Why what the project brings is left out, if it is.
+    pub distrust: Option<Distrust>,
 }
-
-static IGNORES_PROJECTS: AtomicBool = AtomicBool::new(false);
 
 impl Paths {
     /// Reads `HOME` and `PI_CODING_AGENT_DIR`. A relative agent folder counts
@@ -63,25 +62,46 @@ impl Paths {
     pub fn from_env(cwd: &Path) -> Self {
         let home = env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
         let agent_dir = agent_dir(env::var_os("PI_CODING_AGENT_DIR").as_deref(), &home);
+        Self::new(home, absolute(&agent_dir), absolute(cwd))
+    }
+
+    fn new(home: PathBuf, agent_dir: PathBuf, cwd: PathBuf) -> Self {
         Self {
-            agent_dir: absolute(&agent_dir),
-            cwd: absolute(cwd),
+            distrust: trust::distrust(&agent_dir, &cwd),
             home,
-            ignores_project: IGNORES_PROJECTS.load(Ordering::Relaxed),
+            agent_dir,
+            cwd,
         }
     }
 
-    /// `--no-approve`: no [`Self::from_env`] trusts a project from here on.
-    pub fn ignore_projects() {
-        IGNORES_PROJECTS.store(true, Ordering::Relaxed);
-    }
-
-    /// The same roots for a session that works elsewhere.
+    /// The same roots for a session that works elsewhere, in a project of its own.
     pub fn with_cwd(&self, cwd: &Path) -> Self {
-        Self {
-            cwd: absolute(cwd),
-            ..self.clone()
+        let cwd = absolute(cwd);
+        match self.distrust {
+            _ if cwd == self.cwd => self.clone(),
+            Some(Distrust::Asked) => Self {
+                cwd,
+                ..self.clone()
+            },
+            _ => Self::new(self.home.clone(), self.agent_dir.clone(), cwd),
         }
+    }
+
+    /// For a session that an extension began: in an agent folder that may be another one,
+    /// and with less trust if the extension says so.
+    pub fn of_extension(&self, agent_dir: PathBuf, is_trusted: bool) -> Self {
+        let mut paths = match agent_dir == self.agent_dir {
+            true => self.clone(),
+            false => Self::new(self.home.clone(), agent_dir, self.cwd.clone()),
+        };
+        if !is_trusted {
+            paths.distrust = Some(Distrust::Asked);
+        }
+        paths
+    }
+
+    pub fn ignores_project(&self) -> bool {
+        self.distrust.is_some()
     }
 
     pub fn project_dir(&self) -> PathBuf {
@@ -90,7 +110,7 @@ impl Paths {
 
     /// The same, if what is there counts.
     pub fn trusted_project_dir(&self) -> Option<PathBuf> {
-        (!self.ignores_project).then(|| self.project_dir())
+        (!self.ignores_project()).then(|| self.project_dir())
     }
 
     pub fn global_settings(&self) -> PathBuf {
@@ -227,7 +247,7 @@ mod tests {
             home: "/home/u".into(),
             agent_dir: "/home/u/.pi/agent".into(),
             cwd: "/p".into(),
-            ignores_project: false,
+            distrust: None,
         };
         let base = paths.project_dir();
         let resolve = |text| paths.resolve(text, &base);

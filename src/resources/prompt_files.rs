@@ -102,7 +102,7 @@ mod tests {
                 home: dir.path().to_owned(),
                 agent_dir: dir.path().join("agent"),
                 cwd: dir.path().join("p"),
-                ignores_project: false,
+                distrust: None,
             };
             for (name, text) in files {
                 let path = dir.path().join(name);

@@ -135,12 +135,15 @@ fn split_args(text: &str) -> Vec<String> {
     args
 }
 
-/// Replaces `$1`, `${@:from}`, `${@:from:count}`, `$@` and `$ARGUMENTS`. In one
-/// pass, so that an argument that looks like one of them stays what it is.
+/// Replaces `$1`, `${@:from}`, `${@:from:count}`, `$@`, `$ARGUMENTS`, and of newer versions
+/// `${1:-default}` and `${@:-default}`. In one pass, so that an argument that looks like one
+/// of them stays what it is.
 fn substitute(content: &str, args: &[String]) -> String {
     static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"\$(?:([0-9]+)|\{@:([0-9]+)(?::([0-9]+))?\}|ARGUMENTS|@)")
-            .expect("the pattern is constant and tested")
+        Regex::new(
+            r"\$(?:([0-9]+)|\{@:([0-9]+)(?::([0-9]+))?\}|ARGUMENTS|@|\{([0-9]+|@):-([^}]*)\})",
+        )
+        .expect("the pattern is constant and tested")
     });
     let number = |found: &Captures<'_>, group| {
         // A number too large to hold is beyond every list.
@@ -148,12 +151,17 @@ fn substitute(content: &str, args: &[String]) -> String {
         Some(digits.parse::<usize>().unwrap_or(usize::MAX))
     };
     let replaced = PLACEHOLDER.replace_all(content, |found: &Captures<'_>| {
+        let at = |position: usize| args.get(position.checked_sub(1)?).cloned();
         if let Some(position) = number(found, 1) {
-            let index = position.checked_sub(1);
-            return index
-                .and_then(|index| args.get(index))
-                .cloned()
-                .unwrap_or_default();
+            return at(position).unwrap_or_default();
+        }
+        if let (Some(which), Some(default)) = (found.get(4), found.get(5)) {
+            let given = match which.as_str() {
+                "@" => Some(args.join(" ")),
+                digits => at(digits.parse().unwrap_or(usize::MAX)),
+            };
+            let given = given.filter(|text| !text.is_empty());
+            return given.unwrap_or_else(|| default.as_str().to_owned());
         }
         let from = number(found, 2).unwrap_or(1).saturating_sub(1);
         let count = number(found, 3).unwrap_or(usize::MAX);
@@ -191,6 +199,11 @@ mod tests {
             "b c|b|a b c||"
         );
         assert_eq!(
+            expand("${1:-x}|${2:-some words}|${3:-}|${@:-none}|${0:-y}", "a"),
+            "a|some words||a|y"
+        );
+        assert_eq!(expand("${@:-$1 none}", ""), "$1 none");
+        assert_eq!(
             expand("$99999999999999999999999 $ {@} $x", "a"),
             " $ {@} $x"
         );
@@ -224,7 +237,7 @@ mod tests {
             agent_dir: root.join("agent"),
             cwd: root.join("p"),
             home: root.clone(),
-            ignores_project: false,
+            distrust: None,
         };
         let sources = ResourceSources {
             paths: &paths,

@@ -237,7 +237,7 @@ mod tests {
                 agent_dir: root.join("agent"),
                 cwd: root.join("p"),
                 home: root,
-                ignores_project: false,
+                distrust: None,
             };
             Self { _dir: dir, paths }
         }

@@ -70,6 +70,8 @@ pub const TOKENS: [&str; 51] = [
 
 /// Always there; a file of the same name goes before them.
 pub const BUILT_IN: [&str; 2] = ["dark", "light"];
+/// In newer versions, the colours of the terminal.
+pub const SYSTEM: &str = "system";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
@@ -360,7 +362,7 @@ mod tests {
             home: root.clone(),
             agent_dir: root.join("agent"),
             cwd: root.join("p"),
-            ignores_project: false,
+            distrust: None,
         };
         let sources = ResourceSources {
             paths: &paths,

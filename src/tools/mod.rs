@@ -56,6 +56,8 @@ pub struct ToolOptions {
     pub agent_bin_dir: Option<PathBuf>,
     /// Named in messages about the settings.
     pub settings_path: Option<PathBuf>,
+    /// What commands of the model find in their environment about the session.
+    pub session_variables: Vec<(&'static str, String)>,
 }
 
 impl Default for ToolOptions {
@@ -66,12 +68,13 @@ impl Default for ToolOptions {
             auto_resize_images: true,
             agent_bin_dir: None,
             settings_path: None,
+            session_variables: Vec::new(),
         }
     }
 }
 
 impl ToolOptions {
-    /// Also for [`shell_command::run_user_command`].
+    /// For [`shell_command::run_user_command`], and for the tool with what it adds.
     pub fn shell(&self) -> ShellOptions {
         ShellOptions {
             path: self.shell_path.clone(),
@@ -79,6 +82,14 @@ impl ToolOptions {
             bin_dir: self.agent_bin_dir.clone(),
             settings_path: self.settings_path.clone(),
             env: None,
+            variables: Vec::new(),
+        }
+    }
+
+    pub fn shell_of_model(&self) -> ShellOptions {
+        ShellOptions {
+            variables: self.session_variables.clone(),
+            ..self.shell()
         }
     }
 }
@@ -87,7 +98,7 @@ impl ToolOptions {
 pub fn builtin(cwd: PathBuf, options: ToolOptions) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(read::ReadTool::new(cwd.clone(), options.auto_resize_images)),
-        Arc::new(bash::BashTool::new(cwd.clone(), options.shell())),
+        Arc::new(bash::BashTool::new(cwd.clone(), options.shell_of_model())),
         Arc::new(edit::EditTool::new(cwd.clone())),
         Arc::new(write::WriteTool::new(cwd.clone())),
         Arc::new(grep::GrepTool::new(cwd.clone())),

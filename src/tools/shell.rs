@@ -20,6 +20,8 @@ pub struct ShellOptions {
     pub settings_path: Option<PathBuf>,
     /// Instead of the environment of the program; `PATH` is then what it says.
     pub env: Option<HashMap<String, String>>,
+    /// Beside the environment of the program.
+    pub variables: Vec<(&'static str, String)>,
 }
 
 impl ShellOptions {

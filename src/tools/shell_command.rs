@@ -166,6 +166,10 @@ pub(crate) fn start(
     if let Some(env) = &options.env {
         process.env_clear().envs(env);
     }
+    if options.env.is_none() {
+        let variables = options.variables.iter();
+        process.envs(variables.map(|(name, value)| (name, value)));
+    }
     if let Some(path) = options.search_path().filter(|_| options.env.is_none()) {
         process.env("PATH", path);
     }

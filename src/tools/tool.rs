@@ -114,6 +114,12 @@ pub trait Tool: Send + Sync {
         ExecutionMode::Parallel
     }
 
+    /// Whether the model has it without anyone asking for it. Of built-in tools
+    /// [`super::DEFAULT_ACTIVE`] says so.
+    fn is_active_by_default(&self) -> bool {
+        true
+    }
+
     /// Mends what models often get wrong, before validation.
     async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
         Ok(args)

@@ -1,4 +1,5 @@
-//! Events of newer versions that show a request and its answer as the provider has them.
+//! What newer versions have about requests: events that show them and their answers as the
+//! provider has them, and which tools they begin with.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -135,8 +136,7 @@ async fn events_of_a_stream_are_told_as_they_came() {
         r#"const seen = [];
         export default (pi) => {
           pi.on("provider_stream_event", ({ provider, api, model, data }) => { seen.push([provider, api, model, data.type, data.delta?.text]); });
-          pi.on("message_update", (event) => { seen.push(event.assistantMessageEvent.type); });
-          pi.on("agent_settled", (_event, ctx) => ctx.ui.notify(JSON.stringify(seen.filter((one) => String(one).includes("delta")))));
+          pi.on("agent_settled", (_event, ctx) => ctx.ui.notify(JSON.stringify(seen.filter((one) => one[3].includes("delta")))));
         };"#,
     );
     let mut rpc = home.rpc(&[]);
@@ -146,8 +146,100 @@ async fn events_of_a_stream_are_told_as_they_came() {
     };
     let seen = json!([
         of("content_block_delta", json!("Fine.")),
-        "text_delta",
         of("message_delta", Value::Null),
     ]);
     rpc.notified(&seen.to_string()).await;
+}
+
+/// `defaultTools` of newer versions was kept and not gone by: who had taken `bash` away had it again.
+#[tokio::test]
+async fn settings_and_extensions_say_which_tools_are_active_at_the_start() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    home.extension(
+        "two.ts",
+        r#"export default (pi) => {
+          for (const [name, defaultActive] of [["shown"], ["hidden", false]])
+            pi.registerTool({ name, defaultActive, description: name, parameters: { type: "object", properties: {} }, execute() {} });
+        };"#,
+    );
+    for (setting, options, expected) in [
+        (
+            json!(null),
+            vec![],
+            json!(["read", "bash", "edit", "write", "shown"]),
+        ),
+        (
+            json!(["-bash", "+ls", "+hidden"]),
+            vec![],
+            json!(["read", "edit", "write", "ls", "hidden", "shown"]),
+        ),
+        (json!(["ls", "none"]), vec![], json!(["ls", "shown"])),
+        (json!([]), vec![], json!(["shown"])),
+        (
+            json!(["-shown", "ls"]),
+            vec!["--tools", "+grep,-ls"],
+            json!(["grep"]),
+        ),
+        (
+            json!(["ls"]),
+            vec!["--tools", "read"],
+            json!(["read", "shown"]),
+        ),
+        (json!(["ls"]), vec!["--no-tools"], json!(["shown"])),
+    ] {
+        home.settings(json!({ "defaultTools": setting }));
+        let mut rpc = home.rpc(&options);
+        rpc.answer_to("hi").await;
+        assert_eq!(json!(tools(&server)), expected, "{setting} {options:?}");
+        rpc.close().await;
+    }
+    // A reload brings what the settings name now, and leaves off what was not named before.
+    home.settings(json!({ "defaultTools": ["read"] }));
+    let mut rpc = home.rpc(&[]);
+    rpc.answer_to("hi").await;
+    home.settings(json!({ "defaultTools": ["read", "ls"] }));
+    rpc.ok(json!({"type": "reload"})).await;
+    rpc.answer_to("hi").await;
+    assert_eq!(json!(tools(&server)), json!(["read", "shown", "ls"]));
+}
+
+/// Where it is, as newer versions tell it.
+#[tokio::test]
+async fn a_command_of_the_model_knows_its_session() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "mine.ts",
+        r#"import { createBashTool } from "@mariozechner/pi-coding-agent";
+        export default (pi) => {
+          for (const [name, options] of [["open"], ["closed", { exposeSessionEnvironment: false }],
+              ["hooked", { spawnHook: (context) => ({ ...context, env: { PI_MODEL: `hooked ${context.env.PI_MODEL}` } }) }]])
+            pi.registerTool({ ...createBashTool(process.cwd(), options), name });
+        };"#,
+    );
+    let mut rpc = home.rpc(&["--thinking", "off"]);
+    let state = rpc.ok(json!({"type": "get_state"})).await;
+    let id = state["sessionId"].as_str().unwrap();
+    let file = state["sessionFile"].as_str().unwrap();
+    let command = "echo $PI_SESSION_ID $PI_SESSION_FILE $PI_PROVIDER $PI_MODEL $PI_REASONING_LEVEL $AI_AGENT.";
+    for (tool, expected) in [
+        ("bash", format!("{id} {file} scripted scripted-1 off pi.\n")),
+        ("open", format!("{id} {file} scripted scripted-1 off pi.\n")),
+        ("closed", "pi.\n".to_owned()),
+        ("hooked", "hooked scripted-1 .\n".to_owned()),
+    ] {
+        server.push(Answer::tool(tool, json!({ "command": command })));
+        server.push(Answer::text("Fine."));
+        let told = rpc.run("go").await;
+        let result = (told.iter()).find(|line| line["type"] == "tool_execution_end");
+        let said = &result.unwrap()["result"]["content"][0]["text"];
+        assert_eq!(*said, expected, "{tool}");
+    }
+    // What the user types is the user's.
+    let bash = rpc
+        .ok(json!({"type": "bash", "command": "echo $PI_SESSION_ID."}))
+        .await;
+    assert_eq!(bash["output"], ".\n");
 }

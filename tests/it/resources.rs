@@ -2,6 +2,7 @@
 //! templates. Where it can be said in one run, the original is asked, too.
 
 use std::fs;
+use std::path::Path;
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -370,6 +371,59 @@ async fn what_a_project_brings_can_be_left_out() {
     rpc.close().await;
     let mut rpc = home.rpc(&["--approve", "--model", "scripted-1"]);
     rpc.notified("theirs true startup").await;
+}
+
+/// Whoever had said so to a newer version of the original lost it when they moved over.
+#[tokio::test]
+async fn a_project_that_is_recorded_as_not_trusted_is_left_out() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let trusts = "import { SettingsManager } from '@mariozechner/pi-coding-agent';
+        export default (pi) => pi.on('session_start', (event, ctx) => ctx.ui.notify(
+            `mine ${ctx.isProjectTrusted()} ${SettingsManager.create(ctx.cwd).isProjectTrusted()}`));";
+    home.extension("mine.ts", trusts);
+    home.file(".pi/settings.json", r#"{"defaultModel": "theirs"}"#);
+    let at = |folder: &Path| folder.canonicalize().unwrap().display().to_string();
+    let (project, around) = (at(&home.cwd()), at(home.cwd().parent().unwrap()));
+    let says = |trust: Value, default: &str| {
+        fs::write(home.agent_dir().join("trust.json"), trust.to_string()).unwrap();
+        home.settings(json!({"defaultProjectTrust": default}));
+    };
+    let told = async |options: &[&str]| {
+        let mut rpc = home.rpc(options);
+        let said = rpc.ui("notify").await["message"].clone();
+        rpc.close_stdin();
+        rpc.end().await;
+        (said.as_str().unwrap().to_owned(), rpc.stderr())
+    };
+    let (left_out, taken) = ("mine false false", "mine true true");
+    says(json!({ &around: true, &project: false }), "always");
+    let (said, complaint) = told(&[]).await;
+    assert_eq!(said, left_out);
+    let why = format!("{project} is not trusted in ");
+    assert!(
+        complaint.contains(&why) && complaint.contains("--approve"),
+        "{complaint}"
+    );
+    assert_eq!(told(&["--approve"]).await.0, taken);
+    says(json!({ &around: false, &project: true }), "never");
+    let (said, complaint) = told(&[]).await;
+    assert_eq!(
+        (said.as_str(), complaint.contains("left out")),
+        (taken, false)
+    );
+    says(json!({ &around: false, &project: null }), "always");
+    assert_eq!(told(&[]).await.0, left_out);
+    says(json!({}), "never");
+    let (said, complaint) = told(&[]).await;
+    assert_eq!(said, left_out);
+    assert!(complaint.contains("defaultProjectTrust"), "{complaint}");
+    says(json!({ &project: "yes" }), "always");
+    let (said, complaint) = told(&[]).await;
+    assert_eq!(said, left_out);
+    assert!(complaint.contains("neither true nor false"), "{complaint}");
+    says(json!({}), "ask");
+    assert_eq!(told(&[]).await.0, taken);
 }
 
 /// As extensions for the newest versions open a session of their own.

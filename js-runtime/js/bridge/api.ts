@@ -65,6 +65,7 @@ export function createApi(extension: number) {
         promptGuidelines: definition.promptGuidelines,
         executionMode: definition.executionMode,
         prepares: typeof definition.prepareArguments === "function",
+        inactive: definition.defaultActive === false,
       });
     },
 

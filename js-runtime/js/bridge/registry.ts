@@ -21,6 +21,7 @@ export interface ToolDefinition {
   promptSnippet?: string;
   promptGuidelines?: string[];
   executionMode?: "sequential" | "parallel";
+  defaultActive?: boolean;
   renderShell?: "default" | "self";
   prepareArguments?(args: unknown): unknown;
   execute(

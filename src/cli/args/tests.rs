@@ -220,6 +220,16 @@ fn commands_to_come_are_named_only_in_front() {
         ["pi config is not there yet in this version of pi. \
           If it is the beginning of a message, write: pi -- config ..."]
     );
+    // They were said to the model.
+    for words in [["mcp", "list"], ["auth", "login"]] {
+        let told = bad(&words).join("");
+        let begin = format!("pi {} is a command of newer versions", words.join(" "));
+        assert!(told.starts_with(&begin), "{told}");
+    }
+    assert_eq!(
+        good(&["auth", "is", "broken"]).messages,
+        strings(&["auth", "is", "broken"])
+    );
     assert_eq!(
         good(&["please", "config"]).messages,
         strings(&["please", "config"])

@@ -12,12 +12,44 @@ use crate::ai::registry::ModelRegistry;
 use crate::resources::keybindings::Keybindings;
 use crate::resources::settings::{KEYS, SettingsScope, parse_settings};
 
+/// Those of 1.5.2 that are not ours.
+const KEYS_OF_NEWER_VERSIONS: [&str; 20] = [
+    "cacheWarming",
+    "codemode",
+    "enableAnalytics",
+    "externalEditor",
+    "fullscreenCopyOnSelect",
+    "fullscreenExitOutput",
+    "fullscreenScrollbar",
+    "fullscreenWheelScrollLines",
+    "httpIdleTimeoutMs",
+    "httpProxy",
+    "mcpServers",
+    "modelThinkingLevels",
+    "outputPad",
+    "selfUpdateCommand",
+    "sessionShareDestination",
+    "showCacheMissNotices",
+    "tuiMode",
+    "trackingId",
+    "warnings",
+    "websocketConnectTimeoutMs",
+];
+
 pub(super) fn settings(doctor: &mut Doctor) {
     let warnings = doctor.settings.take_warnings();
+    if let Some(why) = &doctor.paths.distrust {
+        let message = format!("What the project brings is left out: {why}");
+        let project = doctor.paths.project_dir();
+        doctor.note(&project, message, "To let it count once: pi --approve");
+    }
     for (scope, path) in [
         (SettingsScope::Global, doctor.paths.global_settings()),
         (SettingsScope::Project, doctor.paths.project_settings()),
     ] {
+        if scope == SettingsScope::Project && doctor.paths.ignores_project() {
+            continue;
+        }
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -46,9 +78,16 @@ pub(super) fn settings(doctor: &mut Doctor) {
                         "Correct the value, or remove it (docs/settings.md)",
                     );
                 }
-                for key in object.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-                    let message = format!("\"{key}\" means nothing to this version of pi");
-                    doctor.note(&path, message, "It is kept; remove it if it is a mistake");
+                for key in object.keys().map(String::as_str) {
+                    if KEYS_OF_NEWER_VERSIONS.contains(&key) {
+                        let message = format!(
+                            "\"{key}\" is of newer versions of the original; nothing here goes by it"
+                        );
+                        doctor.note(&path, message, "It is kept for them");
+                    } else if !KEYS.contains(&key) {
+                        let message = format!("\"{key}\" means nothing to this version of pi");
+                        doctor.note(&path, message, "It is kept; remove it if it is a mistake");
+                    }
                 }
                 if serde_json::from_str::<Value>(text).is_err() {
                     doctor.note(
@@ -158,7 +197,7 @@ fn modes(_: &mut Doctor, _: &Path) {}
 pub(super) fn models(doctor: &mut Doctor) {
     let path = doctor.paths.models();
     if let Some(error) = ModelRegistry::load(&doctor.paths.agent_dir).error() {
-        doctor.error(&path, error, "Correct the file: nothing in it is in effect");
+        doctor.error(&path, error, "Correct it: until then that is not in effect");
     }
 }
 

@@ -13,7 +13,7 @@ use crate::resources::prompt_templates::load_prompt_templates;
 use crate::resources::resource_paths::ResourceSources;
 use crate::resources::skills::load_skills;
 use crate::resources::source_info::SourceScope;
-use crate::resources::themes::{BUILT_IN, find_theme, load_themes};
+use crate::resources::themes::{BUILT_IN, SYSTEM, find_theme, load_themes};
 
 impl Doctor {
     fn sources(&self) -> ResourceSources<'_> {
@@ -34,6 +34,7 @@ pub(super) fn themes(doctor: &mut Doctor) {
     let wanted = doctor.settings.values().theme.clone();
     if let Some(wanted) = wanted
         && !BUILT_IN.contains(&wanted.as_str())
+        && wanted != SYSTEM
         && find_theme(&themes, &wanted).is_none()
     {
         let path = doctor.paths.global_settings();

@@ -359,7 +359,7 @@ mod tests {
             home: "/home/u".into(),
             agent_dir: "/home/u/.pi/agent".into(),
             cwd: "/p".into(),
-            ignores_project: false,
+            distrust: None,
         };
         let identity = |source: &str| {
             let source = PackageSource::parse(source).unwrap();

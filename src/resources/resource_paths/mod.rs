@@ -62,7 +62,7 @@ impl ResourceSources<'_> {
         finder.packages();
         finder.settings_entries(SettingsScope::Project);
         finder.settings_entries(SettingsScope::Global);
-        if !self.paths.ignores_project {
+        if !self.paths.ignores_project() {
             finder.own_folder(SettingsScope::Project);
         }
         finder.own_folder(SettingsScope::Global);

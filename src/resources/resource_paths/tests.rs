@@ -17,7 +17,7 @@ impl Fixture {
                 agent_dir: root.join("agent"),
                 cwd: root.join("p"),
                 home: root,
-                ignores_project: false,
+                distrust: None,
             },
         };
         for (name, text) in files {

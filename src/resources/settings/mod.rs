@@ -24,6 +24,7 @@ pub use values::{
 };
 
 use super::paths::Paths;
+use super::trust::{self, Distrust};
 use crate::ai::model::ThinkingLevel;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,15 +154,41 @@ impl Unsaved {
 struct Files {
     global: PathBuf,
     /// Of the folder in which the session works, which another session may change.
-    project: RwLock<PathBuf>,
-    ignores_project: bool,
+    project: RwLock<Project>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Project {
+    path: PathBuf,
+    /// What is there does not count.
+    is_ignored: bool,
+    /// Why, if the user may not know and there is something to leave out.
+    why: Option<String>,
+}
+
+impl Project {
+    fn new(paths: &Paths) -> Self {
+        let why = paths.distrust.as_ref().filter(|why| {
+            **why != Distrust::Asked && trust::has_something_to_trust(&paths.home, &paths.cwd)
+        });
+        Self {
+            path: paths.project_settings(),
+            is_ignored: paths.ignores_project(),
+            why: why.map(|why| {
+                format!(
+                    "What {} brings is left out: {why}. To let it count once: --approve",
+                    paths.cwd.display()
+                )
+            }),
+        }
+    }
 }
 
 impl Files {
     fn path(&self, scope: SettingsScope) -> PathBuf {
         match scope {
             SettingsScope::Global => self.global.clone(),
-            SettingsScope::Project => self.project.read().clone(),
+            SettingsScope::Project => self.project.read().path.clone(),
         }
     }
 }
@@ -186,8 +213,7 @@ impl Settings {
         let settings = Self {
             files: Some(Files {
                 global: paths.global_settings(),
-                project: RwLock::new(paths.project_settings()),
-                ignores_project: paths.ignores_project,
+                project: RwLock::new(Project::new(paths)),
             }),
             state: RwLock::default(),
             unsaved: Mutex::default(),
@@ -214,9 +240,15 @@ impl Settings {
     pub fn reload(&self) {
         let Some(files) = &self.files else { return };
         for scope in [SettingsScope::Global, SettingsScope::Project] {
-            if scope == SettingsScope::Project && files.ignores_project {
+            let project = files.project.read();
+            if scope == SettingsScope::Project && project.is_ignored {
+                if let Some(why) = &project.why {
+                    self.warn(scope, why.clone());
+                }
+                self.replace(scope, Map::new());
                 continue;
             }
+            drop(project);
             let path = files.path(scope);
             match file::load(&path) {
                 Ok(object) => {
@@ -232,9 +264,9 @@ impl Settings {
     /// another one than before.
     pub fn enter(&self, paths: &Paths) {
         let Some(files) = &self.files else { return };
-        let project = paths.project_settings();
-        let before = std::mem::replace(&mut *files.project.write(), project.clone());
-        if before != project {
+        let project = Project::new(paths);
+        if *files.project.read() != project {
+            *files.project.write() = project;
             self.reload();
         }
     }

@@ -19,7 +19,7 @@ impl Fixture {
             home: dir.path().to_owned(),
             agent_dir: dir.path().join("agent"),
             cwd: dir.path().join("p"),
-            ignores_project: false,
+            distrust: None,
         };
         let fixture = Self { _dir: dir, paths };
         for (path, text) in [

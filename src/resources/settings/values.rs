@@ -18,6 +18,9 @@ pub struct SettingsValues {
     pub default_model: Option<String>,
     pub default_thinking_level: Option<ThinkingLevel>,
     pub enabled_models: Option<Vec<String>>,
+    pub default_tools: Option<Vec<String>>,
+    /// Counts in the global settings only, see [`crate::resources::trust`].
+    pub default_project_trust: Option<ProjectTrust>,
     pub thinking_budgets: ThinkingBudgets,
     pub transport: Transport,
     pub steering_mode: QueueMode,
@@ -30,7 +33,7 @@ pub struct SettingsValues {
     pub shell_command_prefix: Option<String>,
     pub session_dir: Option<String>,
     pub theme: Option<String>,
-    pub quiet_startup: bool,
+    pub quiet_startup: QuietStartup,
     pub hide_thinking_block: bool,
     pub npm_command: Option<Vec<String>>,
     pub packages: Vec<PackageEntry>,
@@ -85,7 +88,7 @@ impl SettingsValues {
 }
 
 /// What the original has at the top of its settings, and what we add.
-pub const KEYS: [&str; 39] = [
+pub const KEYS: [&str; 41] = [
     "lastChangelogVersion",
     "defaultProvider",
     "defaultModel",
@@ -113,6 +116,8 @@ pub const KEYS: [&str; 39] = [
     "terminal",
     "images",
     "enabledModels",
+    "defaultTools",
+    "defaultProjectTrust",
     "doubleEscapeAction",
     "treeFilterMode",
     "thinkingBudgets",
@@ -228,11 +233,12 @@ fn tidy(value: &Value) -> Option<Value> {
 
 /// How streamed answers travel where a provider offers a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Transport {
     #[default]
     Sse,
     Websocket,
+    WebsocketCached,
     Auto,
 }
 
@@ -353,6 +359,38 @@ impl Default for TerminalSettings {
         Self {
             show_images: true,
             clear_on_shrink: None,
+        }
+    }
+}
+
+/// What holds for projects of which nobody has said anything, in newer versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProjectTrust {
+    Ask,
+    Always,
+    Never,
+}
+
+/// How much the start of the full-screen terminal leaves out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub enum QuietStartup {
+    #[default]
+    Nothing,
+    AllButHeader,
+    All,
+}
+
+impl TryFrom<Value> for QuietStartup {
+    type Error = &'static str;
+
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        match value {
+            Value::Bool(false) => Ok(Self::Nothing),
+            Value::Bool(true) => Ok(Self::All),
+            Value::String(text) if text == "header" => Ok(Self::AllButHeader),
+            _ => Err("expected true, false or \"header\""),
         }
     }
 }

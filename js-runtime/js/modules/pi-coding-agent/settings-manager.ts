@@ -32,8 +32,15 @@ interface Trust {
   projectTrusted?: boolean;
 }
 
-/** By how pi was started. */
-const isTrusted = () => hostSync<boolean>("resources.isProjectTrusted", { cwd: "", agentDir: "" });
+/** Whose project it is. */
+interface Place {
+  cwd: string;
+  agentDir: string;
+}
+
+/** By how pi was started, and by what is recorded. */
+const isTrusted = (place: Place) => hostSync<boolean>("resources.isProjectTrusted", place);
+const here = (): Place => ({ cwd: path().resolve("."), agentDir: getAgentDir() });
 
 const parse = (text: string | undefined) =>
   text ? hostSync<Loaded>("settings.parse", { text }) : { settings: {} };
@@ -99,10 +106,12 @@ class Manager {
   private _unsaved: Record<Scope, Change[]> = { global: [], project: [] };
   private _merged: Settings = {};
   private _errors: { scope: Scope; error: Error }[] = [];
+  private _place: Place;
 
-  protected constructor(backend: Backend | undefined, settings: Settings = {}, trusts = true) {
+  protected constructor(backend: Backend | undefined, settings: Settings = {}, trusts = true, place = here()) {
     this._backend = backend;
     this._trusts = trusts;
+    this._place = place;
     this._settings.global = settings;
     this._load();
   }
@@ -167,9 +176,9 @@ class Manager {
     return this._trusts;
   }
 
-  /** Not if pi was started with `--no-approve`. */
+  /** Not if pi was started with `--no-approve`, or if it is recorded otherwise. */
   setProjectTrusted(trusted: boolean): void {
-    this._trusts = trusted && isTrusted();
+    this._trusts = trusted && isTrusted(this._place);
     this._load();
   }
 
@@ -269,16 +278,18 @@ const TREE_FILTERS = ["default", "no-tools", "user-only", "labeled-only", "all"]
 
 export class SettingsManager extends Manager {
   static create(cwd?: string, agentDir?: string, { projectTrusted = true }: Trust = {}): SettingsManager {
-    const { join, resolve } = path();
+    const { join } = path();
+    const before = here();
+    const place = { cwd: cwd ?? before.cwd, agentDir: agentDir ?? before.agentDir };
     const backend = files({
-      global: join(agentDir ?? getAgentDir(), "settings.json"),
-      project: join(cwd ?? resolve("."), ".pi", "settings.json"),
+      global: join(place.agentDir, "settings.json"),
+      project: join(place.cwd, ".pi", "settings.json"),
     });
-    return new SettingsManager(backend, {}, projectTrusted && isTrusted());
+    return new SettingsManager(backend, {}, projectTrusted && isTrusted(place), place);
   }
 
   static fromStorage(storage: Storage, { projectTrusted = true }: Trust = {}): SettingsManager {
-    return new SettingsManager(stored(storage), {}, projectTrusted && isTrusted());
+    return new SettingsManager(stored(storage), {}, projectTrusted && isTrusted(here()));
   }
 
   static inMemory(settings: Settings = {}): SettingsManager {

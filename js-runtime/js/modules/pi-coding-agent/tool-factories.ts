@@ -12,6 +12,8 @@ interface ToolOptions {
   autoResizeImages?: boolean;
   /** Of `bash`: a line before every command. */
   commandPrefix?: string;
+  /** Of `bash`: `false` leaves out `PI_SESSION_ID` and its like. */
+  exposeSessionEnvironment?: boolean;
   /** Of `bash`. */
   spawnHook?: (context: SpawnContext) => SpawnContext;
 }
@@ -52,6 +54,8 @@ interface Shell {
   shell: string;
   args: string[];
   path: string;
+  /** What commands of the model are told about the session. */
+  session: Record<string, string>;
 }
 
 interface ToolDefinition extends AgentTool {
@@ -69,7 +73,10 @@ export function getShellConfig(): { shell: string; args: string[] } {
 }
 
 /** What commands find in their environment. */
-const shellEnvironment = () => ({ ...environment(), PATH: shell().path });
+function shellEnvironment(exposesSession: boolean): Record<string, string | undefined> {
+  const { path, session } = shell();
+  return { ...environment(), PATH: path, ...(exposesSession ? session : {}) };
+}
 
 /** Runs commands as pi does. */
 export function createLocalBashOperations(): BashOperations {
@@ -88,9 +95,9 @@ function executor(name: string, cwd: string, options: ToolOptions): AgentTool["e
     const what = { name, callId, cwd, args: params, operations, autoResizeImages };
     if (name !== "bash") return await run(what, { signal, onUpdate });
     const args = params as { command: string };
-    const { commandPrefix, spawnHook } = options;
+    const { commandPrefix, spawnHook, exposeSessionEnvironment = true } = options;
     const command = commandPrefix ? `${commandPrefix}\n${args.command}` : args.command;
-    const context = { command, cwd, env: shellEnvironment() };
+    const context = { command, cwd, env: shellEnvironment(exposeSessionEnvironment) };
     const given = spawnHook ? spawnHook(context) : context;
     return await run(
       { ...what, cwd: given.cwd, env: given.env, args: { ...args, command: given.command } },
