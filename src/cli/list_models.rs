@@ -5,14 +5,16 @@ use std::sync::Arc;
 use unicode_width::UnicodeWidthStr;
 
 use super::args::Arguments;
-use super::{CliError, Mode, config, output, paths, runtime, warn};
+use super::{CliError, Mode, config, output, paths, proxy, runtime, warn};
 use crate::ai::demo;
 use crate::ai::model::Model;
 use crate::app::known_models;
 
 pub fn run(arguments: &Arguments, pattern: &str) -> Result<(), CliError> {
     let mut warnings = Vec::new();
-    let config = config::build(arguments, paths()?, Mode::Print, &mut warnings)?;
+    let paths = paths()?;
+    proxy::set(&paths);
+    let config = config::build(arguments, paths, Mode::Print, &mut warnings)?;
     // On the main thread, before those that may start V8's.
     js_runtime::init();
     let (registry, problems) = runtime()?.block_on(known_models(&config));

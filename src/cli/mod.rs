@@ -13,6 +13,7 @@ pub mod input;
 mod list_models;
 mod log;
 mod packages;
+mod proxy;
 mod test;
 
 use std::ffi::OsString;
@@ -248,6 +249,7 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
         return Err(CliError::FilesInRpc);
     }
     let paths = paths()?;
+    proxy::set(&paths);
     let mut warnings = Vec::new();
     let asked = std::env::var("PI_LOG").ok();
     if let Err(problem) = log::start(&paths.agent_dir, asked, arguments.options.verbose) {

@@ -3,7 +3,7 @@
 
 use std::io::{self, IsTerminal};
 
-use super::{CliError, complain, output, paths, warn};
+use super::{CliError, complain, output, paths, proxy, warn};
 use crate::resources::packages::{Configured, Contents, Output, PackageError, Packages, Updated};
 use crate::resources::settings::{Settings, SettingsScope};
 use crate::resources::source_info::SourceScope;
@@ -136,6 +136,7 @@ pub fn run(words: &[String]) -> Result<Option<u8>, CliError> {
         return Ok(Some(1));
     }
     let paths = paths()?;
+    proxy::set(&paths);
     let settings = Settings::load(&paths);
     for warning in settings.take_warnings() {
         warn(&warning.describe("package command"));

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value};
 
 use super::paths::PROJECT_DIR_NAME;
+use super::settings::global_value;
 
 /// What `--approve` and `--no-approve` said.
 static APPROVAL: OnceLock<bool> = OnceLock::new();
@@ -113,13 +114,11 @@ fn recorded(file: &Path, project: &Path) -> Result<Option<(PathBuf, bool)>, Stri
     Ok(project.ancestors().find_map(answer))
 }
 
-/// A project must not say this of itself, so that its settings do not count. What is wrong
-/// with the file is told by who reads the settings.
+/// A project must not say this of itself, so its settings do not count.
 fn by_default(agent_dir: &Path) -> Option<Distrust> {
     let file = agent_dir.join("settings.json");
-    let settings = object(&file).ok()??;
-    let is_never = settings.get("defaultProjectTrust")? == "never";
-    is_never.then_some(Distrust::Default { file })
+    let value = global_value(&file, "defaultProjectTrust")?;
+    (value == "never").then_some(Distrust::Default { file })
 }
 
 fn object(file: &Path) -> Result<Option<Map<String, Value>>, String> {

@@ -426,6 +426,31 @@ async fn a_project_that_is_recorded_as_not_trusted_is_left_out() {
     assert_eq!(told(&[]).await.0, taken);
 }
 
+/// Of newer versions: models could not be reached where there is no other way out.
+#[tokio::test]
+async fn a_proxy_of_the_settings_is_gone_through() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    home.settings(json!({"httpProxy": server.url()}));
+    home.file(
+        ".pi/settings.json",
+        r#"{"httpProxy": "http://theirs.invalid"}"#,
+    );
+    home.extension(
+        "far.ts",
+        r#"export default (pi) => {
+          pi.registerProvider("far", { baseUrl: "http://far.invalid", apiKey: "k", api: "anthropic-messages",
+            models: [{ id: "m", name: "m", reasoning: false, input: ["text"], contextWindow: 200000, maxTokens: 900,
+              cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } }] });
+          pi.on("session_start", (_event, ctx) => ctx.ui.notify(String(process.env.HTTPS_PROXY)));
+        };"#,
+    );
+    let mut rpc = home.rpc(&["--model", "far/m"]);
+    rpc.notified(&server.url()).await;
+    assert_eq!(rpc.answer_to("hi").await, "Fine.");
+}
+
 /// As extensions for the newest versions open a session of their own.
 #[tokio::test]
 async fn a_session_of_an_extension_takes_nothing_of_a_project_that_is_not_trusted() {

@@ -13,7 +13,7 @@ use crate::resources::keybindings::Keybindings;
 use crate::resources::settings::{KEYS, SettingsScope, parse_settings};
 
 /// Those of 1.5.2 that are not ours.
-const KEYS_OF_NEWER_VERSIONS: [&str; 20] = [
+const KEYS_OF_NEWER_VERSIONS: [&str; 19] = [
     "cacheWarming",
     "codemode",
     "enableAnalytics",
@@ -23,7 +23,6 @@ const KEYS_OF_NEWER_VERSIONS: [&str; 20] = [
     "fullscreenScrollbar",
     "fullscreenWheelScrollLines",
     "httpIdleTimeoutMs",
-    "httpProxy",
     "mcpServers",
     "modelThinkingLevels",
     "outputPad",

@@ -45,6 +45,18 @@ pub(super) fn load(path: &Path) -> Result<Object, SettingsError> {
     .map(|found| found.object)
 }
 
+/// One value of the user's own file, for who needs it before there are settings. What is
+/// wrong with the file is told by who reads all of it.
+pub fn global_value(path: &Path, key: &str) -> Option<Value> {
+    let text = fs::read_to_string(path).ok()?;
+    // Nothing is parsed for what most people do not have.
+    if !text.contains(key) {
+        return None;
+    }
+    let text = text.trim_start_matches('\u{feff}');
+    edit::parse(text).ok()?.as_object_mut()?.remove(key)
+}
+
 /// Makes the changes in the file as it is now, which may be newer than what was
 /// read before.
 pub(super) fn write(path: &Path, changes: &[Change<'_>]) -> Result<(), SettingsError> {

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use edit::parse as parse_settings;
 pub use extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
-pub use file::SettingsError;
+pub use file::{SettingsError, global_value};
 pub use values::{
     BranchSummarySettings, CompactionSettings, ImageSettings, KEYS, PackageEntry, PackageFilter,
     QueueMode, RetrySettings, SettingsValues, Transport,

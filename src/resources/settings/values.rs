@@ -29,6 +29,8 @@ pub struct SettingsValues {
     pub branch_summary: BranchSummarySettings,
     pub retry: RetrySettings,
     pub images: ImageSettings,
+    /// Counts in the global settings only, and before there are any: see `cli::proxy`.
+    pub http_proxy: Option<String>,
     pub shell_path: Option<String>,
     pub shell_command_prefix: Option<String>,
     pub session_dir: Option<String>,
@@ -88,7 +90,7 @@ impl SettingsValues {
 }
 
 /// What the original has at the top of its settings, and what we add.
-pub const KEYS: [&str; 41] = [
+pub const KEYS: [&str; 42] = [
     "lastChangelogVersion",
     "defaultProvider",
     "defaultModel",
@@ -118,6 +120,7 @@ pub const KEYS: [&str; 41] = [
     "enabledModels",
     "defaultTools",
     "defaultProjectTrust",
+    "httpProxy",
     "doubleEscapeAction",
     "treeFilterMode",
     "thinkingBudgets",
