@@ -22,6 +22,26 @@ export interface ProviderModelConfig {
   samplingParamsByThinkingLevel?: Partial<Record<ThinkingLevel | "off", Record<string, unknown>>>;
   compat?: Model["compat"];
 }
+/** A list of models that is kept for the next start. */
+export interface StoredModels {
+  models: readonly unknown[];
+  /** Unix timestamps. */
+  lastModified?: number;
+  checkedAt?: number;
+  etag?: string;
+}
+
+export interface RefreshModelsContext {
+  /** A key or a sign-in; there when the network may be asked. */
+  credential?: { type: "api_key"; key?: string } | ({ type: "oauth" } & OAuthCredentials);
+  stored?: StoredModels;
+  allowNetwork: boolean;
+  force?: boolean;
+  signal: AbortSignal;
+  /** `persist: null` forgets what is kept. `false`: it was too late. */
+  publish(publication: { persist?: StoredModels | null; update?: () => void }): Promise<boolean>;
+}
+
 export interface ProviderConfig {
   baseUrl?: string;
   /** The key, the name of a variable, or `!command`. */
@@ -34,6 +54,8 @@ export interface ProviderConfig {
   authHeader?: boolean;
   /** They take the place of those that the provider had. */
   models?: ProviderModelConfig[];
+  /** Says later which models there are; nothing leaves those that there are. */
+  refreshModels?(context: RefreshModelsContext): Promise<ProviderModelConfig[] | undefined>;
   /** For `/login`. */
   oauth?: OAuthSignIn;
 }
@@ -99,7 +121,11 @@ export class ModelRegistry {
   stream(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
   streamSimple(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
   /** Reads models.json again. */
-  refresh(): void;
+  /** The files are read again when it returns; the promise is for providers with `refreshModels`. */
+  refresh(options?: { allowNetwork?: boolean; force?: boolean; providers?: readonly string[]; signal?: AbortSignal }): Promise<{
+    aborted: boolean;
+    errors: ReadonlyMap<string, unknown>;
+  }>;
 }
 
 export interface ApiKeyCredential {

@@ -1,5 +1,6 @@
 // `@mariozechner/pi-ai`: what newer versions put providers together from.
 import type { Api, AssistantMessageEventStream, Context, Model, SimpleStreamOptions, StreamOptions } from "./pi-ai.js";
+import type { RefreshModelsContext } from "./providers.js";
 
 /** A wire API, in both ways to ask it. */
 export interface ProviderStreams {
@@ -39,7 +40,7 @@ export interface ProviderParts {
   /** `pi.registerProvider` takes those of `envApiKeyAuth`. */
   auth: { apiKey?: ApiKeyAuth; oauth?: unknown };
   models: readonly Model[];
-  fetchModels?(context: object): Promise<readonly Model[]>;
+  fetchModels?(context: RefreshModelsContext): Promise<readonly Model[]>;
   filterModels?: unknown;
   /** For all its models, or by the API that each names. */
   api: ProviderStreams | Record<Api, ProviderStreams>;
@@ -51,7 +52,7 @@ export interface PutTogether extends ProviderStreams {
   headers?: object;
   auth?: ProviderParts["auth"];
   getModels(): readonly Model[];
-  refreshModels?: unknown;
+  refreshModels?(context: RefreshModelsContext): Promise<void>;
   filterModels?: unknown;
 }
 export function createProvider(input: ProviderParts): PutTogether;

@@ -68,3 +68,16 @@ const startPort = MessagePort.prototype.start;
 MessagePort.prototype.start = function start(): void {
   PromisePrototypeThen(PromiseResolve(undefined), () => ReflectApply(startPort, this, []));
 };
+
+// What an abort without a reason says: some compare it.
+const { AbortController, AbortSignal } = core.loadExtScript("ext:deno_web/03_abort_signal.js");
+const aborted = (reason: unknown) =>
+  reason === undefined ? new DOMException("This operation was aborted", "AbortError") : reason;
+const { abort } = AbortController.prototype;
+AbortController.prototype.abort = function (this: AbortController, reason?: unknown): void {
+  ReflectApply(abort, this, [aborted(reason)]);
+};
+const abortedSignal = AbortSignal.abort;
+AbortSignal.abort = function (reason?: unknown): AbortSignal {
+  return ReflectApply(abortedSignal, this, [aborted(reason)]);
+};

@@ -72,6 +72,7 @@ export function now(): number {
 }
 
 export const setTimeout: typeof globalThis.setTimeout = web.timers.setTimeout;
+export const clearTimeout: typeof globalThis.clearTimeout = web.timers.clearTimeout;
 
 /** `Promise.race`, which calls `then`. `await` of a promise does not. */
 export function race<T>(one: Promise<T>, other: Promise<void>): Promise<T | void> {

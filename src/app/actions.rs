@@ -66,6 +66,12 @@ impl Actions for AgentSession {
         !paths.ignores_project()
     }
 
+    fn fetches_models(&self) -> bool {
+        // One prompt is over before they are there.
+        let is_one_prompt = ["print", "json"].contains(&self.config.mode);
+        !is_one_prompt && !super::is_offline()
+    }
+
     fn mode(&self) -> &'static str {
         self.config.mode
     }

@@ -146,6 +146,9 @@ pub trait Actions: Send + Sync {
     }
     /// `interactive`, `rpc`, `json` or `print`.
     fn mode(&self) -> &'static str;
+
+    /// Whether providers may ask the network for their models now.
+    fn fetches_models(&self) -> bool;
     /// Whether what the project brings is loaded, which nobody is asked about.
     fn is_project_trusted(&self) -> bool;
     fn cwd(&self) -> String;

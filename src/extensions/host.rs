@@ -153,6 +153,7 @@ impl BridgeHost {
     pub fn bind(&self, actions: Weak<dyn Actions>) {
         // A generation is bound once, by whoever installs it.
         let _ = self.actions.set(actions);
+        self.provisions.installed.notify_waiters();
     }
 
     /// Whether action methods work.

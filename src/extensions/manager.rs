@@ -317,6 +317,7 @@ impl Extensions {
         }
         let registered = &generation.host.provisions.registered;
         self.config.models.provide(registered.clone());
+        generation.host.provisions.installed.notify_waiters();
         let old = std::mem::replace(&mut *self.current.write(), generation);
         self.installed.notify_waiters();
         old

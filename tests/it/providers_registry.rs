@@ -6,7 +6,7 @@ use std::fs;
 use model_server::{Answer, Api, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, pause, prompt};
+use crate::support::{Home, Rpc, pause, prompt};
 
 /// An extension whose command `try` notifies of what `body` returns, as JSON.
 fn tries(imports: &str, body: &str) -> String {
@@ -359,4 +359,104 @@ async fn the_highest_level_of_newer_versions_is_asked_for_and_kept() {
     let state = rpc.ok(json!({"type": "get_state"})).await;
     assert_eq!(state["thinkingLevel"], "high");
     assert_eq!(rpc.stderr(), "");
+}
+
+/// Not offline, as tests are otherwise.
+fn online(home: &Home) -> Rpc {
+    let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
+    command.args(["--mode", "rpc"]).env_remove("PI_OFFLINE");
+    Rpc::start(command)
+}
+
+/// Providers of newer versions that say later which models they have had none.
+#[tokio::test]
+async fn a_provider_says_later_which_models_it_has() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::with_api(&server, Api::OpenAiCompletions);
+    let source = r#"import { createProvider, envApiKeyAuth, openAICompletionsApi } from "@earendil-works/pi-ai";
+      const model = (id) => ({ id, name: id, reasoning: false, input: ["text"], contextWindow: 200000, maxTokens: 900,
+        cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } });
+      export default (pi) => {
+        const asked = [];
+        const provider = (name, apiKey) => pi.registerProvider(name, {
+          baseUrl: "URL/v1", apiKey, api: "openai-completions", models: [],
+          async refreshModels({ allowNetwork, credential, stored, publish, signal }) {
+            asked.push([name, allowNetwork, credential?.key ?? null, stored?.models.map((one) => one.id) ?? null, signal.aborted]);
+            if (!allowNetwork) return stored?.models.map(({ id }) => model(id));
+            await publish({ persist: { models: [model("new")] } });
+            return [model("new"), model("newer")];
+          },
+        });
+        provider("later", "the-key");
+        provider("never", "$NO_SUCH_KEY_HERE");
+        pi.registerCommand("asked", { handler: async (_args, ctx) => ctx.ui.notify(JSON.stringify(asked)) });
+        pi.registerCommand("forget", { handler: async () => pi.unregisterProvider("later") });
+      };"#;
+    home.extension("later.ts", &source.replace("URL", &server.url()));
+    let ids = async |rpc: &mut Rpc| {
+        let models = rpc.ok(json!({"type": "get_available_models"})).await;
+        let models = models["models"].as_array().unwrap().clone();
+        let own = models.iter().filter(|model| model["provider"] == "later");
+        json!(own.map(|model| model["id"].clone()).collect::<Vec<_>>())
+    };
+    let mut rpc = online(&home);
+    for _ in 0..500 {
+        if ids(&mut rpc).await == json!(["new", "newer"]) {
+            break;
+        }
+        pause(20).await;
+    }
+    assert_eq!(ids(&mut rpc).await, json!(["new", "newer"]));
+    rpc.ok(prompt("/asked")).await;
+    let told: Value =
+        serde_json::from_str(rpc.ui("notify").await["message"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        told,
+        json!([
+            ["later", false, null, null, false],
+            ["never", false, null, null, false],
+            ["later", true, "the-key", null, false]
+        ])
+    );
+    let set = json!({"type": "set_model", "provider": "later", "modelId": "newer"});
+    rpc.ok(set).await;
+    assert_eq!(rpc.answer_to("hi").await, "Fine.");
+    rpc.ok(prompt("/forget")).await;
+    assert_eq!(ids(&mut rpc).await, json!([]));
+    rpc.close().await;
+    // What was kept is there when the next start looks for its model.
+    let answer = home
+        .run(&["--model", "later/new", "-p", "hi"], "")
+        .await
+        .ok();
+    assert_eq!(answer.trim(), "Fine.");
+    let kept = fs::read_to_string(home.agent_dir().join("models-store.json")).unwrap();
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!(kept["later"]["models"][0]["id"], "new");
+}
+
+#[tokio::test]
+async fn what_goes_wrong_while_models_are_looked_for_is_told_and_the_others_stay() {
+    let server = ModelServer::start().await;
+    let home = Home::with_api(&server, Api::OpenAiCompletions);
+    home.extension(
+        "later.ts",
+        r#"export default (pi) => pi.registerProvider("later", {
+          baseUrl: "u", apiKey: "k", api: "openai-completions",
+          models: [{ id: "old", name: "old", reasoning: false, input: ["text"], contextWindow: 200000, maxTokens: 900,
+            cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } }],
+          async refreshModels({ allowNetwork }) { if (allowNetwork) throw new Error("no such host"); },
+        });"#,
+    );
+    let mut rpc = online(&home);
+    let error = rpc.event("extension_error").await;
+    assert_eq!(error["event"], "register_provider");
+    let text = error["error"].as_str().unwrap();
+    assert!(
+        text.contains(r#"refreshModels of the provider "later": no such host"#),
+        "{text}"
+    );
+    let set = json!({"type": "set_model", "provider": "later", "modelId": "old"});
+    rpc.ok(set).await;
 }

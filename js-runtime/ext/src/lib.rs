@@ -73,6 +73,7 @@ deno_core::extension!(
         "bridge/essentials.ts",
         "bridge/events.ts",
         "bridge/exit.ts",
+        "bridge/model-refresh.ts",
         "bridge/providers.ts",
         "bridge/registry.ts",
         "bridge/session.ts",

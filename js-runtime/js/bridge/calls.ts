@@ -35,6 +35,7 @@ import {
   shortcuts,
   tools,
 } from "ext:js_runtime/bridge/registry.ts";
+import { modelsRestored } from "ext:js_runtime/bridge/model-refresh.ts";
 import { eventOf } from "ext:js_runtime/bridge/updates.ts";
 import { Boundary, isBoundary } from "ext:js_runtime/bridge/boundary.ts";
 import type { Update } from "ext:js_runtime/bridge/updates.ts";
@@ -64,6 +65,7 @@ export async function activate(
   }
   enter(extension, "load");
   await factory(createApi(extension));
+  await modelsRestored(extension);
 }
 
 interface Dispatch {

@@ -2,6 +2,7 @@
 // calls them.
 import { host, hostSync } from "ext:js_runtime/host.ts";
 import { abort, AbortController, isArray, JSON, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
+import { modelsOf, refreshAll, startRefresh, stopRefresh } from "ext:js_runtime/bridge/model-refresh.ts";
 import { enter, enterCall, onUncaught, report } from "ext:js_runtime/bridge/registry.ts";
 import { apiFunctions, forgetApis, forgetStreams as forgetIds, keepApi } from "pi:pi-ai/api-registry.ts";
 import type { Stream } from "pi:pi-ai/api-registry.ts";
@@ -31,13 +32,29 @@ export function registerProvider(
   if (typeof value !== "object" || value === null) {
     throw new TypeError(`pi.registerProvider("${name}"): the configuration must be an object`);
   }
-  const all = typeof value.getModels === "function"
-    ? configurationOf(name, value as unknown as Provider) as ProviderConfig
-    : value;
-  if (typeof all.refreshModels === "function") {
-    const text = `refreshModels of the provider "${name}" is not available in this version of pi: it has the \`models\` that are given`;
-    report(extension, "register_provider", new Error(text));
-  }
+  const isNative = typeof value.getModels === "function";
+  const all = isNative ? configurationOf(name, value as unknown as Provider) as ProviderConfig : value;
+  if (!put(extension, name, all, registry)) return;
+  let ofRegistry = given.get(registry);
+  if (!ofRegistry) given.set(registry, (ofRegistry = new SafeMap()));
+  ofRegistry.set(name, value);
+  if (typeof value.refreshModels !== "function") return stopRefresh({ registry, name });
+  const refreshed = value as ProviderConfig & { refreshModels(context: unknown): unknown };
+  startRefresh({
+    extension,
+    registry,
+    name,
+    ask: (context) => refreshed.refreshModels(context),
+    models: (answer) => isNative ? (value as unknown as Provider).getModels() : modelsOf(answer),
+    put(models) {
+      const now = isNative ? configurationOf(name, value as unknown as Provider) : { ...all, models };
+      put(extension, name, now as ProviderConfig, registry);
+    },
+  });
+}
+
+/** Whether it was taken. */
+function put(extension: number, name: string, all: ProviderConfig, registry: number): boolean {
   const { streamSimple, oauth, ...plain } = all;
   if (streamSimple !== undefined && typeof streamSimple !== "function") {
     throw new TypeError(`streamSimple of the provider "${name}" must be a function`);
@@ -64,12 +81,10 @@ export function registerProvider(
   });
   if (!done) {
     if (streams !== undefined) forgetIds([streams]);
-    return;
+    return false;
   }
-  let ofRegistry = given.get(registry);
-  if (!ofRegistry) given.set(registry, (ofRegistry = new SafeMap()));
-  ofRegistry.set(name, value);
   modifyModels(name, oauth, registry);
+  return true;
 }
 
 /** The configurations as they were given last, by registry and name. */
@@ -89,6 +104,7 @@ function modifyModels(name: string, oauth: SignIn | undefined, registry: number)
 
 export function unregisterProvider(extension: number, name: string, registry = 0): void {
   forgetApis(`provider:${name}`);
+  stopRefresh({ registry, name });
   hostSync("pi.unregisterProvider", { extension, name, registry });
 }
 
@@ -99,6 +115,7 @@ setRegistrar({
     registerProvider(RUNNING, name as string, config as ProviderConfig, registry),
   unregister: (registry, name) => unregisterProvider(RUNNING, name, registry),
   given: (registry) => given.get(registry) ?? new SafeMap(),
+  refresh: refreshAll,
 });
 
 // What the program calls.

@@ -254,8 +254,38 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       : has(\"dns error\") ? \"ENOTFOUND\" \
                       : has(\"connection closed\") ? \"UND_ERR_SOCKET\" : undefined; \
                       const error = new Error(cause); \
+                      const { hostname, port, protocol } = new URL(req.currentUrl()); \
+                      const errno = { ECONNREFUSED: -111, EHOSTUNREACH: -113, ETIMEDOUT: -110 }[code]; \
                       if (code) error.code = code; \
+                      if (code === \"ENOTFOUND\") { \
+                      error.message = `getaddrinfo ${code} ${hostname}`; \
+                      primordials.ObjectAssign(error, { errno: -3008, syscall: \"getaddrinfo\", hostname }); \
+                      } else if (errno) { \
+                      const place = { address: hostname, port: +port || (protocol === \"https:\" ? 443 : 80) }; \
+                      error.message = `connect ${code} ${place.address}:${place.port}`; \
+                      primordials.ObjectAssign(error, { errno, syscall: \"connect\", ...place }); } \
                       throw new TypeError(\"fetch failed\", { cause: error });",
+    },
+    Correction {
+        specifier: "ext:deno_fetch/26_fetch.js",
+        text: "\"Fetch failed: \" + (response.error ?? \"unknown error\"),",
+        replacement: "\"fetch failed\", { cause: new Error(response.error ?? \"unknown error\") },",
+    },
+    Correction {
+        specifier: "ext:deno_fetch/26_fetch.js",
+        text: "`Requests to port ${url.port} are blocked`",
+        replacement: "\"bad port\"",
+    },
+    // Who does not wait for a browser to open must not fall over one that is not there.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "this.#process.ref();",
+        replacement: "this.#process?.ref();",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "this.#process.unref();",
+        replacement: "this.#process?.unref();",
     },
     // What is deprecated some day is not told of unless somebody wants to know.
     Correction {

@@ -12,6 +12,7 @@ use js_runtime::HostError;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::generation::Generation;
 use super::host::{Answer, BridgeHost, parse, parse_told, to_value};
@@ -38,6 +39,7 @@ pub struct Provisions {
     registries: Registries,
     /// What was wrong with registrations while the extensions loaded.
     refused: Mutex<Vec<(ExtensionId, String)>>,
+    pub(super) installed: Notify,
 }
 
 #[derive(Deserialize)]
@@ -126,6 +128,7 @@ impl Provisions {
             dialogs: Dialogs::default(),
             registries: Registries::default(),
             refused: Mutex::default(),
+            installed: Notify::default(),
         }
     }
 
@@ -245,7 +248,23 @@ impl BridgeHost {
         if let Some(method) = method.strip_prefix("login.") {
             return Some(self.provisions.dialogs.serve(method, args).await);
         }
+        if method == "providers.inForce" {
+            return Some(Ok(json!({ "fetches": self.until_in_force().await })));
+        }
         None
+    }
+
+    /// Gives whether lists of models may then be fetched.
+    async fn until_in_force(&self) -> bool {
+        loop {
+            let installed = self.provisions.installed.notified();
+            tokio::pin!(installed);
+            installed.as_mut().enable();
+            match self.bound_actions() {
+                Some(actions) if self.provisions.in_force() => return actions.fetches_models(),
+                _ => installed.await,
+            }
+        }
     }
 
     /// While the extensions load a mistake costs nothing but the provider.

@@ -394,4 +394,33 @@ answers.said = [
   await promisify(fs.mkdir)(join(process.cwd(), "new/e/f"), { recursive: true }).then((path) => path.replace(process.cwd(), "")),
 ];
 
+// What was not reached says where it should have been.
+const gone = net.createServer().listen(0, "127.0.0.1");
+await new Promise((done) => gone.on("listening", done));
+const { port: unheard } = gone.address();
+await new Promise((done) => gone.close(done));
+const notReached = async (url, options) => {
+  try {
+    await fetch(url, options);
+  } catch ({ name, message, cause }) {
+    const { message: why, code, errno, syscall, address, port, hostname } = cause ?? {};
+    return JSON.stringify([name, message, why, code, errno, syscall, address, port, hostname]).replaceAll(unheard, "PORT");
+  }
+};
+answers.unreached = [
+  await notReached(`http://127.0.0.1:${unheard}/x`),
+  await notReached("http://nowhere.invalid/"),
+  await notReached("http://127.0.0.1:9/"),
+  await notReached(`http://127.0.0.1:${unheard}/x`, { signal: AbortSignal.abort() }),
+];
+const given = new AbortController();
+given.abort();
+answers.abortReason = [given.signal.reason.name, given.signal.reason.message];
+
+// Who does not wait for a child need not know whether it runs.
+const browser = cp.spawn("no-such-browser", [], { detached: true, stdio: "ignore" });
+browser.unref();
+browser.ref();
+answers.browser = [browser.pid ?? null, await new Promise((done) => browser.on("error", ({ code }) => done(code)))];
+
 console.log(JSON.stringify(answers, null, 1));

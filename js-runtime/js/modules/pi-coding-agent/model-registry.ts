@@ -34,6 +34,8 @@ interface Registrar {
   unregister(registry: number, name: string): void;
   /** What was given last for each name. */
   given(registry: number): ReadonlyMap<string, unknown>;
+  /** Asks providers which models they have. */
+  refresh(registry: number, options?: object): Promise<object>;
 }
 
 let registrar: Registrar | undefined;
@@ -124,8 +126,10 @@ export class ModelRegistry {
     return new ModelRegistry(authStorage[REGISTRY], OWN, authStorage);
   }
 
-  refresh(): void {
+  /** Reads the files again, which is done when it returns, and asks providers with `refreshModels`. */
+  refresh(options?: object): Promise<object> {
     ask(this, "refresh");
+    return registrar!.refresh(this[REGISTRY], options);
   }
 
   getError(): string | undefined {

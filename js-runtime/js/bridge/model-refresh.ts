@@ -1,0 +1,204 @@
+// `refreshModels` of providers, of newer versions: who registers one says later which
+// models it has. It is asked twice, as there: for what it knows without the network, which
+// is a part of loading, and for what is new when the provider is in force and has a key.
+import { host, hostSync } from "ext:js_runtime/host.ts";
+import { abort, AbortController, clearTimeout, isArray, Promise, race, SafeMap, setTimeout } from "ext:js_runtime/safe.ts";
+import { report } from "ext:js_runtime/bridge/registry.ts";
+import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
+import { getAgentDir } from "pi:pi-coding-agent/config.ts";
+import { path } from "pi:node.ts";
+
+/** A list that is kept for the next start. */
+interface Stored {
+  models: readonly unknown[];
+  lastModified?: number;
+  checkedAt?: number;
+  etag?: string;
+}
+
+interface Publication {
+  /** `null` forgets what is kept. */
+  persist?: Stored | null;
+  update?: () => void;
+}
+
+interface Context {
+  credential?: unknown;
+  stored?: Stored;
+  allowNetwork: boolean;
+  force?: boolean;
+  signal: AbortSignal;
+  publish(publication: Publication): Promise<boolean>;
+}
+
+export interface Refresher {
+  extension: number;
+  registry: number;
+  name: string;
+  /** As the extension gave it. */
+  ask(context: Context): unknown;
+  /** What it has now, if it said nothing else; `undefined` if nothing is new. */
+  models(answer: unknown): readonly unknown[] | undefined;
+  /** The provider has these from here on. */
+  put(models: readonly unknown[]): void;
+}
+
+/** Milliseconds that the network has. */
+const PATIENCE = 15_000;
+
+const running = new SafeMap<string, AbortController>();
+/** What loading waits for, by extension. */
+const restoring = new SafeMap<number, Promise<void>>();
+
+const keyOf = ({ registry, name }: { registry: number; name: string }) => `${registry}:${name}`;
+
+/** The newer versions' file, in their form, with their lock. */
+const storeFile = () => path().join(getAgentDir(), "models-store.json");
+
+function storedOf(name: string): Stored | undefined {
+  const { settings } = hostSync<{ settings?: Record<string, Stored> }>("settings.load", { path: storeFile() });
+  return settings?.[name];
+}
+
+async function askFor(refresher: Refresher, controller: AbortController, more: Partial<Context>): Promise<void> {
+  const { name } = refresher;
+  const { signal } = controller;
+  const context: Context = {
+    allowNetwork: false,
+    stored: storedOf(name),
+    ...more,
+    signal,
+    async publish({ persist, update }) {
+      if (signal.aborted) return false;
+      if (persist !== undefined) {
+        const changes = [{ key: name, value: persist ?? undefined }];
+        hostSync("settings.change", { path: storeFile(), changes });
+      }
+      update?.();
+      return true;
+    },
+  };
+  const answer = await refresher.ask(context);
+  const models = refresher.models(answer);
+  if (models && !signal.aborted) refresher.put(models);
+}
+
+/** What is used for the network: a renewed sign-in, or a key; `undefined` without either. */
+async function credentialOf({ registry, name }: Refresher): Promise<unknown> {
+  const models = new ModelRegistry(registry);
+  const key = await models.getApiKeyForProvider(name);
+  if (key === undefined || key === null) return undefined;
+  const stored = models.authStorage.get(name);
+  return stored?.type === "oauth" ? stored : { type: "api_key", key };
+}
+
+async function fetchFor(refresher: Refresher, controller: AbortController, force?: boolean): Promise<void> {
+  const credential = await credentialOf(refresher);
+  if (!credential || controller.signal.aborted) return;
+  let timer = 0;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(() => {
+      abort(controller);
+      resolve();
+    }, PATIENCE);
+  });
+  try {
+    await race(askFor(refresher, controller, { allowNetwork: true, credential, force }), late);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const known = new SafeMap<string, Refresher>();
+
+function failedFor({ extension, name }: Refresher, error: unknown): void {
+  const why = error instanceof Error ? error.message : `${error}`;
+  report(extension, "register_provider", new Error(`refreshModels of the provider "${name}": ${why}`));
+}
+
+async function restore(refresher: Refresher, controller: AbortController, before?: Promise<void>): Promise<void> {
+  try {
+    await askFor(refresher, controller, {});
+  } catch (error) {
+    failedFor(refresher, error);
+  }
+  await before;
+}
+
+async function fetchLater(refresher: Refresher, controller: AbortController, first: Promise<void>): Promise<void> {
+  try {
+    await first;
+    if (refresher.registry === 0) {
+      const { fetches } = await host<{ fetches: boolean }>("providers.inForce", {});
+      if (!fetches) return;
+    }
+    await fetchFor(refresher, controller);
+  } catch (error) {
+    if (!controller.signal.aborted) failedFor(refresher, error);
+  }
+}
+
+/** The last time it was asked does not count any more. */
+function begin(refresher: Refresher): AbortController {
+  stopRefresh(refresher);
+  const controller = new AbortController();
+  running.set(keyOf(refresher), controller);
+  known.set(keyOf(refresher), refresher);
+  return controller;
+}
+
+/** Takes the place of the one that was there for this name. */
+export function startRefresh(refresher: Refresher): void {
+  const controller = begin(refresher);
+  const first = restore(refresher, controller, restoring.get(refresher.extension));
+  restoring.set(refresher.extension, first);
+  fetchLater(refresher, controller, first);
+}
+
+export function stopRefresh(of: { registry: number; name: string }): void {
+  const controller = running.get(keyOf(of));
+  if (controller) abort(controller);
+  running.delete(keyOf(of));
+  known.delete(keyOf(of));
+}
+
+export interface RefreshOptions {
+  allowNetwork?: boolean;
+  force?: boolean;
+  providers?: readonly string[];
+  signal?: AbortSignal;
+}
+
+/** `modelRegistry.refresh()`: who asks hears of the errors. */
+export async function refreshAll(registry: number, options: RefreshOptions = {}): Promise<object> {
+  const { allowNetwork = true, force, providers, signal } = options;
+  const errors = new Map<string, unknown>();
+  const ask = async (refresher: Refresher) => {
+    const controller = begin(refresher);
+    signal?.addEventListener("abort", () => abort(controller));
+    try {
+      await (allowNetwork ? fetchFor(refresher, controller, force) : askFor(refresher, controller, { force }));
+    } catch (error) {
+      errors.set(refresher.name, error);
+    }
+  };
+  const all: Promise<void>[] = [];
+  const asked: Refresher[] = [];
+  known.forEach((refresher) => {
+    const { name } = refresher;
+    if (refresher.registry === registry && (providers?.includes(name) ?? true)) asked.push(refresher);
+  });
+  for (const refresher of asked) all.push(ask(refresher));
+  for (const one of all) await one;
+  return { aborted: signal?.aborted === true, errors };
+}
+
+/** What an extension registered while it loaded knows its models, as far as that goes offline. */
+export async function modelsRestored(extension: number): Promise<void> {
+  const first = restoring.get(extension);
+  restoring.delete(extension);
+  await first;
+}
+
+export const modelsOf = (answer: unknown): readonly unknown[] | undefined =>
+  isArray(answer) ? answer : undefined;
