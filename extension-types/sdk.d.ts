@@ -399,9 +399,10 @@ export interface DefaultResourceLoaderOptions {
   /** A text, or the path of a file that has it; so are those after it. */
   systemPrompt?: string;
   appendSystemPrompt?: string | string[];
-  /** If there are any, the constructor throws: no extensions are loaded. */
+  /** If there are any, the constructor throws: no extensions are loaded from files. */
   additionalExtensionPaths?: string[];
-  extensionFactories?: ExtensionFactory[];
+  /** They hear what happens in the session and may block tools; what else of `pi` they call throws. */
+  extensionFactories?: (ExtensionFactory | { factory: ExtensionFactory })[];
   /** Not called, for the same reason. */
   extensionsOverride?(base: LoadExtensionsResult): LoadExtensionsResult;
   skillsOverride?(base: LoadSkillsResult): LoadSkillsResult;

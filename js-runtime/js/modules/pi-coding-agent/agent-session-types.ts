@@ -93,4 +93,6 @@ export interface Opening {
   customTools: CustomTool[];
   options: object;
   services: Services;
+  /** Called when it is disposed of, before it is. */
+  farewell?: () => void;
 }

@@ -49,9 +49,17 @@ const KEPT = [
 const OURS = Symbol();
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
+/** What those get that are called in the session. */
+export let contextOf: (session: AgentSession, signal: AbortSignal) => object;
+
 export class AgentSession {
+  static {
+    contextOf = (session, signal) => session.#context({ signal });
+  }
+
   readonly sessionManager: SessionManager;
   #services: Services;
+  #farewell: (() => void) | undefined;
   #token: number;
   #tools: Map<string, CustomTool>;
   #listeners = new Set<Listener>();
@@ -69,7 +77,7 @@ export class AgentSession {
   #view: View;
   #agent: SessionAgent;
 
-  constructor(key: unknown, token: number, { sessionManager, customTools, services }: Opening) {
+  constructor(key: unknown, token: number, { sessionManager, customTools, services, farewell }: Opening) {
     if (key !== OURS) {
       throw new TypeError("new AgentSession() is not supported: use createAgentSession()");
     }
@@ -93,6 +101,7 @@ export class AgentSession {
     if (sessionManager) SessionManager.handOver(sessionManager).show(view);
     this.sessionManager = sessionManager ?? (view as unknown as SessionManager);
     this.#services = services;
+    this.#farewell = farewell;
     void this.#listen();
   }
 
@@ -220,6 +229,7 @@ export class AgentSession {
   /** Ends the session; what it stored stays. */
   dispose(): void {
     if (this.#disposed) return;
+    this.#farewell?.();
     this.#disposed = true;
     this.#listeners.clear();
     for (const controller of this.#running.values()) controller.abort();

@@ -141,6 +141,11 @@ function add<T extends { name?: string }>(known: T[], more: T[]): void {
 }
 
 let load: (loader: DefaultResourceLoader) => void;
+let factories: (loader: DefaultResourceLoader) => unknown[];
+
+/** The extensions that a session gets with it, as functions. */
+export const factoriesOf = (loader: unknown): unknown[] =>
+  loader instanceof DefaultResourceLoader ? factories(loader) : [];
 
 /** One that has looked already. */
 export function loadedLoader(options: LoaderOptions): DefaultResourceLoader {
@@ -149,7 +154,7 @@ export function loadedLoader(options: LoaderOptions): DefaultResourceLoader {
   return loader;
 }
 
-/** Extensions are not among what it finds: none are loaded into a session beside another. */
+/** Extensions are not among what it finds: none are loaded from files into a session beside another. */
 export class DefaultResourceLoader implements ResourceLoader {
   private _options: LoaderOptions & { cwd: string; agentDir: string };
   private skills: Skills = { skills: [], diagnostics: [] };
@@ -160,11 +165,10 @@ export class DefaultResourceLoader implements ResourceLoader {
   private _append: string[] = [];
 
   constructor(options: LoaderOptions = {}) {
-    const wanted = [options.extensionFactories, options.additionalExtensionPaths];
-    if (wanted.some((list) => list && list.length > 0)) {
+    if (options.additionalExtensionPaths?.length) {
       throw new Error(
-        "DefaultResourceLoader: extensionFactories and additionalExtensionPaths are not supported by " +
-          "this version of pi: no extensions are loaded into a session that an extension runs. Give it customTools",
+        "DefaultResourceLoader: additionalExtensionPaths is not supported by this version of pi: no extensions are " +
+          "loaded from files into a session that an extension runs. Give it extensionFactories or customTools",
       );
     }
     this._options = placed(options);
@@ -172,6 +176,7 @@ export class DefaultResourceLoader implements ResourceLoader {
 
   static {
     load = (loader) => loader._load();
+    factories = (loader) => loader._options.extensionFactories ?? [];
   }
 
   async reload(): Promise<void> {

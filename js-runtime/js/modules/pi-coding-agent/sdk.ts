@@ -1,11 +1,12 @@
 // `createAgentSession` and its variants: an extension begins a session of its own.
 import { currentFolder, path } from "pi:node.ts";
-import { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
+import { AgentSession, contextOf } from "pi:pi-coding-agent/agent-session.ts";
 import type { CustomTool, ScopedModel } from "pi:pi-coding-agent/agent-session-types.ts";
 import { AuthStorage } from "pi:pi-coding-agent/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
-import { loadedLoader } from "pi:pi-coding-agent/resource-loader.ts";
+import { InlineExtensions } from "pi:pi-coding-agent/inline-extensions.ts";
+import { factoriesOf, loadedLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 import { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
@@ -78,9 +79,12 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
         "SessionManager.inMemory(), create() or forkFrom()",
     );
   }
+  const factories = factoriesOf(resourceLoader);
+  const inline = factories.length > 0 ? await InlineExtensions.of(factories) : undefined;
   const session = await AgentSession.open({
     sessionManager,
-    customTools,
+    customTools: [...customTools, ...(inline?.tools ?? [])],
+    farewell: () => inline?.leave(),
     options: {
       cwd,
       agentDir,
@@ -97,6 +101,12 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
       resourceLoader: () => resourceLoader ?? loadedLoader({ cwd, agentDir, settingsManager: options.settingsManager }),
     }),
   });
+  try {
+    await inline?.join(session, (signal) => contextOf(session, signal));
+  } catch (error) {
+    session.dispose();
+    throw error;
+  }
   if (options.scopedModels) session.setScopedModels(options.scopedModels);
   return {
     session,

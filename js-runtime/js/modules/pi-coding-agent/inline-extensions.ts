@@ -1,0 +1,173 @@
+// Extensions that a session beside another is given as functions (`extensionFactories`):
+// guards of sub-agents above all. They hear what happens in it, what their `tool_call` and
+// `tool_result` answer counts, and it has their tools. Nobody types anything there, so that
+// there is no more of `pi` for them.
+import { createEventBus } from "pi:host.ts";
+import type { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
+import type { CustomTool } from "pi:pi-coding-agent/agent-session-types.ts";
+
+type Event = { type: string; [member: string]: unknown };
+type Handler = (event: Event, ctx: unknown) => unknown;
+
+/** Events of the session that are handlers' events, too. */
+const HEARD = [
+  "agent_start",
+  "agent_end",
+  "turn_start",
+  "turn_end",
+  "message_start",
+  "message_update",
+  "message_end",
+  "tool_execution_start",
+  "tool_execution_update",
+  "tool_execution_end",
+];
+const EVENTS = [...HEARD, "tool_call", "tool_result", "session_start", "session_shutdown"];
+
+/** Members of `pi` that need what such a session does not have. */
+const ABSENT = [
+  "appendEntry",
+  "exec",
+  "getCommands",
+  "getFlag",
+  "getSettings",
+  "registerCommand",
+  "registerEntryRenderer",
+  "registerFlag",
+  "registerMessageRenderer",
+  "registerProvider",
+  "registerShortcut",
+  "registerToolRenderer",
+  "sendMessage",
+  "setLabel",
+  "unregisterProvider",
+];
+
+const notHere = (what: string) =>
+  new Error(`${what} is not available to an extension of extensionFactories in this version of pi`);
+
+/** What is called about a tool, and what comes of it. */
+interface About {
+  toolCall: { id: string; name: string };
+  args: unknown;
+  result?: { content?: unknown; details?: unknown };
+  isError?: boolean;
+}
+
+interface Outcome {
+  content?: unknown;
+  details?: unknown;
+  isError?: boolean;
+}
+
+export class InlineExtensions {
+  readonly tools: CustomTool[] = [];
+  #handlers = new Map<string, Handler[]>();
+  #session: AgentSession | undefined;
+  #context: (signal: AbortSignal) => unknown = () => undefined;
+  #turn = 0;
+  /** For what nobody can abort. */
+  #quiet = new AbortController().signal;
+
+  /** An error of one of them is one of whoever begins the session: a guard must not be left out. */
+  static async of(factories: unknown[]): Promise<InlineExtensions> {
+    const all = new InlineExtensions();
+    for (const given of factories) {
+      const factory = typeof given === "function" ? given : (given as { factory?: unknown } | undefined)?.factory;
+      if (typeof factory !== "function") throw new TypeError("extensionFactories: each must be a function (pi) => { ... }");
+      await factory(all.#api());
+    }
+    return all;
+  }
+
+  #api(): object {
+    const session = (what: string): AgentSession => {
+      if (this.#session) return this.#session;
+      throw new Error(`pi.${what}: the session is not there yet. Call it from a handler`);
+    };
+    const api: Record<string, unknown> = {
+      events: createEventBus(),
+      on: (event: string, handler: Handler) => {
+        if (!EVENTS.includes(event)) throw notHere(`pi.on("${event}")`);
+        const handlers = this.#handlers.get(event) ?? [];
+        this.#handlers.set(event, [...handlers, handler]);
+        return () => {
+          this.#handlers.set(event, this.#of(event).filter((one) => one !== handler));
+        };
+      },
+      registerTool: (tool: CustomTool) => void this.tools.push(tool),
+      getActiveTools: () => session("getActiveTools").getActiveToolNames(),
+      setActiveTools: (names: string[]) => session("setActiveTools").setActiveToolsByName(names),
+      getAllTools: () => session("getAllTools").getAllTools(),
+      getThinkingLevel: () => session("getThinkingLevel").thinkingLevel,
+      setThinkingLevel: (level: string) => session("setThinkingLevel").setThinkingLevel(level),
+      setModel: async (model: { provider: string; id: string }) => {
+        await session("setModel").setModel(model);
+        return true;
+      },
+      sendUserMessage: (...said: Parameters<AgentSession["sendUserMessage"]>) =>
+        session("sendUserMessage").sendUserMessage(...said),
+      getSessionName: () => session("getSessionName").sessionName,
+      setSessionName: (name: string) => session("setSessionName").setSessionName(name),
+    };
+    for (const name of ABSENT) {
+      api[name] = () => {
+        throw notHere(`pi.${name}`);
+      };
+    }
+    return api;
+  }
+
+  #of(event: string): Handler[] {
+    return this.#handlers.get(event) ?? [];
+  }
+
+  /** They hear from here on; done when their `session_start` is. */
+  async join(session: AgentSession, context: (signal: AbortSignal) => unknown): Promise<void> {
+    this.#session = session;
+    this.#context = context;
+    if (HEARD.some((event) => this.#of(event).length > 0)) session.subscribe((event) => this.#hear(event));
+    const { agent } = session;
+    if (this.#of("tool_call").length > 0) agent.beforeToolCall = (about, signal) => this.#before(about as About, signal);
+    if (this.#of("tool_result").length > 0) agent.afterToolCall = (about, signal) => this.#after(about as About, signal);
+    await this.#tell({ type: "session_start", reason: "startup" });
+  }
+
+  leave(): void {
+    void this.#tell({ type: "session_shutdown", reason: "quit" });
+  }
+
+  async #tell(event: Event): Promise<void> {
+    for (const handler of this.#of(event.type)) await handler(event, this.#context(this.#quiet));
+  }
+
+  #hear(event: Event): void {
+    if (event.type === "agent_start") this.#turn = 0;
+    const isTurn = event.type === "turn_start" || event.type === "turn_end";
+    const told = isTurn ? { ...event, turnIndex: this.#turn, timestamp: Date.now() } : event;
+    if (event.type === "turn_end") this.#turn += 1;
+    // What they throw is told as any other exception that nobody catches.
+    for (const handler of this.#of(event.type)) void (async () => handler(told, this.#context(this.#quiet)))();
+  }
+
+  async #before({ toolCall, args }: About, signal = this.#quiet): Promise<{ block: true; reason?: string } | undefined> {
+    const event = { type: "tool_call", toolName: toolCall.name, toolCallId: toolCall.id, input: args };
+    for (const handler of this.#of("tool_call")) {
+      const answer = await handler(event, this.#context(signal)) as { block?: boolean; reason?: string } | undefined;
+      if (answer?.block) return { block: true, reason: answer.reason };
+    }
+    return undefined;
+  }
+
+  async #after({ toolCall, args, result, isError }: About, signal = this.#quiet): Promise<Outcome> {
+    const outcome: Outcome = { content: result?.content, details: result?.details, isError };
+    for (const handler of this.#of("tool_result")) {
+      const event = { type: "tool_result", toolName: toolCall.name, toolCallId: toolCall.id, input: args, ...outcome };
+      const answer = (await handler(event, this.#context(signal)) ?? {}) as Outcome;
+      for (const name of ["content", "details", "isError"] as const) {
+        if (answer[name] !== undefined) Object.assign(outcome, { [name]: answer[name] });
+      }
+    }
+    return outcome;
+  }
+}
