@@ -44,6 +44,7 @@ mod host_process;
 mod hostile;
 mod hostile_attacks;
 mod hostile_recovery;
+mod inline_extensions;
 mod inspect;
 mod javascript;
 mod json_mode;

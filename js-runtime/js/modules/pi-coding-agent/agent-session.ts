@@ -3,7 +3,6 @@
 import { host, hostSync } from "pi:host.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { exportBranch } from "pi:pi-coding-agent/session-file.ts";
-import { nobody } from "pi:pi-coding-agent/nobody.ts";
 import { overheard } from "pi:pi-coding-agent/overheard.ts";
 import { SessionAgent } from "pi:pi-coding-agent/session-agent.ts";
 import type { Heard } from "pi:pi-coding-agent/session-agent.ts";
@@ -21,6 +20,7 @@ import type {
   State,
   UserMessageOptions,
 } from "pi:pi-coding-agent/agent-session-types.ts";
+import { contextOf } from "pi:pi-coding-agent/session-context.ts";
 import { createView } from "pi:pi-coding-agent/session-view.ts";
 import type { Since } from "pi:pi-coding-agent/session-view.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
@@ -49,14 +49,7 @@ const KEPT = [
 const OURS = Symbol();
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
-/** What those get that are called in the session. */
-export let contextOf: (session: AgentSession, signal: AbortSignal) => object;
-
 export class AgentSession {
-  static {
-    contextOf = (session, signal) => session.#context({ signal });
-  }
-
   readonly sessionManager: SessionManager;
   #services: Services;
   #farewell: (() => void) | undefined;
@@ -167,7 +160,7 @@ export class AgentSession {
       const onUpdate = (value: unknown) => {
         if (!this.#disposed) hostSync("second.update", { token, call, value });
       };
-      const value = await tool.execute(callId, params, controller.signal, onUpdate, this.#context(controller));
+      const value = await tool.execute(callId, params, controller.signal, onUpdate, contextOf(this, controller.signal));
       say({ value });
     } catch (error) {
       say({ error: textOf(error) });
@@ -181,27 +174,6 @@ export class AgentSession {
     if (!by) throw new Error("The command was given up");
     const send = (data: string) => host("user_bash.data", { token, data });
     return exec(by, [command, cwd], signal, send);
-  }
-
-  /** What its tools get: there is nobody to ask in it. */
-  #context({ signal }: { signal: AbortSignal }): object {
-    return {
-      hasUI: false,
-      ui: nobody,
-      mode: "print",
-      cwd: this.sessionManager.getCwd(),
-      sessionManager: this.sessionManager,
-      modelRegistry: this.modelRegistry,
-      model: this.model,
-      signal,
-      isIdle: () => !this.isStreaming,
-      abort: () => void this.abort(),
-      shutdown: () => void this.abort(),
-      compact: (options?: { customInstructions?: string }) => void this.compact(options?.customInstructions),
-      hasPendingMessages: () => this.pendingMessageCount > 0,
-      getContextUsage: () => this.getContextUsage(),
-      getSystemPrompt: () => this.systemPrompt,
-    };
   }
 
   #ask<T>(action: string, args: object = {}): T {
@@ -390,7 +362,7 @@ export class AgentSession {
     return known.filter(({ name }) => active.has(name)).map((described) => {
       const tool = this.getToolDefinition(described.name);
       const execute: CustomTool["execute"] = (id, params, signal, onUpdate) =>
-        tool?.execute(id, params, signal, onUpdate, this.#context({ signal: signal as AbortSignal }));
+        tool?.execute(id, params, signal, onUpdate, contextOf(this, signal as AbortSignal));
       return { ...described, label: tool?.label ?? described.name, execute };
     });
   }

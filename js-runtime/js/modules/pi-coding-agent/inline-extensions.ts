@@ -5,6 +5,7 @@
 import { createEventBus } from "pi:host.ts";
 import type { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
 import type { CustomTool } from "pi:pi-coding-agent/agent-session-types.ts";
+import { contextOf } from "pi:pi-coding-agent/session-context.ts";
 
 type Event = { type: string; [member: string]: unknown };
 type Handler = (event: Event, ctx: unknown) => unknown;
@@ -64,7 +65,6 @@ export class InlineExtensions {
   readonly tools: CustomTool[] = [];
   #handlers = new Map<string, Handler[]>();
   #session: AgentSession | undefined;
-  #context: (signal: AbortSignal) => unknown = () => undefined;
   #turn = 0;
   /** For what nobody can abort. */
   #quiet = new AbortController().signal;
@@ -118,14 +118,17 @@ export class InlineExtensions {
     return api;
   }
 
+  #context(signal: AbortSignal): object {
+    return contextOf(this.#session!, signal);
+  }
+
   #of(event: string): Handler[] {
     return this.#handlers.get(event) ?? [];
   }
 
   /** They hear from here on; done when their `session_start` is. */
-  async join(session: AgentSession, context: (signal: AbortSignal) => unknown): Promise<void> {
+  async join(session: AgentSession): Promise<void> {
     this.#session = session;
-    this.#context = context;
     if (HEARD.some((event) => this.#of(event).length > 0)) session.subscribe((event) => this.#hear(event));
     const { agent } = session;
     if (this.#of("tool_call").length > 0) agent.beforeToolCall = (about, signal) => this.#before(about as About, signal);

@@ -1,6 +1,6 @@
 // `createAgentSession` and its variants: an extension begins a session of its own.
 import { currentFolder, path } from "pi:node.ts";
-import { AgentSession, contextOf } from "pi:pi-coding-agent/agent-session.ts";
+import { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
 import type { CustomTool, ScopedModel } from "pi:pi-coding-agent/agent-session-types.ts";
 import { AuthStorage } from "pi:pi-coding-agent/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
@@ -102,7 +102,7 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
     }),
   });
   try {
-    await inline?.join(session, (signal) => contextOf(session, signal));
+    await inline?.join(session);
   } catch (error) {
     session.dispose();
     throw error;

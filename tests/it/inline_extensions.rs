@@ -1,0 +1,89 @@
+//! Extensions that a session of an extension is given as functions (`extensionFactories`).
+
+use model_server::{Answer, ModelServer};
+use serde_json::json;
+
+use crate::support::{Home, prompt};
+
+/// Guards of sub-agents are given so; the loader refused them, and with them their tools.
+#[tokio::test]
+async fn a_session_is_given_extensions_as_functions() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "guarded.ts",
+        r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@mariozechner/pi-coding-agent";
+        const open = async (ctx, ...extensionFactories) => {
+          const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), extensionFactories });
+          await resourceLoader.reload();
+          const { session } = await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(), resourceLoader });
+          return session;
+        };
+        export default (pi) => {
+          pi.registerCommand("guard", { handler: async (_args, ctx) => {
+            const heard = [];
+            const session = await open(ctx, (pi) => {
+              for (const name of ["session_start", "turn_start", "turn_end", "agent_end", "session_shutdown"])
+                pi.on(name, ({ turnIndex }, inner) => { heard.push(turnIndex === undefined ? name : `${name} ${turnIndex}`, inner.mode); });
+              pi.on("tool_call", ({ toolName, input }) => {
+                if (input.command === "rm x") return { block: true, reason: `no ${toolName}` };
+                if (toolName === "bash") input.command = "echo changed";
+              });
+              pi.on("tool_result", ({ content, isError }) => ({ content: [...content, { type: "text", text: `seen ${isError}` }] }));
+              pi.registerTool({ name: "mine", description: "m", parameters: { type: "object", properties: {} },
+                execute: async () => ({ content: [{ type: "text", text: "from mine" }], details: {} }) });
+            });
+            await session.prompt("go");
+            const results = session.messages.filter((one) => one.role === "toolResult")
+              .map((one) => one.content.map((block) => block.text.trim()).join("|"));
+            session.dispose();
+            await null;
+            ctx.ui.notify(JSON.stringify([results, heard.filter((one) => one !== "print"), heard.includes("print")]));
+          } });
+          pi.registerCommand("refused", { handler: async (_args, ctx) => {
+            const failure = async (factory) => { try { await open(ctx, factory); } catch (error) { return error.message; } };
+            ctx.ui.notify(JSON.stringify([
+              await failure((pi) => pi.on("context", () => {})),
+              await failure((pi) => pi.registerCommand("x", { handler() {} })),
+              await failure(() => { throw new Error("broken guard"); }),
+            ]));
+          } });
+        };"#,
+    );
+    for call in [
+        Answer::tool("bash", json!({"command": "rm x"})),
+        Answer::tool("bash", json!({"command": "echo given"})),
+        Answer::tool("mine", json!({})),
+        Answer::text("Fine."),
+    ] {
+        server.push(call);
+    }
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/guard")).await;
+    let expected = json!([
+        ["no bash", "changed|seen false", "from mine|seen false"],
+        [
+            "session_start",
+            "turn_start 0",
+            "turn_end 0",
+            "turn_start 1",
+            "turn_end 1",
+            "turn_start 2",
+            "turn_end 2",
+            "turn_start 3",
+            "turn_end 3",
+            "agent_end",
+            "session_shutdown"
+        ],
+        true,
+    ]);
+    rpc.notified(&expected.to_string()).await;
+    rpc.ok(prompt("/refused")).await;
+    let here = "is not available to an extension of extensionFactories in this version of pi";
+    let expected = json!([
+        format!("pi.on(\"context\") {here}"),
+        format!("pi.registerCommand {here}"),
+        "broken guard",
+    ]);
+    rpc.notified(&expected.to_string()).await;
+}
