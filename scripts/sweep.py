@@ -230,7 +230,9 @@ class Run:
         result = {}
         is_probe = lambda line: str(line.get("message", "")).startswith("PROBE ")
         probe = self.wait(is_probe, 30)
-        if probe:
+        # Here the others go on without it; the original ends.
+        unloaded = [line for line in self.lines if line.get("type") == "extension_error" and line.get("event") == "load"]
+        if probe and not unloaded:
             probe = json.loads(probe["message"][6:])
             tools = {tool["name"]: tool["parameters"] for tool in probe["tools"] if tool["name"] not in BUILT_IN}
             commands = sorted(name for name in probe["commands"] if name.split(":")[0] not in SKIPPED)
@@ -257,9 +259,9 @@ class Run:
             pass
         for reader in self.readers:
             reader.join(3)
-        if not probe:
-            result["start"] = ["it does not load"]
-            result["why"] = self.errors[:5]
+        if unloaded or not probe:
+            why = [line.get("error") for line in unloaded] or self.errors[:5]
+            result = {"start": ["it does not load"], "why": why}
         shutil.rmtree(self.root, ignore_errors=True)
         return result
 
@@ -298,7 +300,7 @@ def main():
             if found:
                 print(f"{file}\n" + "\n".join(found), flush=True)
             for who, result in (("pi", ours), ("the original", theirs)):
-                if "why" in result and ours["start"] != theirs["start"]:
+                if found and "why" in result:
                     print(f"  {who} says: {result['why']}", flush=True)
     print(f"{len(files)} extensions, {same} do the same")
 
