@@ -18,6 +18,7 @@ use crate::resources::resource_paths::{NamedPath, ResourceSources};
 use crate::resources::settings::Settings;
 use crate::resources::skills::{Skill, load_skills, skills_block};
 use crate::resources::themes::{Theme, load_themes};
+use crate::resources::trust::{has_something_to_trust, recorded};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -33,6 +34,18 @@ struct Place {
     project_trusted: bool,
     /// In the place of the user's and the project's.
     settings: Option<Map<String, Value>>,
+}
+
+#[derive(Deserialize)]
+struct Project {
+    cwd: PathBuf,
+}
+
+/// What was said of a project.
+#[derive(Deserialize)]
+struct Asked {
+    file: PathBuf,
+    cwd: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -69,6 +82,22 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
         "resources.isProjectTrusted" => {
             parse::<Place>(method, args).map(|place| json!(!place.paths().ignores_project()))
         }
+        "resources.hasSomethingToTrust" => parse::<Project>(method, args).map(|Project { cwd }| {
+            let home = Paths::from_env(&cwd).home;
+            json!(has_something_to_trust(&home, &cwd))
+        }),
+        "resources.trust" => parse::<Asked>(method, args).and_then(|Asked { file, cwd }| {
+            let said = recorded(&file, &cwd).map_err(|why| {
+                let file = file.display();
+                HostError::new(format!(
+                    "{file} cannot be read: {why}. Correct or remove it"
+                ))
+            })?;
+            let entry = |(folder, decision): (PathBuf, bool)| {
+                json!({ "path": folder.to_string_lossy(), "decision": decision })
+            };
+            Ok(said.map_or(Value::Null, entry))
+        }),
         "resources.skills" => parse::<Place>(method, args).and_then(|place| {
             let paths = place.paths();
             let settings = place.settings(&paths);

@@ -97,7 +97,9 @@ pub fn has_something_to_trust(home: &Path, project: &Path) -> bool {
             .any(|skills| skills != mine && skills.exists())
 }
 
-fn recorded(file: &Path, project: &Path) -> Result<Option<(PathBuf, bool)>, String> {
+/// What was said of `project`, or of the nearest folder around it. `Err` says what is
+/// wrong with the file.
+pub fn recorded(file: &Path, project: &Path) -> Result<Option<(PathBuf, bool)>, String> {
     let Some(answers) = object(file)? else {
         return Ok(None);
     };

@@ -426,6 +426,49 @@ async fn a_project_that_is_recorded_as_not_trusted_is_left_out() {
     assert_eq!(told(&[]).await.0, taken);
 }
 
+#[tokio::test]
+async fn an_extension_reads_what_was_said_of_projects() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let asks = r#"import { hasTrustRequiringProjectResources, ProjectTrustStore } from "@earendil-works/pi-coding-agent";
+        import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
+        export default (pi) => pi.on("session_start", (event, ctx) => {
+            const here = realpathSync(ctx.cwd);
+            mkdirSync(`${here}/project/.pi/prompts`, { recursive: true });
+            const store = new ProjectTrustStore(`${here}/agent`);
+            const thrown = (action) => { try { action() } catch (error) { return error.message.replaceAll(here, ".") } };
+            const write = (text) => writeFileSync(`${here}/agent/trust.json`, text);
+            mkdirSync(`${here}/agent`);
+            const told = [store.get(here)];
+            write(JSON.stringify({ [here]: true, [`${here}/project`]: false, [`${here}/none`]: null }));
+            told.push(store.get(`${here}/project/a`), store.get(`${here}/none`));
+            told.push(store.getEntry(`${here}/other`)?.path === here, store.getEntry("/") );
+            write("[]");
+            told.push(thrown(() => store.get(here)), thrown(() => store.set(here, true)));
+            told.push(["project", "agent"].map((name) => hasTrustRequiringProjectResources(`${here}/${name}`)));
+            ctx.ui.notify(JSON.stringify(told));
+        });"#;
+    home.extension("asks.ts", asks);
+    let mut rpc = home.rpc(&[]);
+    let said = rpc.ui("notify").await["message"].clone();
+    let said: Value = serde_json::from_str(said.as_str().unwrap()).unwrap();
+    let damaged = "./agent/trust.json cannot be read: it is no object. Correct or remove it";
+    let unwritten = "ProjectTrustStore: this pi reads trust.json and does not write it. Decide about . in a pi that asks";
+    assert_eq!(
+        said,
+        json!([
+            null,
+            false,
+            true,
+            true,
+            null,
+            damaged,
+            unwritten,
+            [true, false]
+        ])
+    );
+}
+
 /// Of newer versions: models could not be reached where there is no other way out.
 #[tokio::test]
 async fn a_proxy_of_the_settings_is_gone_through() {

@@ -117,7 +117,6 @@ async fn helpers_work_and_what_is_missing_says_so() {
 #[tokio::test]
 async fn what_newer_versions_have_besides() {
     let folder = Folder::new(&[
-        ("project/.pi/settings.json", "{}"),
         (
             "agent/auth.json",
             r#"{ "p": { "type": "api_key", "key": "k" } }"#,
@@ -125,10 +124,9 @@ async fn what_newer_versions_have_besides() {
         (
             "index.ts",
             &answering(
-                r#"import { getDocsPath, getPackageDir, getReadmePath, hasTrustRequiringProjectResources, ProjectTrustStore, readStoredCredential } from '@earendil-works/pi-coding-agent';
+                r#"import { getDocsPath, getPackageDir, getReadmePath, readStoredCredential } from '@earendil-works/pi-coding-agent';
                 import { SettingsList, sliceByColumn, stripTerminalSequences } from '@earendil-works/pi-tui';
                 import { hasApi } from '@earendil-works/pi-ai';
-                import { writeFileSync } from 'node:fs';
                 const here = import.meta.dirname;
                 const line = '\x1b[31mab日本\x1b]8;;http://x\x07c\x1b[0md';
                 const cut = [sliceByColumn(line, 1, 3), sliceByColumn(line, 1, 2), sliceByColumn(line, 1, 2, true),
@@ -137,20 +135,12 @@ async fn what_newer_versions_have_besides() {
                 const paths = [getPackageDir(), getDocsPath(), getReadmePath()];
                 process.env.PI_CODING_AGENT_DIR = here + '/agent';
                 const credentials = [readStoredCredential('p')?.key, readStoredCredential('q') ?? null, readStoredCredential('p', '/none') ?? null];
-                const store = new ProjectTrustStore(here + '/agent');
-                const trust = [store.get(here)];
-                writeFileSync(here + '/agent/trust.json', JSON.stringify({ [here]: true, [here + '/project']: false }));
-                trust.push(store.get(here + '/project/a'), store.getEntry(here + '/other')?.path === here);
-                try { store.set(here, null) } catch (error) { trust.push(error.message.includes('this pi reads trust.json')) }
-                writeFileSync(here + '/agent/trust.json', '[]');
-                try { store.get(here) } catch (error) { trust.push(error.message.endsWith('trust.json cannot be read: it is no object. Correct or remove it')) }
-                const asks = ['/project', '/agent'].map((name) => hasTrustRequiringProjectResources(here + name));
                 const plain = (text: string) => text;
                 const items = [{ id: 'a', label: 'one two', currentValue: 'x', values: ['x', 'y'] }];
                 const list = new SettingsList(items, 5, { label: plain, value: plain, description: plain, cursor: '>', hint: plain },
                     () => {}, () => {}, { enableSearch: true });
                 const values = [' ', 'e', ' ', 't'].map((key) => (list.handleInput(key), items[0].currentValue));"#,
-                "[cut, paths, credentials, trust, asks, [values, list.render(40)[0].includes('e t')], [hasApi({ api: 'a' }, 'a'), hasApi({ api: 'a' }, 'b')]]",
+                "[cut, paths, credentials, [values, list.render(40)[0].includes('e t')], [hasApi({ api: 'a' }, 'a'), hasApi({ api: 'a' }, 'b')]]",
             ),
         ),
     ]);
@@ -162,8 +152,6 @@ async fn what_newer_versions_have_besides() {
             [red("b日"), red("b日"), red("b"), red("a"), "", "ab日本cd"],
             ["/p/k", "/p/k/docs", "/p/k/README.md"],
             ["k", null, null],
-            [null, false, true, true, true],
-            [true, false],
             [["y", "y", "y", "y"], true],
             [true, false],
         ])
