@@ -6,8 +6,9 @@
 FOLDER holds extensions: a clone of a repository whose dependencies are installed, or a package. Each file
 that a `pi.extensions` of a package.json names (or, without any, that lies in `extensions/`) is loaded alone,
 with --mode rpc in a home of its own: a probe lists tools and commands, every command is called without
-arguments, every tool with arguments made from its schema, dialogs are cancelled. A model server on loopback
-calls the tools. Runs what others wrote, so: on a machine that you can throw away.
+arguments, every tool with arguments made from its schema, then a prompt is said, the conversation compacted,
+the extensions are loaded again and a new session is begun. Dialogs are cancelled, or (--answer) answered. A
+model server on loopback calls the tools. Runs what others wrote, so: on a machine that you can throw away.
 """
 import argparse
 import glob
@@ -23,15 +24,20 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-PROBE = """export default (pi) => pi.on("session_start", (_event, ctx) => void setTimeout(() => ctx.ui.notify("PROBE " +
-  JSON.stringify({
+PROBE = """export default (pi) => {
+  pi.on("session_start", (_event, ctx) => void setTimeout(() => ctx.ui.notify("PROBE " + JSON.stringify({
     tools: pi.getAllTools().map(({ name, parameters }) => ({ name, parameters })),
     commands: pi.getCommands().filter(({ source }) => source === "extension").map(({ name }) => name),
-  })), 1000));"""
+  })), 1000));
+  pi.registerCommand("probe-reload", { description: "", handler: (_words, ctx) => ctx.reload() });
+  pi.registerCommand("probe-new", { description: "", handler: async (_words, ctx) => void await ctx.newSession() });
+};"""
 BUILT_IN = {"read", "bash", "edit", "write", "grep", "find", "ls", "powershell"}
 # Commands of the original that are no extension's, and those that end the run.
 SKIPPED = {"llama", "quit", "exit", "reload", "restart"}
 MOST = 8
+# How many dialogs of a command are answered; a menu that comes again and again is cancelled then.
+ANSWERED = 6
 DIALOGS = {"select", "confirm", "input", "editor"}
 
 
@@ -127,7 +133,8 @@ def made(schema, name="", depth=0):
 class Run:
     """One program with one extension."""
 
-    def __init__(self, program, extension, port):
+    def __init__(self, program, extension, port, answers):
+        self.answers, self.answered = answers, 0
         self.root = tempfile.mkdtemp(prefix="sweep")
         agent, project = f"{self.root}/home/.pi/agent", f"{self.root}/project"
         os.makedirs(agent)
@@ -165,13 +172,21 @@ class Run:
             except ValueError:
                 told = {"type": "no JSON", "text": line[:300]}
             if told.get("type") == "extension_ui_request" and told.get("method") in DIALOGS:
-                self.send({"type": "extension_ui_response", "id": told["id"], "cancelled": True})
+                self.send({"type": "extension_ui_response", "id": told["id"]} | self.answer(told))
             with self.news:
                 self.lines.append(told)
                 self.news.notify_all()
         with self.news:
             self.ended = True
             self.news.notify_all()
+
+    def answer(self, dialog):
+        self.answered += 1
+        if not self.answers or self.answered > ANSWERED:
+            return {"cancelled": True}
+        if dialog["method"] == "confirm":
+            return {"confirmed": True}
+        return {"value": (dialog.get("options") or [""])[0] if dialog["method"] == "select" else "hello"}
 
     def read_errors(self):
         self.errors.extend(line.rstrip() for line in self.process.stderr)
@@ -211,6 +226,9 @@ class Run:
             if kind == "extension_ui_request" and not str(line.get("message", "")).startswith("PROBE "):
                 shown = {key: value for key, value in line.items() if key not in ("id", "type", "timeout")}
                 yield "ui " + plain(shown)
+            elif kind == "message_end" and line.get("message", {}).get("role") == "custom":
+                message = line["message"]
+                yield "message " + plain([message.get(key) for key in ("customType", "display", "content")])
             elif kind == "extension_error":
                 yield "error " + plain([line.get("event"), line.get("error")])
             elif kind == "tool_execution_end":
@@ -218,24 +236,32 @@ class Run:
             elif kind == "response" and not line.get("success"):
                 yield "refused " + plain(line.get("error"))
 
-    def ask(self, message, done, seconds):
-        since = len(self.lines)
-        self.send({"id": f"at-{since}", "type": "prompt", "message": message})
+    def ask(self, command, done, seconds):
+        since, self.answered = len(self.lines), 0
+        command = {"type": "prompt", "message": command} if isinstance(command, str) else command
+        self.send({"id": f"at-{since}"} | command)
         if not self.wait(lambda line: done(line, f"at-{since}"), seconds, since):
             self.send({"type": "abort"})
         self.settle()
         return sorted(set(self.told(since)))
+
+    @staticmethod
+    def probed(line):
+        probe = json.loads(line["message"][6:])
+        tools = {tool["name"]: tool["parameters"] for tool in probe["tools"] if tool["name"] not in BUILT_IN}
+        own = lambda name: not name.startswith("probe-") and name.split(":")[0] not in SKIPPED
+        return tools, sorted(filter(own, probe["commands"]))
 
     def everything(self):
         result = {}
         is_probe = lambda line: str(line.get("message", "")).startswith("PROBE ")
         probe = self.wait(is_probe, 30)
         # Here the others go on without it; the original ends.
-        unloaded = [line for line in self.lines if line.get("type") == "extension_error" and line.get("event") == "load"]
+        errors = [line for line in self.lines if line.get("type") == "extension_error" and line.get("event") == "load"]
+        # Of an event that nobody knows: the original says nothing of it.
+        unloaded = [line for line in errors if " event " not in str(line.get("error"))]
         if probe and not unloaded:
-            probe = json.loads(probe["message"][6:])
-            tools = {tool["name"]: tool["parameters"] for tool in probe["tools"] if tool["name"] not in BUILT_IN}
-            commands = sorted(name for name in probe["commands"] if name.split(":")[0] not in SKIPPED)
+            tools, commands = self.probed(probe)
             result["start"] = [*sorted(tools), *commands, *sorted(set(self.told(0)))]
             answered = lambda line, id: line.get("id") == id and line.get("type") == "response"
             over = lambda line, _: line.get("type") == "agent_end"
@@ -245,6 +271,14 @@ class Run:
                 arguments = made(tools[name])
                 arguments = arguments if isinstance(arguments, dict) else {}
                 result[f"tool {name}"] = self.ask(f"CALL {name} {json.dumps(arguments)}", over, 15)
+            result["prompt"] = self.ask("hello", over, 15)
+            result["compact"] = self.ask({"type": "compact"}, answered, 15)
+            for name in ("reload", "new"):
+                since = len(self.lines)
+                told = self.ask(f"/probe-{name}", lambda line, _: is_probe(line), 15)
+                again = next(filter(is_probe, self.lines[since:]), None)
+                tools, commands = self.probed(again) if again else ({}, [])
+                result[name] = [*sorted(tools), *commands, *told]
         try:
             self.process.stdin.close()
         except OSError:
@@ -281,6 +315,7 @@ def main():
     parser.add_argument("--pi", default="pi", help="ours")
     parser.add_argument("--original", required=True, help="the words that start the other one")
     parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--answer", action="store_true", help="dialogs are answered, with what comes first")
     parser.add_argument("folders", nargs="+")
     given = parser.parse_args()
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
@@ -290,7 +325,7 @@ def main():
     files = [file for folder in given.folders for file in extensions(folder)]
 
     def both(file):
-        return file, [Run(program, file, port).everything() for program in programs]
+        return file, [Run(program, file, port, given.answer).everything() for program in programs]
 
     same = 0
     with ThreadPoolExecutor(given.jobs) as pool:

@@ -147,7 +147,8 @@ impl Actions for AgentSession {
             self.spawn(start);
             return Ok(());
         }
-        if answered {
+        // The answer would belong to a session that is being left.
+        if answered && !self.state.lock().replacing {
             return self
                 .start_run(NewRun::of(vec![message]))
                 .map(drop)

@@ -139,9 +139,16 @@ impl AgentSession {
         let before = compactions();
         loop {
             drop(self.replacing.lock().await);
+            let wanted = self.want_summary();
             let run = self.run_id();
             self.abort_run();
-            self.wait_over(run).await;
+            let over = self.wait_run_over(run).await;
+            if let Some(summarising) = wanted.handed() {
+                return Ok(summarising);
+            }
+            if over {
+                self.wait_summary().await;
+            }
             let now = compactions();
             if now.0 == before.0 && now.1 > before.1 {
                 return Err(Unprepared::Already.into());

@@ -227,12 +227,15 @@ impl AgentSession {
     pub(super) async fn take_over(&self) -> Idle<'_> {
         // What waits for the summary is not said when it ends.
         std::mem::take(&mut *self.here.lock()).cancel();
+        // From here on: a handler of `agent_end` may begin another run each time.
+        self.state.lock().replacing = true;
+        let idle = Idle(self);
         loop {
             let run = self.run_id();
             self.abort_run();
             self.abort_summary();
             self.wait_over(run).await;
-            if let Some(idle) = self.keep_idle() {
+            if !self.is_working() {
                 return idle;
             }
         }

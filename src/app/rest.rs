@@ -123,6 +123,10 @@ impl AgentSession {
             self.hold_summary(state);
             return false;
         }
+        if state.wanted > 0 && !state.replacing {
+            state.handed = Some(self.hold_summary(state));
+            return false;
+        }
         state.ended_well() && state.queues.want_a_run()
     }
 
@@ -186,7 +190,7 @@ impl AgentSession {
         let rests = {
             let state = self.state.lock();
             let other = state.run.as_ref().is_some_and(|other| other.id != run.id);
-            !other && state.summary.is_none()
+            !other && (state.summary.is_none() || state.handed.is_some())
         };
         if rests {
             let aborted = run.cancel.is_cancelled();

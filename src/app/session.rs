@@ -209,15 +209,22 @@ impl AgentSession {
     /// Returns when `run`, which was there before somebody ended it, is over and no summary
     /// is being written; or when another run has begun, which nobody has ended.
     pub async fn wait_over(&self, run: Option<u64>) {
+        if self.wait_run_over(run).await {
+            self.wait_summary().await;
+        }
+    }
+
+    /// `false` if another run has begun.
+    pub(super) async fn wait_run_over(&self, run: Option<u64>) -> bool {
         let mut busy = self.busy.subscribe();
         while *busy.borrow_and_update() {
             let now = self.run_id();
             // An error means that the session is gone.
             if now.is_some() && now != run || busy.changed().await.is_err() {
-                return;
+                return false;
             }
         }
-        self.wait_summary().await;
+        true
     }
 
     /// Returns when nothing is at work, extensions have heard of all that happened,

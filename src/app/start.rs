@@ -160,6 +160,8 @@ impl AgentSession {
             replacing: false,
             retry_wait: None,
             summary: None,
+            wanted: 0,
+            handed: None,
             due: None,
             overflow_recovered: false,
             runs: 0,

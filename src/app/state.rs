@@ -70,6 +70,10 @@ pub(super) struct State {
     /// A summary is being written: of what was said (a compaction), or of a branch.
     /// No run may begin.
     pub summary: Option<Run>,
+    /// How many wait for the end of the run to write one.
+    pub wanted: usize,
+    /// What the run that has ended left to one of them: `summary`, held already.
+    pub handed: Option<Run>,
     /// The run that has ended is followed by a compaction, for which `summary` is
     /// held already.
     pub due: Option<Due>,

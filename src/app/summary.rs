@@ -48,7 +48,35 @@ impl Summarising<'_> {
     }
 }
 
+/// Somebody waits for the end of the run to write a summary, until this is dropped.
+pub(super) struct Wanted<'a>(&'a AgentSession);
+
+impl<'a> Wanted<'a> {
+    /// What the run has left to whoever waits, if it is over.
+    pub fn handed(&self) -> Option<Summarising<'a>> {
+        let work = self.0.state.lock().handed.take()?;
+        Some(self.0.go_on_with_summary(work))
+    }
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.wanted -= 1;
+        if state.wanted == 0 && state.handed.take().is_some() {
+            self.0.release_summary(&mut state);
+        }
+    }
+}
+
 impl AgentSession {
+    /// A run that ends from here on gives way to a summary: a handler of `agent_end` may
+    /// begin another run each time.
+    pub(super) fn want_summary(&self) -> Wanted<'_> {
+        self.state.lock().wanted += 1;
+        Wanted(self)
+    }
+
     /// `None` while the agent runs, another summary is being written, or the
     /// session is being replaced.
     pub(super) fn begin_summary(&self) -> Option<Summarising<'_>> {

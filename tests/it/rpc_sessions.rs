@@ -507,3 +507,34 @@ async fn a_compaction_and_an_abort_do_not_wait_for_runs_that_begin_meanwhile() {
         rpc.kill().await;
     }
 }
+
+/// An extension that has the agent go on whenever it stops kept sessions from being left
+/// and conversations from being compacted, for ever.
+#[tokio::test]
+async fn an_extension_that_always_goes_on_keeps_no_session_open() {
+    let never = "export default (pi) => pi.on('agent_end', async () => {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        pi.sendMessage({ customType: 'more', content: 'Go on.', display: false }, { triggerTurn: true });
+    });";
+    let (server, home, _) = with(never).await;
+    home.settings(json!({"compaction": {"keepRecentTokens": 1}}));
+    server.answer_by(|_: &Received| Some(Answer::text("Fine.")));
+    for command in ["compact", "new_session", "clone"] {
+        let mut rpc = home.rpc(&[]);
+        rpc.ok(json!({"type": "prompt", "message": "one"})).await;
+        for _ in 0..3 {
+            rpc.event("agent_end").await;
+        }
+        rpc.ok(json!({"type": command})).await;
+        if command == "compact" {
+            // It goes on after that.
+            rpc.event("agent_start").await;
+            rpc.kill().await;
+            continue;
+        }
+        let state = rpc.ok(json!({"type": "get_state"})).await;
+        assert_eq!(state["isStreaming"], false, "{state}");
+        rpc.close_stdin();
+        rpc.end().await;
+    }
+}
