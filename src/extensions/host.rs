@@ -3,6 +3,7 @@
 
 mod arguments;
 mod entrance;
+mod registrations;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,8 +16,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use arguments::{
-    Ask, Changed, Enter, Name, On, Owner, Replacement, ReportArgs, Token, Update, Visit,
-    check_tool, ui_method,
+    Ask, Changed, Enter, Owner, Replacement, ReportArgs, Token, Update, Visit, ui_method,
 };
 pub(super) use arguments::{parse, parse_told, to_value};
 
@@ -32,10 +32,7 @@ use super::generation::stop_text;
 use super::ledger::Tally;
 use super::model_streams::ModelStreams;
 use super::providers::Provisions;
-use super::registry::{
-    CommandRegistration, ExtensionId, FlagRegistration, Registry, RendererRegistration,
-    ShortcutRegistration, ToolRegistration,
-};
+use super::registry::{ExtensionId, Registry};
 use super::reports::{Culprit, Reports, Stopped};
 use super::resources;
 use super::second::SecondSessions;
@@ -308,79 +305,6 @@ impl BridgeHost {
                  extension loading.",
             )
         })
-    }
-
-    fn register(&self, method: &str, args: &str) -> Option<Answer> {
-        let mut registry = self.registry.lock();
-        let answer = match method {
-            "pi.on" => parse::<On>(method, args).map(|on| {
-                let added = registry.add_handler(on.extension, &on.event, on.id);
-                drop(registry);
-                self.report_conflict(on.extension, added);
-            }),
-            "pi.off" => parse::<On>(method, args).map(|on| registry.remove_handler(on.id)),
-            "pi.registerTool" => parse_told::<ToolRegistration>(method, args).and_then(|tool| {
-                check_tool(&tool)?;
-                let (extension, name) = (tool.extension, tool.name.clone());
-                if let Err(conflict) = registry.add_tool(tool) {
-                    drop(registry);
-                    self.report(extension, "load", conflict);
-                    return Ok(());
-                }
-                drop(registry);
-                tracing::debug!(name, "tool registered");
-                // Before the session is bound it asks for the tools itself.
-                if let Ok(actions) = self.actions(args) {
-                    actions.tools_changed();
-                }
-                Ok(())
-            }),
-            "pi.registerCommand" => parse::<CommandRegistration>(method, args)
-                .map(|command| registry.add_command(command)),
-            "pi.registerFlag" => parse::<FlagRegistration>(method, args).map(|flag| {
-                let extension = flag.extension;
-                let added = registry.add_flag(flag);
-                drop(registry);
-                self.report_conflict(extension, added);
-            }),
-            "pi.registerShortcut" => parse::<ShortcutRegistration>(method, args)
-                .map(|shortcut| registry.add_shortcut(shortcut)),
-            "pi.registerRenderer" => parse::<RendererRegistration>(method, args).map(|renderer| {
-                let extension = renderer.extension;
-                let added = registry.add_renderer(renderer);
-                drop(registry);
-                self.report_conflict(extension, added);
-            }),
-            _ => return None,
-        };
-        Some(answer.map(|()| Value::Null))
-    }
-
-    /// Whoever came too late, or listens to nothing, is named.
-    fn report_conflict(&self, extension: ExtensionId, added: Result<(), String>) {
-        if let Err(conflict) = added {
-            self.report(extension, "load", conflict);
-        }
-    }
-
-    fn flag(&self, args: &str) -> Answer {
-        let flag: Name = parse("pi.getFlag", args)?;
-        let registry = self.registry.lock();
-        let own = registry
-            .flags()
-            .iter()
-            .find(|known| known.extension == flag.extension && known.name == flag.name);
-        let Some(own) = own else {
-            return Ok(Value::Null);
-        };
-        let given = self.flags.lock().get(&flag.name).cloned();
-        // The first that has one sets the default of all.
-        let defaults = registry
-            .flags()
-            .iter()
-            .filter(|known| known.name == own.name);
-        let default = || defaults.filter_map(|known| known.default.clone()).next();
-        Ok(given.or_else(default).unwrap_or(Value::Null))
     }
 
     fn answer(&self, method: &str, args: &str) -> Answer {

@@ -46,7 +46,13 @@ export interface Refresher {
 /** Milliseconds that the network has. */
 const PATIENCE = 15_000;
 
-const running = new SafeMap<string, AbortController>();
+interface Running {
+  refresher: Refresher;
+  controller: AbortController;
+}
+
+/** By provider: who is asked, and how to give it up. */
+const current = new SafeMap<string, Running>();
 /** What loading waits for, by extension. */
 const restoring = new SafeMap<number, Promise<void>>();
 
@@ -96,10 +102,10 @@ async function fetchFor(refresher: Refresher, controller: AbortController, force
   const credential = await credentialOf(refresher);
   if (!credential || controller.signal.aborted) return;
   let timer = 0;
-  const late = new Promise<void>((resolve) => {
+  const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
+      reject(new Error(`it took longer than ${PATIENCE / 1000} s and was given up`));
       abort(controller);
-      resolve();
     }, PATIENCE);
   });
   try {
@@ -108,8 +114,6 @@ async function fetchFor(refresher: Refresher, controller: AbortController, force
     clearTimeout(timer);
   }
 }
-
-const known = new SafeMap<string, Refresher>();
 
 function failedFor({ extension, name }: Refresher, error: unknown): void {
   const why = error instanceof Error ? error.message : `${error}`;
@@ -134,7 +138,8 @@ async function fetchLater(refresher: Refresher, controller: AbortController, fir
     }
     await fetchFor(refresher, controller);
   } catch (error) {
-    if (!controller.signal.aborted) failedFor(refresher, error);
+    // One that another has taken the place of was told to stop.
+    if (current.get(keyOf(refresher))?.controller === controller) failedFor(refresher, error);
   }
 }
 
@@ -142,8 +147,7 @@ async function fetchLater(refresher: Refresher, controller: AbortController, fir
 function begin(refresher: Refresher): AbortController {
   stopRefresh(refresher);
   const controller = new AbortController();
-  running.set(keyOf(refresher), controller);
-  known.set(keyOf(refresher), refresher);
+  current.set(keyOf(refresher), { refresher, controller });
   return controller;
 }
 
@@ -156,10 +160,9 @@ export function startRefresh(refresher: Refresher): void {
 }
 
 export function stopRefresh(of: { registry: number; name: string }): void {
-  const controller = running.get(keyOf(of));
-  if (controller) abort(controller);
-  running.delete(keyOf(of));
-  known.delete(keyOf(of));
+  const before = current.get(keyOf(of));
+  if (before) abort(before.controller);
+  current.delete(keyOf(of));
 }
 
 export interface RefreshOptions {
@@ -184,7 +187,7 @@ export async function refreshAll(registry: number, options: RefreshOptions = {})
   };
   const all: Promise<void>[] = [];
   const asked: Refresher[] = [];
-  known.forEach((refresher) => {
+  current.forEach(({ refresher }) => {
     const { name } = refresher;
     if (refresher.registry === registry && (providers?.includes(name) ?? true)) asked.push(refresher);
   });
