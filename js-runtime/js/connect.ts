@@ -22,7 +22,7 @@ import "pi:npm/sinclair-typebox/index.js";
 import "pi:pi-agent-core.ts";
 import "pi:pi-ai.ts";
 import "pi:pi-ai/oauth.ts";
-import "pi:pi-coding-agent.ts";
+import "pi:pi-coding-agent/newer.ts";
 import "pi:pi-tui.ts";
 
 connect({

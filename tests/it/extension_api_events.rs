@@ -65,6 +65,7 @@ async fn what_newer_extensions_listen_to_happens() {
         "theme": "light",
         "scoped": [["scripted-1", "high"]],
         "trusted": true,
+        "session": true,
         "mode": "rpc",
         "thinking": "high",
         "editor": true,

@@ -41,7 +41,7 @@ const look = (sm) => ({
   persisted: sm.isPersisted(), header: sm.getHeader(), leaf: sm.getLeafId(),
   leafEntry: sm.getLeafEntry(), entries: sm.getEntries(), tree: sm.getTree(),
   branch: sm.getBranch(), name: sm.getSessionName(), children: sm.getChildren(null),
-  context: sm.buildSessionContext(), content: content(sm.getSessionFile()),
+  sameId: sm.sessionId === sm.getSessionId(), context: sm.buildSessionContext(), content: content(sm.getSessionFile()),
 });
 const content = (file) => (file && existsSync(file) ? readFileSync(file, "utf8").split("\n") : null);
 const failed = (work) => {

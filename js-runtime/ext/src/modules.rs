@@ -8,6 +8,12 @@ include!(concat!(env!("OUT_DIR"), "/virtual_modules.rs"));
 /// Both scopes that pi has been published under.
 pub const SCOPES: [&str; 2] = ["@mariozechner", "@earendil-works"];
 
+/// What leads to another module under the newer scope.
+const NEWER: (&str, &str) = (
+    "@earendil-works/pi-coding-agent",
+    "pi:pi-coding-agent/newer.ts",
+);
+
 /// What follows the scope, and the module it leads to.
 const OWN_MODULES: &[(&str, &str)] = &[
     ("pi-coding-agent", "pi:pi-coding-agent.ts"),
@@ -42,6 +48,9 @@ pub fn virtual_module(name: &str) -> Option<&'static str> {
     if !SCOPES.contains(&scope) {
         return None;
     }
+    if name == NEWER.0 {
+        return Some(NEWER.1);
+    }
     OWN_MODULES
         .iter()
         .find(|(name, _)| *name == rest)
@@ -51,9 +60,10 @@ pub fn virtual_module(name: &str) -> Option<&'static str> {
 /// Every name that [`virtual_module`] knows, with its module.
 pub fn virtual_modules() -> impl Iterator<Item = (String, &'static str)> {
     let own = SCOPES.iter().flat_map(|scope| {
-        OWN_MODULES
-            .iter()
-            .map(move |(name, specifier)| (format!("{scope}/{name}"), *specifier))
+        (OWN_MODULES.iter()).filter_map(move |(name, _)| {
+            let name = format!("{scope}/{name}");
+            virtual_module(&name).map(|specifier| (name, specifier))
+        })
     });
     let npm = NPM_MODULES
         .iter()
@@ -93,6 +103,8 @@ mod tests {
             "@mariozechner/pi-tui",
             "@earendil-works/pi-tui",
             "@earendil-works/pi-ai/compat",
+            "@earendil-works/pi-coding-agent",
+            "@mariozechner/pi-coding-agent",
             "@mariozechner/pi-ai/oauth",
             "@sinclair/typebox",
             "@sinclair/typebox/value",
@@ -109,6 +121,8 @@ mod tests {
                 Some("pi:pi-tui.ts"),
                 Some("pi:pi-tui.ts"),
                 Some("pi:pi-ai.ts"),
+                Some("pi:pi-coding-agent/newer.ts"),
+                Some("pi:pi-coding-agent.ts"),
                 Some("pi:pi-ai/oauth.ts"),
                 Some("pi:npm/sinclair-typebox/index.js"),
                 Some("pi:npm/sinclair-typebox/value.js"),

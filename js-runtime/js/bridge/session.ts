@@ -35,5 +35,13 @@ export function openSession(ask = hostSync) {
     (id, since) => ask<Since>("session.since", { id, since }),
     () => ask("session.context"),
   );
-  return { ...refusals, ...appending(ask), ...view };
+  return {
+    ...refusals,
+    ...appending(ask),
+    ...view,
+    // A private field of the original's, which extensions read.
+    get sessionId() {
+      return view.getSessionId();
+    },
+  };
 }

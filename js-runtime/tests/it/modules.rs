@@ -78,12 +78,12 @@ async fn helpers_work_and_what_is_missing_says_so() {
         "index.ts",
         &answering(
             "import { createEventBus, getAgentDir, parseFrontmatter, InteractiveMode, truncateTail, VERSION } from '@mariozechner/pi-coding-agent';\n\
-             import { main } from '@earendil-works/pi-coding-agent';\n\
+             import { main, VERSION as NEWER } from '@earendil-works/pi-coding-agent';\n\
              import { Agent } from '@mariozechner/pi-agent-core';\n\
              process.env.PI_CODING_AGENT_DIR = '~/x';\n\
              const heard: unknown[] = []; const bus = createEventBus(); bus.on('c', (data) => heard.push(data)); bus.emit('c', 1);\n\
              const error = (use: () => unknown) => { try { return use(); } catch (e: any) { return e.message.split('. ')[0]; } };",
-            "[parseFrontmatter('---\\na: [1, x]\\n---\\nbody'), truncateTail('a\\nb\\nc', { maxLines: 1 }).content, VERSION, \
+            "[parseFrontmatter('---\\na: [1, x]\\n---\\nbody'), truncateTail('a\\nb\\nc', { maxLines: 1 }).content, VERSION, NEWER, \
               getAgentDir().endsWith('/x'), heard, error(() => InteractiveMode.run()), error(() => main()), new Agent().state.messages]",
         ),
     )]);
@@ -99,6 +99,7 @@ async fn helpers_work_and_what_is_missing_says_so() {
             { "frontmatter": { "a": [1, "x"] }, "body": "body" },
             "c",
             "0.67.68",
+            "1.5.2",
             true,
             [1],
             missing(

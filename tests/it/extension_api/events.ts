@@ -46,6 +46,7 @@ export default function (pi) {
         theme: pi.getSettings().theme,
         scoped: ctx.scopedModels.map((one) => [one.model.id, one.thinkingLevel]),
         trusted: ctx.isProjectTrusted(),
+        session: ctx.sessionManager.sessionId === ctx.sessionManager.getSessionId(),
         mode: ctx.mode,
         thinking: ctx.thinkingLevel,
         editor: ctx.ui.getEditorComponent() === component,

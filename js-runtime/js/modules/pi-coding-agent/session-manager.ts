@@ -212,6 +212,11 @@ export class SessionManager {
     return this.getSessionFile();
   }
 
+  /** A private field of the original's, which extensions read. */
+  get sessionId(): string {
+    return this.getSessionId();
+  }
+
   setSessionFile(sessionFile: string): void {
     ask(this, "reopen", { path: sessionFile });
     replaced(this);
