@@ -1,5 +1,6 @@
 //! `pi test`, on tests that pass (those of our examples) and on tests that do not.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -265,4 +266,33 @@ async fn tests_are_chosen_and_reported_as_json() {
     let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
     let reload = rpc.ok(serde_json::json!({"type": "reload"})).await;
     assert_eq!(reload["failed"], serde_json::json!([]), "{reload}");
+}
+
+/// They passed, or the next one failed for them; and in such a folder no place was told.
+#[tokio::test]
+async fn what_a_test_does_not_wait_for_is_its_own_failure() {
+    let home = Home::bare();
+    let folder = home.cwd().join("a b(c%41");
+    fs::create_dir_all(&folder).unwrap();
+    let tests = r#"import { test } from "@mariozechner/pi-coding-agent/test";
+import assert from "node:assert";
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+test("forgets", async () => { assert.rejects(async () => { throw new Error("no"); }, /yes/); });
+test("is over", async () => { setTimeout(() => { throw new Error("too late"); }, 5); });
+test("innocent", async () => { await sleep(60); });
+test("last", async () => { setTimeout(() => { throw new Error("at the end"); }, 5); });
+"#;
+    fs::write(folder.join("x.test.ts"), tests).unwrap();
+    let said = pi_test(&home, &[folder.to_str().unwrap()]).await;
+    assert!(!said.status.success());
+    let found = ["forgets", "is over", "innocent", "last"].map(|name| {
+        let lines = said.stdout.lines();
+        let mut lines = lines.filter(|line| line.contains(&format!(" {name} (")));
+        lines.next().expect(name).trim().split(' ').next()
+    });
+    let [failed, ok] = [Some("FAILED"), Some("ok")];
+    assert_eq!(found, [failed, failed, ok, failed], "{}", said.stdout);
+    for place in ["too late\n    at a b(c%41/x.test.ts:5:56", "x.test.ts:7:53"] {
+        assert!(said.stdout.contains(place), "{place}: {}", said.stdout);
+    }
 }

@@ -36,6 +36,11 @@ pub(super) enum Record {
     Skipped {
         name: String,
     },
+    /// Something that the test did not wait for, after it had passed.
+    Late {
+        name: String,
+        error: Failure,
+    },
     /// The file could not be read to its end.
     Broken {
         error: Failure,
@@ -128,6 +133,14 @@ impl FileReport {
                 }
                 Record::Broken { error } => {
                     broken = Some(error);
+                    continue;
+                }
+                Record::Late { name, error } => {
+                    let known = report.tests.iter_mut().find(|test| test.name == name);
+                    if let Some(test) = known {
+                        test.outcome = Outcome::Failed;
+                        test.error = Some(error);
+                    }
                     continue;
                 }
                 Record::Passed { name, ms } => (name, Outcome::Passed, ms, None),

@@ -82,10 +82,10 @@ export class Connection {
     this._child.stdin.write(`${JSON.stringify(command)}\n`);
   }
 
-  /** As a client ends it: by closing the input. */
-  async close(): Promise<Ended> {
+  /** As a client ends it: by closing the input. It is killed after `patience` milliseconds. */
+  async close(patience = PATIENCE): Promise<Ended> {
     this._child.stdin.end();
-    const timer = setTimeout(() => this.kill(), PATIENCE);
+    const timer = setTimeout(() => this.kill(), patience);
     try {
       return await this.ended;
     } finally {
@@ -93,7 +93,7 @@ export class Connection {
     }
   }
 
-  kill(): void {
+  private kill(): void {
     this._child.kill("SIGKILL");
   }
 }

@@ -22,6 +22,8 @@ export interface StartOptions extends PlaceOptions {
   expectErrors?: (string | RegExp)[];
 }
 
+/** Milliseconds for a pi whose test has failed. */
+const MERCY = 2_000;
 const QUIET = ["message_update", "tool_execution_update"];
 const quote = (text: string) => JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}...` : text);
 
@@ -227,8 +229,8 @@ export class Pi {
       return undefined;
     } finally {
       this._stopped = true;
-      this._connection?.kill();
-      await this._connection?.ended;
+      // Killed at once it would leave behind what its tools have started.
+      await this._connection?.close(MERCY);
       this._model.stop();
       this._place.remove();
     }

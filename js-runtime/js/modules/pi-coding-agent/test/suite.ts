@@ -1,10 +1,10 @@
 // Collects the tests of a file, runs them one after the other when the file has been
 // read, and writes down for `pi test` how they went.
 import { AssertionError } from "node:assert";
+import { AsyncLocalStorage } from "node:async_hooks";
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 import { runToEnd } from "pi:pi-coding-agent/test/connection.ts";
 import { Model } from "pi:pi-coding-agent/test/model.ts";
@@ -186,6 +186,7 @@ async function runAll(): Promise<void> {
     if (test.skipped || (alone && !test.only)) report({ type: "skipped", name: test.name });
     else await runOne(test);
   }
+  await rest();
   report({ type: "done" });
   // Whatever the tests left open.
   process.exit(0);
@@ -198,13 +199,32 @@ function giveUp(error: unknown): void {
   process.exit(1);
 }
 
-/** What no test waits for fails the one that runs. */
-let stray: ((error: unknown) => void) | undefined;
+/** A test under way, or one that is over and has left something behind. */
+interface Running {
+  fail(error: unknown): void;
+}
+
+/** Whose code it is that runs. */
+const author = new AsyncLocalStorage<Running>();
+let current: Running | undefined;
+
+/** What no test waits for fails the one that it comes from. */
 for (const event of ["uncaughtException", "unhandledRejection"]) {
   process.on(event, (error: unknown) => {
-    if (stray) stray(error);
+    const running = author.getStore() ?? current;
+    if (running) running.fail(error);
     else if (collecting && process.env.PI_TEST_REPORT !== undefined) giveUp(error);
     else throw error;
+  });
+}
+
+/** Milliseconds that are left to what the tests do not wait for, if it keeps the process. */
+const REST = 100;
+
+function rest(): Promise<void> {
+  return new Promise((resolve) => {
+    process.once("beforeExit", () => resolve());
+    setTimeout(resolve, REST).unref();
   });
 }
 
@@ -213,31 +233,42 @@ async function runOne({ name, body, timeout }: Test): Promise<void> {
   const begun = performance.now();
   const context = new TestContext(name);
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let running: Running | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    stray = reject;
+    running = { fail: reject };
     timer = setTimeout(() => {
       const doing = context.doing().map((what) => `\n  ${what}`).join("");
       reject(new Error(`It took longer than ${timeout} ms${doing && `:${doing}`}`));
     }, timeout);
   });
+  current = running;
   // Both ways out of the race are looked at.
   late.catch(() => {});
   let failure: { error: unknown } | undefined;
+  const ended = async () => {
+    await body(context);
+    // A promise that was refused and that nobody waits for is known of a turn later.
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  };
   try {
-    await Promise.race([(async () => await body(context))(), late]);
+    await Promise.race([author.run(running!, ended), late]);
   } catch (error) {
     failure = { error };
   }
-  const ending = context.end(failure === undefined);
+  const ending = author.run(running!, () => context.end(failure === undefined));
   try {
     await (failure ? ending : Promise.race([ending, late]));
   } catch (error) {
     failure ??= { error };
   }
   clearTimeout(timer);
-  stray = undefined;
+  current = undefined;
   const ms = Math.round(performance.now() - begun);
   report(failure ? { type: "failed", name, ms, error: explain(failure.error) } : { type: "passed", name, ms });
+  running!.fail = (error) => {
+    if (!failure) report({ type: "late", name, error: explain(error) });
+    failure = { error };
+  };
 }
 
 // ---- Errors ----
@@ -261,8 +292,9 @@ function explain(error: unknown): object {
 /** The first line of a stack that is the author's. */
 function placeOf(stack: string): { file?: string; line?: number; column?: number } {
   for (const line of stack.split("\n")) {
-    const found = /(file:\/\/[^\s()]+):(\d+):(\d+)/.exec(line);
-    if (found) return { file: fileURLToPath(found[1]), line: Number(found[2]), column: Number(found[3]) };
+    // The path is as the file system has it, with whatever stands in it.
+    const found = /(?:^|[ (])file:\/\/(\/.*):(\d+):(\d+)\)?$/.exec(line);
+    if (found) return { file: found[1], line: Number(found[2]), column: Number(found[3]) };
   }
   return {};
 }
