@@ -9,6 +9,7 @@
 pub mod awake;
 mod cache;
 mod calls;
+mod certificates;
 mod commands;
 mod control;
 mod descriptors;

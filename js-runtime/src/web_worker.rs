@@ -21,6 +21,7 @@ use deno_runtime::{FeatureChecker, WorkerExecutionMode};
 use js_runtime_ext::{Fault, Host, js_runtime};
 
 use crate::cache::DiskCache;
+use crate::certificates;
 use crate::guest::Shared;
 use crate::loader::Loader;
 use crate::memory;
@@ -120,7 +121,7 @@ impl Workers {
                 node_services: Some(node_services),
                 npm_process_state_provider: None,
                 permissions: args.permissions,
-                root_cert_store_provider: None,
+                root_cert_store_provider: Some(certificates::roots()),
                 shared_array_buffer_store: Some(self.shared.array_buffers.clone()),
             },
             WebWorkerOptions {
@@ -138,7 +139,7 @@ impl Workers {
                 startup_snapshot: Some(js_runtime_snapshot::SNAPSHOT),
                 residual_lazy_js_sources: js_runtime_snapshot::RESIDUAL_LAZY_JS,
                 residual_lazy_esm_sources: js_runtime_snapshot::RESIDUAL_LAZY_ESM,
-                unsafely_ignore_certificate_errors: None,
+                unsafely_ignore_certificate_errors: certificates::unchecked(),
                 create_params: Some(self.heap(args.resource_limits.as_ref())),
                 seed: None,
                 create_web_worker_cb: Arc::new(self.clone().maker()),

@@ -18,6 +18,7 @@ use sys_traits::impls::RealSys;
 
 use crate::cache::DiskCache;
 use crate::calls;
+use crate::certificates;
 use crate::control::Control;
 use crate::descriptors;
 use crate::error::StartError;
@@ -128,7 +129,7 @@ pub(crate) fn main_worker(parts: Parts) -> MainWorker {
             node_services: Some(parts.node_services),
             npm_process_state_provider: None,
             permissions: PermissionsContainer::allow_all(descriptors),
-            root_cert_store_provider: None,
+            root_cert_store_provider: Some(certificates::roots()),
             shared_array_buffer_store: Some(parts.shared.array_buffers),
             // See `cache_scripts`.
             v8_code_cache: None,
@@ -144,6 +145,7 @@ pub(crate) fn main_worker(parts: Parts) -> MainWorker {
             residual_lazy_js_sources: js_runtime_snapshot::RESIDUAL_LAZY_JS,
             residual_lazy_esm_sources: js_runtime_snapshot::RESIDUAL_LAZY_ESM,
             stdio: parts.stdio,
+            unsafely_ignore_certificate_errors: certificates::unchecked(),
             ..Default::default()
         },
     );

@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::Client;
+use reqwest::{Certificate, Client};
 
 /// Silence on the wire after which an exchange counts as dead. Local models may
 /// read a long prompt for minutes before the first byte.
@@ -33,7 +33,30 @@ pub fn client() -> Result<Client, HttpSetupError> {
         .user_agent(concat!("pi/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(READ_TIMEOUT)
+        .tls_certs_merge(extra_certificates())
+        .tls_danger_accept_invalid_certs(accepts_all())
         .build()
         .map_err(HttpSetupError)?;
     Ok(CLIENT.get_or_init(|| client).clone())
+}
+
+/// What the user adds to the system's certificates, for a proxy of their company, say.
+/// <https://nodejs.org/api/cli.html#node_extra_ca_certsfile>
+fn extra_certificates() -> Vec<Certificate> {
+    let Some(file) = std::env::var_os("NODE_EXTRA_CA_CERTS").filter(|file| !file.is_empty()) else {
+        return Vec::new();
+    };
+    let read = std::fs::read(&file).map_err(|error| error.to_string());
+    let read = read
+        .and_then(|text| Certificate::from_pem_bundle(&text).map_err(|error| error.to_string()));
+    read.unwrap_or_else(|error| {
+        // Node goes on without them, too.
+        tracing::warn!("NODE_EXTRA_CA_CERTS: {file:?}: {error}");
+        Vec::new()
+    })
+}
+
+/// <https://nodejs.org/api/cli.html#node_tls_reject_unauthorizedvalue>
+fn accepts_all() -> bool {
+    std::env::var_os("NODE_TLS_REJECT_UNAUTHORIZED").is_some_and(|value| value == "0")
 }

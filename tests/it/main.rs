@@ -6,6 +6,7 @@
 
 mod aborts;
 mod boundaries;
+mod certificates;
 mod cli;
 mod compaction;
 mod compaction_extensions;
