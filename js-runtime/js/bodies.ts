@@ -1,15 +1,27 @@
-// Bodies of requests and responses that are iterated, as streams of Node are: Deno takes
-// only bytes of them, Node what a `Buffer` is made of, texts above all.
+// Bodies of requests and responses. Those that are iterated, as streams of Node are: Deno
+// takes only bytes of them, Node what a `Buffer` is made of, texts above all. And those that
+// break off: whoever tries again looks for undici's words.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
-import { core, primordials } from "ext:core/mod.js";
+import { core, internals, primordials } from "ext:core/mod.js";
 
-const { SymbolAsyncIterator, TypedArrayPrototypeGetByteLength, Uint8Array } = primordials;
+const {
+  Error,
+  ObjectAssign,
+  ObjectPrototypeIsPrototypeOf,
+  PromisePrototype,
+  PromisePrototypeCatch,
+  StringPrototypeStartsWith,
+  SymbolAsyncIterator,
+  TypedArrayPrototypeGetByteLength,
+  TypeError,
+  Uint8Array,
+} = primordials;
 const webidl = core.loadExtScript("ext:deno_webidl/00_webidl.js");
 const { Buffer } = core.loadExtScript("ext:deno_node/internal/buffer.mjs");
 
 // Sets the converter that is replaced here.
-core.loadExtScript("ext:deno_fetch/22_body.js");
+const { InnerBody } = core.loadExtScript("ext:deno_fetch/22_body.js");
 
 // Copied: what is given to a stream of bytes is taken away from its owner.
 const toBytes = (value: any) => new Uint8Array(Buffer.isBuffer(value) ? value : Buffer.from(value));
@@ -33,4 +45,23 @@ webidl.converters["async_sequence<Uint8Array>"] = (body: any, ...context: unknow
     return chunks;
   };
   return sequence;
+};
+
+/** An error of a body, as `fetch` of Node has it. */
+function terminated(error: any): unknown {
+  const broken = StringPrototypeStartsWith(`${error?.message}`, "error reading a body from connection");
+  if (!broken) return error;
+  const cause = ObjectAssign(new Error("other side closed"), { name: "SocketError", code: "UND_ERR_SOCKET" });
+  return new TypeError("terminated", { cause });
+}
+
+// Of the stream (`snapshot/corrections`), and of what reads it at once.
+internals.terminated = terminated;
+const { consume } = InnerBody.prototype;
+InnerBody.prototype.consume = function () {
+  const body = consume.call(this);
+  if (!ObjectPrototypeIsPrototypeOf(PromisePrototype, body)) return body;
+  return PromisePrototypeCatch(body, (error: unknown) => {
+    throw terminated(error);
+  });
 };

@@ -15,7 +15,7 @@ const {
   uncurryThis,
 } = primordials;
 const { getAsyncContext, setAsyncContext } = core;
-const { ErrorEvent, Event, EventTarget, PromiseRejectionEvent } = core.loadExtScript(
+const { ErrorEvent, Event, EventTarget, PromiseRejectionEvent, reportException } = core.loadExtScript(
   "ext:deno_web/02_event.js",
 );
 
@@ -43,6 +43,10 @@ let thrown: { error: unknown; context: unknown } | undefined;
 internals.thrown = (error: unknown) => {
   thrown = { error, context: getAsyncContext() };
 };
+
+// Of what the system calls back (`snapshot/corrections`): there is nobody above it who
+// would hear of it, and a parser takes it for an error of its own.
+internals.unheard = (error: unknown) => reportException(error);
 
 /** In its context. */
 function tell(error: unknown): void {

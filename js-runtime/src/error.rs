@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use deno_core::error::{CoreError, CoreErrorKind, JsError};
+use deno_core::url::Url;
+use deno_path_util::url_to_file_path;
 use js_runtime_ext::Stop;
 
 #[derive(Debug, thiserror::Error)]
@@ -135,10 +137,11 @@ impl From<&JsError> for Thrown {
             }
         }
         let place = error.frames.iter().find_map(|frame| {
-            let file = frame.file_name.as_deref()?.strip_prefix("file://")?;
+            let file = Url::parse(frame.file_name.as_deref()?).ok()?;
+            let path = url_to_file_path(&file).ok()?;
             Some(format!(
                 "{}:{}:{}",
-                without_query(file),
+                path.display(),
                 frame.line_number?,
                 frame.column_number?
             ))
@@ -232,10 +235,6 @@ fn strip_copies(text: &str) -> String {
         out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
     }
     out
-}
-
-fn without_query(path: &str) -> &str {
-    path.split_once('?').map_or(path, |(path, _)| path)
 }
 
 #[cfg(test)]

@@ -215,3 +215,20 @@ async fn what_is_not_found_and_what_is_only_reported_have_places_too() {
     assert_eq!(error["location"], place, "{error}");
     rpc.close().await;
 }
+
+/// The path was told as an URL writes it, without the line.
+#[tokio::test]
+async fn a_folder_may_have_any_name() {
+    let home = Home::bare();
+    let folder = home.cwd().join("a b é%41#");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("l.ts");
+    fs::write(&file, "export default () => {\n  (null as any).x;\n};\n").unwrap();
+    let path = file.to_str().unwrap();
+    let mut rpc = home.rpc(&[&DEMO[..], &["-e", path]].concat());
+    let error = rpc.event("extension_error").await;
+    assert_eq!(error["location"]["file"], path, "{error}");
+    assert_eq!(error["location"]["line"], 2, "{error}");
+    let frame = error["codeFrame"].as_str().unwrap();
+    assert!(frame.contains("> 2 |   (null as any).x;"), "{error}");
+}

@@ -7,7 +7,7 @@ use std::fs;
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, blocks, prompt, text_of, with_extension};
+use crate::support::{Home, Rpc, blocks, prompt, text_of, with_extension};
 
 const HALVES: &str = r#"
 import { createAssistantMessageEventStream } from "@mariozechner/pi-ai";
@@ -381,4 +381,133 @@ async fn what_a_gate_throws_says_that_the_tool_did_not_run() {
     let entries = home.entries();
     let state = entries.iter().find(state).expect("the state is stored");
     assert_eq!(state.get("data"), Some(&Value::Null));
+}
+
+/// They were answers `400`, raw lines on stderr, or nothing.
+#[tokio::test]
+async fn what_handlers_of_the_network_throw_is_told() {
+    let source = r#"import dgram from "node:dgram";
+        import http from "node:http";
+        import net from "node:net";
+        import { once } from "node:events";
+        export default (pi) => pi.registerCommand("slip", { handler: async (_, ctx) => {
+            const there = async (server) => (server.listen(0, "127.0.0.1"), await once(server, "listening"), server.address().port);
+            const web = http.createServer((request, response) => {
+                setTimeout(() => response.end("late"), 20);
+                throw new Error("request");
+            });
+            web.on("upgrade", (_request, socket) => { socket.destroy(); throw new Error("upgrade") });
+            const port = await there(web);
+            const answer = await fetch(`http://127.0.0.1:${port}/`);
+            const text = `${answer.status} ${await answer.text()}`;
+            const up = http.get({ port, headers: { connection: "upgrade", upgrade: "x" } });
+            await once(up, "error").catch(() => {});
+            const tcp = net.createServer((socket) => { socket.end(); throw new Error("connection") });
+            const at = await there(tcp);
+            net.connect(at, "127.0.0.1", () => { throw new Error("connect") });
+            net.connect(at, "127.0.0.1").resume().on("close", () => { throw new Error("close") });
+            const udp = dgram.createSocket("udp4");
+            udp.on("message", () => { udp.close(); throw new Error("message") });
+            udp.bind(0, "127.0.0.1", () => udp.send("x", udp.address().port, "127.0.0.1"));
+            ctx.ui.notify(text);
+        } });"#;
+    let (_server, _home, mut rpc) = with_extension(source).await;
+    rpc.ok(prompt("/slip")).await;
+    rpc.notified("200 late").await;
+    let failed = |rpc: &Rpc| {
+        let mut lines = rpc.lines();
+        lines.retain(|line| line["type"] == "extension_error");
+        lines
+    };
+    // Some came before that; there are two connections.
+    while failed(&rpc).len() < 7 {
+        rpc.event("extension_error").await;
+    }
+    let mut told = Vec::new();
+    for error in failed(&rpc) {
+        assert_eq!(error["extension"]["name"], "ext", "{error}");
+        assert!(error["location"]["line"].is_number(), "{error}");
+        told.push(error["error"].as_str().unwrap().to_owned());
+    }
+    told.sort();
+    assert_eq!(
+        told,
+        [
+            "close",
+            "connect",
+            "connection",
+            "connection",
+            "message",
+            "request",
+            "upgrade"
+        ]
+    );
+}
+
+/// It was run as JavaScript.
+#[tokio::test]
+async fn json_is_data() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let folder = home.agent_dir().join("extensions");
+    home.extension(
+        "reads.ts",
+        r#"import good from "./good.json";
+        export default (pi) => pi.on("session_start", (_event, ctx) =>
+            ctx.ui.notify(`${Object.keys(good)} ${good.a} ${good instanceof Array}`));"#,
+    );
+    fs::write(
+        folder.join("good.json"),
+        "\u{feff}{\"__proto__\": [], \"a\": \"x\u{2028}\"}",
+    )
+    .unwrap();
+    home.extension(
+        "runs.ts",
+        "import data from './code.json'; export default () => data;",
+    );
+    fs::write(
+        folder.join("code.json"),
+        "{\n  \"a\": globalThis.ran = 1\n}",
+    )
+    .unwrap();
+    let mut rpc = home.rpc(&[]);
+    let error = rpc.event("extension_error").await;
+    let text = error["error"].as_str().unwrap();
+    assert!(text.contains("code.json:2:8: this is not JSON: "), "{text}");
+    rpc.notified("__proto__,a x\u{2028} false").await;
+}
+
+/// Of Node's: whoever tries again looks for these words, whoever reads takes all there is,
+/// and whoever sees a storage takes pi for a browser.
+#[tokio::test]
+async fn bodies_break_off_and_streams_are_read_as_in_node() {
+    let source = r#"import http from "node:http";
+        import { once } from "node:events";
+        import { Readable } from "node:stream";
+        export default (pi) => pi.registerCommand("slip", { handler: async (_, ctx) => {
+            const server = http.createServer((request, response) => {
+                response.writeHead(200, { "content-length": 100 });
+                response.write("part");
+                setTimeout(() => request.socket.destroy(), 10);
+            });
+            server.listen(0, "127.0.0.1");
+            await once(server, "listening");
+            const broken = async (read) => {
+                const { name, message, cause } = await fetch(`http://127.0.0.1:${server.address().port}/`)
+                    .then(read).catch((error) => error);
+                return `${name} ${message} ${cause?.code}`;
+            };
+            const told = [await broken((response) => response.text()),
+                await broken(async ({ body }) => { for await (const _ of body); })];
+            const stream = new Readable({ read() {} });
+            stream.push("a");
+            stream.push("b");
+            const globals = ["localStorage", "sessionStorage", "Storage", "alert", "confirm", "prompt"];
+            ctx.ui.notify([...told, stream.read(), globals.filter((name) => name in globalThis).length].join(", "));
+        } });"#;
+    let (_server, _home, mut rpc) = with_extension(source).await;
+    rpc.ok(prompt("/slip")).await;
+    let terminated = "TypeError terminated UND_ERR_SOCKET";
+    rpc.notified(&format!("{terminated}, {terminated}, ab, 0"))
+        .await;
 }

@@ -252,6 +252,9 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       : has(\"os error 113\") ? \"EHOSTUNREACH\" \
                       : has(\"os error 110\") || has(\"os error 60)\") ? \"ETIMEDOUT\" \
                       : has(\"dns error\") ? \"ENOTFOUND\" \
+                      : has(\"UnknownIssuer\") ? \"UNABLE_TO_VERIFY_LEAF_SIGNATURE\" \
+                      : has(\"certificate expired\") ? \"CERT_HAS_EXPIRED\" \
+                      : has(\"not valid for name\") ? \"ERR_TLS_CERT_ALTNAME_INVALID\" \
                       : has(\"connection closed\") ? \"UND_ERR_SOCKET\" : undefined; \
                       const error = new Error(cause); \
                       const { hostname, port, protocol } = new URL(req.currentUrl()); \
@@ -324,5 +327,61 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         specifier: "ext:deno_node/crypto.ts",
         text: "const Hmac = deprecate(",
         replacement: "const Hmac = __bootstrap.internals.late(\"Hmac\", deprecate, ",
+    },
+    // What handlers of requests, connections and datagrams throw is uncaught, and not an
+    // error of the request, or of nothing.
+    Correction {
+        specifier: "node:_http_server",
+        text: "import { core, primordials } from \"ext:core/mod.js\";",
+        replacement: "import { core, internals, primordials } from \"ext:core/mod.js\";",
+    },
+    Correction {
+        specifier: "node:_http_server",
+        text: "server.emit(\"request\", req, res);",
+        replacement: "try { server.emit(\"request\", req, res); } \
+                      catch (error) { internals.unheard(error); }",
+    },
+    Correction {
+        specifier: "node:_http_server",
+        text: "server.emit(eventName, req, socket, bodyHead);",
+        replacement: "try { server.emit(eventName, req, socket, bodyHead); } \
+                      catch (error) { internals.unheard(error); }",
+    },
+    Correction {
+        specifier: "ext:deno_node/net.ts",
+        text: "()=>_afterConnectImpl(status, handle, req, readable, writable)",
+        replacement: "() => { try { _afterConnectImpl(status, handle, req, readable, writable); } \
+                      catch (error) { __bootstrap.internals.unheard(error); } }",
+    },
+    Correction {
+        specifier: "ext:deno_node/net.ts",
+        text: "()=>FunctionPrototypeCall(_onconnectionImpl, handle, err, clientHandle)",
+        replacement: "() => { try { FunctionPrototypeCall(_onconnectionImpl, handle, err, clientHandle); } \
+                      catch (error) { __bootstrap.internals.unheard(error); } }",
+    },
+    Correction {
+        specifier: "ext:deno_node/net.ts",
+        text: "this.emit(\"close\", isException);",
+        replacement: "try { this.emit(\"close\", isException); } \
+                      catch (error) { __bootstrap.internals.unheard(error); }",
+    },
+    Correction {
+        specifier: "ext:deno_node/dgram.ts",
+        text: "self.emit(\"message\", buf, rinfo);",
+        replacement: "try { self.emit(\"message\", buf, rinfo); } \
+                      catch (error) { __bootstrap.internals.unheard(error); }",
+    },
+    // A body that breaks off (`js/bodies.ts`).
+    Correction {
+        specifier: "ext:deno_fetch/26_fetch.js",
+        text: "readableStreamForRid(responseBodyRid)",
+        replacement: "readableStreamForRid(responseBodyRid, true, undefined, (controller, error) => \
+                      controller.error(__bootstrap.internals.terminated(error)))",
+    },
+    // `read()` gives all that is there, until Node 26 at least.
+    Correction {
+        specifier: "ext:deno_node/internal/streams/readable.js",
+        text: "if ((state[kState] & kDecoder) === 0 && state.length) {",
+        replacement: "if (false) {",
     },
 ];

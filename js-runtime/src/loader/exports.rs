@@ -223,12 +223,40 @@ struct Found {
 /// Whether a text, a comment perhaps, says `export default` or `as default`.
 fn may_export_default(source: &str) -> bool {
     source.match_indices("default").any(|(at, word)| {
-        let before =
-            source[..at].trim_end_matches(|c: char| c.is_whitespace() || c == '"' || c == '\'');
-        let after = source[at + word.len()..].trim_start();
-        let is_listed = before.ends_with(['{', ',']) && after.starts_with(['}', ',']);
-        is_listed || before.ends_with("export") || before.ends_with("as") || before.ends_with("*/")
+        let (before, after) = (&source[..at], &source[at + word.len()..]);
+        let is_word = !before.ends_with(is_of_name) && !after.starts_with(is_of_name);
+        is_word && !ends_in_comment(before) && is_exported(before, after)
     })
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '$' | '.')
+}
+
+/// Of a line that begins with a comment, and of the comments above declarations.
+fn ends_in_comment(before: &str) -> bool {
+    let line = before.rsplit('\n').next().unwrap_or_default().trim_start();
+    let is_open = line.starts_with("/*") && !line.contains("*/");
+    is_open || line.starts_with("//") || line.starts_with('*') && !line.starts_with("*/")
+}
+
+/// Whether a `default` between these is a name that is exported.
+fn is_exported(before: &str, after: &str) -> bool {
+    let between = |c: char| c.is_whitespace() || c == '"' || c == '\'';
+    let before = before.trim_end_matches(between);
+    let after = after.trim_start_matches(between);
+    if let Some(commented) = before.strip_suffix("*/") {
+        let begin = commented.rfind("/*").unwrap_or_default();
+        return is_exported(&commented[..begin], after);
+    }
+    let follows = |word: &str| {
+        let rest = before.strip_suffix(word);
+        rest.is_some_and(|rest| !rest.ends_with(is_of_name))
+    };
+    let is_listed = after.starts_with(['}', ',']);
+    follows("export")
+        || follows("as") && (is_listed || after.starts_with("from"))
+        || before.ends_with(['{', ',']) && is_listed
 }
 
 /// Whether a file without `import` and `export` is one of CommonJS when it is imported.
@@ -250,4 +278,40 @@ fn ours(url: &ModuleSpecifier, imported: &str) -> Exports {
 fn exports_of_ours(url: &ModuleSpecifier) -> Option<&'static [&'static str]> {
     let found = EXPORTS.binary_search_by_key(&url.as_str(), |(specifier, _)| specifier);
     Some(EXPORTS[found.ok()?].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_is_told_from_the_word() {
+        for source in [
+            "export default 1",
+            "x;export default function(){}",
+            "/*! 1 */export{a as default};",
+            "export { default } from './a'",
+            "export { a, default } from './a'",
+            "export * as default from 'a'",
+            "export {\n  a as default,\n}",
+            "export { a as \"default\" }",
+            "export /* it */ default 1",
+            "/* it */ export default 1",
+        ] {
+            assert!(may_export_default(source), "{source}");
+        }
+        for source in [
+            "export { a as defaultScalarTag }",
+            "/**\n * export default app\n */",
+            "// export default 1",
+            "switch (a) { /* else */ default: }",
+            "/** used as default */ let a",
+            "const a = { default: 1 }",
+            "a.default, b",
+            "import { default as a } from 'b'",
+            "reexport default",
+        ] {
+            assert!(!may_export_default(source), "{source}");
+        }
+    }
 }

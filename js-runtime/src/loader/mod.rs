@@ -166,9 +166,7 @@ impl Loader {
                     None,
                 ));
             }
-            RequestedModuleType::None if media_type == MediaType::Json => {
-                format!("const json={source};export{{json as default,json as \"module.exports\"}};")
-            }
+            RequestedModuleType::None if media_type == MediaType::Json => json(specifier, &source)?,
             RequestedModuleType::None if media_type.is_declaration() => String::new(),
             RequestedModuleType::None => self.javascript(specifier, media_type, &source)?,
             _ => {
@@ -361,6 +359,24 @@ impl ModuleLoader for Loader {
         let source = read_text(&url_to_file_path(&url).ok()?).ok()?;
         source.lines().nth(line_number).map(str::to_string)
     }
+}
+
+/// JSON that is imported without an attribute: data, never code.
+fn json(specifier: &ModuleSpecifier, source: &str) -> Result<String, JsErrorBox> {
+    let text = source.trim_start_matches('\u{feff}');
+    if let Err(problem) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        let path = url_to_file_path(specifier).map_err(error)?;
+        return Err(JsErrorBox::generic(format!(
+            "{}:{}:{}: this is not JSON: {problem}",
+            path.display(),
+            problem.line(),
+            problem.column()
+        )));
+    }
+    let literal = serde_json::to_string(text).map_err(error)?;
+    Ok(format!(
+        "const json=JSON.parse({literal});export{{json as default,json as \"module.exports\"}};"
+    ))
 }
 
 /// `import("data:text/javascript,…")`
