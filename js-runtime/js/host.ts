@@ -2,6 +2,8 @@
 // the program may be in another process.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
+import { core } from "ext:core/mod.js";
+// @ts-ignore: provided by the runtime
 import { op_host_call, op_host_call_sync } from "ext:core/ops";
 import { JSON } from "ext:js_runtime/safe.ts";
 
@@ -17,11 +19,18 @@ export async function host<T = unknown>(method: string, args?: unknown): Promise
   return (answer === "" ? undefined : JSON.parse(answer)) as T;
 }
 
+/** An object that does not say what it is, is shown with what is in it. */
+export function textOf(value: unknown): string {
+  const text = String(value);
+  if (text !== "[object Object]") return text;
+  return core.loadExtScript("ext:deno_web/01_console.js").inspect(value);
+}
+
 /** What to tell people of a thrown value, which may be anything. */
 export function describe(error: unknown): string {
   try {
     if (error instanceof Error) return `${error.stack ?? `${error.name}: ${error.message}`}`;
-    return String(error);
+    return textOf(error);
   } catch {
     return "something was thrown that does not say what it is";
   }

@@ -28,8 +28,9 @@ pub enum SyntaxProblem {
 /// Parses the file at an absolute path. Needs no V8.
 pub fn check_syntax(path: &Path) -> Result<(), SyntaxProblem> {
     let fatal = SyntaxProblem::Fatal;
-    let text =
-        fs::read_to_string(path).map_err(|error| fatal(format!("It cannot be read: {error}")))?;
+    let text = fs::read(path).map_err(|error| fatal(format!("It cannot be read: {error}")))?;
+    // What is not UTF-8 is loaded, too, with marks where it is not.
+    let text = String::from_utf8_lossy(&text).into_owned();
     if depth(&text) > DEEPEST {
         return Err(SyntaxProblem::Doubtful(
             "It is nested too deeply to be checked".to_owned(),

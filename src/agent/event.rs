@@ -200,6 +200,15 @@ impl ExtensionError {
         }
     }
 
+    /// The path of the extension's file, or `command:<name> of <extension>`.
+    pub fn place_and_name(&self) -> String {
+        let path = &self.extension_path;
+        match &self.details.extension {
+            Some(extension) if !path.contains('/') => format!("{path} of {}", extension.name),
+            _ => path.clone(),
+        }
+    }
+
     /// What an extension's code has thrown.
     pub fn thrown(
         path: impl Into<String>,

@@ -241,3 +241,16 @@ async fn what_stops_while_it_loads_is_told_in_its_own_words() {
     assert!(text.contains("while it was loading"), "{text}");
     assert!(!text.contains("/reload"), "{text}");
 }
+
+/// Sessions load it, with a mark in the place of what is no text.
+#[tokio::test]
+async fn a_file_that_is_not_utf8_is_checked_as_it_is_loaded() {
+    let home = Home::bare();
+    let file = home.cwd().join("latin.ts");
+    let source =
+        b"export default (pi) => pi.registerCommand('caf\xe9', { handler: async () => {} });";
+    std::fs::write(&file, source).unwrap();
+    let path = file.to_str().unwrap();
+    let said = home.run(&["ext", "check", path], "").await.ok();
+    assert!(said.contains("1 command"), "{said}");
+}

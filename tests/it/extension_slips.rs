@@ -511,3 +511,23 @@ async fn bodies_break_off_and_streams_are_read_as_in_node() {
     rpc.notified(&format!("{terminated}, {terminated}, ab, 0"))
         .await;
 }
+
+/// It was `[object Object]`, and of a command nobody knew whose it is.
+#[tokio::test]
+async fn what_is_thrown_is_shown_and_whose_it_is() {
+    let (_server, home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            pi.on("agent_start", async () => { throw { code: 5 }; });
+            pi.registerCommand("slip", { handler: async () => { throw "text"; } });
+        };"#,
+    )
+    .await;
+    rpc.ok(prompt("go")).await;
+    let error = rpc.event("extension_error").await;
+    assert_eq!(error["error"], "{ code: 5 }");
+    let said = home.run(&["-p", "/slip"], "").await.stderr;
+    assert!(
+        said.contains("Extension error (command:slip of ext): text"),
+        "{said}"
+    );
+}

@@ -4,7 +4,7 @@
 import { core, internals } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
 import { op_opened, op_ran } from "ext:core/ops";
-import { describe, hostSync } from "ext:js_runtime/host.ts";
+import { describe, hostSync, textOf } from "ext:js_runtime/host.ts";
 import { SafeMap } from "ext:js_runtime/safe.ts";
 
 import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
@@ -166,7 +166,7 @@ internals.beforeNative = () => {
 /** What its author wrote: the message without the class. */
 export function plainText(error: unknown): string {
   try {
-    return String(error instanceof Error ? error.message : error);
+    return error instanceof Error ? String(error.message) : textOf(error);
   } catch {
     return describe(error);
   }

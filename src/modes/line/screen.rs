@@ -400,6 +400,8 @@ impl Screen {
             "<session>" => {
                 return self.error(&format!("{}: {}", error.event, one_line(&error.error)));
             }
+            // Of a command: its place is its name.
+            path if !path.contains('/') => error.place_and_name(),
             path => extension_name(path),
         };
         let line = format!(

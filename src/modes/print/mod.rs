@@ -53,7 +53,7 @@ pub(super) fn tell_user(event: &Event) -> bool {
         Event::ExtensionError(error) => {
             complain(&format!(
                 "Extension error ({}): {}",
-                error.extension_path,
+                error.place_and_name(),
                 error.whole()
             ));
             if let Some(frame) = &error.details.code_frame {
