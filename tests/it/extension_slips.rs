@@ -243,10 +243,13 @@ async fn what_is_stale_says_so_and_what_was_aborted_has_a_result() {
 #[tokio::test]
 async fn a_worker_that_throws_and_nobody_listens_to_is_told_of() {
     let (_server, _home, mut rpc) = with_extension(
-        r#"import { Worker } from "node:worker_threads";
+        r#"import { writeFileSync } from "node:fs";
+        import { Worker } from "node:worker_threads";
         export default (pi) => pi.registerCommand("work", { handler: async (listens, ctx) => {
-          const worker = new Worker("setTimeout(() => { throw new TypeError('in worker') }, 1)", { eval: true });
-          if (listens) worker.on("error", (error) => ctx.ui.notify(`heard ${error.message}`));
+          const source = `${import.meta.dirname}/work.mjs`;
+          writeFileSync(source, "setTimeout(() => {\n  throw new TypeError('in worker');\n}, 1)");
+          const worker = new Worker(source);
+          if (listens) worker.on("error", (error) => ctx.ui.notify(`heard ${error.message} ${error.stack.split("\n")[1].includes("work.mjs:2:9")}`));
           worker.on("exit", (code) => ctx.ui.notify(`exit ${code}`));
         } });"#,
     )
@@ -254,7 +257,7 @@ async fn a_worker_that_throws_and_nobody_listens_to_is_told_of() {
     rpc.ok(prompt("/work")).await;
     rpc.notified("exit 1").await;
     rpc.ok(prompt("/work listens")).await;
-    rpc.notified("heard in worker").await;
+    rpc.notified("heard in worker true").await;
     rpc.notified("exit 1").await;
     let lines = rpc.lines();
     let errors = lines
@@ -266,6 +269,7 @@ async fn a_worker_that_throws_and_nobody_listens_to_is_told_of() {
     };
     let said = error["error"].as_str().unwrap();
     assert!(said.contains("in worker"), "{error}");
+    assert_eq!(error["location"]["line"], 2, "{error}");
     let path = error["extensionPath"].to_string();
     assert!(path.contains("ext.ts"), "{error}");
 }

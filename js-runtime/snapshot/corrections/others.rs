@@ -58,8 +58,16 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "if (this.listenerCount(\"error\") === 0) { \
                       const unheard = new Error(data.errorMessage ?? data.message); \
                       unheard.name = data.name ?? \"Error\"; \
-                      unheard.stack = `${unheard.name}: ${unheard.message}\\n    in a worker`; \
+                      unheard.stack = `${unheard.name}: ${unheard.message}\\n    ${data.fileName \
+                      ? `at ${data.fileName}:${data.lineNumber}:${data.columnNumber}` : \"in a worker\"}`; \
                       Promise.reject(unheard); } else {",
+    },
+    // Of its stack the place is known.
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "err.stack = undefined;",
+        replacement: "err.stack = `${err.name}: ${err.message}${data.fileName \
+                      ? `\\n    at ${data.fileName}:${data.lineNumber}:${data.columnNumber}` : \"\"}`;",
     },
     // The last messages of a forked child come before its end, those, too, that are read
     // and wait for their turn. A grandchild may keep the channel open.
