@@ -98,7 +98,29 @@ function checkAddon(filename: string): void {
   throw Object.assign(error, { code: "ERR_DLOPEN_FAILED" });
 }
 
+/**
+ * A text that does not compile says nothing of its place: V8 tells of it only where the
+ * error has no stack.
+ */
+function placed(error: any, compile: () => [unknown, { thrown: unknown }]): unknown {
+  if (!(error instanceof SyntaxError)) return error;
+  const { stackTraceLimit } = Error;
+  try {
+    Error.stackTraceLimit = 0;
+    const [, again] = compile();
+    const [{ fileName, lineNumber, columnNumber }] = core.destructureError(again.thrown).frames;
+    const { message, stack } = error;
+    error.message = `${message} (${fileName.replace("file://", "")}:${lineNumber}:${columnNumber})`;
+    error.stack = stack.replace(message, () => error.message);
+  } catch {
+    // It stays as it is.
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+  return error;
+}
+
 // Called when Node's modules are evaluated (snapshot/corrections.rs).
-Object.assign(internals, { hookRequire, checkAddon });
+Object.assign(internals, { hookRequire, checkAddon, placed });
 
 Object.defineProperty(globalThis, Symbol.for("pi.requireOf"), { value: requireOf });

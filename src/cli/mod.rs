@@ -18,7 +18,7 @@ mod test;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -311,10 +311,12 @@ fn debug_address(options: &Options) -> Result<Option<(SocketAddr, bool)>, CliErr
     let port = text
         .parse::<u16>()
         .map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
-    let address = port.or_else(|_| text.parse());
+    // Of a name, such as `localhost`, the address that a port alone has comes first.
+    let named = || text.to_socket_addrs().ok()?.min_by_key(SocketAddr::is_ipv6);
+    let address = port.or_else(|_| text.parse()).ok().or_else(named);
     match address {
-        Ok(address) => Ok(Some((address, wait))),
-        Err(_) => Err(CliError::Debugger(format!(
+        Some(address) => Ok(Some((address, wait))),
+        None => Err(CliError::Debugger(format!(
             "--inspect takes an address and a port, such as 127.0.0.1:9229, or a port, not {text}"
         ))),
     }

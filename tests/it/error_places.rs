@@ -232,3 +232,25 @@ async fn a_folder_may_have_any_name() {
     let frame = error["codeFrame"].as_str().unwrap();
     assert!(frame.contains("> 2 |   (null as any).x;"), "{error}");
 }
+
+/// It was `Unexpected token '='`, of whatever.
+#[tokio::test]
+async fn what_does_not_compile_when_it_is_required_is_named() {
+    let home = Home::bare();
+    home.extension(
+        "needs.ts",
+        "import { createRequire } from 'node:module';\n\
+         const require = createRequire(import.meta.url);\n\
+         export default (pi) => pi.registerCommand('need', { handler: async () => require('./parts/bad.cjs') });\n",
+    );
+    let parts = home.agent_dir().join("extensions/parts");
+    fs::create_dir_all(&parts).unwrap();
+    fs::write(parts.join("bad.cjs"), "var a = 1;\nvar b = = 2;\n").unwrap();
+    let mut rpc = home.rpc(&DEMO);
+    let error = error(&mut rpc, "/need").await;
+    let text = error["error"].as_str().unwrap();
+    assert!(
+        text.starts_with("Unexpected token '=' (/") && text.ends_with("parts/bad.cjs:2:9)"),
+        "{text}"
+    );
+}

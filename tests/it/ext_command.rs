@@ -254,3 +254,25 @@ async fn a_file_that_is_not_utf8_is_checked_as_it_is_loaded() {
     let said = home.run(&["ext", "check", path], "").await.ok();
     assert!(said.contains("1 command"), "{said}");
 }
+
+#[tokio::test]
+async fn a_folder_of_extensions_is_checked_one_by_one() {
+    let home = Home::bare();
+    let folder = home.agent_dir().join("extensions");
+    home.extension("good.ts", "export default () => {};");
+    home.extension("broken.ts", "export default () => {");
+    let said = home
+        .run(&["ext", "check", folder.to_str().unwrap()], "")
+        .await;
+    assert!(!said.status.success());
+    let lines: Vec<&str> = said.stdout.lines().collect();
+    let of = |name: &str| lines.iter().find(|line| line.ends_with(name)).copied();
+    assert!(
+        of("good.ts").is_some_and(|line| line.starts_with("ok")),
+        "{lines:#?}"
+    );
+    assert!(
+        of("broken.ts").is_some_and(|line| line.starts_with("FAILED")),
+        "{lines:#?}"
+    );
+}

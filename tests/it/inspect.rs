@@ -70,7 +70,13 @@ async fn a_debugger_stops_in_the_source_of_an_extension() {
     let home = Home::bare();
     home.extension("adder.ts", EXTENSION);
     let script = home.file("debugger.mjs", DEBUGGER);
-    let mut rpc = home.rpc(&["--inspect-brk=0", "--provider", "demo", "--model", "demo"]);
+    let mut rpc = home.rpc(&[
+        "--inspect-brk=localhost:0",
+        "--provider",
+        "demo",
+        "--model",
+        "demo",
+    ]);
     let url = rpc.said("ws://").await;
     let url = url
         .split_whitespace()

@@ -216,6 +216,14 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "internals.hookRequire(Module); \
                       internals.closeIdleConnections = closeIdleConnections;",
     },
+    // What does not compile says where (`js/require.ts`).
+    Correction {
+        specifier: "node:module",
+        text: "throw err.thrown;",
+        replacement: "throw internals.placed(err.thrown, () => core.compileFunction(content, \
+                      url.pathToFileURL(filename).toString(), [format !== \"module\"], \
+                      [\"exports\", \"require\", \"module\", \"__filename\", \"__dirname\"]));",
+    },
     // A `.cts` file with `export` is an ES module here.
     Correction {
         specifier: "node:module",

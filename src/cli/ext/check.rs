@@ -19,6 +19,8 @@ use crate::extensions::explain::{code_frame, explain};
 use crate::extensions::unknown_event;
 use crate::modes::line::is_own_command;
 use crate::resources::extension_paths::{ExtensionPath, ResourceSources, find_extensions};
+use crate::resources::paths::ResourceKind;
+use crate::resources::resource_paths::collect::collect_dir;
 use crate::resources::settings::Settings;
 use crate::resources::source_info::{Origin, SourceInfo, SourceScope};
 use crate::tools;
@@ -81,7 +83,7 @@ pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
             };
             checked.push(Checked::new(path, Some(problem)));
         }
-        for extension in found.paths {
+        for extension in found.paths.into_iter().flat_map(each_in) {
             let problem = match module_of(&extension.path) {
                 None => Some("It is no module: there is no index.ts or index.js in it".to_owned()),
                 // Loading would say the same, less well.
@@ -114,6 +116,22 @@ pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
         false => output(&in_words(&checked))?,
     }
     Ok(u8::from(failed))
+}
+
+/// A folder that is no extension may be one of extensions, as `~/.pi/agent/extensions` is.
+fn each_in(extension: ExtensionPath) -> Vec<ExtensionPath> {
+    let files = match module_of(&extension.path) {
+        Some(_) => Vec::new(),
+        None => collect_dir(&extension.path, ResourceKind::Extensions, &mut Vec::new()),
+    };
+    if files.is_empty() {
+        return vec![extension];
+    }
+    let one = |path| ExtensionPath {
+        path,
+        ..extension.clone()
+    };
+    files.into_iter().map(one).collect()
 }
 
 /// With the lines of code that it is about.
