@@ -151,8 +151,8 @@ impl AgentSession {
                 model: options.model.map(Arc::new),
             },
         };
-        let second = AgentSession::begin(config, Arc::new(ToExtension(news)), begin).await;
-        let second = second.map_err(|error| wrong(&error))?;
+        let second = AgentSession::assemble(config, Arc::new(ToExtension(news)), begin);
+        second.load().await.map_err(|error| wrong(&error))?;
         Ok(second)
     }
 }

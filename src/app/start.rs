@@ -68,12 +68,19 @@ pub enum StartError {
 }
 
 impl AgentSession {
-    /// Nothing reaches the mode before [`Self::open`], except what extensions
-    /// report while they load.
+    /// [`Self::prepare`] and [`Self::load`], for modes that nobody speaks to meanwhile.
     pub async fn start(
         config: AppConfig,
         mode: Arc<dyn EventSink>,
     ) -> Result<Arc<Self>, StartError> {
+        let session = Self::prepare(config, mode)?;
+        session.load().await?;
+        Ok(session)
+    }
+
+    /// The session as its files say, without extensions and without a model: only
+    /// [`Self::load`], [`Self::abort`] and answers to questions mean something to it.
+    pub fn prepare(config: AppConfig, mode: Arc<dyn EventSink>) -> Result<Arc<Self>, StartError> {
         let settings = Settings::load(&config.paths);
         let (session, warnings) = open_session(&config, &settings)?;
         let cwd = session.cwd().to_path_buf();
@@ -94,15 +101,11 @@ impl AgentSession {
             models,
             beside: Beside::default(),
         };
-        Self::begin(config, mode, begin).await
+        Ok(Self::assemble(config, mode, begin))
     }
 
-    /// [`Self::start`] with what is known already. The program's folder stays.
-    pub(super) async fn begin(
-        config: AppConfig,
-        mode: Arc<dyn EventSink>,
-        begin: Begin,
-    ) -> Result<Arc<Self>, StartError> {
+    /// [`Self::prepare`] with what is known already. The program's folder stays.
+    pub(super) fn assemble(config: AppConfig, mode: Arc<dyn EventSink>, begin: Begin) -> Arc<Self> {
         let Begin {
             session,
             warnings,
@@ -110,7 +113,6 @@ impl AgentSession {
             models,
             beside,
         } = begin;
-        let cwd = session.cwd().to_path_buf();
         // A session beside another brings no extensions, and must not take away the
         // providers of those that are there.
         let provided = match beside.is_second {
@@ -212,16 +214,25 @@ impl AgentSession {
             loaded: Mutex::default(),
         });
         tokio::spawn(say_in_turn(Arc::downgrade(&session), saying));
-        let progress = session.config.progress.clone();
-        session.install_missing(&cwd, progress).await;
-        session.load_texts(&cwd, &Added::default());
-        session.load_extensions(&cwd).await?;
-        session.choose_model()?;
-        session.use_api_key()?;
-        session.offer_default_tools();
-        let actions: Arc<dyn Actions> = session.clone();
-        session.extensions.bind(Arc::downgrade(&actions));
-        Ok(session)
+        session
+    }
+
+    /// Packages that are missing are installed, extensions loaded, a model chosen.
+    /// Nothing reaches the mode before [`Self::open`], except what extensions report
+    /// while they load.
+    pub async fn load(&self) -> Result<(), StartError> {
+        let actions: Arc<dyn Actions> = self.arc();
+        self.extensions.tell_waits(Arc::downgrade(&actions));
+        let cwd = self.cwd();
+        let progress = self.config.progress.clone();
+        self.install_missing(&cwd, progress).await;
+        self.load_texts(&cwd, &Added::default());
+        self.load_extensions(&cwd).await?;
+        self.choose_model()?;
+        self.use_api_key()?;
+        self.offer_default_tools();
+        self.extensions.bind(Arc::downgrade(&actions));
+        Ok(())
     }
 
     /// The mode is there: extensions that failed are shown, the others greeted.

@@ -79,6 +79,8 @@ pub struct Extensions {
     let_go: Mutex<Vec<Weak<Generation>>>,
     /// Of sets that end while nobody waits for them.
     farewells: TaskTracker,
+    /// Who hears what is being waited for, also before [`Self::bind`].
+    listener: Mutex<Option<Weak<dyn Actions>>>,
     /// What was reported before there was anybody to hear it.
     early: Mutex<Vec<ExtensionError>>,
     /// The session ends: what stops now stays so.
@@ -132,6 +134,7 @@ impl Extensions {
             replaced: Mutex::default(),
             let_go: Mutex::default(),
             farewells,
+            listener: Mutex::default(),
             early: Mutex::default(),
             closing: AtomicBool::new(false),
             handle: tokio::runtime::Handle::current(),
@@ -184,6 +187,11 @@ impl Extensions {
     pub fn bind(&self, actions: Weak<dyn Actions>) {
         self.current().host.bind(actions.clone());
         *self.actions.lock() = Some(actions);
+    }
+
+    /// Who is told what the first load waits for: nothing is bound then.
+    pub fn tell_waits(&self, listener: Weak<dyn Actions>) {
+        *self.listener.lock() = Some(listener);
     }
 
     /// What extensions reported before [`Self::bind`].
@@ -533,8 +541,9 @@ async fn watch(extensions: Weak<Extensions>, mut news: mpsc::Receiver<Event>, st
                         }
                     }
                     event => {
-                        if let Some(actions) = extensions.actions() {
-                            actions.emit(event).await;
+                        let listener = extensions.listener.lock().clone();
+                        if let Some(listener) = listener.and_then(|one| one.upgrade()) {
+                            listener.emit(event).await;
                         }
                     }
                 }

@@ -436,3 +436,47 @@ async fn the_schema_is_printed() {
     let schema: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(schema["title"], "RpcLine");
 }
+
+/// A package that takes long to load, as one whose module waits for a server.
+const SLOW: &str =
+    r#"await new Promise(() => setTimeout(() => {}, 60_000)); export default () => {};"#;
+
+#[tokio::test]
+async fn a_client_is_answered_while_extensions_load() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"load": 10_000}}));
+    home.extension("a-slow.ts", SLOW);
+    home.extension(
+        "b-quick.ts",
+        r#"export default (pi) => pi.registerCommand("quick", { handler: async () => {} });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    assert_eq!(rpc.ok(json!({"type": "ping"})).await, json!({"seq": 0}));
+    let greeting = rpc.ok(hello(json!({"capabilities": ["seq"]}))).await;
+    assert_eq!(greeting["enabled"], json!(["seq"]));
+    let waits = rpc.event("extension_wait_start").await;
+    assert_eq!(waits["event"], "load");
+    rpc.ok(json!({"type": "abort"})).await;
+    let commands = rpc.ok(json!({"type": "get_commands"})).await;
+    assert!(commands.to_string().contains("quick"), "{commands}");
+    let error = rpc.event("extension_error").await;
+    assert!(
+        error["extensionPath"]
+            .as_str()
+            .unwrap()
+            .ends_with("a-slow.ts"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_load_that_nobody_waits_for_any_more_is_given_up() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"load": 600_000}}));
+    home.extension("slow.ts", SLOW);
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "ping"})).await;
+    assert!(rpc.close().await.success());
+}

@@ -61,31 +61,43 @@ pub async fn run(config: AppConfig) -> u8 {
             return 1;
         }
     };
-    let starting = AgentSession::start(config, Arc::new(output.clone()));
-    let started = tokio::select! {
-        started = starting => started,
-        code = &mut ended => return code,
-    };
-    let session = match started {
+    let session = match AgentSession::prepare(config, Arc::new(output.clone())) {
         Ok(session) => session,
         Err(error) => {
             complain(&format!("Error: {error}"));
             return 1;
         }
     };
+    let (lines, waiting) = mpsc::channel(WAITING_LINES);
+    lines::read_stdin(input, lines);
+    let tasks = TaskTracker::new();
+    let mut client = Client {
+        session: &session,
+        output: &output,
+        tasks: &tasks,
+        lines: waiting,
+        early: Vec::new(),
+        early_bytes: 0,
+        gone: false,
+    };
+    tokio::pin!(gone);
+    let loaded = tokio::select! {
+        loaded = client.meanwhile(session.load()) => loaded,
+        code = &mut ended => return code,
+        () = &mut gone => return 1,
+    };
+    if let Err(error) = loaded {
+        complain(&format!("Error: {error}"));
+        return 1;
+    }
     for note in session.take_notes() {
         complain(&format!("Warning: {note}"));
     }
     if session.model().is_none() {
         complain(&format!("Warning: {}", session.models().no_model_text()));
     }
-    let (lines, waiting) = mpsc::channel(WAITING_LINES);
-    // Extensions may ask questions while the session opens; their answers come in
-    // over stdin.
-    lines::read_stdin(input, lines);
-    let tasks = TaskTracker::new();
     let code = tokio::select! {
-        () = serve(&session, &output, waiting, &tasks) => 0,
+        () = client.serve() => 0,
         () = session.asked_to_leave() => 0,
         code = ended => code,
         () = gone => 1,
@@ -133,64 +145,78 @@ fn tell_of(error: &io::Error) -> bool {
     is_told
 }
 
-/// Every line is dealt with beside the others: an `abort` need not wait for the
-/// command that it aborts. Returns when stdin is closed.
-async fn serve(
-    session: &Arc<AgentSession>,
-    output: &Output,
-    mut lines: mpsc::Receiver<Line>,
-    tasks: &TaskTracker,
-) {
-    let opening = session.open();
-    tokio::pin!(opening);
-    let mut open = false;
-    // Commands that come before the session is open wait for it; answers to its
-    // questions do not.
-    let mut early = Vec::new();
-    let mut early_bytes = 0;
-    loop {
-        // A client that does not read its answers is not asked for more commands.
-        output.room().await;
-        tokio::select! {
-            () = &mut opening, if !open => {
-                open = true;
-                early_bytes = 0;
-                for line in early.drain(..) {
-                    start(session, output, tasks, line).await;
-                }
+/// Whoever writes to stdin.
+struct Client<'a> {
+    session: &'a Arc<AgentSession>,
+    output: &'a Output,
+    tasks: &'a TaskTracker,
+    lines: mpsc::Receiver<Line>,
+    /// What waits until the session is open.
+    early: Vec<Vec<u8>>,
+    early_bytes: usize,
+    gone: bool,
+}
+
+impl Client<'_> {
+    /// Every line is dealt with beside the others: an `abort` need not wait for the
+    /// command that it aborts. Returns when stdin is closed.
+    async fn serve(&mut self) {
+        self.meanwhile(self.session.open()).await;
+        for line in std::mem::take(&mut self.early) {
+            self.start(line).await;
+        }
+        while !self.gone {
+            // A client that does not read its answers is not asked for more commands.
+            self.output.room().await;
+            match self.lines.recv().await {
+                None => self.gone = true,
+                Some(Line::TooLong(bytes)) => handle::too_long(self.output, bytes),
+                Some(Line::Text(line)) => self.start(line).await,
             }
-            line = lines.recv(), if early_bytes < EARLY => match line {
-                None => {
-                    if !open {
+        }
+    }
+
+    /// While extensions are loaded and greeted they may ask questions, and the client may
+    /// give up waiting; its other commands wait.
+    async fn meanwhile<T>(&mut self, opening: impl Future<Output = T>) -> T {
+        let mut opening = std::pin::pin!(opening);
+        let mut long = tokio::time::interval(LAST_ANSWERS);
+        loop {
+            self.output.room().await;
+            let reads = !self.gone && self.early_bytes < EARLY;
+            tokio::select! {
+                done = &mut opening => return done,
+                // Nobody is there who wants anything.
+                _ = long.tick(), if self.gone && self.early.is_empty() => {
+                    self.session.extensions().abort_load();
+                }
+                line = self.lines.recv(), if reads => match line {
+                    None => {
+                        self.gone = true;
                         // Nobody is there who could answer.
-                        session.extensions().close_dialogs();
-                        opening.await;
-                        for line in early {
-                            start(session, output, tasks, line).await;
-                        }
+                        self.session.extensions().close_dialogs();
                     }
-                    return;
-                }
-                Some(Line::TooLong(bytes)) => handle::too_long(output, bytes),
-                Some(Line::Text(line)) if open || handle::comes_early(&line) => {
-                    start(session, output, tasks, line).await;
-                }
-                Some(Line::Text(line)) => {
-                    early_bytes += line.len();
-                    early.push(line);
+                    Some(Line::TooLong(bytes)) => handle::too_long(self.output, bytes),
+                    Some(Line::Text(line)) if handle::comes_early(&line) => {
+                        self.start(line).await;
+                    }
+                    Some(Line::Text(line)) => {
+                        self.early_bytes += line.len();
+                        self.early.push(line);
+                    }
                 }
             }
         }
     }
-}
 
-/// What is done without waiting is done at once, so that its answer and its
-/// effect come before the next command. However many there are: none waits for its
-/// turn with tokio.
-async fn start(session: &Arc<AgentSession>, output: &Output, tasks: &TaskTracker, line: Vec<u8>) {
-    let (session, output) = (session.clone(), output.clone());
-    let mut work = Box::pin(async move { handle::line(&session, &output, &line).await });
-    if futures::poll!(tokio::task::unconstrained(&mut work)).is_pending() {
-        tasks.spawn(work);
+    /// What is done without waiting is done at once, so that its answer and its
+    /// effect come before the next command. However many there are: none waits for its
+    /// turn with tokio.
+    async fn start(&self, line: Vec<u8>) {
+        let (session, output) = (self.session.clone(), self.output.clone());
+        let mut work = Box::pin(async move { handle::line(&session, &output, &line).await });
+        if futures::poll!(tokio::task::unconstrained(&mut work)).is_pending() {
+            self.tasks.spawn(work);
+        }
     }
 }
