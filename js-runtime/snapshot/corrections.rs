@@ -2,6 +2,7 @@
 //! line of its text is another one in the program.
 
 mod files;
+mod names;
 mod others;
 
 struct Correction {
@@ -17,17 +18,22 @@ fn all() -> impl Iterator<Item = &'static Correction> {
 /// The text of a module as the program has it.
 pub fn corrected(specifier: &str, source: String) -> String {
     let own = all().filter(|c| c.specifier == specifier);
-    own.fold(source, |source, correction| {
+    let corrected = own.fold(source, |source, correction| {
         let Correction { text, .. } = correction;
         assert!(
             source.contains(text),
             "{specifier} does not say {text} any more"
         );
         source.replace(text, correction.replacement)
+    });
+    let added = names::ADDITIONS.iter().filter(|a| a.specifier == specifier);
+    added.fold(corrected, |source, addition| {
+        format!("{source}\n{}", addition.text)
     })
 }
 
 /// All modules whose text is corrected: they must be in the program as text.
 pub fn specifiers() -> impl Iterator<Item = &'static str> {
-    all().map(|correction| correction.specifier)
+    let added = names::ADDITIONS.iter().map(|addition| addition.specifier);
+    all().map(|correction| correction.specifier).chain(added)
 }

@@ -213,6 +213,49 @@ async fn a_dispatcher_that_changes_nothing_is_left_out() {
     .await;
 }
 
+/// What is built as undici 7 does. The requests went past interceptors, and to servers that
+/// the extension's own certificates were for.
+#[tokio::test]
+async fn an_agent_that_is_more_than_time_limits_is_refused() {
+    let (_home, mut rpc) = with_command(
+        r#"const { createServer } = await import("node:http");
+        const server = createServer((_, response) => response.end("hi"));
+        await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+        const url = `http://127.0.0.1:${server.address().port}/`;
+        class Dispatcher { dispatch() {} }
+        class Agent extends Dispatcher {
+            constructor(options) { super(); this[Symbol("options")] = options; }
+        }
+        const composed = new Proxy(new Agent({}), { get: (it, key) => key === "dispatch" ? () => {} : it[key] });
+        const told = [];
+        for (const dispatcher of [
+            new Agent({ connect: { timeout: 1, rejectUnauthorized: true }, headersTimeout: 0 }),
+            new Agent({ connect: { rejectUnauthorized: false } }),
+            new Agent({ connect: { timeout: 1, socketPath: "/run/socket" } }),
+            new Agent({ connect() {} }),
+            composed,
+        ]) told.push(await fetch(url, { dispatcher }).then((answer) => answer.text(), (error) => error.message));
+        server.close();
+        return told.join("\n");"#,
+    )
+    .await;
+    rpc.ok(prompt("/go")).await;
+    let refused = |what: &str| {
+        format!(
+            "The global fetch of pi cannot use the Agent of undici ({what}): call the fetch that \
+             undici exports"
+        )
+    };
+    let told = [
+        "hi".to_owned(),
+        refused("connect.rejectUnauthorized"),
+        refused("connect.socketPath"),
+        refused("connect"),
+        refused("interceptors"),
+    ];
+    rpc.notified(&told.join("\n")).await;
+}
+
 /// undici's `fetch` and tinypool rely on these.
 #[tokio::test]
 async fn web_streams_say_how_they_are_and_a_started_port_can_be_read() {
@@ -263,6 +306,48 @@ async fn a_commonjs_module_may_export_any_name() {
     let mut rpc = home.rpc(&["-e", extension.to_str().unwrap()]);
     rpc.ok(prompt("/go")).await;
     rpc.notified("Symbol,1,2,string").await;
+}
+
+/// A package that imports one of a newer Node did not load at all.
+#[tokio::test]
+async fn names_of_newer_nodes_can_be_imported() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.file(
+        "node_modules/newer/package.json",
+        r#"{"name": "newer", "type": "module", "exports": "./index.js"}"#,
+    );
+    home.file(
+        "node_modules/newer/index.js",
+        r#"import { argon2Sync } from "node:crypto";
+        import { FileReadStream, ReadStream } from "node:fs";
+        import { CloseEvent, WebSocket } from "node:http";
+        import { constants, enableCompileCache, getCompileCacheDir } from "node:module";
+        import { Performance } from "node:perf_hooks";
+        import { features, release, title, uptime } from "node:process";
+        import { Session } from "node:sqlite";
+        import { skip, todo } from "node:test";
+        import { promiseHooks } from "node:v8";
+        const { DISABLED } = constants.compileCacheStatus;
+        export default [
+            typeof argon2Sync, FileReadStream === ReadStream, CloseEvent === globalThis.CloseEvent,
+            new WebSocket("ws://127.0.0.1:9/") instanceof WebSocket, enableCompileCache().status === DISABLED,
+            typeof getCompileCacheDir(), Performance === globalThis.Performance, typeof features, release.name,
+            typeof title, uptime() > 0, typeof Session, typeof skip, typeof todo, typeof promiseHooks,
+        ].join();"#,
+    );
+    let extension = home.file(
+        "ext.ts",
+        r#"import names from "newer";
+        export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => ctx.ui.notify(names) });"#,
+    );
+    let mut rpc = home.rpc(&["-e", extension.to_str().unwrap()]);
+    rpc.ok(prompt("/go")).await;
+    rpc.notified(
+        "undefined,true,true,true,true,undefined,true,object,node,string,true,undefined,function,\
+         function,object",
+    )
+    .await;
 }
 
 /// cbor-x builds one where there is a compiler. Its call ended the whole program.

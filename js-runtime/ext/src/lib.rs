@@ -82,6 +82,7 @@ deno_core::extension!(
         "bridge/updates.ts",
         "brotli.ts",
         "connect.ts",
+        "dispatchers.ts",
         "files.ts",
         "host.ts",
         "node-repairs.ts",

@@ -191,23 +191,13 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "function canRetryRequest(req) {",
         replacement: "function canRetryRequest(req) { return false;",
     },
-    // A request that is to go through a proxy, or to a mock, must not go past it. What an
-    // `Agent` of undici says of time limits and connections may be left out, and so may
-    // an object that asks that of everybody for it (@google/genai, for time limits).
-    // undici 8 wraps everybody's for its older versions, and has it under another name.
+    // See `js/dispatchers.ts`.
     Correction {
         specifier: "ext:deno_fetch/26_fetch.js",
         text: "function fetch(input, init = undefined) {",
         replacement: "function fetch(input, init = undefined) { \
-                      const everybodys = globalThis[Symbol.for(\"undici.globalDispatcher.2\")] ?? \
-                      globalThis[Symbol.for(\"undici.globalDispatcher.1\")]; \
-                      const kindOf = (it) => it?.constructor?.name ?? \"Agent\"; \
-                      const own = kindOf(init?.dispatcher); \
-                      const kind = own === \"Object\" || own === \"Dispatcher1Wrapper\" || !init?.dispatcher \
-                      ? kindOf(everybodys) : own; \
-                      if (kind !== \"Agent\" && kind !== \"EnvHttpProxyAgent\") \
-                      return primordials.PromiseReject(new TypeError(`The global fetch of pi cannot use the \
-                      ${kind} of undici: call the fetch that undici exports, or set HTTP_PROXY`));",
+                      const refused = __bootstrap.internals.refusedDispatcher(init?.dispatcher); \
+                      if (refused) return primordials.PromiseReject(refused);",
     },
     // `require` knows our modules from the beginning (require.ts).
     Correction {
