@@ -100,3 +100,25 @@ export function extend<T extends object, U extends object>(target: T, source: U)
   }
   return target as T & U;
 }
+
+const FRAME = "\n    at ";
+
+/**
+ * Whether JavaScript threw it for a mistake in the program: its author wants to know, and
+ * where. Functions of the runtime throw such errors, too, for what they are given or because
+ * nobody answers (`fetch failed`); those are left to whoever called them.
+ */
+export function isSlip(thrown: unknown): boolean {
+  if (!(thrown instanceof primordials.TypeError) && !(thrown instanceof primordials.ReferenceError)) return false;
+  let stack: string;
+  try {
+    stack = text((thrown as Error).stack);
+  } catch {
+    return false;
+  }
+  const first = primordials.StringPrototypeIndexOf(stack, FRAME);
+  if (first < 0) return false;
+  const next = primordials.StringPrototypeIndexOf(stack, FRAME, first + FRAME.length);
+  const frame = primordials.StringPrototypeSlice(stack, first, next < 0 ? undefined : next);
+  return !primordials.StringPrototypeIncludes(frame, "ext:") && !primordials.StringPrototypeIncludes(frame, "node:");
+}

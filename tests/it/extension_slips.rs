@@ -535,3 +535,44 @@ async fn what_is_thrown_is_shown_and_whose_it_is() {
         "{said}"
     );
 }
+
+/// The model was told the message, and nobody where it came from.
+#[tokio::test]
+async fn a_slip_in_a_tool_is_told_with_its_place() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            const tool = (name, execute) => pi.registerTool({ name, label: name, description: name,
+                parameters: { type: "object", properties: {} }, execute });
+            tool("unreachable", () => fetch("http://127.0.0.1:9/"));
+            tool("invalid", async () => { throw new Error("No such city"); });
+            tool("slip", async (_id, params) => {
+                const { city } = params;
+                return { content: [{ type: "text", text: city.name }] };
+            });
+        };"#,
+    )
+    .await;
+    for tool in ["unreachable", "invalid", "slip"] {
+        server.push(Answer::tool(tool, json!({})));
+    }
+    server.push(Answer::text("Done."));
+    rpc.run("go").await;
+    let failed = server.requests()[3].body.to_string();
+    for told in [
+        "fetch failed",
+        "No such city",
+        "Cannot read properties of undefined (reading 'name')",
+    ] {
+        assert!(failed.contains(told), "{failed}");
+    }
+    let lines = rpc.lines();
+    let errors: Vec<_> = lines
+        .iter()
+        .filter(|line| line["type"] == "extension_error")
+        .collect();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert_eq!(errors[0]["event"], "tool:slip");
+    assert_eq!(errors[0]["location"]["line"], 8);
+    let frame = errors[0]["codeFrame"].as_str().unwrap();
+    assert!(frame.contains("text: city.name"), "{frame}");
+}

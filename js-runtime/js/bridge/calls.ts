@@ -6,6 +6,7 @@ import {
   AbortController,
   asError,
   isArray,
+  isSlip,
   JSON,
   now,
   Object,
@@ -377,6 +378,7 @@ export async function executeTool(json: string): Promise<string> {
     }
     return JSON.stringify(result);
   } catch (error) {
+    if (isSlip(error) && !controller.signal.aborted) report(extension, `tool:${definition.name}`, error);
     throw asError(error);
   } finally {
     running.delete(token);
