@@ -92,11 +92,22 @@ impl Thrown {
     /// Message and place in one sentence.
     pub fn sentence(&self) -> String {
         match &self.place {
-            Some(place) if !self.message.contains(place.as_str()) => {
+            Some(place) if !self.message.contains(place.as_str()) && !self.ends_with_place() => {
                 format!("{} ({place})", self.message)
             }
             _ => self.message.clone(),
         }
+    }
+
+    /// A module that does not compile is not where the frames are, but where the message
+    /// says (js/require.ts).
+    fn ends_with_place(&self) -> bool {
+        let Some(inner) = self.message.strip_suffix(')') else {
+            return false;
+        };
+        let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u32>().is_ok());
+        let mut parts = inner.rsplitn(3, ':');
+        is_number(parts.next()) && is_number(parts.next())
     }
 
     /// Everything, for faults that nobody can ask about.

@@ -253,4 +253,16 @@ async fn what_does_not_compile_when_it_is_required_is_named() {
         text.starts_with("Unexpected token '=' (/") && text.ends_with("parts/bad.cjs:2:9)"),
         "{text}"
     );
+    // Imported, it also had the place of the line that loads it.
+    let path = parts.join("bad.cjs");
+    let source = format!("import b from {path:?};\nexport default () => b;\n");
+    let importing = home.file("imports.ts", &source);
+    let said = home
+        .run(&["ext", "check", importing.to_str().unwrap()], "")
+        .await
+        .stdout;
+    assert!(
+        said.contains("parts/bad.cjs:2:9)\n") && said.contains("> 2 | var b = = 2;"),
+        "{said}"
+    );
 }

@@ -9,58 +9,60 @@ use crate::extensions::registry::{
     ToolRegistration,
 };
 
+/// Whose it is; an error names whoever came too late, or listens to nothing.
+type Registered = (ExtensionId, Result<(), String>);
+
 impl BridgeHost {
     pub(super) fn register(&self, method: &str, args: &str) -> Option<Answer> {
         let mut registry = self.registry.lock();
-        let answer = match method {
-            "pi.on" => parse::<On>(method, args).map(|on| {
-                let added = registry.add_handler(on.extension, &on.event, on.id);
-                drop(registry);
-                self.report_conflict(on.extension, added);
+        let registered: Result<Registered, _> = match method {
+            "pi.on" => parse(method, args).map(|on: On| {
+                (
+                    on.extension,
+                    registry.add_handler(on.extension, &on.event, on.id),
+                )
             }),
-            "pi.off" => parse::<On>(method, args).map(|on| registry.remove_handler(on.id)),
-            "pi.registerTool" => parse_told::<ToolRegistration>(method, args).and_then(|tool| {
+            "pi.off" => parse(method, args).map(|on: On| {
+                registry.remove_handler(on.id);
+                (on.extension, Ok(()))
+            }),
+            "pi.registerTool" => parse_told(method, args).and_then(|tool: ToolRegistration| {
                 check_tool(&tool)?;
-                let (extension, name) = (tool.extension, tool.name.clone());
-                if let Err(conflict) = registry.add_tool(tool) {
-                    drop(registry);
-                    self.report(extension, "load", conflict);
-                    return Ok(());
-                }
-                drop(registry);
-                tracing::debug!(name, "tool registered");
-                // Before the session is bound it asks for the tools itself.
-                if let Ok(actions) = self.actions(args) {
-                    actions.tools_changed();
-                }
-                Ok(())
+                tracing::debug!(tool.name, "a tool is registered");
+                Ok((tool.extension, registry.add_tool(tool)))
             }),
-            "pi.registerCommand" => parse::<CommandRegistration>(method, args)
-                .map(|command| registry.add_command(command)),
-            "pi.registerFlag" => parse::<FlagRegistration>(method, args).map(|flag| {
-                let extension = flag.extension;
-                let added = registry.add_flag(flag);
-                drop(registry);
-                self.report_conflict(extension, added);
+            "pi.registerCommand" => parse(method, args).map(|command: CommandRegistration| {
+                let extension = command.extension;
+                registry.add_command(command);
+                (extension, Ok(()))
             }),
-            "pi.registerShortcut" => parse::<ShortcutRegistration>(method, args)
-                .map(|shortcut| registry.add_shortcut(shortcut)),
-            "pi.registerRenderer" => parse::<RendererRegistration>(method, args).map(|renderer| {
-                let extension = renderer.extension;
-                let added = registry.add_renderer(renderer);
-                drop(registry);
-                self.report_conflict(extension, added);
+            "pi.registerFlag" => parse(method, args)
+                .map(|flag: FlagRegistration| (flag.extension, registry.add_flag(flag))),
+            "pi.registerShortcut" => parse(method, args).map(|shortcut: ShortcutRegistration| {
+                let extension = shortcut.extension;
+                registry.add_shortcut(shortcut);
+                (extension, Ok(()))
+            }),
+            "pi.registerRenderer" => parse(method, args).map(|renderer: RendererRegistration| {
+                (renderer.extension, registry.add_renderer(renderer))
             }),
             _ => return None,
         };
-        Some(answer.map(|()| Value::Null))
-    }
-
-    /// Whoever came too late, or listens to nothing, is named.
-    fn report_conflict(&self, extension: ExtensionId, added: Result<(), String>) {
-        if let Err(conflict) = added {
-            self.report(extension, "load", conflict);
-        }
+        drop(registry);
+        let answer = registered.map(|(extension, added)| {
+            match added {
+                Err(conflict) => self.report(extension, "load", conflict),
+                // Before the session is bound it asks for the tools itself.
+                Ok(()) if method == "pi.registerTool" => {
+                    if let Ok(actions) = self.actions(args) {
+                        actions.tools_changed();
+                    }
+                }
+                Ok(()) => {}
+            }
+            Value::Null
+        });
+        Some(answer)
     }
 
     pub(super) fn flag(&self, args: &str) -> Answer {
