@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::session_commands;
-use super::text::{counted, error_line, extension_name, one_line};
+use super::text::{counted, extension_name, one_line};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::app::{AgentSession, SessionStats};
 use crate::extensions::LoadReport;
@@ -187,7 +187,7 @@ pub fn header(session: &AgentSession) -> String {
     )
 }
 
-/// One line: what is there, what is not, and why.
+/// One line: what is there, and what is not; an event has said why.
 fn reloaded(report: &LoadReport) -> String {
     let names: Vec<String> = report
         .loaded
@@ -197,14 +197,7 @@ fn reloaded(report: &LoadReport) -> String {
     let failed: Vec<String> = report
         .failed
         .iter()
-        .map(|(path, error)| {
-            let error = error_line(error);
-            // The error names the file if it knows the line.
-            match error.contains(path.as_str()) {
-                true => format!("{} ({error})", extension_name(path)),
-                false => format!("{path} ({error})"),
-            }
-        })
+        .map(|(path, _)| extension_name(path))
         .collect();
     let mut line = match (report.kept_old, names.is_empty()) {
         (true, _) => "Not reloaded: the extensions from before stay.".to_string(),
@@ -216,7 +209,7 @@ fn reloaded(report: &LoadReport) -> String {
         ),
     };
     if !failed.is_empty() {
-        line += &format!(" Failed: {}", failed.join("; "));
+        line += &format!(" Failed: {}.", failed.join(", "));
     }
     line
 }
@@ -442,8 +435,7 @@ mod tests {
         };
         assert_eq!(
             reloaded(&report),
-            "Not reloaded: the extensions from before stay. Failed: b.ts (Expected ';' at \
-             /x/b.ts:3:5); /x/c.ts (did not finish)"
+            "Not reloaded: the extensions from before stay. Failed: b.ts, c.ts."
         );
     }
 }

@@ -64,18 +64,6 @@ impl Client {
     }
 
     pub(super) fn run_command(&mut self, command: Command) {
-        let replaces = matches!(
-            command,
-            Command::Reload(_)
-                | Command::New
-                | Command::Resume(_)
-                | Command::Fork(_)
-                | Command::Clone
-                | Command::Import(_)
-        );
-        if replaces {
-            self.screen.quiet_loads = matches!(command, Command::Reload(_));
-        }
         let session = self.session.clone();
         let kind = Kind::Command(command.clone());
         self.start(kind, async move {
@@ -150,14 +138,11 @@ impl Client {
             Ok(Done::Prompt(Err(PromptError::Aborted))) => self.screen.lines("Aborted."),
             Ok(Done::Prompt(Err(error))) => self.screen.error(&error.to_string()),
             Ok(Done::Opened) => String::new(),
-            Ok(Done::Command(answer)) => {
-                self.screen.quiet_loads = false;
-                match answer {
-                    Ok(text) if text.is_empty() => String::new(),
-                    Ok(text) => self.screen.lines(&clean(&text)),
-                    Err(error) => self.screen.error(&error),
-                }
-            }
+            Ok(Done::Command(answer)) => match answer {
+                Ok(text) if text.is_empty() => String::new(),
+                Ok(text) => self.screen.lines(&clean(&text)),
+                Err(error) => self.screen.error(&error),
+            },
             Ok(Done::Bash(Ok(outcome))) => self.screen.lines(&describe(&outcome)),
             Ok(Done::Bash(Err(error))) => self.screen.error(&error),
             Ok(Done::Queue(texts)) => {

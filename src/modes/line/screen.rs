@@ -14,13 +14,12 @@ use crate::agent::event::{CompactionReason, Event, ExtensionError, ExtensionWait
 use crate::ai::message::{AssistantMessage, StopReason};
 use crate::ai::stream::AssistantEvent;
 use crate::compaction::Compacted;
+use crate::extensions::explain::code_frame;
 use crate::tools::tool::ToolOutput;
 
 pub struct Screen {
     pub style: Style,
     pub ambient: Ambient,
-    /// Extensions that fail to load are told of by whoever loads them.
-    pub quiet_loads: bool,
     pub hide_thinking: bool,
     /// The cursor is at the beginning of a line.
     fresh: bool,
@@ -48,7 +47,6 @@ impl Screen {
         Self {
             style,
             ambient: Ambient::default(),
-            quiet_loads: false,
             hide_thinking: false,
             fresh: true,
             cleaner: Cleaner::default(),
@@ -393,9 +391,6 @@ impl Screen {
     }
 
     fn extension_error(&mut self, error: &ExtensionError) -> String {
-        if self.quiet_loads && error.event == "load" {
-            return String::new();
-        }
         let name = match error.extension_path.as_str() {
             "<session>" => {
                 return self.error(&format!("{}: {}", error.event, one_line(&error.error)));
@@ -410,9 +405,12 @@ impl Screen {
             error_line(error.whole())
         );
         let mut lines = self.style.red(&line);
-        if let Some(frame) = &error.details.code_frame {
+        let details = &error.details;
+        // The parser's own is in the text, of which only a line is shown.
+        let of_place = || details.location.as_ref().and_then(code_frame);
+        if let Some(frame) = details.code_frame.clone().or_else(of_place) {
             lines.push('\n');
-            lines.push_str(&self.style.dim(&clean(frame)));
+            lines.push_str(&self.style.dim(&clean(&frame)));
         }
         self.lines(&lines)
     }

@@ -304,9 +304,6 @@ fn an_extension_s_error_names_it_and_the_event() {
         said,
         "Extension error: gate, tool_call: boom at gate.ts:3:5\n"
     );
-    let mut quiet = Show::new(PLAIN);
-    quiet.screen.quiet_loads = true;
-    assert_eq!(quiet.event(error("load")).settle(), "");
 }
 
 #[test]
