@@ -256,6 +256,22 @@ async fn an_agent_that_is_more_than_time_limits_is_refused() {
     rpc.notified(&told.join("\n")).await;
 }
 
+/// Extensions that remember compare vectors with them.
+#[tokio::test]
+async fn sqlite_has_the_functions_that_nodes_has() {
+    let (_home, mut rpc) = with_command(
+        r#"const { DatabaseSync } = await import("node:sqlite");
+        const database = new DatabaseSync(":memory:");
+        const { root, middle } = database.prepare(
+            "SELECT sqrt(pow(3, 2) + 16) AS root, median(value) AS middle FROM json_each('[1, 2, 9]')",
+        ).get();
+        return [root, middle].join();"#,
+    )
+    .await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("5,2").await;
+}
+
 /// undici's `fetch` and tinypool rely on these.
 #[tokio::test]
 async fn web_streams_say_how_they_are_and_a_started_port_can_be_read() {
