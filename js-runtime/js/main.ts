@@ -13,3 +13,4 @@ import "ext:js_runtime/brotli.ts";
 import "ext:js_runtime/files.ts";
 import "ext:js_runtime/segmenter.ts";
 import "ext:js_runtime/stand-ins.ts";
+import "ext:js_runtime/watch-tree.ts";

@@ -256,6 +256,30 @@ async fn an_agent_that_is_more_than_time_limits_is_refused() {
     rpc.notified(&told.join("\n")).await;
 }
 
+/// The end of one was the end of all below it.
+#[tokio::test]
+async fn a_watch_of_a_folder_outlives_that_of_the_folder_above() {
+    let (_home, mut rpc) = with_command(
+        r#"const { mkdirSync, symlinkSync, watch, writeFileSync } = await import("node:fs");
+        mkdirSync("tree/below/deep", { recursive: true });
+        symlinkSync("tree/below", "link");
+        const above = watch("tree", { recursive: true });
+        const [below, flat] = [true, false].map((recursive) => watch("tree/below", { recursive }));
+        const linked = watch("link", { recursive: true });
+        const heard = (watcher) => new Promise((resolve) => watcher.once("change", (_kind, name) => resolve(name)));
+        above.close();
+        const names = Promise.all([heard(below), heard(linked), heard(flat)]);
+        writeFileSync("tree/below/deep/a.txt", "a");
+        writeFileSync("tree/below/b.txt", "b");
+        const told = (await names).join();
+        for (const watcher of [below, flat, linked]) watcher.close();
+        return told;"#,
+    )
+    .await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("deep/a.txt,deep/a.txt,b.txt").await;
+}
+
 /// Extensions that remember compare vectors with them.
 #[tokio::test]
 async fn sqlite_has_the_functions_that_nodes_has() {

@@ -17,6 +17,7 @@ mod promise_hooks;
 mod terminals;
 pub mod text;
 mod uv;
+mod watch_tree;
 
 use std::sync::Arc;
 
@@ -56,6 +57,8 @@ deno_core::extension!(
         markdown::op_markdown_parse,
         highlight::op_highlight,
         diff_words::op_diff_words,
+        watch_tree::op_watch_tree,
+        watch_tree::op_watch_tree_next,
     ],
     esm_entry_point = "ext:js_runtime/main.ts",
     esm = [dir "../js", "main.ts"],
@@ -95,6 +98,7 @@ deno_core::extension!(
         "segmenter.ts",
         "stand-ins.ts",
         "uncaught.ts",
+        "watch-tree.ts",
     ],
     options = { host: Option<Arc<dyn Host>> },
     middleware = ops::replace,

@@ -351,6 +351,19 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       rm(path, { recursive: true }, callback) : rmSync(path, { recursive: true }); } \
                       if (false) {",
     },
+    // See `js/watch-tree.ts`.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "iterator = Deno.watchFs(watchPath, {",
+        replacement: "iterator = recursive ? __bootstrap.internals.watchTree(watchPath) : \
+                      Deno.watchFs(watchPath, {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const watcher = Deno.watchFs(watchPath, {",
+        replacement: "const watcher = recursive ? __bootstrap.internals.watchTree(watchPath) : \
+                      Deno.watchFs(watchPath, {",
+    },
     // See `js/stand-ins.ts`. What streams are made by is the class that everybody sees.
     Correction {
         specifier: "ext:deno_node/fs.ts",
