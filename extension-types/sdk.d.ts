@@ -2,9 +2,9 @@
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { Agent, AgentEvent, AgentState } from "./agent-loop.js";
-import type { ExtensionFactory, SourceInfo, ToolDefinition, ToolInfo } from "./api.js";
+import type { EventBus, ExtensionFactory, SourceInfo, ToolDefinition, ToolInfo } from "./api.js";
 import type { ContextUsage, Navigated } from "./context.js";
-import type { CompactionReason, CompactionResult, InputSource } from "./events.js";
+import type { CompactionReason, CompactionResult, InputSource, SessionStartEvent } from "./events.js";
 import type { AuthStorage, ModelRegistry } from "./providers.js";
 import type { AgentMessage, CustomMessage, SessionManager } from "./session.js";
 import type { SettingsManager } from "./settings.js";
@@ -146,6 +146,8 @@ export class AgentSession {
   getSteeringMessages(): readonly string[];
   getFollowUpMessages(): readonly string[];
   abort(): Promise<void>;
+  /** Until the run that goes on has ended, and all that it made begin. */
+  waitForIdle(): Promise<void>;
   getActiveToolNames(): string[];
   setActiveToolsByName(toolNames: string[]): void;
   getAllTools(): ToolInfo[];
@@ -203,13 +205,22 @@ export interface CreateAgentSessionOptions {
   model?: Model;
   thinkingLevel?: ThinkingLevel;
   scopedModels?: ScopedModel[];
-  /** Built-in ones, by name if one likes; without it `read`, `bash`, `edit` and `write`. */
+  /**
+   * Built-in ones; without it what the settings say, or `read`, `bash`, `edit` and `write`. A list of names is one of
+   * all tools that there are, `customTools` included.
+   */
   tools?: (BuiltInTool | string)[];
+  /** Without `tools`: no tools at all, or only `customTools`. */
+  noTools?: "all" | "builtin";
+  /** Names of tools that are not there in any case. */
+  excludeTools?: string[];
   // deno-lint-ignore no-explicit-any
   customTools?: ToolDefinition<any, any, any>[];
   resourceLoader?: ResourceLoader;
   sessionManager?: SessionManager;
   settingsManager?: SettingsManager;
+  /** What `extensionFactories` hear first; else that it starts. */
+  sessionStartEvent?: SessionStartEvent;
 }
 export interface CreateAgentSessionResult {
   session: AgentSession;
@@ -252,6 +263,7 @@ interface RuntimePlace {
   cwd: string;
   agentDir: string;
   sessionManager: SessionManager;
+  sessionStartEvent?: SessionStartEvent;
 }
 export type CreateAgentSessionRuntimeFactory = (options: RuntimePlace) => Promise<CreateAgentSessionRuntimeResult>;
 export function createAgentSessionServices(options: CreateAgentSessionServicesOptions): Promise<AgentSessionServices>;
@@ -403,6 +415,8 @@ export interface DefaultResourceLoaderOptions {
   additionalExtensionPaths?: string[];
   /** They hear what happens in the session and may block tools; what else of `pi` they call throws. */
   extensionFactories?: (ExtensionFactory | { factory: ExtensionFactory })[];
+  /** What is `pi.events` for them. */
+  eventBus?: EventBus;
   /** Not called, for the same reason. */
   extensionsOverride?(base: LoadExtensionsResult): LoadExtensionsResult;
   skillsOverride?(base: LoadSkillsResult): LoadSkillsResult;

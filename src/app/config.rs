@@ -89,6 +89,8 @@ pub struct ModelChoice {
 pub struct ToolChoice {
     /// `--tools`: these built-in tools and no others.
     pub only: Option<Vec<String>>,
+    /// Nor any that an extension brings.
+    pub no_others: bool,
     /// `--tools` with signs: `+name` and `-name`.
     pub changes: Vec<String>,
     /// `--no-tools`

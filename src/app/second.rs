@@ -126,6 +126,8 @@ impl AgentSession {
             },
             tools: ToolChoice {
                 only: options.tools,
+                no_others: options.no_others,
+                except: options.exclude_tools,
                 ..ToolChoice::default()
             },
             prompt: PromptFlags::default(),

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::AgentSession;
+use super::config::ToolChoice;
 use super::prompt_options::{PromptFile, PromptOptions};
 use super::state::State;
 use super::tool_selection::ToolSelection;
@@ -91,8 +92,17 @@ impl AgentSession {
                 None => known.push(tool),
             }
         }
-        let except = &self.config.tools.except;
-        known.retain(|one| !except.contains(&one.tool.spec().name));
+        let ToolChoice {
+            only,
+            no_others,
+            except,
+            ..
+        } = &self.config.tools;
+        let only = only.as_ref().filter(|_| *no_others);
+        known.retain(|one| {
+            let name = &one.tool.spec().name;
+            !except.contains(name) && only.is_none_or(|only| only.contains(name))
+        });
         known
     }
 

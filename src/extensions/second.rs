@@ -74,6 +74,11 @@ pub struct SecondOptions {
     /// Names of the built-in tools that it has; the usual ones if not given.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
+    /// Nor has it tools that are not among these, whosever they are.
+    #[serde(default)]
+    pub no_others: bool,
+    #[serde(default)]
+    pub exclude_tools: Vec<String>,
     /// In the place of what the files say.
     #[serde(default)]
     pub texts: GivenTexts,

@@ -520,3 +520,60 @@ async fn every_name_of_the_original_is_there() {
         assert!(!refused.contains(&json!(name)), "{name} is not there");
     }
 }
+
+/// Sessions that were to have no `bash`, or no tools at all, had the usual ones.
+const RESTRICTED: &str = r#"
+import {
+  createAgentSession, createEventBus, DefaultResourceLoader, getAgentDir, SessionManager,
+} from "@earendil-works/pi-coding-agent";
+
+const own = (name) => ({ name, label: name, description: name, parameters: { type: "object", properties: {} },
+  execute: async () => ({ content: [] }) });
+
+export default (pi) => pi.registerCommand("own", { handler: async (_args, ctx) => {
+  const tools = async (options) => {
+    const sessionManager = SessionManager.inMemory(ctx.cwd);
+    const { session } = await createAgentSession({ model: ctx.model, sessionManager, ...options });
+    session.setActiveToolsByName([...session.getActiveToolNames(), "bash"]);
+    const active = session.getActiveToolNames();
+    await session.waitForIdle();
+    session.dispose();
+    return active;
+  };
+  const customTools = [own("mine"), own("other")];
+  const eventBus = createEventBus();
+  const heard = [];
+  eventBus.on("said", (data) => heard.push(data));
+  const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), eventBus, extensionFactories: [
+    (pi) => pi.on("session_start", ({ reason }) => pi.events.emit("said", reason)),
+  ] });
+  await resourceLoader.reload();
+  ctx.ui.notify(JSON.stringify({
+    all: await tools({ noTools: "all", customTools }),
+    builtin: await tools({ noTools: "builtin", customTools: [own("mine")], excludeTools: ["bash"] }),
+    without: await tools({ excludeTools: ["bash", "other"], customTools }),
+    named: await tools({ tools: ["read", "mine"], customTools }),
+    wrong: await tools({ noTools: "some" }).catch(({ message }) => message),
+    heard: await tools({ noTools: "all", resourceLoader, sessionStartEvent: { type: "session_start", reason: "fork" } })
+      .then(() => heard),
+  }));
+} });
+"#;
+
+#[tokio::test]
+async fn a_session_of_an_extension_has_no_tools_but_those_that_it_may_have() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("own.ts", RESTRICTED);
+    let mut rpc = home.rpc(&[]);
+    let expected = json!({
+        "all": [],
+        "builtin": ["mine"],
+        "without": ["read", "edit", "write", "mine"],
+        "named": ["read", "mine"],
+        "wrong": "createAgentSession: noTools must be \"all\" or \"builtin\", not \"some\"",
+        "heard": ["fork"],
+    });
+    rpc.ok(prompt("/own")).await;
+    rpc.notified(&expected.to_string()).await;
+}

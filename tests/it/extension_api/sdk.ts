@@ -56,7 +56,7 @@ const checks = {
       cwd: ctx.cwd,
       model: ctx.model,
       thinkingLevel: "low",
-      tools: ["read"],
+      tools: ["read", "echo"],
       customTools: [echo],
       sessionManager,
       resourceLoader: {

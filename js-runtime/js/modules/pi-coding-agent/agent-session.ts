@@ -428,6 +428,11 @@ export class AgentSession {
     return this.#ask<{ followUp: string[] }>("queues").followUp;
   }
 
+  /** Until the run that goes on has ended, and all that it made begin. */
+  waitForIdle(): Promise<void> {
+    return this.#agent.waitForIdle();
+  }
+
   abort(): Promise<void> {
     return this.#act("abort");
   }

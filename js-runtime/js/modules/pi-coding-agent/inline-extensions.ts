@@ -2,9 +2,10 @@
 // guards of sub-agents above all. They hear what happens in it, what their `tool_call` and
 // `tool_result` answer counts, and it has their tools. Nobody types anything there, so that
 // there is no more of `pi` for them.
-import { createEventBus } from "pi:host.ts";
+import type { EventBus } from "pi:host.ts";
 import type { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
 import type { CustomTool } from "pi:pi-coding-agent/agent-session-types.ts";
+import type { Inline } from "pi:pi-coding-agent/resource-loader.ts";
 import { contextOf } from "pi:pi-coding-agent/session-context.ts";
 
 type Event = { type: string; [member: string]: unknown };
@@ -65,13 +66,15 @@ export class InlineExtensions {
   readonly tools: CustomTool[] = [];
   #handlers = new Map<string, Handler[]>();
   #session: AgentSession | undefined;
+  #events: EventBus | undefined;
   #turn = 0;
   /** For what nobody can abort. */
   #quiet = new AbortController().signal;
 
   /** An error of one of them is one of whoever begins the session: a guard must not be left out. */
-  static async of(factories: unknown[]): Promise<InlineExtensions> {
+  static async of({ factories, events }: Inline): Promise<InlineExtensions> {
     const all = new InlineExtensions();
+    all.#events = events;
     for (const given of factories) {
       const factory = typeof given === "function" ? given : (given as { factory?: unknown } | undefined)?.factory;
       if (typeof factory !== "function") throw new TypeError("extensionFactories: each must be a function (pi) => { ... }");
@@ -86,7 +89,7 @@ export class InlineExtensions {
       throw new Error(`pi.${what}: the session is not there yet. Call it from a handler`);
     };
     const api: Record<string, unknown> = {
-      events: createEventBus(),
+      events: this.#events,
       on: (event: string, handler: Handler) => {
         if (!EVENTS.includes(event)) throw notHere(`pi.on("${event}")`);
         const handlers = this.#handlers.get(event) ?? [];
@@ -127,13 +130,13 @@ export class InlineExtensions {
   }
 
   /** They hear from here on; done when their `session_start` is. */
-  async join(session: AgentSession): Promise<void> {
+  async join(session: AgentSession, begins: Event = { type: "session_start", reason: "startup" }): Promise<void> {
     this.#session = session;
     if (HEARD.some((event) => this.#of(event).length > 0)) session.subscribe((event) => this.#hear(event));
     const { agent } = session;
     if (this.#of("tool_call").length > 0) agent.beforeToolCall = (about, signal) => this.#before(about as About, signal);
     if (this.#of("tool_result").length > 0) agent.afterToolCall = (about, signal) => this.#after(about as About, signal);
-    await this.#tell({ type: "session_start", reason: "startup" });
+    await this.#tell(begins);
   }
 
   leave(): void {

@@ -1,6 +1,7 @@
 // Skills, context files and prompts as the program finds them, for whoever begins a
 // session with others of them.
-import { hostSync } from "pi:host.ts";
+import { createEventBus, hostSync } from "pi:host.ts";
+import type { EventBus } from "pi:host.ts";
 import { currentFolder, fs } from "pi:node.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
@@ -118,6 +119,8 @@ interface LoaderOptions extends Place {
   systemPrompt?: string;
   appendSystemPrompt?: string | string[];
   extensionFactories?: unknown[];
+  /** `pi.events` of those. */
+  eventBus?: EventBus;
   additionalExtensionPaths?: string[];
   skillsOverride?(base: Skills): Skills;
   promptsOverride?(base: Prompts): Prompts;
@@ -141,11 +144,15 @@ function add<T extends { name?: string }>(known: T[], more: T[]): void {
 }
 
 let load: (loader: DefaultResourceLoader) => void;
-let factories: (loader: DefaultResourceLoader) => unknown[];
+/** The extensions that a session gets, as functions, and how they hear each other. */
+export interface Inline {
+  factories: unknown[];
+  events: EventBus;
+}
+let inline: (loader: DefaultResourceLoader) => Inline;
 
-/** The extensions that a session gets with it, as functions. */
-export const factoriesOf = (loader: unknown): unknown[] =>
-  loader instanceof DefaultResourceLoader ? factories(loader) : [];
+export const inlineOf = (loader: unknown): Inline | undefined =>
+  loader instanceof DefaultResourceLoader ? inline(loader) : undefined;
 
 /** One that has looked already. */
 export function loadedLoader(options: LoaderOptions): DefaultResourceLoader {
@@ -176,7 +183,10 @@ export class DefaultResourceLoader implements ResourceLoader {
 
   static {
     load = (loader) => loader._load();
-    factories = (loader) => loader._options.extensionFactories ?? [];
+    inline = ({ _options: { extensionFactories = [], eventBus } }) => ({
+      factories: extensionFactories,
+      events: eventBus ?? createEventBus(),
+    });
   }
 
   async reload(): Promise<void> {

@@ -6,7 +6,7 @@ import { AuthStorage } from "pi:pi-coding-agent/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
 import { InlineExtensions } from "pi:pi-coding-agent/inline-extensions.ts";
-import { factoriesOf, loadedLoader } from "pi:pi-coding-agent/resource-loader.ts";
+import { inlineOf, loadedLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 import { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
@@ -17,14 +17,20 @@ interface SessionOptions {
   model?: object;
   thinkingLevel?: string;
   scopedModels?: ScopedModel[];
-  /** Tools, or their names. */
+  /** Tools, or their names. Of names no others are there, not even of `customTools`. */
   tools?: (string | { name: string })[];
+  /** Without `tools`: none at all, or only `customTools`. */
+  noTools?: "all" | "builtin";
+  /** Names of tools that are not there in any case. */
+  excludeTools?: string[];
   customTools?: CustomTool[];
   sessionManager?: SessionManager;
   resourceLoader?: ResourceLoader;
   authStorage?: unknown;
   settingsManager?: unknown;
   modelRegistry?: unknown;
+  /** What the extensions of the loader hear first. */
+  sessionStartEvent?: { type: string; [member: string]: unknown };
 }
 
 interface Created {
@@ -43,6 +49,21 @@ function textsOf(loader: ResourceLoader | undefined): object {
     contextFiles: loader.getAgentsFiles?.().agentsFiles,
     skills: loader.getSkills?.().skills,
     prompts: loader.getPrompts?.().prompts,
+  };
+}
+
+/** Which tools it has, of its own and of those that it is given. */
+function toolsOf({ tools, noTools, excludeTools = [] }: SessionOptions): object {
+  if (noTools !== undefined && noTools !== "all" && noTools !== "builtin") {
+    throw new TypeError(`createAgentSession: noTools must be "all" or "builtin", not ${JSON.stringify(noTools)}`);
+  }
+  const names = tools?.map((tool) => (typeof tool === "string" ? tool : tool.name));
+  // An empty list was for those who have tools of their own, as long as there was no `noTools`.
+  const areNames = tools !== undefined && tools.length > 0 && tools.every((tool) => typeof tool === "string");
+  return {
+    tools: names ?? (noTools && []),
+    noOthers: names ? areNames : noTools === "all",
+    excludeTools,
   };
 }
 
@@ -79,8 +100,8 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
         "SessionManager.inMemory(), create() or forkFrom()",
     );
   }
-  const factories = factoriesOf(resourceLoader);
-  const inline = factories.length > 0 ? await InlineExtensions.of(factories) : undefined;
+  const given = inlineOf(resourceLoader);
+  const inline = given?.factories.length ? await InlineExtensions.of(given) : undefined;
   const session = await AgentSession.open({
     sessionManager,
     customTools: [...customTools, ...(inline?.tools ?? [])],
@@ -90,7 +111,7 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
       agentDir,
       model,
       thinkingLevel,
-      tools: options.tools?.map((tool) => (typeof tool === "string" ? tool : tool.name)),
+      ...toolsOf(options),
       texts: textsOf(resourceLoader),
       settings: SettingsManager.inEffect(options.settingsManager),
       projectTrusted: SettingsManager.trusts(options.settingsManager),
@@ -102,7 +123,7 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
     }),
   });
   try {
-    await inline?.join(session);
+    await inline?.join(session, options.sessionStartEvent);
   } catch (error) {
     session.dispose();
     throw error;
@@ -157,7 +178,7 @@ interface RuntimeOptions {
   cwd: string;
   agentDir: string;
   sessionManager: SessionManager;
-  sessionStartEvent?: object;
+  sessionStartEvent?: { type: string; [member: string]: unknown };
 }
 
 type CreateRuntime = (
