@@ -271,11 +271,6 @@ impl ProviderConfig {
         take(&mut self.models, models);
     }
 
-    /// Whether it says how requests are authorised, in the place of `models.json`.
-    pub fn authorises(&self) -> bool {
-        !is_blank(self.api_key.as_ref()) || self.headers.is_some() || self.auth_header == Some(true)
-    }
-
     /// The provider's models: its own, or those that were there, elsewhere.
     pub fn apply(&self, provider: &str, known: Vec<Model>) -> Vec<Model> {
         let own = self.models.as_deref().unwrap_or_default();

@@ -530,35 +530,31 @@ fn known_models(config: &ModelsJson, provider: &str) -> Option<Vec<Model>> {
     }
 }
 
-/// What an extension says takes the place of what `models.json` says.
+/// Where an extension says nothing, what `models.json` says counts; of the same header the
+/// extension's does.
 fn request_config<'a>(
     config: Option<&'a ProviderConfig>,
     added: Option<&'a Provided>,
     model: &str,
 ) -> RequestConfig<'a> {
-    let mut found = match added.map(|added| &added.config) {
-        Some(added) if added.authorises() => RequestConfig {
-            api_key: added.api_key.as_ref().filter(|key| !key.is_empty()),
-            headers: added.headers.iter().flatten().collect(),
-            model_headers: Vec::new(),
-            auth_header: added.auth_header == Some(true),
-        },
-        _ => RequestConfig {
-            api_key: config.and_then(|config| config.api_key.as_ref()),
-            headers: config
-                .map(|config| config.headers.iter().collect())
-                .unwrap_or_default(),
-            model_headers: Vec::new(),
-            auth_header: config.is_some_and(|config| config.auth_header),
-        },
-    };
-    let own_models = added.is_some_and(|added| added.config.models.is_some());
-    let model_headers = match (own_models, added) {
-        (true, Some(added)) => added.config.model_headers(model),
-        _ => config.and_then(|config| config.model_headers(model)),
-    };
-    found.model_headers = model_headers.into_iter().flatten().collect();
-    found
+    let added = added.map(|added| &added.config);
+    let own_key = added.and_then(|added| added.api_key.as_ref());
+    let headers = config.into_iter().flat_map(|config| &config.headers);
+    let own_headers = added.into_iter().flat_map(|added| &added.headers).flatten();
+    let model_headers = config.and_then(|config| config.model_headers(model));
+    let own_model_headers = added.and_then(|added| added.model_headers(model));
+    RequestConfig {
+        api_key: own_key
+            .filter(|key| !key.is_empty())
+            .or_else(|| config?.api_key.as_ref()),
+        headers: headers.chain(own_headers).collect(),
+        model_headers: (model_headers.into_iter().flatten())
+            .chain(own_model_headers.into_iter().flatten())
+            .collect(),
+        auth_header: added
+            .and_then(|added| added.auth_header)
+            .unwrap_or_else(|| config.is_some_and(|config| config.auth_header)),
+    }
 }
 
 mod signing;

@@ -460,3 +460,24 @@ async fn what_goes_wrong_while_models_are_looked_for_is_told_and_the_others_stay
     let set = json!({"type": "set_model", "provider": "later", "modelId": "old"});
     rpc.ok(set).await;
 }
+
+/// It took the key away that models.json has.
+#[tokio::test]
+async fn headers_of_an_extension_come_to_what_models_json_says_of_the_provider() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "ext.ts",
+        &format!(
+            "export default (pi) => pi.registerProvider({:?}, {{ headers: {{ \"X-Over\": \"o\" }} }});",
+            model_server::PROVIDER
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::text("Hello."));
+    assert_eq!(rpc.answer_to("hi").await, "Hello.");
+    let request = &server.requests()[0];
+    assert_eq!(request.headers["x-over"], "o");
+    let key = ["x-api-key", "authorization"].map(|name| request.headers.contains_key(name));
+    assert!(key.contains(&true), "{request:?}");
+}
