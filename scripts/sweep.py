@@ -220,6 +220,7 @@ class Run:
         """What a user or a client would notice, without what is another one each time."""
         def plain(value):
             text = re.sub(r"sweep[a-z0-9_]{8}", "HOME", json.dumps(value, sort_keys=True))
+            text = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID", text)
             return re.sub(r"[0-9a-f]*\d[0-9a-f]*", "N", re.sub(r"\\u001b\[[0-9;]*m", "", text))[:600]
         for line in self.lines[since:]:
             kind = line.get("type")

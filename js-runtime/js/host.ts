@@ -2,7 +2,7 @@
 // the program may be in another process.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
-import { core } from "ext:core/mod.js";
+import { core, primordials } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
 import { op_host_call, op_host_call_sync } from "ext:core/ops";
 import { JSON } from "ext:js_runtime/safe.ts";
@@ -15,8 +15,26 @@ export function hostSync<T = unknown>(method: string, args?: unknown): T {
 
 /** Asks for something that takes time. Begins before it returns. */
 export async function host<T = unknown>(method: string, args?: unknown): Promise<T> {
-  const answer: string = await op_host_call(method, JSON.stringify(args ?? null));
+  const asking = op_host_call(method, JSON.stringify(args ?? null));
+  // When it is refused, who asked may be on the stack no more.
+  const place: { stack?: string } = {};
+  Error.captureStackTrace(place, host);
+  let answer: string;
+  try {
+    answer = await asking;
+  } catch (error) {
+    throw placed(error, place.stack);
+  }
   return (answer === "" ? undefined : JSON.parse(answer)) as T;
+}
+
+/** With the frames of where it was asked for. */
+function placed(error: unknown, stack = ""): unknown {
+  const frames = primordials.StringPrototypeIndexOf(stack, "\n    at ");
+  if (!(error instanceof Error) || frames < 0) return error;
+  const value = `${error.name}: ${error.message}${primordials.StringPrototypeSlice(stack, frames)}`;
+  primordials.ObjectDefineProperty(error, "stack", { __proto__: null, value, configurable: true, writable: true });
+  return error;
 }
 
 /** An object that does not say what it is, is shown with what is in it. */

@@ -213,14 +213,13 @@ pub fn readable_stack(stack: &str) -> String {
 
 /// The frames, one per line, without those of the runtime itself.
 fn stack_of(error: &JsError) -> String {
-    if error.stack_is_custom
-        && let Some(stack) = &error.stack
-    {
-        return readable(stack);
-    }
     let Some(stack) = &error.stack else {
         return String::new();
     };
+    // Somebody has put a text there, which need not have frames.
+    if error.stack_is_custom && !stack.contains("\n    at ") {
+        return readable(stack);
+    }
     let frames: Vec<&str> = stack
         .lines()
         .skip_while(|line| !line.trim_start().starts_with("at "))

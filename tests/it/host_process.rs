@@ -368,3 +368,44 @@ async fn it_has_no_terminal_that_could_stop_it() {
     let mut session = Session::start(json!({}), &[("tty.ts", source)]).await;
     session.rpc.notified("[true,0]").await;
 }
+
+/// The program answered later than a thread does, and then nobody knew who had asked.
+#[tokio::test]
+async fn what_the_program_refuses_has_its_place() {
+    let mut session = Session::start(
+        json!({}),
+        &[(
+            "late.ts",
+            "export default (pi) => pi.on('session_start', () => {\n  setTimeout(() => pi.setModel({}), 5);\n});",
+        )],
+    )
+    .await;
+    let error = session.rpc.event("extension_error").await;
+    assert_eq!(error["error"], "pi.setModel: provider is missing");
+    assert_eq!(
+        (&error["location"]["line"], &error["location"]["column"]),
+        (&json!(2), &json!(23)),
+        "{error}"
+    );
+}
+
+/// Its parent is the program, which ended.
+#[tokio::test]
+async fn an_extension_cannot_end_its_parent() {
+    let mut session = Session::start(
+        json!({}),
+        &[(
+            "ends.ts",
+            r#"export default (pi) => pi.registerCommand("end", {
+                handler: async () => void process.kill(process.ppid, "SIGTERM") });"#,
+        )],
+    )
+    .await;
+    session.rpc.ok(prompt("/end")).await;
+    let refused = |line: &Value| {
+        let text = line["error"].as_str().unwrap_or_default();
+        text.contains("was called: code inside the program cannot end it")
+    };
+    session.rpc.wait("the refusal", refused).await;
+    session.rpc.ok(json!({"type": "ping"})).await;
+}

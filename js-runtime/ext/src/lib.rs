@@ -25,7 +25,7 @@ pub use self::author::{author, author_context, forget_timer, last_timer};
 pub use self::descriptors::Opened;
 pub use self::host::{Author, Console, Damage, Death, Fault, Host, HostError, Stop};
 pub use self::modules::{SCOPES, virtual_module, virtual_modules};
-pub use self::ops::{EXIT_MESSAGE, Uncaught, caught, caught_later};
+pub use self::ops::{EXIT_MESSAGE, IS_HOST_PROCESS, Uncaught, caught, caught_later};
 pub use self::probe::{EXTENSIONS, index, probe, probe_package};
 
 /// Where this crate's build script installed its npm packages, esbuild among them;

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use deno_core::error::JsError;
 use deno_core::{OpDecl, OpState, op2, v8};
@@ -206,11 +207,15 @@ const HARMLESS: [Signal; 4] = [
     Signal::SIGWINCH,
 ];
 
-/// Whether a signal to `pid` reaches this process.
+/// Whether a signal to `pid` reaches this process, or the program whose host it is.
 fn hits_us(pid: i32) -> bool {
     let group = nix::unistd::getpgrp().as_raw();
-    pid == nix::unistd::getpid().as_raw() || [0, -1, -group].contains(&pid)
+    let program = IS_HOST_PROCESS.load(Ordering::Relaxed) && pid == nix::unistd::getppid().as_raw();
+    program || pid == nix::unistd::getpid().as_raw() || [0, -1, -group].contains(&pid)
 }
+
+/// Its parent is the program.
+pub static IS_HOST_PROCESS: AtomicBool = AtomicBool::new(false);
 
 /// `process.kill()`. The answer is an error number, or 0.
 #[op2(nofast)]

@@ -5,10 +5,11 @@ use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use js_runtime_ext::Stop;
+use js_runtime_ext::{IS_HOST_PROCESS, Stop};
 
 use super::inbox::Inbox;
 use super::proxy::Proxy;
@@ -51,6 +52,7 @@ fn serve() -> io::Result<()> {
     // group that touch it, and a child that asks for a password would stop all of us.
     // In a session of its own there is no terminal, which an error says at once.
     nix::unistd::setsid()?;
+    IS_HOST_PROCESS.store(true, Ordering::Relaxed);
     let streams = standard_streams::take_standard_streams()?;
     let link = Arc::new(Link::new(socket(streams.input)?)?);
     let mut control = Channel {

@@ -40,6 +40,10 @@ impl Extensions {
     pub(super) async fn recover(self: &Arc<Self>, stopped: Stopped) {
         let _changing = self.changing.lock().await;
         let old = self.current();
+        // Whoever loads it tells of it.
+        if old.host.generation() < stopped.generation {
+            return self.reports.stops.told();
+        }
         // It was replaced meanwhile, perhaps by what loads the same.
         if old.host.generation() != stopped.generation {
             let why = stop_text(stopped.reason);
