@@ -1,6 +1,6 @@
 // `@mariozechner/pi-agent-core`: the types that extensions take from there.
 import type { AnySchema, Static } from "./schema.js";
-import type { ImageContent, TextContent, ThinkingLevel as Thinking, Tool } from "./pi-ai.js";
+import type { ImageContent, TextContent, ThinkingLevel as Thinking, Tool, Usage } from "./pi-ai.js";
 
 export type { AgentMessage } from "./session.js";
 export * from "./agent-loop.js";
@@ -15,6 +15,8 @@ export interface AgentToolResult<TDetails> {
   details: TDetails;
   /** `true`: the agent need not go on. It stops if all results of an answer's calls say so. */
   terminate?: boolean;
+  /** Of models that the tool itself has asked: counted with what the session costs. */
+  usage?: Usage;
 }
 
 export type AgentToolUpdateCallback<TDetails = unknown> = (partialResult: AgentToolResult<TDetails>) => void;

@@ -246,6 +246,10 @@ export interface SystemMessage {
 }
 /** What all system messages say together. */
 export function getCurrentSystemMessage(messages: readonly { role: string }[]): SystemMessage | undefined;
+/** What they say together as the first of the messages, and no others. */
+export function collapseSystemMessages<T extends { role: string }>(
+  context: { messages: readonly T[] },
+): { messages: (T | SystemMessage)[] };
 export function getCurrentSystemPrompt(messages: readonly { role: string }[]): string;
 export function getCurrentTools(messages: readonly { role: string }[]): Tool[];
 export function getSystemMessageText(message: SystemMessage): string;

@@ -976,6 +976,10 @@ export interface ToolResultMessage {
    * For the user interface and for extensions; the model does not see it.
    */
   details?: unknown;
+  /**
+   * A [`Usage`] of models that the tool itself has asked, as it says it.
+   */
+  usage?: unknown;
   isError: boolean;
   timestamp: number;
 }

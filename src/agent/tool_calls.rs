@@ -217,6 +217,7 @@ async fn finish(
     let message = Arc::new(AgentMessage::ToolResult(ToolResultMessage {
         tool_call_id: call.id.clone(),
         tool_name: call.name.clone(),
+        usage: outcome.output.other.get("usage").cloned(),
         content: outcome.output.content,
         details: outcome.output.details,
         is_error: outcome.is_error,

@@ -173,6 +173,9 @@ pub struct ToolResultMessage {
         deserialize_with = "present"
     )]
     pub details: Option<Value>,
+    /// A [`Usage`] of models that the tool itself has asked, as it says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Value>,
     pub is_error: bool,
     #[serde(default, deserialize_with = "milliseconds")]
     pub timestamp: i64,

@@ -342,6 +342,7 @@ pub(super) fn result(id: &str, content: Vec<ContentBlock>) -> Message {
         tool_name: "read".into(),
         content,
         details: None,
+        usage: None,
         is_error: false,
         timestamp: 0,
     })

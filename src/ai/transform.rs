@@ -143,6 +143,7 @@ fn no_result(tool_call_id: String, tool_name: String) -> Message {
         tool_name,
         content: vec![ContentBlock::text("No result provided")],
         details: None,
+        usage: None,
         is_error: true,
         timestamp: now(),
     })

@@ -378,6 +378,11 @@ impl AgentSession {
         match read.and_then(|options| options.problem().map_or(Ok(options), Err)) {
             Ok(options) if options == self.state.lock().prompt_options => None,
             Ok(options) => {
+                let selected = &options.selected_tools;
+                let was = self.state.lock().prompt_options.selected_tools.clone();
+                if *selected != was {
+                    self.activate_tools(selected.clone());
+                }
                 let prompt = self.render_prompt(&options);
                 self.state.lock().run_options = Some(options);
                 Some(prompt)

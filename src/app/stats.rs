@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::AgentSession;
 use crate::agent::AgentMessage;
 use crate::agent::queue::QueueMode;
-use crate::ai::message::js_number;
+use crate::ai::message::{Usage, js_number};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::estimate_context;
 use crate::extensions::actions::ContextUsage;
@@ -69,6 +69,17 @@ pub struct TokenTotals {
     pub total: u64,
 }
 
+impl SessionStats {
+    fn add(&mut self, usage: &Usage) {
+        let tokens = &mut self.tokens;
+        tokens.input += usage.input;
+        tokens.output += usage.output;
+        tokens.cache_read += usage.cache_read;
+        tokens.cache_write += usage.cache_write;
+        self.cost += usage.cost.total;
+    }
+}
+
 impl AgentSession {
     pub fn state(&self) -> SessionState {
         let state = self.state.lock();
@@ -110,16 +121,18 @@ impl AgentSession {
         for message in &state.context {
             match &**message {
                 AgentMessage::User(_) => stats.user_messages += 1,
-                AgentMessage::ToolResult(_) => stats.tool_results += 1,
+                AgentMessage::ToolResult(message) => {
+                    stats.tool_results += 1;
+                    let usage = message.usage.as_ref().map(Usage::deserialize);
+                    // What makes no sense costs nothing.
+                    if let Some(Ok(usage)) = usage {
+                        stats.add(&usage);
+                    }
+                }
                 AgentMessage::Assistant(message) => {
                     stats.assistant_messages += 1;
                     stats.tool_calls += message.tool_calls().count();
-                    let usage = &message.usage;
-                    stats.tokens.input += usage.input;
-                    stats.tokens.output += usage.output;
-                    stats.tokens.cache_read += usage.cache_read;
-                    stats.tokens.cache_write += usage.cache_write;
-                    stats.cost += usage.cost.total;
+                    stats.add(&message.usage);
                 }
                 _ => {}
             }

@@ -166,6 +166,7 @@ fn missing_results(
                 tool_name: call.name.clone(),
                 content: vec![ContentBlock::text(INTERRUPTED)],
                 details: None,
+                usage: None,
                 is_error: true,
                 timestamp: assistant.timestamp,
             }))

@@ -121,3 +121,104 @@ async fn scopes_pictures_and_stacks() {
     });
     assert_eq!(checked(&mut rpc, "look").await, expected);
 }
+
+/// The model was asked without prompt and without tools.
+#[tokio::test]
+async fn system_messages_are_read_by_providers_and_taken_in_contexts() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    let source = r#"
+        import { collapseSystemMessages, complete, createAssistantMessageEventStream, getCurrentSystemPrompt, getCurrentTools } from "@earendil-works/pi-ai";
+        const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
+        const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost };
+        export default (pi) => {
+          pi.registerProvider("own", {
+            baseUrl: "http://127.0.0.1:9", apiKey: "k", api: "own-api",
+            models: [{ id: "m", name: "m", reasoning: false, input: ["text"], cost, contextWindow: 9000, maxTokens: 99 }],
+            streamSimple: (model, context) => {
+              const { messages } = context;
+              const [head, ...rest] = collapseSystemMessages(context).messages;
+              const text = [getCurrentSystemPrompt(messages) === context.systemPrompt, getCurrentTools(messages).map(({ name }) => name),
+                head.role, rest.length === messages.length].join();
+              const stream = createAssistantMessageEventStream();
+              stream.push({ type: "done", reason: "stop", message: { role: "assistant", content: [{ type: "text", text }],
+                api: model.api, provider: model.provider, model: model.id, usage, stopReason: "stop", timestamp: 1 } });
+              stream.end();
+              return stream;
+            },
+          });
+          pi.registerCommand("ask", { handler: async (_args, ctx) => {
+            const { apiKey } = await ctx.modelRegistry.getApiKeyAndHeaders(ctx.model);
+            const tool = { name: "dig", description: "digs", parameters: { type: "object", properties: {} } };
+            const head = { role: "system", content: "Be kind.", sections: { style: "And brief." }, toolsAdded: [tool], timestamp: 1 };
+            await complete(ctx.model, { messages: [head, { role: "user", content: "hello", timestamp: 2 }] }, { apiKey });
+            ctx.ui.notify("asked");
+          } });
+        };"#;
+    home.extension("own.ts", source);
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "prompt", "message": "/ask"})).await;
+    rpc.notified("asked").await;
+    let asked = server.last_request().body;
+    assert_eq!(
+        asked["system"][0]["text"], "Be kind.\n\nAnd brief.",
+        "{asked}"
+    );
+    assert_eq!(asked["tools"][0]["name"], "dig", "{asked}");
+    rpc.ok(json!({"type": "set_model", "provider": "own", "modelId": "m"}))
+        .await;
+    assert_eq!(
+        rpc.answer_to("hello").await,
+        "true,read,bash,edit,write,system,true"
+    );
+}
+
+/// The prompt and the tools of the request said different things.
+#[tokio::test]
+async fn tools_that_a_handler_selects_are_those_that_the_model_has() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "gate.ts",
+        r#"export default (pi) => pi.on("before_agent_start", ({ systemPromptOptions }) => {
+            systemPromptOptions.selectedTools = ["read"];
+        });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::text("Fine."));
+    rpc.run("hello").await;
+    let asked = server.last_request().body;
+    let tools = asked["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), 1, "{asked}");
+    assert_eq!(tools[0]["name"], "read");
+}
+
+/// What a tool has spent on models of its own is part of what the session costs.
+#[tokio::test]
+async fn usage_of_a_tool_counts() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "spends.ts",
+        r#"export default (pi) => pi.registerTool({ name: "spend", label: "s", description: "s",
+            parameters: { type: "object", properties: {} },
+            execute: async () => ({ content: [{ type: "text", text: "spent" }], details: {},
+                usage: { input: 7, output: 3, cacheRead: 0, cacheWrite: 0, totalTokens: 10,
+                    cost: { input: 0.1, output: 0.2, cacheRead: 0, cacheWrite: 0, total: 0.25 } } }) });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::tool("spend", json!({})));
+    server.push(Answer::text("Done."));
+    let events = rpc.run("go").await;
+    let ended = events
+        .iter()
+        .find(|event| event["type"] == "tool_execution_end");
+    assert_eq!(ended.unwrap()["result"]["usage"]["input"], 7, "{ended:?}");
+    let stats = rpc.ok(json!({"type": "get_session_stats"})).await;
+    assert!(stats["cost"].as_f64().unwrap() > 0.25, "{stats}");
+    // It is in the file, too.
+    rpc.close().await;
+    let mut rpc = home.rpc(&["-c"]);
+    assert_eq!(rpc.ok(json!({"type": "get_session_stats"})).await, stats);
+}

@@ -11,6 +11,9 @@ import { configurationOf, type Provider } from "pi:pi-ai/providers.ts";
 import { keepSignIn, type SignIn, signIns } from "pi:pi-ai/sign-ins.ts";
 import { setRegistrar } from "pi:pi-coding-agent/model-registry.ts";
 
+/** Of the messages of a context: the whole of it. */
+const BESIDE = Symbol.for("pi.context");
+
 interface ProviderConfig {
   api?: string;
   streamSimple?: Stream;
@@ -140,7 +143,7 @@ interface Asked {
   function: number;
   token: number;
   model: { provider: string };
-  context: unknown;
+  context: { messages: unknown[] };
   options: Record<string, unknown>;
   hooked: boolean;
 }
@@ -220,6 +223,8 @@ async function passOn(token: number, payload: unknown): Promise<unknown> {
 export async function streamProvider(json: string): Promise<void> {
   const asked = JSON.parse(json) as Asked;
   const { extension, token, model, context, options, hooked } = asked;
+  // Who reads it as newer versions do finds the prompt there (pi-ai/transcript.ts).
+  Object.defineProperty(context.messages, BESIDE, { value: context });
   const stream = apiFunctions.get(asked.function);
   if (!stream) throw new Error(`The provider ${model.provider} is not registered any more`);
   const controller = new AbortController();

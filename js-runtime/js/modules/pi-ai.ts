@@ -53,6 +53,7 @@ export {
   openAIResponsesApi,
 } from "pi:pi-ai/providers.ts";
 export {
+  collapseSystemMessages,
   getCurrentSystemMessage,
   getCurrentSystemPrompt,
   getCurrentTools,

@@ -50,6 +50,7 @@ impl Talk {
             tool_name: call.name.clone(),
             content: vec![ContentBlock::text(text)],
             details: None,
+            usage: None,
             is_error,
             timestamp: 0,
         }));

@@ -4,6 +4,7 @@ import { host, hostSync } from "pi:host.ts";
 import { type AssistantMessageEvent, AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
 import type { Stream, StreamOptions } from "pi:pi-ai/api-registry.ts";
 import type { Model } from "pi:pi-ai/models.ts";
+import { withoutSystemMessages } from "pi:pi-ai/transcript.ts";
 
 interface Call {
   simple: boolean;
@@ -47,7 +48,7 @@ async function pull(stream: AssistantMessageEventStream, call: Call): Promise<vo
     simple: call.simple,
     api: call.api,
     model: call.model,
-    context: call.context,
+    context: withoutSystemMessages(call.context),
     options,
     hooks: { payload: typeof onPayload === "function", response: typeof onResponse === "function" },
   });

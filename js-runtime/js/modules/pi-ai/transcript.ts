@@ -24,6 +24,15 @@ export interface SystemMessage {
 
 type Message = SystemMessage | { role: string };
 
+interface Context {
+  systemPrompt?: string;
+  tools?: Tool[];
+  messages: Message[];
+}
+
+/** Of a list of messages: the context that it is in. */
+const BESIDE = Symbol.for("pi.context");
+
 const isSystem = (message: Message): message is SystemMessage => message?.role === "system";
 
 function textOf(content: SystemMessage["content"] | undefined): string {
@@ -42,10 +51,16 @@ export function getSystemMessageText({ content, sections }: SystemMessage): stri
   return text;
 }
 
-/** What all of them say together; `undefined` if there is none. */
+/**
+ * What all of them say together; `undefined` if there is none. A provider's `streamSimple` is given the prompt and the
+ * tools beside the messages, as 0.67 does; the list knows them (`bridge/providers.ts`).
+ */
 export function getCurrentSystemMessage(messages: readonly Message[]): SystemMessage | undefined {
   const told = messages.filter(isSystem);
-  if (told.length === 0) return undefined;
+  if (told.length === 0) {
+    const context = (messages as { [BESIDE]?: Context })[BESIDE];
+    return context && fromContext(context);
+  }
   const sections: Record<string, string> = {};
   const tools = new Map<string, Tool>();
   const content: string[] = [];
@@ -74,4 +89,32 @@ export function getCurrentSystemPrompt(messages: readonly Message[]): string {
 
 export function getCurrentTools(messages: readonly Message[]): Tool[] {
   return getCurrentSystemMessage(messages)?.toolsAdded ?? [];
+}
+
+function fromContext({ systemPrompt, tools = [], messages }: Context): SystemMessage | undefined {
+  if (!systemPrompt && tools.length === 0) return undefined;
+  const { timestamp = 0 } = (messages[0] ?? {}) as { timestamp?: number };
+  return { role: "system", content: systemPrompt ?? "", toolsAdded: tools, timestamp };
+}
+
+/** All of them as the first of the messages. */
+export function collapseSystemMessages({ messages }: Context): { messages: Message[] } {
+  const head = getCurrentSystemMessage(messages);
+  const rest = messages.filter((message) => !isSystem(message));
+  return { messages: head ? [head, ...rest] : rest };
+}
+
+/** With the prompt and the tools beside the messages, as the program takes them. */
+export function withoutSystemMessages(given: unknown): unknown {
+  const context = given as Partial<Context> | null | undefined;
+  if (!Array.isArray(context?.messages) || !context.messages.some(isSystem)) return given;
+  const { messages } = context;
+  const told = [context.systemPrompt, getCurrentSystemPrompt(messages)].filter(Boolean);
+  const tools = [...(context.tools ?? []), ...getCurrentTools(messages)];
+  return {
+    ...context,
+    systemPrompt: told.join("\n\n") || undefined,
+    tools: tools.length > 0 ? tools : undefined,
+    messages: messages.filter((message) => !isSystem(message)),
+  };
 }
