@@ -178,6 +178,7 @@ attacks! {
     wasm_grow("wasm-grow") runs_out_of_memory();
     uncaught_listener("uncaught-listener") is_set_aside_later();
     exec_sync("exec-sync") is_set_aside_later();
+    blocked_file("blocked-file") is_set_aside();
     umask("umask") is_reported("process.umask(0o777)");
     process_exit("process-exit") is_reported("process.exit(1)");
     process_abort("process-abort") is_reported("process.abort()");

@@ -17,6 +17,7 @@ mod outgoing;
 mod parent;
 mod proxy;
 mod serving;
+mod standing;
 mod wire;
 
 use std::ffi::OsString;

@@ -9,12 +9,12 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use js_runtime_ext::{Author, Console, Host, Stop};
+use js_runtime_ext::{Author, Console, Fault, Host, Stop};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde::de::DeserializeOwned;
@@ -59,6 +59,8 @@ pub(super) struct Shared {
     stop: watch::Sender<Option<Stop>>,
     /// The host knows of the stop.
     told: watch::Sender<bool>,
+    /// Somebody tells it.
+    telling: AtomicBool,
     pub imports: Imports,
     ids: AtomicU64,
     process: AtomicU32,
@@ -105,6 +107,7 @@ impl Parent {
             pending: Mutex::new(Some(HashMap::new())),
             stop: watch::Sender::new(None),
             told: watch::Sender::new(false),
+            telling: AtomicBool::new(false),
             imports: Imports::default(),
             ids: AtomicU64::new(child::FIRST + 1),
             process: AtomicU32::new(0),
@@ -124,6 +127,8 @@ impl Parent {
             readers,
             ready,
             patience: options.spin_limit.checked_add(UNANSWERED),
+            standing: options.spin_limit,
+            tasks: tokio::runtime::Handle::try_current().ok(),
         };
         // It starts the process, too: a process ends with the thread that started it.
         let thread = std::thread::Builder::new()
@@ -341,11 +346,14 @@ impl Shared {
         self.end_soon();
     }
 
-    pub fn has_told(&self) -> bool {
-        *self.told.borrow()
-    }
-
-    pub fn note_told(&self) {
+    /// Once; nobody wants to hear of an isolate that was let go.
+    pub fn tell(&self, host: &dyn Host, stop: Stop, author: Option<Author>) {
+        if self.telling.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if !self.is_released() {
+            host.fault(Fault::Stopped { stop, author });
+        }
         self.told.send_replace(true);
     }
 

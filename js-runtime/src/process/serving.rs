@@ -15,9 +15,11 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use js_runtime_ext::{Death, Fault, Host, HostError, Stop, caught, caught_later};
 use tokio::io::Interest;
+use tokio::runtime::Handle;
 use tokio::time::MissedTickBehavior;
 
 use super::parent::Shared;
+use super::standing::Standing;
 use super::wire::{self, Frame, Incoming, Kind, Read};
 use super::{Exception, Refusal, child};
 use crate::error::{StartError, Thrown};
@@ -42,6 +44,10 @@ pub(super) struct Serving {
     pub ready: mpsc::Sender<Result<(), StartError>>,
     /// How long the process may stay silent when it is asked for a sign of life.
     pub patience: Option<Duration>,
+    /// How long a call of the host may take for which JavaScript stands still.
+    pub standing: Duration,
+    /// Of the program.
+    pub tasks: Option<Handle>,
 }
 
 /// From the start of the process to its end.
@@ -53,6 +59,8 @@ pub(super) fn serve(serving: Serving, mut command: Command) {
         readers,
         ready,
         patience,
+        standing,
+        tasks,
     } = serving;
     let spawned = command.spawn();
     // It has the process's ends of the connections.
@@ -73,6 +81,7 @@ pub(super) fn serve(serving: Serving, mut command: Command) {
         heard: Instant::now(),
         asked: None,
         patience,
+        standing: Standing::new(shared.clone(), host.clone(), standing, tasks),
         ready: Some(ready.clone()),
         started: false,
         said_bye: false,
@@ -146,13 +155,8 @@ fn mourn(shared: &Shared, host: &dyn Host, said_bye: bool, death: Death) {
         }
         shared.note_stop(Stop::Died(death));
     }
-    if let Some(stop) = shared.stopped()
-        && !shared.has_told()
-    {
-        if !shared.is_released() {
-            host.fault(Fault::Stopped { stop, author });
-        }
-        shared.note_told();
+    if let Some(stop) = shared.stopped() {
+        shared.tell(host, stop, author);
     }
 }
 
@@ -168,6 +172,7 @@ struct Service {
     /// the process has said while this one was stopped is read before the next look.
     asked: Option<u32>,
     patience: Option<Duration>,
+    standing: Arc<Standing>,
     ready: Option<mpsc::Sender<Result<(), StartError>>>,
     /// The isolate is there, or was.
     started: bool,
@@ -243,7 +248,8 @@ impl Service {
             Kind::HostCallSync | Kind::HostTell => {
                 let (kind, method) = (frame.kind, frame.head.clone());
                 let args = frame.text()?;
-                let answer = caught(&method, || self.host.call_sync(&method, &args));
+                let call = || caught(&method, || self.host.call_sync(&method, &args));
+                let answer = self.standing.during(call);
                 if kind == Kind::HostCallSync {
                     self.answer(id, answer);
                 }
@@ -318,8 +324,7 @@ impl Service {
         // The reason that counts may be another, which was given here.
         let stop = self.shared.stopped().unwrap_or(stop);
         self.calls.clear();
-        self.host.fault(Fault::Stopped { stop, author });
-        self.shared.note_told();
+        self.shared.tell(&*self.host, stop, author);
     }
 
     /// While answers are waited for: is the process still there at all?

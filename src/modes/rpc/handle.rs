@@ -110,20 +110,26 @@ pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
     }
 }
 
-/// Answers to questions may come while the session is still opening, and so may an
-/// abort of what keeps it, and what a client says first.
-pub fn comes_early(line: &[u8]) -> bool {
-    matches!(
-        parse(line),
-        Ok(Parsed {
-            command: Command::ExtensionUiResponse { .. }
-                | Command::Abort
-                | Command::Hello(_)
-                | Command::Ping
-                | Command::GetEvents { .. },
-            ..
-        })
-    )
+/// When a command is dealt with that comes while the session is still opening.
+pub enum Turn {
+    /// Answers to questions, and what a client says first.
+    Now,
+    /// What keeps the session, and what waits for it to be open.
+    Abort,
+    WhenOpen,
+}
+
+pub fn turn_of(line: &[u8]) -> Turn {
+    match parse(line).map(|parsed| parsed.command) {
+        Ok(Command::Abort) => Turn::Abort,
+        Ok(
+            Command::ExtensionUiResponse { .. }
+            | Command::Hello(_)
+            | Command::Ping
+            | Command::GetEvents { .. },
+        ) => Turn::Now,
+        _ => Turn::WhenOpen,
+    }
 }
 
 pub fn too_long(output: &Output, bytes: u64) {

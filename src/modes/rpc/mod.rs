@@ -22,6 +22,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
+use self::handle::Turn;
 use self::lines::Line;
 use super::output::Output;
 use super::signals::{self, Interrupt};
@@ -145,6 +146,13 @@ fn tell_of(error: &io::Error) -> bool {
     is_told
 }
 
+/// In the order in which it came.
+enum Early {
+    Line(Vec<u8>),
+    /// It has been answered; what came before it is aborted when it has begun.
+    Aborted,
+}
+
 /// Whoever writes to stdin.
 struct Client<'a> {
     session: &'a Arc<AgentSession>,
@@ -152,7 +160,7 @@ struct Client<'a> {
     tasks: &'a TaskTracker,
     lines: mpsc::Receiver<Line>,
     /// What waits until the session is open.
-    early: Vec<Vec<u8>>,
+    early: Vec<Early>,
     early_bytes: usize,
     gone: bool,
 }
@@ -162,8 +170,11 @@ impl Client<'_> {
     /// command that it aborts. Returns when stdin is closed.
     async fn serve(&mut self) {
         self.meanwhile(self.session.open()).await;
-        for line in std::mem::take(&mut self.early) {
-            self.start(line).await;
+        for early in std::mem::take(&mut self.early) {
+            match early {
+                Early::Line(line) => self.start(line).await,
+                Early::Aborted => self.session.abort(),
+            }
         }
         while !self.gone {
             // A client that does not read its answers is not asked for more commands.
@@ -197,14 +208,24 @@ impl Client<'_> {
                         self.session.extensions().close_dialogs();
                     }
                     Some(Line::TooLong(bytes)) => handle::too_long(self.output, bytes),
-                    Some(Line::Text(line)) if handle::comes_early(&line) => {
-                        self.start(line).await;
-                    }
-                    Some(Line::Text(line)) => {
-                        self.early_bytes += line.len();
-                        self.early.push(line);
-                    }
+                    Some(Line::Text(line)) => self.take_early(line).await,
                 }
+            }
+        }
+    }
+
+    async fn take_early(&mut self, line: Vec<u8>) {
+        match handle::turn_of(&line) {
+            Turn::Now => self.start(line).await,
+            Turn::Abort => {
+                if !self.early.is_empty() {
+                    self.early.push(Early::Aborted);
+                }
+                self.start(line).await;
+            }
+            Turn::WhenOpen => {
+                self.early_bytes += line.len();
+                self.early.push(Early::Line(line));
             }
         }
     }
