@@ -7,6 +7,9 @@ import { core, primordials } from "ext:core/mod.js";
 import { op_host_call, op_host_call_sync } from "ext:core/ops";
 import { JSON } from "ext:js_runtime/safe.ts";
 
+// Extensions may replace it.
+const { captureStackTrace } = Error;
+
 /** Asks for something that is there at once. */
 export function hostSync<T = unknown>(method: string, args?: unknown): T {
   const answer: string = op_host_call_sync(method, JSON.stringify(args ?? null));
@@ -18,7 +21,7 @@ export async function host<T = unknown>(method: string, args?: unknown): Promise
   const asking = op_host_call(method, JSON.stringify(args ?? null));
   // When it is refused, who asked may be on the stack no more.
   const place: { stack?: string } = {};
-  Error.captureStackTrace(place, host);
+  captureStackTrace(place, host);
   let answer: string;
   try {
     answer = await asking;

@@ -376,7 +376,8 @@ async fn what_the_program_refuses_has_its_place() {
         json!({}),
         &[(
             "late.ts",
-            "export default (pi) => pi.on('session_start', () => {\n  setTimeout(() => pi.setModel({}), 5);\n});",
+            "export default (pi) => pi.on('session_start', () => {\n  setTimeout(() => pi.setModel({}), 5);\n  \
+             delete Error.captureStackTrace;\n});",
         )],
     )
     .await;

@@ -8,11 +8,9 @@ import { apiFunctions, forgetApis, forgetStreams as forgetIds, keepApi } from "p
 import type { Stream } from "pi:pi-ai/api-registry.ts";
 import { answerLogin as answer } from "pi:pi-ai/oauth.ts";
 import { configurationOf, type Provider } from "pi:pi-ai/providers.ts";
+import { BESIDE } from "pi:pi-ai/transcript.ts";
 import { keepSignIn, type SignIn, signIns } from "pi:pi-ai/sign-ins.ts";
 import { setRegistrar } from "pi:pi-coding-agent/model-registry.ts";
-
-/** Of the messages of a context: the whole of it. */
-const BESIDE = Symbol.for("pi.context");
 
 interface ProviderConfig {
   api?: string;

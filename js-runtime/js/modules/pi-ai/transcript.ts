@@ -31,7 +31,7 @@ interface Context {
 }
 
 /** Of a list of messages: the context that it is in. */
-const BESIDE = Symbol.for("pi.context");
+export const BESIDE = Symbol("context");
 
 const isSystem = (message: Message): message is SystemMessage => message?.role === "system";
 
