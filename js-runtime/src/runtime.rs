@@ -108,7 +108,8 @@ impl Runtime {
         }
     }
 
-    async fn wait_until_told(&self) -> Stop {
+    /// When the isolate has been stopped and the host knows who is to blame.
+    pub async fn wait_until_told(&self) -> Stop {
         match &self.0 {
             Place::Thread(local) => local.wait_until_told().await,
             Place::Process(parent) => parent.wait_until_told().await,

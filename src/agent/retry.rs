@@ -8,6 +8,8 @@ pub struct RetryPolicy {
     pub enabled: bool,
     pub max_retries: u32,
     pub base_delay: Duration,
+    /// No wait is longer.
+    pub max_delay: Duration,
 }
 
 impl Default for RetryPolicy {
@@ -16,6 +18,7 @@ impl Default for RetryPolicy {
             enabled: true,
             max_retries: 3,
             base_delay: Duration::from_secs(2),
+            max_delay: Duration::from_secs(60),
         }
     }
 }
@@ -24,8 +27,11 @@ impl RetryPolicy {
     /// The wait before attempt `attempt` (counted from 1), doubling each time;
     /// `None` when there is to be no such attempt.
     pub fn delay(&self, attempt: u32) -> Option<Duration> {
-        (self.enabled && attempt >= 1 && attempt <= self.max_retries)
-            .then(|| self.base_delay.saturating_mul(1 << (attempt - 1).min(16)))
+        (self.enabled && attempt >= 1 && attempt <= self.max_retries).then(|| {
+            self.base_delay
+                .saturating_mul(1 << (attempt - 1).min(16))
+                .min(self.max_delay)
+        })
     }
 }
 
@@ -38,6 +44,11 @@ mod tests {
         let policy = RetryPolicy::default();
         let seconds = |attempt| policy.delay(attempt).map(|delay| delay.as_secs());
         assert_eq!([1, 2, 3, 4].map(seconds), [Some(2), Some(4), Some(8), None]);
+        let patient = RetryPolicy {
+            max_retries: 9,
+            ..policy
+        };
+        assert_eq!(patient.delay(9).map(|delay| delay.as_secs()), Some(60));
     }
 
     #[test]

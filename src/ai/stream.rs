@@ -39,6 +39,17 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
+/// How streamed answers travel where a provider offers a choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    #[default]
+    Sse,
+    Websocket,
+    WebsocketCached,
+    Auto,
+}
+
 #[derive(Clone, Default)]
 pub struct StreamOptions {
     pub api_key: Option<String>,
@@ -60,6 +71,8 @@ pub struct StreamOptions {
     /// A server that asks for a longer wait is not asked again, in milliseconds; 0 is no
     /// limit. Default: [`MAX_RETRY_DELAY_MS`].
     pub max_retry_delay_ms: Option<u64>,
+    /// For the APIs of extensions: those of the program use HTTP.
+    pub transport: Option<Transport>,
     pub hooks: Option<Arc<dyn StreamHooks>>,
 }
 

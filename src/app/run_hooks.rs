@@ -230,7 +230,8 @@ impl RunHooks for Hooks<'_> {
             reasoning: Some(thinking),
             thinking_budgets: session.settings.values().thinking_budgets.clone(),
             session_id: Some(id),
-            max_retry_delay_ms: Some(session.settings.values().retry.max_delay_ms),
+            max_retry_delay_ms: Some(session.settings.values().retry.longest_asked_ms()),
+            transport: Some(session.settings.values().transport),
             hooks: ProviderHooks::of(session),
             ..StreamOptions::default()
         })
@@ -309,6 +310,9 @@ impl RunHooks for Hooks<'_> {
         if let Some(details) = &outcome.output.details {
             event.insert("details".into(), details.clone());
         }
+        if let Some(usage) = outcome.output.other.get("usage") {
+            event.insert("usage".into(), usage.clone());
+        }
         // A tool that was aborted has a result, too, and handlers a moment to see it.
         let over = CancellationToken::new();
         let end = async {
@@ -327,6 +331,9 @@ impl RunHooks for Hooks<'_> {
             outcome.output.content = content;
         }
         outcome.output.details = emission.event.remove("details");
+        if let Some(usage) = emission.event.remove("usage") {
+            outcome.output.other.insert("usage".into(), usage);
+        }
         if let Some(Value::Bool(is_error)) = emission.event.get("isError") {
             outcome.is_error = *is_error;
         }

@@ -171,6 +171,7 @@ impl AgentSession {
                 enabled: retry.enabled,
                 max_retries: retry.max_retries,
                 base_delay: Duration::from_millis(retry.base_delay_ms),
+                max_delay: Duration::from_millis(retry.max_agent_delay_ms),
             },
             failure: None,
             attempt: 0,

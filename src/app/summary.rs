@@ -151,7 +151,7 @@ impl AgentSession {
             api,
             api_key: credentials.api_key,
             headers: credentials.headers,
-            max_retry_delay_ms: Some(self.settings.values().retry.max_delay_ms),
+            max_retry_delay_ms: Some(self.settings.values().retry.longest_asked_ms()),
         })
     }
 }

@@ -84,6 +84,7 @@ pub fn of_tool_result(member: &str, value: Value) -> Fit {
         ("content", Value::Array(blocks)) => known_blocks(blocks),
         ("content", value) => Fit::of(value, |_| Err("`content` must be a list".to_owned())),
         ("isError", value) => Fit::of(value, |value| is::<bool>(member, value)),
+        ("usage", value) => Fit::of(value, |value| is::<Map<String, Value>>(member, value)),
         (_, value) => Fit::All(value),
     }
 }

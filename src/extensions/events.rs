@@ -91,7 +91,7 @@ const fn chain(members: &'static [&'static str]) -> Merge {
     }
 }
 
-const RESULT: &[&str] = &["content", "details", "isError"];
+const RESULT: &[&str] = &["content", "details", "isError", "usage"];
 const CANCEL: Merge = Merge::Last { stop: "cancel" };
 
 pub static EVENTS: [EventKind; 38] = [

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::generation::STUCK;
 use super::host::BridgeHost;
+use super::registry::ExtensionId;
 use crate::agent::event::{Event, ExtensionError};
 
 const EVENT: &str = "exit";
@@ -19,6 +20,8 @@ const BLAME: Duration = Duration::from_secs(1);
 /// What a listener threw.
 #[derive(Deserialize)]
 struct Thrown {
+    #[serde(default)]
+    extension: Option<ExtensionId>,
     error: String,
     plain: String,
 }
@@ -53,7 +56,11 @@ pub async fn say(
             None
         }
         Err(_) => {
-            let blame = runtime.stop_if_busy(limit / 2);
+            let blame = async {
+                if runtime.stop_if_busy(limit / 2).await {
+                    runtime.wait_until_told().await;
+                }
+            };
             let _ = tokio::time::timeout(BLAME, blame).await;
             None
         }
@@ -68,8 +75,9 @@ pub async fn say(
 
 fn tell_of(host: &BridgeHost, thrown: Thrown) -> ExtensionError {
     let stack = readable_stack(&thrown.error);
-    let author = host.imports().and_then(|imports| imports.author_of(&stack));
-    let extension = author.unwrap_or(host.current().extension);
+    let author = || host.imports().and_then(|imports| imports.author_of(&stack));
+    let extension = thrown.extension.or_else(author);
+    let extension = extension.unwrap_or(host.current().extension);
     let path = host.registry.lock().path(extension);
     ExtensionError::thrown(path, EVENT, thrown.plain, Some(stack))
 }

@@ -235,6 +235,7 @@ impl ModelStreams {
                 tool_choice: options.tool_choice,
                 session_id: options.session_id,
                 max_retry_delay_ms: options.max_retry_delay_ms,
+                transport: None,
                 hooks: asking,
             },
             cancel: cancel.clone(),

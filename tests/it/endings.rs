@@ -319,6 +319,31 @@ async fn exit_listeners_run_whenever_their_extensions_go() {
     assert_eq!(said(), [&ALL.repeat(3), "spins\n"].concat());
 }
 
+/// It was a neighbour's fault, or nobody's: nobody's code was known to run.
+#[tokio::test]
+async fn an_exit_listener_that_spins_is_its_authors_fault() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"shutdown": 1500}}));
+    home.extension(
+        "b-spins.ts",
+        r#"process.once("exit", () => { for (;;); });
+        export default () => {};"#,
+    );
+    for neighbour in ["a.ts", "c.ts"] {
+        home.extension(
+            neighbour,
+            r#"process.on("exit", () => {});
+            export default (pi) => pi.on("session_shutdown", async () => {});"#,
+        );
+    }
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "reload"})).await;
+    let error = rpc.event("extension_error").await;
+    assert_eq!(error["extension"]["name"], "b-spins", "{error}");
+    assert_eq!(error["event"], "exit");
+}
+
 /// Who reads gets everything, to the last word of an extension that takes its time.
 #[tokio::test]
 async fn a_reader_that_reads_loses_nothing() {

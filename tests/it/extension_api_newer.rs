@@ -201,11 +201,17 @@ async fn usage_of_a_tool_counts() {
     let home = Home::new(&server);
     home.extension(
         "spends.ts",
-        r#"export default (pi) => pi.registerTool({ name: "spend", label: "s", description: "s",
+        r#"export default (pi) => {
+          pi.registerTool({ name: "spend", label: "s", description: "s",
             parameters: { type: "object", properties: {} },
             execute: async () => ({ content: [{ type: "text", text: "spent" }], details: {},
                 usage: { input: 7, output: 3, cacheRead: 0, cacheWrite: 0, totalTokens: 10,
-                    cost: { input: 0.1, output: 0.2, cacheRead: 0, cacheWrite: 0, total: 0.25 } } }) });"#,
+                    cost: { input: 0.1, output: 0.2, cacheRead: 0, cacheWrite: 0, total: 0.25 } } }) });
+          // One that looks at the result may have spent something, too.
+          pi.on("tool_result", ({ usage }) => ({ usage: { ...usage, output: 20 } }));
+          pi.on("tool_result", ({ usage }) => ({ usage: { ...usage, input: usage.input + 1 } }));
+          pi.on("tool_result", () => ({ usage: "nonsense" }));
+        };"#,
     );
     let mut rpc = home.rpc(&[]);
     server.push(Answer::tool("spend", json!({})));
@@ -214,7 +220,11 @@ async fn usage_of_a_tool_counts() {
     let ended = events
         .iter()
         .find(|event| event["type"] == "tool_execution_end");
-    assert_eq!(ended.unwrap()["result"]["usage"]["input"], 7, "{ended:?}");
+    let usage = &ended.unwrap()["result"]["usage"];
+    assert_eq!((&usage["input"], &usage["output"]), (&json!(8), &json!(20)));
+    let misfit = (events.iter()).find(|event| event["type"] == "extension_error");
+    let misfit = misfit.unwrap()["error"].as_str().unwrap();
+    assert!(misfit.contains("`usage` cannot be used"), "{misfit}");
     let stats = rpc.ok(json!({"type": "get_session_stats"})).await;
     assert!(stats["cost"].as_f64().unwrap() > 0.25, "{stats}");
     // It is in the file, too.

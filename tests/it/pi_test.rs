@@ -169,7 +169,7 @@ async fn what_fails_says_what_and_where() {
         "{said}"
     );
     for text in [
-        "    -     name: 'date'\n    +     name: 'fig'\n",
+        "    -3     name: 'date'\n    +3     name: 'fig'\n",
         "at ext/a.test.ts:21:10\n      21 |   assert.deepEqual(found, [{ name: \"date\" }]);\n",
         "A dialog that the test has no answer for: confirm \"Sure?\" \"Really\". Call",
         "at ext/a.test.ts:25:12\n",

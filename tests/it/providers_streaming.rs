@@ -131,6 +131,9 @@ async fn asked(rpc: &mut crate::support::Rpc) -> Value {
 #[tokio::test]
 async fn a_whole_session_runs_on_a_provider_in_javascript() {
     let home = home();
+    home.settings(
+        json!({"transport": "websocket-cached", "retry": {"provider": {"maxRetryDelayMs": 500}}}),
+    );
     let mut rpc = start(&home, &["--model", "mine/m2", "--thinking", "high"]);
     let state = rpc.ok(json!({"type": "get_state"})).await;
     assert_eq!(state["model"]["baseUrl"], "http://mine");
@@ -148,6 +151,8 @@ async fn a_whole_session_runs_on_a_provider_in_javascript() {
     let seen = asked(&mut rpc).await;
     assert_eq!(seen[0]["options"]["apiKey"], "secret");
     assert_eq!(seen[0]["options"]["reasoning"], "high");
+    assert_eq!(seen[0]["options"]["transport"], "websocket-cached");
+    assert_eq!(seen[0]["options"]["maxRetryDelayMs"], 500);
     assert_eq!(
         seen[0]["options"]["headers"],
         json!({"x-a": "secret", "x-b": "2", "Authorization": "Bearer secret"})

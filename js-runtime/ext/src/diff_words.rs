@@ -1,5 +1,7 @@
 //! Which words of a line have changed.
 
+use std::collections::HashMap;
+
 use deno_core::op2;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
@@ -37,12 +39,23 @@ fn words(line: &str) -> Vec<Word<'_>> {
     words
 }
 
+/// The same number for the same word.
+fn numbers<'a>(words: &[Word<'a>], known: &mut HashMap<&'a str, usize>) -> Vec<usize> {
+    let number = |word: &Word<'a>| {
+        let next = known.len();
+        *known.entry(word.text).or_insert(next)
+    };
+    words.iter().map(number).collect()
+}
+
 /// The words in common, and what is between them on either side. White space goes
 /// with what both have as far as it is the same.
 pub fn diff_words(old: &str, new: &str) -> Vec<Part> {
     let (old_words, new_words) = (words(old), words(new));
-    let texts = |words: &[Word<'_>]| words.iter().map(|w| w.text.to_string()).collect::<Vec<_>>();
-    let operations = capture_diff_slices(Algorithm::Myers, &texts(&old_words), &texts(&new_words));
+    let mut known = HashMap::new();
+    let old_numbers = numbers(&old_words, &mut known);
+    let new_numbers = numbers(&new_words, &mut known);
+    let operations = capture_diff_slices(Algorithm::Myers, &old_numbers, &new_numbers);
     let mut parts = Vec::new();
     let (mut old_at, mut new_at) = (0, 0);
     for operation in operations {

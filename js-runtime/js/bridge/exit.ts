@@ -3,24 +3,33 @@
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
-import { plainText } from "ext:js_runtime/bridge/registry.ts";
+import { authorOf, enter, plainText } from "ext:js_runtime/bridge/registry.ts";
 import { describe } from "ext:js_runtime/host.ts";
 import { JSON } from "ext:js_runtime/safe.ts";
 
 /** By a listener's `process.exit()`, as it ends the listener in Node. */
 const EXITS = { __proto__: null };
 
+/** Whose listener it is: they run when no extension does. */
+const authors: WeakMap<object, number> = new primordials.SafeWeakMap();
+
+/** Of a listener that is added to `process` (`snapshot/corrections`). */
+internals.listens = (event: unknown, listener: unknown): void => {
+  const author = event === "exit" ? authorOf(core.getAsyncContext()) : undefined;
+  if (author !== undefined && typeof listener === "function") authors.set(listener, author);
+};
+
 /** Gives what listeners threw; the others run all the same. */
 export function exit(json: string): string | undefined {
   // Nobody can listen.
   if (!internals.__nodeProcessBootstrapped) return undefined;
-  const thrown: { error: string; plain: string }[] = [];
-  const guard = (run: () => void) => {
+  const thrown: { extension?: number; error: string; plain: string }[] = [];
+  const guard = (run: () => void, extension?: number) => {
     try {
       run();
     } catch (error) {
       if (error === EXITS) return;
-      thrown[thrown.length] = { error: describe(error), plain: plainText(error) };
+      thrown[thrown.length] = { extension, error: describe(error), plain: plainText(error) };
     }
   };
   guard(() => {
@@ -33,8 +42,10 @@ export function exit(json: string): string | undefined {
     process.removeAllListeners("exit");
     for (let index = 0; index < listeners.length; index += 1) {
       const listener = listeners[index];
+      const author = authors.get(listener);
       process.on("exit", function (this: unknown, code: number) {
-        guard(() => primordials.ReflectApply(listener, this, [code]));
+        if (author !== undefined) enter(author, "exit");
+        guard(() => primordials.ReflectApply(listener, this, [code]), author);
       });
     }
     // Packages (signal-exit) put a function of theirs in its place.

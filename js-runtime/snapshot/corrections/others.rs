@@ -96,6 +96,19 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       try { return ReflectApply(unboundCallback, self, argv); } catch (error) \
                       { __bootstrap.internals.thrown?.(error); throw error; }",
     },
+    // Whose listener it is (js/bridge/exit.ts).
+    Correction {
+        specifier: "node:process",
+        text: "FunctionPrototypeCall(EventEmitter.prototype.on, this, event, listener);",
+        replacement: "internals.listens?.(event, listener); \
+                      FunctionPrototypeCall(EventEmitter.prototype.on, this, event, listener);",
+    },
+    Correction {
+        specifier: "node:process",
+        text: "FunctionPrototypeCall(EventEmitter.prototype.prependListener, this, event, listener);",
+        replacement: "internals.listens?.(event, listener); \
+                      FunctionPrototypeCall(EventEmitter.prototype.prependListener, this, event, listener);",
+    },
     // What is refused says why; what is not there would be "not a function".
     Correction {
         specifier: "node:process",

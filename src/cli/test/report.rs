@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use similar::TextDiff;
 
 use super::child::Ended;
 use crate::modes::line::text::clean;
+use crate::tools::diff::display_diff_with;
 
 /// A line of what a process of tests writes down.
 #[derive(Clone, Debug, Deserialize)]
@@ -264,7 +264,7 @@ impl Failure {
     }
 }
 
-/// Line by line: `-` was expected, `+` came.
+/// Line by line, with numbers: `-` was expected, `+` came.
 fn difference(expected: &str, actual: &str) -> String {
     let lines = |text: &str| format!("{}\n", text.strip_suffix('\n').unwrap_or(text));
     let (expected, actual) = (lines(expected), lines(actual));
@@ -273,16 +273,8 @@ fn difference(expected: &str, actual: &str) -> String {
         text += "(they differ in the line feed at the end, or in their types)\n";
         return text;
     }
-    let diff = TextDiff::from_lines(&expected, &actual);
-    for (index, group) in diff.grouped_ops(3).iter().enumerate() {
-        if index > 0 {
-            text += "  ...\n";
-        }
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let line = change.value().trim_end_matches('\n');
-            _ = writeln!(text, "{} {line}", change.tag());
-        }
-    }
+    text += &display_diff_with(&expected, &actual, 3).text;
+    text.push('\n');
     text
 }
 
@@ -372,9 +364,9 @@ mod tests {
     fn two_texts_are_compared_line_by_line() {
         assert_eq!(
             difference("one\ntwo\nthree\n", "one\n2\nthree\n"),
-            "- expected, + actual\n  one\n- two\n+ 2\n  three\n"
+            "- expected, + actual\n 1 one\n-2 two\n+2 2\n 3 three\n"
         );
-        assert_eq!(difference("5", "6"), "- expected, + actual\n- 5\n+ 6\n");
+        assert_eq!(difference("5", "6"), "- expected, + actual\n-1 5\n+1 6\n");
         assert!(difference("a", "a\n").contains("line feed"));
     }
 

@@ -261,6 +261,8 @@ fn asked(extension: ExtensionId, function: FunctionId, token: u64, request: &Req
     set("maxTokens", json!(options.max_tokens));
     set("temperature", json!(options.temperature));
     set("sessionId", json!(options.session_id));
+    set("maxRetryDelayMs", json!(options.max_retry_delay_ms));
+    set("transport", json!(options.transport));
     let messages: &[Message] = &request.messages;
     let mut context = json!({ "messages": messages, "tools": request.tools });
     if let Some(prompt) = &request.system_prompt {

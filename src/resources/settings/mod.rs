@@ -20,7 +20,7 @@ pub use extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
 pub use file::{SettingsError, global_value};
 pub use values::{
     BranchSummarySettings, CompactionSettings, ImageSettings, KEYS, PackageEntry, PackageFilter,
-    QueueMode, RetrySettings, SettingsValues, Transport,
+    QueueMode, RetrySettings, SettingsValues,
 };
 
 use super::paths::Paths;

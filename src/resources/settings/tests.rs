@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::values::{DoubleEscapeAction, TreeFilterMode};
 use super::*;
+use crate::ai::stream::Transport;
 
 struct Fixture {
     _dir: tempfile::TempDir,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
 use super::file::Object;
 use crate::ai::model::{ThinkingBudgets, ThinkingLevel};
-use crate::ai::stream::MAX_RETRY_DELAY_MS;
+use crate::ai::stream::{MAX_RETRY_DELAY_MS, Transport};
 use crate::resources::paths::ResourceKind;
 
 /// Everything the program reads from settings; other keys are kept in the file
@@ -234,17 +234,6 @@ fn tidy(value: &Value) -> Option<Value> {
     }
 }
 
-/// How streamed answers travel where a provider offers a choice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Transport {
-    #[default]
-    Sse,
-    Websocket,
-    WebsocketCached,
-    Auto,
-}
-
 /// How many queued messages are delivered at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -305,8 +294,27 @@ pub struct RetrySettings {
     pub enabled: bool,
     pub max_retries: u32,
     pub base_delay_ms: u64,
-    /// A server that asks for a longer wait is not waited for.
-    pub max_delay_ms: u64,
+    /// No wait between two attempts is longer.
+    pub max_agent_delay_ms: u64,
+    /// See [`Self::longest_asked_ms`].
+    pub(super) max_delay_ms: u64,
+    pub(super) provider: ProviderRetrySettings,
+}
+
+/// Where newer versions have what is `maxDelayMs` otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ProviderRetrySettings {
+    pub(super) max_retry_delay_ms: Option<u64>,
+}
+
+impl RetrySettings {
+    /// A server that asks for a longer wait is not waited for; 0 is no limit.
+    pub fn longest_asked_ms(&self) -> u64 {
+        self.provider
+            .max_retry_delay_ms
+            .unwrap_or(self.max_delay_ms)
+    }
 }
 
 impl Default for RetrySettings {
@@ -315,7 +323,9 @@ impl Default for RetrySettings {
             enabled: true,
             max_retries: 3,
             base_delay_ms: 2000,
+            max_agent_delay_ms: 60_000,
             max_delay_ms: MAX_RETRY_DELAY_MS,
+            provider: ProviderRetrySettings::default(),
         }
     }
 }

@@ -60,7 +60,10 @@ impl Home {
         {
             more["extensionHost"] = json!(place);
         }
-        more["retry"] = json!({"enabled": true, "maxRetries": 3, "baseDelayMs": 1});
+        let retry = &mut more["retry"];
+        retry["enabled"] = json!(true);
+        retry["maxRetries"] = json!(3);
+        retry["baseDelayMs"] = json!(1);
         fs::write(self.agent_dir().join("settings.json"), more.to_string()).unwrap();
     }
 
