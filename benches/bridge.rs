@@ -55,8 +55,8 @@ async fn round_trips_in(place: ExtensionHost, name: &str) {
                 ..Limits::default()
             },
             max_heap: 256 << 20,
+            place,
         },
-        place,
         cache_dir: None,
         models: Arc::new(ModelRegistry::load(folder.path())),
         console: Arc::new(|_, _| {}),

@@ -16,13 +16,13 @@ pub struct Allowance {
     pub limits: Limits,
     /// Bytes.
     pub max_heap: usize,
+    pub place: ExtensionHost,
 }
 
 #[derive(Clone)]
 pub struct ExtensionsConfig {
     /// Of the first set; see [`super::Extensions::allow`].
     pub allowance: Allowance,
-    pub place: ExtensionHost,
     pub cache_dir: Option<PathBuf>,
     /// Where providers are registered.
     pub models: Arc<ModelRegistry>,
@@ -54,6 +54,7 @@ impl Allowance {
             max_heap: usize::try_from(values.extension_heap_mb.get())
                 .unwrap_or(usize::MAX >> 20)
                 .saturating_mul(1 << 20),
+            place: values.extension_host,
         }
     }
 }
@@ -67,7 +68,6 @@ impl ExtensionsConfig {
     ) -> Self {
         Self {
             allowance: Allowance::new(settings),
-            place: settings.values().extension_host,
             cache_dir: Some(paths.agent_dir.join("cache").join("js")),
             models,
             console,

@@ -302,8 +302,18 @@ async fn a_reload_and_the_end_leave_no_process() {
     let second = session.process_after(first).await;
     has_ended(first).await;
     session.goes_on().await;
-    assert_eq!(session.rpc.close().await.code(), Some(0));
+    // The setting is read again.
+    session.home.settings(json!({"extensionHost": "thread"}));
+    session.rpc.ok(json!({"type": "reload"})).await;
+    let program = session.process_after(second).await;
+    assert_eq!(program, session.rpc.process_id() as i32);
     has_ended(second).await;
+    session.goes_on().await;
+    session.home.settings(json!({"extensionHost": "process"}));
+    session.rpc.ok(json!({"type": "reload"})).await;
+    let third = session.process_after(program).await;
+    assert_eq!(session.rpc.close().await.code(), Some(0));
+    has_ended(third).await;
 }
 
 #[tokio::test]

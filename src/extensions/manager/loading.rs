@@ -182,7 +182,7 @@ impl Extensions {
         let wanted = (0..).zip(paths);
         let wanted = wanted.filter(|(_, path)| self.quarantine.reason(&path.path).is_none());
         let allowance = self.allowance.lock().clone();
-        let process = match self.config.place {
+        let process = match allowance.place {
             ExtensionHost::Thread => None,
             ExtensionHost::Process => {
                 let program = HostProcess::this_program();
