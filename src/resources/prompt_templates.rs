@@ -28,6 +28,7 @@ pub struct PromptTemplate {
     pub content: String,
     #[serde(serialize_with = "shown", default)]
     pub file_path: PathBuf,
+    #[serde(default = "SourceInfo::made_up")]
     pub source_info: SourceInfo,
 }
 

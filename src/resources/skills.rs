@@ -27,6 +27,8 @@ pub struct Skill {
     /// What paths in the skill's text are relative to.
     #[serde(serialize_with = "shown", default)]
     pub base_dir: PathBuf,
+    /// One that an extension makes up need not have it.
+    #[serde(default = "SourceInfo::made_up")]
     pub source_info: SourceInfo,
     /// The prompt does not mention it; the user can still invoke it.
     #[serde(default)]

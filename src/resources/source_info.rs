@@ -58,6 +58,14 @@ impl SourceInfo {
         }
     }
 
+    /// Of what is in no file, and nobody says more about: `<sdk>`.
+    pub fn made_up() -> Self {
+        Self {
+            path: "<sdk>".to_owned(),
+            ..Self::given("")
+        }
+    }
+
     /// The same origin, for another file.
     pub fn with_path(&self, path: &Path) -> Self {
         Self {

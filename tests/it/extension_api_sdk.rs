@@ -83,6 +83,43 @@ async fn a_session_of_an_extension_has_the_settings_that_it_is_given() {
     }
 }
 
+/// As the documentation of the original makes one up.
+const MADE_UP: &str = r#"
+import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@mariozechner/pi-coding-agent";
+
+export default (pi) => pi.registerCommand("own", { handler: async (_args, ctx) => {
+  const dig = { name: "dig", description: "digs holes", filePath: ctx.cwd + "/violets.txt", baseDir: ctx.cwd, source: "custom" };
+  const plant = { name: "plant", description: "Plant", source: "(custom)", content: "Plant a tree", filePath: ctx.cwd + "/violets.txt" };
+  const resourceLoader = new DefaultResourceLoader({
+    cwd: ctx.cwd,
+    agentDir: getAgentDir(),
+    skillsOverride: (current) => ({ skills: [...current.skills, dig], diagnostics: current.diagnostics }),
+    promptsOverride: (current) => ({ prompts: [...current.prompts, plant], diagnostics: current.diagnostics }),
+  });
+  await resourceLoader.reload();
+  const sessionManager = SessionManager.inMemory(ctx.cwd);
+  const { session } = await createAgentSession({ model: ctx.model, sessionManager, resourceLoader });
+  await session.prompt("/plant");
+  ctx.ui.notify(JSON.stringify([session.systemPrompt.includes("digs holes"), session.getLastAssistantText()]));
+  session.dispose();
+} });
+"#;
+
+#[tokio::test]
+async fn skills_and_prompts_that_an_extension_makes_up_count() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.file("violets.txt", "Violets are blue");
+    home.extension("own.ts", MADE_UP);
+    for (who, mut rpc) in [("ours", home.rpc(&[])), ("theirs", home.original_rpc(&[]))] {
+        server.push(Answer::text("Planted."));
+        let told = checked(&mut rpc, "own").await;
+        assert_eq!(told, json!([true, "Planted."]), "{who}");
+        let asked = server.last_request().body.to_string();
+        assert!(asked.contains("Plant a tree"), "{who}: {asked}");
+    }
+}
+
 const SEEDED: &str = r#"
 import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agent";
 
