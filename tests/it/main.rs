@@ -26,6 +26,7 @@ mod export_page;
 mod ext_command;
 mod extension_api_events;
 mod extension_api_examples;
+mod extension_api_given;
 mod extension_api_hooks;
 mod extension_api_later;
 mod extension_api_messages;
