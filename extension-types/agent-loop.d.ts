@@ -13,6 +13,7 @@ import type {
   ToolCall,
   ToolResultMessage,
   Transport,
+  Usage,
 } from "./pi-ai.js";
 import type { AgentTool, AgentToolResult, ThinkingLevel, ToolExecutionMode } from "./pi-agent-core.js";
 import type { AgentMessage } from "./session.js";
@@ -20,7 +21,7 @@ import type { AgentMessage } from "./session.js";
 // deno-lint-ignore no-explicit-any
 type AnyTool = AgentTool<any, any>;
 type Awaitable<T> = T | Promise<T>;
-type QueueMode = "all" | "one-at-a-time";
+export type QueueMode = "all" | "one-at-a-time";
 
 export type StreamFn = (
   model: Model,
@@ -42,6 +43,7 @@ export interface AfterToolCallResult {
   details?: unknown;
   isError?: boolean;
   terminate?: boolean;
+  usage?: Usage;
 }
 export interface BeforeToolCallContext {
   assistantMessage: AssistantMessage;

@@ -1,5 +1,17 @@
 // `@mariozechner/pi-ai`: providers, their APIs and their peculiarities.
 import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Message, Model, StreamOptions, Tool } from "./pi-ai.js";
+import type {
+  AnthropicOptions,
+  AzureOpenAIResponsesOptions,
+  BedrockOptions,
+  GoogleGeminiCliOptions,
+  GoogleOptions,
+  GoogleVertexOptions,
+  MistralOptions,
+  OpenAICodexResponsesOptions,
+  OpenAICompletionsOptions,
+  OpenAIResponsesOptions,
+} from "./single-apis.js";
 import type { SimpleStreamOptions, StopReason, TextContent, ThinkingContent, ThinkingLevel, ToolCall } from "./pi-ai.js";
 
 export type KnownApi =
@@ -20,17 +32,6 @@ export interface ProviderResponse {
   headers: Record<string, string>;
 }
 export type ProviderStreamOptions = StreamOptions & Record<string, unknown>;
-/** Of the APIs: what they take in addition is passed on as it is. */
-export type AnthropicOptions = ProviderStreamOptions;
-export type BedrockOptions = ProviderStreamOptions;
-export type AzureOpenAIResponsesOptions = ProviderStreamOptions;
-export type GoogleOptions = ProviderStreamOptions;
-export type GoogleGeminiCliOptions = ProviderStreamOptions;
-export type GoogleVertexOptions = ProviderStreamOptions;
-export type MistralOptions = ProviderStreamOptions;
-export type OpenAICodexResponsesOptions = ProviderStreamOptions;
-export type OpenAICompletionsOptions = ProviderStreamOptions;
-export type OpenAIResponsesOptions = ProviderStreamOptions;
 export type StreamFunction<TApi extends Api = Api, TOptions extends StreamOptions = StreamOptions> = (
   model: Model<TApi>,
   context: Context,
@@ -57,7 +58,17 @@ export type OpenAICompletionsCompat = {
 // deno-lint-ignore ban-types
 export type OpenAIResponsesCompat = {};
 /** As OpenRouter's API has it. */
-export type OpenRouterRouting = Record<string, unknown> & { order?: string[]; only?: string[]; ignore?: string[] };
+export type OpenRouterRouting = Record<string, unknown> & {
+  allow_fallbacks?: boolean;
+  require_parameters?: boolean;
+  data_collection?: "deny" | "allow";
+  zdr?: boolean;
+  order?: string[];
+  only?: string[];
+  ignore?: string[];
+  quantizations?: string[];
+  sort?: string | { by?: string; partition?: string | null };
+};
 export interface VercelGatewayRouting {
   only?: string[];
   order?: string[];
@@ -65,28 +76,28 @@ export interface VercelGatewayRouting {
 
 export type ApiStreamFunction = StreamFunction;
 export type ApiStreamSimpleFunction = StreamFunction<Api, SimpleStreamOptions>;
-type Stream = StreamFunction;
+type Stream<TOptions extends StreamOptions> = StreamFunction<Api, TOptions>;
 type SimpleStream = ApiStreamSimpleFunction;
 /** Each asks through the API that the model names. */
-export const streamAnthropic: Stream;
+export const streamAnthropic: Stream<AnthropicOptions>;
 export const streamSimpleAnthropic: SimpleStream;
-export const streamOpenAICompletions: Stream;
+export const streamOpenAICompletions: Stream<OpenAICompletionsOptions>;
 export const streamSimpleOpenAICompletions: SimpleStream;
-export const streamOpenAIResponses: Stream;
+export const streamOpenAIResponses: Stream<OpenAIResponsesOptions>;
 export const streamSimpleOpenAIResponses: SimpleStream;
-export const streamOpenAICodexResponses: Stream;
+export const streamOpenAICodexResponses: Stream<OpenAICodexResponsesOptions>;
 export const streamSimpleOpenAICodexResponses: SimpleStream;
-export const streamAzureOpenAIResponses: Stream;
+export const streamAzureOpenAIResponses: Stream<AzureOpenAIResponsesOptions>;
 export const streamSimpleAzureOpenAIResponses: SimpleStream;
-export const streamGoogle: Stream;
+export const streamGoogle: Stream<GoogleOptions>;
 export const streamSimpleGoogle: SimpleStream;
-export const streamGoogleGeminiCli: Stream;
+export const streamGoogleGeminiCli: Stream<GoogleGeminiCliOptions>;
 export const streamSimpleGoogleGeminiCli: SimpleStream;
-export const streamGoogleVertex: Stream;
+export const streamGoogleVertex: Stream<GoogleVertexOptions>;
 export const streamSimpleGoogleVertex: SimpleStream;
-export const streamBedrock: Stream;
+export const streamBedrock: Stream<BedrockOptions>;
 export const streamSimpleBedrock: SimpleStream;
-export const streamMistral: Stream;
+export const streamMistral: Stream<MistralOptions>;
 export const streamSimpleMistral: SimpleStream;
 
 export interface ApiProvider<TApi extends Api = Api, TOptions extends StreamOptions = StreamOptions> {

@@ -2,7 +2,9 @@
 import type { AnySchema, Static } from "./schema.js";
 import type { ImageContent, TextContent, ThinkingLevel as Thinking, Tool, Usage } from "./pi-ai.js";
 
-export type { AgentMessage } from "./session.js";
+export type { AgentMessage, BashExecutionMessage, BranchSummaryMessage } from "./session.js";
+export type { CompactionSummaryMessage, CustomMessage } from "./session.js";
+export type { JsonValue } from "./json.js";
 export * from "./agent-loop.js";
 
 export type ThinkingLevel = "off" | Thinking;

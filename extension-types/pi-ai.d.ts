@@ -4,7 +4,12 @@ import type { CacheRetention, KnownApi, KnownProvider, ProviderResponse, Thinkin
 import type { OpenAICompletionsCompat, OpenAIResponsesCompat } from "./ai-providers.js";
 
 export * from "./ai-providers.js";
+export type * from "./auth.js";
+export type * from "./json.js";
+export type * from "./single-apis.js";
 export * from "./put-together.js";
+export type { ProviderParts as CreateProviderOptions } from "./put-together.js";
+export type { RefreshModelsContext } from "./providers.js";
 export type * from "./oauth.js";
 export { Type } from "./schema.js";
 export type { Static, TSchema } from "./schema.js";
@@ -55,6 +60,9 @@ export interface Usage {
   output: number;
   cacheRead: number;
   cacheWrite: number;
+  /** These two are parts of others, and of newer versions: here they are not set. */
+  cacheWrite1h?: number;
+  reasoning?: number;
   totalTokens: number;
   cost: Cost;
 }
@@ -75,6 +83,8 @@ export interface AssistantMessage {
   provider: Provider;
   /** The id of the model. */
   model: string;
+  /** The one that the provider says has answered; of newer versions. */
+  responseModel?: string;
   responseId?: string;
   usage: Usage;
   stopReason: StopReason;
@@ -89,6 +99,8 @@ export interface ToolResultMessage<TDetails = any> {
   toolName: string;
   content: (TextContent | ImageContent)[];
   details?: TDetails;
+  /** Of models that the tool has asked. */
+  usage?: Usage;
   isError: boolean;
   timestamp: number;
 }
@@ -99,14 +111,21 @@ export type Message = UserMessage | AssistantMessage | ToolResultMessage;
 export type Api = KnownApi | (string & {});
 // deno-lint-ignore ban-types
 export type Provider = KnownProvider | (string & {});
+export type ProviderId = Provider;
 export type ThinkingLevel = "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
 
+export type ModelThinkingLevel = "off" | ThinkingLevel;
+
 /** What the API calls the levels; `null` is one that the model does not have. */
-export type ThinkingLevelMap = Partial<Record<ThinkingLevel | "off", string | null>>;
+export type ThinkingLevelMap = Partial<Record<ModelThinkingLevel, string | null>>;
 /** Where servers differ from what the API says; of other APIs whatever the provider takes. */
 type Compat<TApi> = [TApi] extends ["openai-completions"] ? OpenAICompletionsCompat
   : [TApi] extends ["openai-responses"] ? OpenAIResponsesCompat
-  : OpenAICompletionsCompat & Record<string, unknown>;
+  // With `unknown`, what is declared as an interface would not fit.
+  // deno-lint-ignore no-explicit-any
+  : OpenAICompletionsCompat & Record<string, any>;
+
+export type ModelCost = Omit<Cost, "total">;
 
 export interface Model<TApi extends Api = Api> {
   id: string;
@@ -117,7 +136,7 @@ export interface Model<TApi extends Api = Api> {
   reasoning: boolean;
   input: ("text" | "image")[];
   /** US dollars per million tokens. */
-  cost: Omit<Cost, "total">;
+  cost: ModelCost;
   contextWindow: number;
   maxTokens: number;
   headers?: Record<string, string>;
@@ -135,11 +154,19 @@ export interface Tool<TParameters extends AnySchema = AnySchema> {
   parameters: TParameters;
 }
 
+/** Whether the model may call tools, where every API understands it. */
+export type ToolChoice = "auto" | "none";
+export interface ToolReference {
+  name: string;
+}
 export interface Context {
   systemPrompt?: string;
   messages: Message[];
   tools?: Tool[];
 }
+
+/** Newer versions give APIs a context whose messages say the prompt; here it stands beside them. */
+export type TranscriptContext = Context;
 
 export interface StreamOptions {
   apiKey?: string;
@@ -147,7 +174,9 @@ export interface StreamOptions {
   temperature?: number;
   maxTokens?: number;
   sessionId?: string;
-  headers?: Record<string, string>;
+  /** `null` takes one away in newer versions; where it is read, all are texts. */
+  // deno-lint-ignore no-explicit-any
+  headers?: Record<string, any>;
   transport?: Transport;
   cacheRetention?: CacheRetention;
   /** What it returns is sent instead. */
@@ -232,7 +261,6 @@ export function validateToolArguments(tool: Tool, toolCall: ToolCall): any;
 /** Throws if there is no such tool, too. */
 // deno-lint-ignore no-explicit-any
 export function validateToolCall(tools: Tool[], toolCall: ToolCall): any;
-/** The texts of a content, without its pictures and calls; the separator is a line end. */
 /** The system prompt and the tools, in `context_with_system`; a later one changes what is before. */
 export interface SystemMessage {
   role: "system";
@@ -240,7 +268,7 @@ export interface SystemMessage {
   /** By name, one after the other; `null` takes one away. */
   sections?: Record<string, string | null>;
   toolsAdded?: Tool[];
-  toolsRemoved?: { name: string }[];
+  toolsRemoved?: ToolReference[];
   /** Milliseconds since the epoch. */
   timestamp: number;
 }
@@ -253,6 +281,7 @@ export function collapseSystemMessages<T extends { role: string }>(
 export function getCurrentSystemPrompt(messages: readonly { role: string }[]): string;
 export function getCurrentTools(messages: readonly { role: string }[]): Tool[];
 export function getSystemMessageText(message: SystemMessage): string;
+/** The texts of a content, without its pictures and calls; the separator is a line end. */
 export function contentText(content: string | readonly { type: string; text?: string }[], separator?: string): string;
 /** An id that sorts by time; milliseconds since the epoch, now if they are not given. */
 export function uuidv7(timestampMs?: number): string;

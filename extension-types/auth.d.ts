@@ -1,0 +1,82 @@
+// `@mariozechner/pi-ai`: keys, sign-ins and what they come to, in the words of newer versions.
+import type { OAuthCredentials } from "./oauth.js";
+
+/** Variables that a provider's requests need, by name. */
+export type ProviderEnv = Record<string, string>;
+/** `null` takes a header away. */
+export type ProviderHeaders = Record<string, string | null>;
+
+export interface OAuthCredential extends OAuthCredentials {
+  type: "oauth";
+}
+/** A key as somebody has typed it, or variables in its place. */
+export interface ApiKeyCredential {
+  type: "api_key";
+  key?: string;
+  env?: ProviderEnv;
+}
+export type Credential = ApiKeyCredential | OAuthCredential;
+export type AuthType = Credential["type"];
+export interface CredentialInfo {
+  providerId: string;
+  type: AuthType;
+}
+
+/** What a request is sent with. */
+export interface ModelAuth {
+  apiKey?: string;
+  headers?: ProviderHeaders;
+  baseUrl?: string;
+}
+export interface AuthResult {
+  auth: ModelAuth;
+  env?: ProviderEnv;
+  /** Where it comes from, for people. */
+  source?: string;
+}
+export interface AuthCheck {
+  type: AuthType;
+  source?: string;
+}
+
+interface Typed {
+  message: string;
+  placeholder?: string;
+}
+interface Choice {
+  id: string;
+  label: string;
+  description?: string;
+}
+/** A question to whoever signs in. */
+export type AuthPrompt =
+  & { signal?: AbortSignal }
+  & (
+    | ({ type: "text" | "secret" | "manual_code" } & Typed)
+    | { type: "select"; message: string; options: readonly Choice[] }
+  );
+export interface AuthInfoLink {
+  url: string;
+  label?: string;
+}
+/** What whoever signs in is told. */
+export type AuthEvent =
+  | { type: "info"; message: string; links?: readonly AuthInfoLink[] }
+  | { type: "auth_url"; url: string; instructions?: string }
+  | {
+    type: "device_code";
+    userCode: string;
+    verificationUri: string;
+    intervalSeconds?: number;
+    expiresInSeconds?: number;
+  }
+  | { type: "progress"; message: string };
+export interface AuthInteraction {
+  signal?: AbortSignal;
+  prompt(prompt: AuthPrompt): Promise<string>;
+  notify(event: AuthEvent): void;
+}
+export type ProviderAuthInteraction = AuthInteraction & { signal: AbortSignal };
+
+// Only what says so is exported.
+export {};

@@ -1,0 +1,3 @@
+// What JSON can hold.
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
+export type JsonObject = { [key: string]: JsonValue };
