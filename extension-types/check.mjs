@@ -2,7 +2,7 @@
 //   node check.mjs [--original FOLDER] [file or folder]...
 // FOLDER has the original's examples: exactly what known.json says may be wrong there.
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -26,8 +26,7 @@ const paths = {
 for (const scope of ["@mariozechner", "@earendil-works"]) {
   paths[`${scope}/pi-coding-agent`] = [join(here, "index.d.ts")];
   paths[`${scope}/pi-coding-agent/test`] = [join(here, "test.d.ts")];
-  paths[`${scope}/pi-ai/compat`] = [join(here, "pi-ai.d.ts")];
-  for (const name of ["pi-ai", "pi-tui", "pi-agent-core"]) paths[`${scope}/${name}`] = [join(here, `${name}.d.ts`)];
+  paths[`${scope}/*`] = [join(here, "*.d.ts")];
 }
 
 const compilerOptions = {
@@ -104,7 +103,8 @@ function checkAuthor(schemas, resolution) {
   const room = mkdtempSync(join(folder, "author-"));
   const types = join(room, "node_modules/pi-extension-types");
   mkdirSync(types, { recursive: true });
-  for (const name of readdirSync(here).filter((name) => name.endsWith(".d.ts"))) copyFileSync(join(here, name), join(types, name));
+  const published = readdirSync(here).filter((name) => name.endsWith(".d.ts") || name === "pi-ai");
+  for (const name of published) cpSync(join(here, name), join(types, name), { recursive: true });
   for (const name of ["@types/node", schemas]) {
     mkdirSync(dirname(join(room, "node_modules", name)), { recursive: true });
     symlinkSync(join(realpathSync(packages), name), join(room, "node_modules", name));
@@ -124,7 +124,7 @@ const results = [
   check(
     "modules and types",
     { types: [], skipDefaultLibCheck: true },
-    [join(js, "modules/**/*.ts"), join(js, "missing.ts"), join(here, "*.d.ts"), join(here, "check/values.ts")],
+    [join(js, "modules/**/*.ts"), join(js, "missing.ts"), join(here, "*.d.ts"), join(here, "pi-ai/**/*.d.ts"), join(here, "check/values.ts")],
     [tests, `${tests}.ts`],
   ),
   // All but what `pi test` brings, which is loaded late.

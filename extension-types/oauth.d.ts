@@ -1,4 +1,4 @@
-// Signing in with OAuth: types of `@mariozechner/pi-ai`. What `/oauth` of it exports has none.
+// Signing in with OAuth: types of `@mariozechner/pi-ai`. What does it is in pi-ai/oauth.d.ts.
 import type { Model } from "./pi-ai.js";
 
 export interface OAuthCredentials {

@@ -4,6 +4,7 @@
 import type * as agentTypes from "../index.d.ts";
 import type * as coreTypes from "../pi-agent-core.d.ts";
 import type * as aiTypes from "../pi-ai.d.ts";
+import type * as oauthTypes from "../pi-ai/oauth.d.ts";
 import type * as tuiTypes from "../pi-tui.d.ts";
 // @ts-ignore: resolved by the paths of check.mjs
 import type * as agent from "pi:pi-coding-agent.ts";
@@ -11,6 +12,8 @@ import type * as agent from "pi:pi-coding-agent.ts";
 import type * as core from "pi:pi-agent-core.ts";
 // @ts-ignore: resolved by the paths of check.mjs
 import type * as ai from "pi:pi-ai.ts";
+// @ts-ignore: resolved by the paths of check.mjs
+import type * as oauth from "pi:pi-ai/oauth.ts";
 // @ts-ignore: resolved by the paths of check.mjs
 import type * as tui from "pi:pi-tui.ts";
 
@@ -26,4 +29,7 @@ function equal<_T extends { offeredWithoutType: never; typedWithoutValue: never 
 equal<Compared<typeof agent, typeof agentTypes>>();
 equal<Compared<typeof core, typeof coreTypes>>();
 equal<Compared<typeof ai, typeof aiTypes>>();
+/** For the program's own use. */
+type Own = "answerLogin" | "signInWith";
+equal<Compared<Omit<typeof oauth, Own>, typeof oauthTypes>>();
 equal<Compared<typeof tui, typeof tuiTypes>>();

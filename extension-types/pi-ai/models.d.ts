@@ -1,0 +1,2 @@
+// `@mariozechner/pi-ai/models`: what `pi-ai` itself has.
+export * from "../pi-ai.js";

@@ -1,0 +1,57 @@
+// `@mariozechner/pi-ai/oauth`: signing in. The five ways that come with pi are the program's.
+import type { OAuthCredentials, OAuthLoginCallbacks, OAuthProviderId } from "../oauth.js";
+import type { OAuthProviderInfo, OAuthProviderInterface } from "../oauth.js";
+
+export type * from "../oauth.js";
+
+export const anthropicOAuthProvider: OAuthProviderInterface;
+export const antigravityOAuthProvider: OAuthProviderInterface;
+export const geminiCliOAuthProvider: OAuthProviderInterface;
+export const githubCopilotOAuthProvider: OAuthProviderInterface;
+export const openaiCodexOAuthProvider: OAuthProviderInterface;
+
+export function getOAuthProviders(): OAuthProviderInterface[];
+export function getOAuthProvider(id: OAuthProviderId): OAuthProviderInterface | undefined;
+/** @deprecated Use `getOAuthProviders`. */
+export function getOAuthProviderInfoList(): OAuthProviderInfo[];
+export function registerOAuthProvider(provider: OAuthProviderInterface): void;
+/** One of pi's own that it stood for is there again. */
+export function unregisterOAuthProvider(id: OAuthProviderId): void;
+export function resetOAuthProviders(): void;
+/** Of any provider that is there. */
+export function refreshOAuthToken(
+  providerId: OAuthProviderId,
+  credentials: OAuthCredentials,
+): Promise<OAuthCredentials>;
+/** Renews what has run out; `null` without credentials of that provider. */
+export function getOAuthApiKey(
+  providerId: OAuthProviderId,
+  credentials: Record<string, OAuthCredentials>,
+): Promise<{ newCredentials: OAuthCredentials; apiKey: string } | null>;
+
+type Renew<TMore extends unknown[] = []> = (refreshToken: string, ...more: TMore) => Promise<OAuthCredentials>;
+type LoginWithoutPrompt = (
+  onAuth: OAuthLoginCallbacks["onAuth"],
+  onProgress?: OAuthLoginCallbacks["onProgress"],
+  onManualCodeInput?: OAuthLoginCallbacks["onManualCodeInput"],
+) => Promise<OAuthCredentials>;
+
+export function loginAnthropic(callbacks: OAuthLoginCallbacks): Promise<OAuthCredentials>;
+export function loginOpenAICodex(callbacks: OAuthLoginCallbacks): Promise<OAuthCredentials>;
+export function loginGitHubCopilot(
+  callbacks: Omit<OAuthLoginCallbacks, "onAuth"> & { onAuth(url: string, instructions?: string): void },
+): Promise<OAuthCredentials>;
+export const loginGeminiCli: LoginWithoutPrompt;
+export const loginAntigravity: LoginWithoutPrompt;
+export const refreshAnthropicToken: Renew;
+export const refreshOpenAICodexToken: Renew;
+export const refreshGitHubCopilotToken: Renew<[enterpriseUrl?: string]>;
+export const refreshGoogleCloudToken: Renew<[projectId: string]>;
+export const refreshAntigravityToken: Renew<[projectId: string]>;
+
+/** The host of an address of GitHub Enterprise; `null` if it is none. */
+export function normalizeDomain(input: string): string | null;
+export function getGitHubCopilotBaseUrl(token?: string, enterpriseDomain?: string): string;
+
+// Only what says so is exported.
+export {};
