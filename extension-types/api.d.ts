@@ -1,5 +1,5 @@
 // `pi`: what the factory of an extension is given.
-import type { AnySchema, Static } from "./schema.js";
+import type { AnySchema, Static, TSchema } from "./schema.js";
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { AgentToolResult, AgentToolUpdateCallback, ThinkingLevel, ToolExecutionMode } from "./pi-agent-core.js";
 import type { AutocompleteItem, Component, KeyId } from "./pi-tui.js";
@@ -7,7 +7,8 @@ import type { ProviderConfig } from "./providers.js";
 import type { PutTogether } from "./put-together.js";
 import type { ExtensionCommandContext, ExtensionContext } from "./context.js";
 import type { ExtensionEvents } from "./events.js";
-import type { CustomEntry, CustomMessage } from "./session.js";
+import type { MarkdownTransformer, MarkdownTransformerOptions, EntryRenderer, MessageRenderer } from "./renderers.js";
+import type { CustomMessage } from "./session.js";
 import type { Settings } from "./settings.js";
 import type { Theme } from "./theme.js";
 
@@ -72,11 +73,35 @@ export function defineTool<TParams extends AnySchema, TDetails = unknown, TState
 ): ToolDefinition<TParams, TDetails, TState> & ToolDefinition<any, any, any>;
 
 export interface RegisteredCommand {
+  name: string;
+  sourceInfo: SourceInfo;
   description?: string;
   getArgumentCompletions?(
     argumentPrefix: string,
   ): AutocompleteItem[] | null | Promise<AutocompleteItem[] | null>;
   handler(args: string, ctx: ExtensionCommandContext): Promise<void>;
+}
+/** With the name that calls it, which is another one where two clash. */
+export interface ResolvedCommand extends RegisteredCommand {
+  invocationName: string;
+}
+/** A tool, and whose it is. */
+export interface RegisteredTool {
+  definition: ToolDefinition;
+  sourceInfo: SourceInfo;
+}
+export interface ExtensionFlag {
+  name: string;
+  description?: string;
+  type: "boolean" | "string";
+  default?: boolean | string;
+  extensionPath: string;
+}
+export interface ExtensionShortcut {
+  shortcut: KeyId;
+  description?: string;
+  handler(ctx: ExtensionContext): Promise<void> | void;
+  extensionPath: string;
 }
 
 export interface ExecOptions {
@@ -102,7 +127,7 @@ export interface SourceInfo {
 export interface ToolInfo {
   name: string;
   description: string;
-  parameters: unknown;
+  parameters: TSchema;
   promptGuidelines?: string[];
   sourceInfo: SourceInfo;
 }
@@ -113,21 +138,6 @@ export interface SlashCommandInfo {
   source: SlashCommandSource;
   sourceInfo: SourceInfo;
 }
-
-export interface MessageRenderOptions {
-  expanded: boolean;
-}
-export type MessageRenderer<T = unknown> = (
-  message: CustomMessage<T>,
-  options: MessageRenderOptions,
-  theme: Theme,
-) => Component | undefined;
-
-export type EntryRenderer<T = unknown> = (
-  entry: CustomEntry<T>,
-  options: MessageRenderOptions,
-  theme: Theme,
-) => Component | undefined;
 
 export interface EventBus {
   emit(channel: string, data: unknown): void;
@@ -154,22 +164,18 @@ type Listen = {
 /** One overload per event: with a type parameter, answers would lose their literal types. */
 type Overloads<U> = (U extends unknown ? (member: U) => void : never) extends (all: infer I) => void ? I : never;
 
-type MarkdownMessageType = "user" | "assistant" | "assistant-thinking" | "custom" | "summary" | "changelog";
 export interface ExtensionAPI {
   on: Overloads<Listen>;
   // deno-lint-ignore no-explicit-any
   registerTool<TParams extends AnySchema, TDetails = unknown, TState = any>(
     tool: ToolDefinition<TParams, TDetails, TState>,
   ): void;
-  registerCommand(name: string, options: RegisteredCommand): void;
+  registerCommand(name: string, options: Omit<RegisteredCommand, "name" | "sourceInfo">): void;
   registerShortcut(
     shortcut: KeyId,
-    options: { description?: string; handler(ctx: ExtensionContext): Promise<void> | void },
+    options: Omit<ExtensionShortcut, "shortcut" | "extensionPath">,
   ): void;
-  registerFlag(
-    name: string,
-    options: { description?: string; type: "boolean" | "string"; default?: boolean | string },
-  ): void;
+  registerFlag(name: string, options: Omit<ExtensionFlag, "name" | "extensionPath">): void;
   /** Without `--`; only flags that this extension registered. */
   getFlag(name: string): boolean | string | undefined;
   registerMessageRenderer<T = unknown>(customType: string, renderer: MessageRenderer<T>): void;
@@ -177,19 +183,7 @@ export interface ExtensionAPI {
   /** Asked how a tool call is drawn, in load order. */
   registerToolRenderer(resolver: (...args: never[]) => unknown): void;
   /** Changes what is drawn of a text, not what is stored; one for each extension. */
-  registerMarkdownTransformer(
-    transformer: (
-      markdown: string,
-      context: {
-        messageType: MarkdownMessageType;
-        isStreaming: boolean;
-        availableWidth: number;
-        messageId?: string;
-        timestamp?: string;
-      },
-    ) => string,
-    options?: { messageTypes?: readonly MarkdownMessageType[] },
-  ): void;
+  registerMarkdownTransformer(transformer: MarkdownTransformer, options?: MarkdownTransformerOptions): void;
   sendMessage<T = unknown>(
     message: Pick<CustomMessage<T>, "customType" | "content" | "display" | "details">,
     options?: { triggerTurn?: boolean; deliverAs?: "steer" | "followUp" | "nextTurn" },
@@ -218,15 +212,17 @@ export interface ExtensionAPI {
   /** Fitted to what the model has. */
   setThinkingLevel(level: ThinkingLevel): void;
   /** Takes effect at once; while the extension loads, when all have loaded. */
-  registerProvider(name: string, config: ProviderConfig): void;
-  /** What `createProvider` has made. */
+  /** What `createProvider` has made; it stands first, because `Parameters` looks at the last one. */
   registerProvider(provider: PutTogether): void;
+  registerProvider(name: string, config: ProviderConfig): void;
   /** What the provider was before is there again. */
   unregisterProvider(name: string): void;
   events: EventBus;
 }
 
 export type ExtensionFactory = (pi: ExtensionAPI) => void | Promise<void>;
+/** One that is given to a resource loader. */
+export type InlineExtension = ExtensionFactory | { name?: string; factory: ExtensionFactory; hidden?: boolean };
 
 // Only what says so is exported.
 export {};

@@ -4,7 +4,8 @@ import type { Box, Component, Container, Focusable, Input, KeybindingsManager, S
 import type { Editor, EditorOptions, EditorTheme, MarkdownTheme } from "./tui-editor.js";
 import type { TUI } from "./tui-terminal.js";
 import type { AgentToolResult, ThinkingLevel } from "./pi-agent-core.js";
-import type { MessageRenderer, ToolDefinition } from "./api.js";
+import type { ToolDefinition } from "./api.js";
+import type { MessageRenderer } from "./renderers.js";
 import type { AuthStorage, ModelRegistry } from "./providers.js";
 import type { BranchSummaryMessage, CompactionSummaryMessage, CustomMessage } from "./session.js";
 

@@ -12,7 +12,7 @@ import type {
   TUI,
 } from "./pi-tui.js";
 import type { ReadonlyFooterDataProvider } from "./components.js";
-import type { ModelRegistry } from "./providers.js";
+import type { ModelRegistry, ScopedModel } from "./providers.js";
 import type { CompactionResult, SystemPromptOptions } from "./events.js";
 import type { BranchSummaryEntry, CustomMessage, ReadonlySessionManager, SessionManager } from "./session.js";
 import type { Theme } from "./theme.js";
@@ -109,8 +109,11 @@ export interface CompactOptions {
   onError?(error: Error): void;
 }
 
-/** `interactive` is a terminal, line by line; `tui`, one that draws components, is of later versions. */
-export type ExtensionMode = "interactive" | "tui" | "rpc" | "json" | "print";
+/**
+ * At a terminal it is `interactive` here, because nothing is drawn there but lines. The type is
+ * that of the versions whose terminal is `tui`, so that their extensions compile.
+ */
+export type ExtensionMode = "tui" | "rpc" | "json" | "print";
 
 export interface ExtensionContext {
   ui: ExtensionUIContext;
@@ -121,9 +124,10 @@ export interface ExtensionContext {
   sessionManager: ReadonlySessionManager;
   modelRegistry: ModelRegistry;
   readonly model: Model | undefined;
-  readonly thinkingLevel: ThinkingLevel;
+  /** Always there in this version. */
+  readonly thinkingLevel?: ThinkingLevel;
   /** Those that the user goes through; none if all. */
-  readonly scopedModels: readonly { model: Model; thinkingLevel?: ThinkingLevel }[];
+  readonly scopedModels: readonly ScopedModel[];
   isProjectTrusted(): boolean;
   /** Aborted with the run of the agent in which the context was made. */
   signal: AbortSignal | undefined;

@@ -1,8 +1,10 @@
 // What `pi.on` can listen to, and what handlers may answer.
+import type { BoundaryResult, BoundaryState } from "./boundary.js";
 import type { BashOperations } from "./tools.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
-import type { Skill } from "./sdk.js";
-import type { AssistantMessageEvent, ImageContent, Message, Model, SystemMessage, TextContent, ToolResultMessage } from "./pi-ai.js";
+import type { BashResult, Skill } from "./sdk.js";
+import type { CompactionSettings } from "./settings.js";
+import type { AssistantMessageEvent, ImageContent, Model, SystemMessage, TextContent, ToolResultMessage, Usage } from "./pi-ai.js";
 import type {
   AgentMessage,
   BranchSummaryEntry,
@@ -48,7 +50,10 @@ export interface CancelResult {
   cancel?: boolean;
 }
 export type SessionBeforeSwitchResult = CancelResult;
-export type SessionBeforeForkResult = CancelResult;
+export interface SessionBeforeForkResult extends CancelResult {
+  /** Not looked at, as in 0.67. */
+  skipConversationRestore?: boolean;
+}
 
 export interface CompactionPreparation {
   firstKeptEntryId: string;
@@ -59,7 +64,7 @@ export interface CompactionPreparation {
   previousSummary?: string;
   /** Paths as the model gave them to the tools. */
   fileOps: { read: Set<string>; written: Set<string>; edited: Set<string> };
-  settings: { enabled: boolean; reserveTokens: number; keepRecentTokens: number };
+  settings: Required<CompactionSettings>;
 }
 export interface SessionBeforeCompactEvent {
   type: "session_before_compact";
@@ -186,7 +191,9 @@ export interface SystemPromptOptions {
   /** The whole prompt. */
   forceSystemPrompt?: string;
 }
-export type BuildSystemPromptOptions = SystemPromptOptions;
+export type NormalizedBuildSystemPromptOptions = SystemPromptOptions;
+/** As somebody gives them: the rest is filled in. */
+export type BuildSystemPromptOptions = Partial<SystemPromptOptions> & Pick<SystemPromptOptions, "cwd">;
 export interface BeforeAgentStartEventResult {
   message?: Pick<CustomMessage, "customType" | "content" | "display" | "details">;
   systemPrompt?: string;
@@ -220,46 +227,6 @@ export interface TurnStartEvent {
   turnIndex: number;
   timestamp: number;
 }
-/** An entry that is to be appended to the session. */
-export type SessionBoundaryDraft =
-  | { type: "custom"; customType: string; data?: unknown }
-  | {
-      type: "custom_message";
-      customType: string;
-      content: string | (TextContent | ImageContent)[];
-      display: boolean;
-      details?: unknown;
-    }
-  /** What the model hears of another entry from here on; nothing, if that is `null`. */
-  | {
-      type: "context_edit";
-      targetId: string;
-      replacement: { content: string | (TextContent | ImageContent)[] } | null;
-    }
-  /** `null`: nothing that was said before is kept. */
-  | { type: "compaction"; summary: string; firstKeptEntryId: string | null; details?: unknown };
-/** What the model would be told if `entries` were appended; asked for when it is read. */
-export interface BoundaryContextPreview {
-  contextEntries: { sourceEntry: SessionEntry; messages: AgentMessage[] }[];
-  contextMessages: AgentMessage[];
-  llmMessages: Message[];
-  pendingMessages: AgentMessage[];
-  /** The model has not had the last word. */
-  canContinue: boolean;
-}
-interface BoundaryState {
-  outcome: "completed" | "aborted" | "error";
-  /** What handlers before want. */
-  entries: SessionBoundaryDraft[];
-  continue: boolean;
-  context: BoundaryContextPreview;
-}
-/** What is left out stays as it was wanted before. */
-export interface BoundaryResult {
-  entries?: SessionBoundaryDraft[];
-  /** The model is asked once more, if nothing else makes it so. */
-  continue?: boolean;
-}
 export interface TurnEndEvent extends BoundaryState {
   type: "turn_end";
   turnIndex: number;
@@ -272,6 +239,8 @@ export interface TurnEndEvent extends BoundaryState {
 export interface AgentBeforeSettleEvent extends BoundaryState {
   type: "agent_before_settle";
 }
+export type TurnEndEventResult = BoundaryResult;
+export type AgentBeforeSettleEventResult = BoundaryResult;
 export interface MessageStartEvent {
   type: "message_start";
   message: AgentMessage;
@@ -313,11 +282,12 @@ export interface ToolExecutionEndEvent extends ToolExecution {
   isError: boolean;
 }
 
+export type ModelSelectSource = "set" | "cycle" | "restore";
 export interface ModelSelectEvent {
   type: "model_select";
   model: Model;
   previousModel: Model | undefined;
-  source: "set" | "cycle" | "restore";
+  source: ModelSelectSource;
 }
 
 export interface ThinkingLevelSelectEvent {
@@ -330,12 +300,18 @@ export interface AgentSettledEvent {
   type: "agent_settled";
   aborted: boolean;
 }
-/** The user is asked something. */
-export interface UIPromptEvent<T extends "ui_prompt_start" | "ui_prompt_end"> {
-  type: T;
+/** The user is asked something, or was. */
+interface UIPrompt {
   reason: "ui_prompt";
-  kind: "select" | "confirm" | "input" | "editor";
+  kind: UIPromptKind;
   title?: string;
+}
+export type UIPromptKind = "select" | "confirm" | "input" | "editor";
+export interface UIPromptStartEvent extends UIPrompt {
+  type: "ui_prompt_start";
+}
+export interface UIPromptEndEvent extends UIPrompt {
+  type: "ui_prompt_end";
 }
 /** `headers` may be changed in place; one that is `null` is left out. */
 export interface BeforeProviderHeadersEvent {
@@ -381,11 +357,14 @@ export interface ToolResultEvent<TDetails = any> extends ToolExecution {
   content: (TextContent | ImageContent)[];
   details: TDetails;
   isError: boolean;
+  /** Of models that the tool has asked. */
+  usage?: Usage;
 }
 export interface ToolResultEventResult {
   content?: (TextContent | ImageContent)[];
   details?: unknown;
   isError?: boolean;
+  usage?: Usage;
 }
 
 export interface UserBashEvent {
@@ -396,7 +375,7 @@ export interface UserBashEvent {
 }
 export interface UserBashEventResult {
   operations?: BashOperations;
-  result?: { output: string; exitCode: number | undefined; cancelled: boolean; truncated: boolean };
+  result?: BashResult;
 }
 
 export type InputSource = "interactive" | "rpc" | "extension";
@@ -433,8 +412,8 @@ export interface ExtensionEvents {
   agent_start: [AgentStartEvent, unknown];
   agent_end: [AgentEndEvent, unknown];
   turn_start: [TurnStartEvent, unknown];
-  turn_end: [TurnEndEvent, BoundaryResult];
-  agent_before_settle: [AgentBeforeSettleEvent, BoundaryResult];
+  turn_end: [TurnEndEvent, TurnEndEventResult];
+  agent_before_settle: [AgentBeforeSettleEvent, AgentBeforeSettleEventResult];
   message_start: [MessageStartEvent, unknown];
   message_update: [MessageUpdateEvent, unknown];
   message_end: [MessageEndEvent, MessageEndEventResult];
@@ -446,8 +425,8 @@ export interface ExtensionEvents {
   session_info_changed: [SessionInfoChangedEvent, unknown];
   session_compact_failed: [SessionCompactFailedEvent, unknown];
   agent_settled: [AgentSettledEvent, unknown];
-  ui_prompt_start: [UIPromptEvent<"ui_prompt_start">, unknown];
-  ui_prompt_end: [UIPromptEvent<"ui_prompt_end">, unknown];
+  ui_prompt_start: [UIPromptStartEvent, unknown];
+  ui_prompt_end: [UIPromptEndEvent, unknown];
   before_provider_headers: [BeforeProviderHeadersEvent, unknown];
   tool_call: [ToolCallEvent, ToolCallEventResult];
   tool_result: [ToolResultEvent, ToolResultEventResult];

@@ -17,18 +17,23 @@ import type {
   SessionEntry,
   SessionHeader,
 } from "./session.js";
+import type { CompactionSettings } from "./settings.js";
 import type { Theme } from "./theme.js";
 
+export type * from "./boundary.js";
 export type * from "./context.js";
 export type * from "./events.js";
+export type * from "./extension-runtime.js";
 export * from "./session.js";
 export type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from "./pi-agent-core.js";
-export type { KeybindingsManager } from "./pi-tui.js";
+export type { Keybinding as AppKeybinding, KeybindingsManager } from "./pi-tui.js";
 export * from "./api.js";
 export * from "./components.js";
+export type * from "./renderers.js";
 export * from "./screens.js";
 export * from "./providers.js";
 export * from "./rpc-client.js";
+export type * from "./rpc-names.js";
 export * from "./sdk.js";
 export * from "./settings.js";
 export * from "./theme.js";
@@ -101,7 +106,11 @@ export function serializeConversation(messages: Message[]): string;
 export const CURRENT_SESSION_VERSION: number;
 export function parseSessionEntries(content: string): (SessionHeader | SessionEntry)[];
 /** At the leaf, which is the last entry if it is not given. */
-export function buildSessionContext(entries: SessionEntry[], leafId?: string | null): SessionContext;
+export function buildSessionContext(
+  entries: SessionEntry[],
+  leafId?: string | null,
+  byId?: Map<string, SessionEntry>,
+): SessionContext;
 /** Those that the model is told of; the leaf is the last entry if it is not given. */
 export function buildContextEntries(
   entries: SessionEntry[],
@@ -114,17 +123,12 @@ export function sessionEntryToContextMessages(entry: SessionEntry): AgentMessage
 export function migrateSessionEntries(entries: (SessionHeader | SessionEntry)[]): void;
 export function getLatestCompactionEntry(entries: SessionEntry[]): CompactionEntry | null;
 
-export interface CompactionSettings {
-  enabled: boolean;
-  reserveTokens: number;
-  keepRecentTokens: number;
-}
-export const DEFAULT_COMPACTION_SETTINGS: CompactionSettings;
+export const DEFAULT_COMPACTION_SETTINGS: Required<CompactionSettings>;
 export function estimateTokens(message: AgentMessage): number;
 export function calculateContextTokens(usage: Usage): number;
 /** Of the last answer that was not aborted and did not fail. */
 export function getLastAssistantUsage(entries: SessionEntry[]): Usage | undefined;
-export function shouldCompact(contextTokens: number, contextWindow: number, settings: CompactionSettings): boolean;
+export function shouldCompact(contextTokens: number, contextWindow: number, settings: Required<CompactionSettings>): boolean;
 /** Where `entries[startIndex...endIndex]` would be cut. */
 export function findCutPoint(
   entries: SessionEntry[],

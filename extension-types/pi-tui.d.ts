@@ -34,7 +34,7 @@ export class Box extends Container {
   constructor(paddingX?: number, paddingY?: number, bgFn?: Paint);
   setBgFn(bgFn?: Paint): void;
 }
-interface StackEntry {
+export interface StackEntryOptions {
   /** Its size, as long as nobody has to grow or shrink; what it takes if not given. */
   basis?: number | "auto";
   grow?: number;
@@ -43,33 +43,42 @@ interface StackEntry {
   maxSize?: number;
   visible?(viewport: { width: number; height: number }): boolean;
 }
-type StackChild = Component | (StackEntry & { component: Component });
-interface StackOptions {
+export interface StackEntry extends StackEntryOptions {
+  component: Component;
+}
+export type StackChild = Component | StackEntry;
+export interface StackOptions {
   gap?: number;
   align?: "stretch" | "start" | "center" | "end";
 }
 /** Below one another. */
 export class VStack extends Container {
   constructor(children?: StackChild[], options?: StackOptions);
-  override addChild(component: Component, options?: StackEntry): void;
+  override addChild(component: Component, options?: StackEntryOptions): void;
 }
 /** Beside one another. */
 export class HStack extends Container {
   constructor(children?: StackChild[], options?: StackOptions);
-  override addChild(component: Component, options?: StackEntry): void;
+  override addChild(component: Component, options?: StackEntryOptions): void;
 }
-type Scrollbar = "hidden" | "auto" | "always";
+export type ScrollViewScrollbar = "hidden" | "auto" | "always";
+export interface ScrollViewOptions {
+  axis?: "vertical";
+  follow?: "none" | "end";
+  primary?: boolean;
+  overscroll?: "chain" | "contain";
+  scrollbar?: ScrollViewScrollbar;
+  scrollbarTrackStyle?: Paint;
+  scrollbarThumbStyle?: Paint;
+  /** Not looked at: here nobody hides it. */
+  scrollbarHideDelayMs?: number;
+}
+export interface ScrollViewScrollToOptions {
+  disableFollow?: boolean;
+}
 /** For whoever lays it out: `render` gives all of it. */
 export class ScrollView extends Container {
-  constructor(component: Component, options?: {
-    axis?: "vertical";
-    follow?: "none" | "end";
-    primary?: boolean;
-    overscroll?: "chain" | "contain";
-    scrollbar?: Scrollbar;
-    scrollbarTrackStyle?: Paint;
-    scrollbarThumbStyle?: Paint;
-  });
+  constructor(component: Component, options?: ScrollViewOptions);
   readonly followEnd: boolean;
   readonly primary: boolean;
   readonly overscroll: "chain" | "contain";
@@ -78,13 +87,13 @@ export class ScrollView extends Container {
   readonly scrollTop: number;
   readonly isFollowingEnd: boolean;
   readonly viewportHeight: number;
-  readonly scrollbar: Scrollbar;
+  readonly scrollbar: ScrollViewScrollbar;
   readonly isScrollbarActive: boolean;
   readonly isScrollbarVisible: boolean;
-  setScrollbar(scrollbar: Scrollbar): void;
+  setScrollbar(scrollbar: ScrollViewScrollbar): void;
   setScrollbarActive(active: boolean): void;
   getContentWidth(width: number): number;
-  scrollTo(scrollTop: number, options?: { disableFollow?: boolean }): void;
+  scrollTo(scrollTop: number, options?: ScrollViewScrollToOptions): void;
   /** Returns how many of the lines there were not to scroll. */
   scrollBy(lines: number): number;
   scrollToStart(): void;

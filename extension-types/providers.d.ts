@@ -2,6 +2,7 @@
 import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Model, SimpleStreamOptions, StreamOptions } from "./pi-ai.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { PutTogether } from "./put-together.js";
+import type { AuthResult, OAuthCredential } from "./auth.js";
 import type { OAuthCredentials, OAuthLoginCallbacks, OAuthProviderInterface, OAuthSignIn } from "./oauth.js";
 
 export interface ProviderModelConfig {
@@ -43,6 +44,8 @@ export interface RefreshModelsContext {
 }
 
 export interface ProviderConfig {
+  /** For people; without it the name that it is registered with. */
+  name?: string;
   baseUrl?: string;
   /** The key, the name of a variable, or `!command`. */
   apiKey?: string;
@@ -61,7 +64,8 @@ export interface ProviderConfig {
 }
 
 export type ModelCredentials =
-  | { ok: true; apiKey?: string; headers?: Record<string, string> }
+  /** `env` is of newer versions: here there is none. */
+  | { ok: true; apiKey?: string; headers?: Record<string, string>; env?: Record<string, string> }
   | { ok: false; error: string };
 
 /** A provider, and how its models are asked with a key that the caller has. */
@@ -80,10 +84,21 @@ export interface RegisteredProvider {
 export function resolveModelScopeWithDiagnostics(
   patterns: string[],
   registry: ModelRegistry,
-): Promise<{
-  scopedModels: { model: Model; thinkingLevel?: ThinkingLevel }[];
-  diagnostics: { type: "warning"; code: "no-match" | "invalid-thinking-level"; message: string; pattern: string }[];
-}>;
+): Promise<ResolveModelScopeResult>;
+export interface ScopedModel {
+  model: Model;
+  thinkingLevel?: ThinkingLevel;
+}
+export interface ModelScopeDiagnostic {
+  type: "warning";
+  code: "no-match" | "invalid-thinking-level";
+  message: string;
+  pattern: string;
+}
+export interface ResolveModelScopeResult {
+  scopedModels: ScopedModel[];
+  diagnostics: ModelScopeDiagnostic[];
+}
 
 /** The models that there are, and what it takes to ask them. */
 export class ModelRegistry {
@@ -104,8 +119,8 @@ export class ModelRegistry {
   getApiKey(model: Model): Promise<string | undefined>;
   getProviderDisplayName(provider: string): string;
   /** Whether there is a key, and where from: `runtime`, `stored`, `environment`, `models_json_key`. */
-  getProviderAuthStatus(provider: string): { configured: boolean; source?: string };
-  getProviderAuth(provider: string): Promise<{ auth: { apiKey: string } } | undefined>;
+  getProviderAuthStatus(provider: string): AuthStatus;
+  getProviderAuth(provider: string): Promise<(AuthResult & { auth: { apiKey: string } }) | undefined>;
   /** `undefined` if there are no models of it. */
   getProvider(provider: string): RegisteredProvider | undefined;
   /** Those of extensions. */
@@ -128,11 +143,17 @@ export class ModelRegistry {
   }>;
 }
 
+export interface AuthStatus {
+  configured: boolean;
+  source?: string;
+  /** Of newer versions: here there is none. */
+  label?: string;
+}
 export interface ApiKeyCredential {
   type: "api_key";
   key: string;
 }
-export type OAuthCredential = { type: "oauth" } & OAuthCredentials;
+export type { OAuthCredential };
 export type AuthCredential = ApiKeyCredential | OAuthCredential;
 interface Locked<T> {
   result: T;

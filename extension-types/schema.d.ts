@@ -6,7 +6,7 @@ import type * as Old from "@sinclair/typebox";
 import type * as New from "typebox";
 
 /** What comes from a package that is absent is `any`. */
-type Has<T, Else> = [0] extends [1 & T] ? Else : T;
+export type Has<T, Else> = [0] extends [1 & T] ? Else : T;
 
 /** The constraint of tools. It is wide: what a schema is, the package knows that made it. */
 export type AnySchema = object;

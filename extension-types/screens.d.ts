@@ -92,6 +92,14 @@ export class SessionSelectorComponent extends Container implements Focusable {
   getSessionList(): Component;
   handleInput(data: string): void;
 }
+/** The rows of a tree, and the one that is chosen. */
+export interface TreeList extends Component {
+  handleInput(data: string): void;
+  getSelectedNode(): TreeNode | undefined;
+  getSearchQuery(): string;
+  /** As it is shown; the session is told by `onLabelChange`. */
+  updateNodeLabel(entryId: string, label: string | undefined, labelTimestamp?: string): void;
+}
 interface TreeNode {
   entry: { type: string; id: string; parentId: string | null };
   children: TreeNode[];
@@ -110,7 +118,7 @@ export class TreeSelectorComponent extends Container implements Focusable {
     initialFilterMode?: "default" | "no-tools" | "user-only" | "labeled-only" | "all",
   );
   focused: boolean;
-  getTreeList(): Component;
+  getTreeList(): TreeList;
   handleInput(data: string): void;
 }
 

@@ -2,17 +2,19 @@
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { Agent, AgentEvent, AgentState } from "./agent-loop.js";
-import type { EventBus, ExtensionFactory, SourceInfo, ToolDefinition, ToolInfo } from "./api.js";
+import type { EventBus, ExtensionFlag, ExtensionShortcut, InlineExtension, RegisteredCommand } from "./api.js";
+import type { RegisteredTool, SourceInfo, ToolDefinition, ToolInfo } from "./api.js";
+import type { ExtensionRuntime } from "./extension-runtime.js";
+import type { EntryRenderer, MarkdownTransformer, MessageRenderer } from "./renderers.js";
 import type { ContextUsage, Navigated } from "./context.js";
 import type { CompactionReason, CompactionResult, InputSource, SessionStartEvent } from "./events.js";
-import type { AuthStorage, ModelRegistry } from "./providers.js";
+import type { AuthStorage, ModelRegistry, ScopedModel } from "./providers.js";
 import type { AgentMessage, CustomMessage, SessionManager } from "./session.js";
 import type { SettingsManager } from "./settings.js";
 import type { Theme } from "./theme.js";
-import type { BashOperations, BuiltInTool } from "./tools.js";
+import type { BashOperations } from "./tools.js";
 
 type QueueMode = "all" | "one-at-a-time";
-type ScopedModel = { model: Model; thinkingLevel?: ThinkingLevel };
 
 export type AgentSessionEvent =
   | AgentEvent
@@ -207,9 +209,9 @@ export interface CreateAgentSessionOptions {
   scopedModels?: ScopedModel[];
   /**
    * Built-in ones; without it what the settings say, or `read`, `bash`, `edit` and `write`. A list of names is one of
-   * all tools that there are, `customTools` included.
+   * all tools that there are, `customTools` included. Of a tool only the name is looked at.
    */
-  tools?: (BuiltInTool | string)[];
+  tools?: ({ name: string } | string)[];
   /** Without `tools`: no tools at all, or only `customTools`. */
   noTools?: "all" | "builtin";
   /** Names of tools that are not there in any case. */
@@ -299,6 +301,8 @@ export interface ResourceCollision {
   name: string;
   winnerPath: string;
   loserPath: string;
+  winnerSource?: string;
+  loserSource?: string;
 }
 export interface ResourceDiagnostic {
   type: "warning" | "error" | "collision";
@@ -362,14 +366,23 @@ export interface PromptTemplate {
 }
 export interface Extension {
   path: string;
+  resolvedPath: string;
+  hidden?: boolean;
   sourceInfo: SourceInfo;
-  tools: ReadonlyMap<string, unknown>;
-  commands: ReadonlyMap<string, unknown>;
+  handlers: Map<string, ((...args: unknown[]) => Promise<unknown>)[]>;
+  tools: Map<string, RegisteredTool>;
+  messageRenderers: Map<string, MessageRenderer>;
+  markdownTransformer?: MarkdownTransformer;
+  entryRenderers?: Map<string, EntryRenderer>;
+  commands: Map<string, RegisteredCommand>;
+  flags: Map<string, ExtensionFlag>;
+  shortcuts: Map<string, ExtensionShortcut>;
 }
 export interface LoadExtensionsResult {
   /** Empty, unless a loader of one's own says otherwise: none are loaded. */
   extensions: Extension[];
   errors: { path: string; error: string }[];
+  runtime?: ExtensionRuntime;
 }
 
 interface PromptsResult {
@@ -380,9 +393,20 @@ interface ThemesResult {
   themes: Theme[];
   diagnostics: ResourceDiagnostic[];
 }
+/** Where a resource comes from. */
+export interface PathMetadata {
+  source: string;
+  scope: "user" | "project" | "temporary";
+  origin: "package" | "top-level";
+  baseDir?: string;
+}
 interface More {
   path: string;
-  metadata?: object;
+  metadata?: PathMetadata;
+}
+/** Of newer versions, and not looked at: a `SettingsManager` says whether a project is trusted. */
+export interface ResourceLoaderReloadOptions {
+  resolveProjectTrust?(asked: { extensionsResult: LoadExtensionsResult }): Promise<boolean>;
 }
 
 export interface ResourceLoader {
@@ -394,7 +418,10 @@ export interface ResourceLoader {
   getSystemPrompt(): string | undefined;
   getAppendSystemPrompt(): string[];
   extendResources(paths: { skillPaths?: More[]; promptPaths?: More[]; themePaths?: More[] }): void;
-  reload(): Promise<void>;
+  reload(options?: ResourceLoaderReloadOptions): Promise<void>;
+  /** These two are of newer versions: nobody asks for them here. */
+  getSystemPromptSource?(): { path: string } | undefined;
+  getAppendSystemPromptSources?(): { path: string }[];
 }
 export interface DefaultResourceLoaderOptions {
   cwd?: string;
@@ -414,7 +441,7 @@ export interface DefaultResourceLoaderOptions {
   /** If there are any, the constructor throws: no extensions are loaded from files. */
   additionalExtensionPaths?: string[];
   /** They hear what happens in the session and may block tools; what else of `pi` they call throws. */
-  extensionFactories?: (ExtensionFactory | { factory: ExtensionFactory })[];
+  extensionFactories?: InlineExtension[];
   /** What is `pi.events` for them. */
   eventBus?: EventBus;
   /** Not called, for the same reason. */
@@ -436,10 +463,10 @@ export class DefaultResourceLoader implements ResourceLoader {
   getSystemPrompt(): string | undefined;
   getAppendSystemPrompt(): string[];
   extendResources(paths: { skillPaths?: More[]; promptPaths?: More[]; themePaths?: More[] }): void;
-  reload(): Promise<void>;
+  reload(options?: ResourceLoaderReloadOptions): Promise<void>;
 }
 
 // Only what says so is exported.
 export {};
 /** What extensions of a session would share: there are none in one that an extension runs. */
-export function createExtensionRuntime(): object;
+export function createExtensionRuntime(): ExtensionRuntime;

@@ -14,7 +14,7 @@ export interface Settings {
   transport?: Transport;
   steeringMode?: QueueMode;
   followUpMode?: QueueMode;
-  compaction?: { enabled?: boolean; reserveTokens?: number; keepRecentTokens?: number };
+  compaction?: CompactionSettings;
   branchSummary?: { reserveTokens?: number; skipPrompt?: boolean };
   retry?: RetrySettings;
   images?: ImageSettings;
@@ -41,6 +41,12 @@ export interface Settings {
   terminal?: { showImages?: boolean; clearOnShrink?: boolean };
   markdown?: { codeBlockIndent?: string };
   [other: string]: unknown;
+}
+export interface CompactionSettings {
+  enabled?: boolean;
+  /** Tokens. */
+  reserveTokens?: number;
+  keepRecentTokens?: number;
 }
 export interface ImageSettings {
   autoResize?: boolean;
@@ -113,12 +119,15 @@ type Get<T> = { [K in keyof T & string as `get${K}`]: () => T[K] };
 type Set<T> = { [K in keyof T & string as `set${K}`]: (value: T[K]) => void };
 type SetProject<T> = { [K in keyof T & string as `setProject${K}`]: (value: T[K]) => void };
 
+export interface SettingsManagerCreateOptions {
+  projectTrusted?: boolean;
+}
 export interface SettingsManager
   extends Get<Values>, Set<Values>, Get<Lists>, Set<Lists>, SetProject<Lists>, Get<ReadOnlyValues> {}
 export class SettingsManager {
   private constructor();
   /** Without trust the project's settings do not count, nor does what it brings for a resource loader. */
-  static create(cwd?: string, agentDir?: string, options?: { projectTrusted?: boolean }): SettingsManager;
+  static create(cwd?: string, agentDir?: string, options?: SettingsManagerCreateOptions): SettingsManager;
   isProjectTrusted(): boolean;
   setProjectTrusted(trusted: boolean): void;
   static inMemory(settings?: Settings): SettingsManager;
@@ -128,7 +137,7 @@ export class SettingsManager {
   getGlobalSettings(): Settings;
   getProjectSettings(): Settings;
   setDefaultModelAndProvider(provider: string, modelId: string): void;
-  getCompactionSettings(): { enabled: boolean; reserveTokens: number; keepRecentTokens: number };
+  getCompactionSettings(): Required<CompactionSettings>;
   getBranchSummarySettings(): { reserveTokens: number; skipPrompt: boolean };
   getRetrySettings(): Required<RetrySettings>;
   /** Until the next change or reload. */

@@ -53,6 +53,13 @@ export type GrepToolCallEvent = CallOf<"grep">;
 export type FindToolCallEvent = CallOf<"find">;
 export type LsToolCallEvent = CallOf<"ls">;
 export type CustomToolCallEvent = ToolCallEvent;
+/** Of a tool that others may have. */
+export interface PowerShellToolInput {
+  command: string;
+  timeout?: number;
+}
+export type PowerShellToolDetails = BashToolDetails;
+export type PowerShellToolCallEvent = ToolCallEvent & { toolName: "powershell"; input: PowerShellToolInput };
 
 // Only what says so is exported.
 export {};

@@ -1,9 +1,13 @@
 // The built-in tools, for extensions that wrap them or do their work elsewhere.
-import type { SchemaOf } from "./schema.js";
+// @ts-ignore: without Node's types a Buffer is what it is made of
+import type * as Node from "node:buffer";
+import type { Has, SchemaOf } from "./schema.js";
 import type { ToolDefinition } from "./api.js";
 import type { BuiltInToolInputs } from "./events.js";
 import type { ToolDetails } from "./tool-types.js";
 import type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from "./pi-agent-core.js";
+
+type Bytes = Has<Node.Buffer, Uint8Array>;
 
 /** A built-in tool, without what is for prompts and screens. */
 // deno-lint-ignore no-explicit-any
@@ -24,7 +28,7 @@ export interface BuiltInTool<TInput = any, TDetails = any> {
 }
 
 export interface BashExecOptions {
-  onData(data: Uint8Array): void;
+  onData(data: Bytes): void;
   signal?: AbortSignal;
   /** Seconds. */
   timeout?: number;

@@ -20,6 +20,8 @@ interface Completed {
   cursorCol: number;
 }
 export interface AutocompleteProvider {
+  /** What begins a completion in newer versions; not looked at. */
+  triggerCharacters?: string[];
   getSuggestions(
     lines: string[],
     cursorLine: number,
@@ -128,6 +130,13 @@ export type MarkdownTheme =
     Paint
   >
   & { highlightCode?(code: string, lang?: string): string[]; codeBlockIndent?: string };
+/** Of newer versions, and not looked at. */
+export interface MarkdownOptions {
+  preserveOrderedListMarkers?: boolean;
+  preserveBackslashEscapes?: boolean;
+  renderLatex?: boolean;
+  transform?(markdown: string, availableWidth: number): string;
+}
 export class Markdown implements Component {
   constructor(
     text: string,
@@ -135,6 +144,7 @@ export class Markdown implements Component {
     paddingY: number,
     theme: MarkdownTheme,
     defaultTextStyle?: DefaultTextStyle,
+    options?: MarkdownOptions,
   );
   setText(text: string): void;
   invalidate(): void;

@@ -69,7 +69,8 @@ export interface OverlayHandle {
   isFocused(): boolean;
 }
 
-type InputListener = (data: string) => { consume?: boolean; data?: string } | undefined;
+export type TuiInputListenerResult = { consume?: boolean; data?: string } | undefined;
+export type TuiInputListener = (data: string) => TuiInputListenerResult;
 
 /** Draws components on a terminal, and gives them its input. */
 export class TUI extends Container {
@@ -88,8 +89,8 @@ export class TUI extends Container {
   start(): void;
   stop(): void;
   /** Returns what ends it. */
-  addInputListener(listener: InputListener): () => void;
-  removeInputListener(listener: InputListener): void;
+  addInputListener(listener: TuiInputListener): () => void;
+  removeInputListener(listener: TuiInputListener): void;
   requestRender(force?: boolean): void;
 }
 

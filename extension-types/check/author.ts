@@ -71,8 +71,9 @@ export function tools(pi: ExtensionAPI) {
 
 export function levels(pi: ExtensionAPI) {
   pi.on("session_start", (_event, ctx) => {
-    pi.setThinkingLevel(ctx.thinkingLevel);
-    if (ctx.model) pi.setThinkingLevel(clampThinkingLevel(ctx.model, ctx.thinkingLevel));
+    const level = ctx.thinkingLevel ?? "off";
+    pi.setThinkingLevel(level);
+    if (ctx.model) pi.setThinkingLevel(clampThinkingLevel(ctx.model, level));
     const { model, thinkingLevel } = ctx;
     void createAgentSession({ model, thinkingLevel, scopedModels: [...ctx.scopedModels] });
   });

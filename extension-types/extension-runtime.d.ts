@@ -1,0 +1,23 @@
+// What loaders of extensions hand on: `createExtensionRuntime` makes one without extensions.
+import type { ExtensionAPI } from "./api.js";
+import type { ProviderConfig } from "./providers.js";
+
+/** They throw until a session is bound, which none is here. */
+export interface ExtensionActions extends
+  Pick<
+    ExtensionAPI,
+    | "sendMessage" | "sendUserMessage" | "appendEntry" | "setSessionName" | "getSessionName" | "setLabel"
+    | "getActiveTools" | "getAllTools" | "setActiveTools" | "getCommands" | "setModel" | "getThinkingLevel"
+    | "setThinkingLevel"
+  > {
+  refreshTools(): void;
+}
+export interface ExtensionRuntime extends ExtensionActions {
+  flagValues: Map<string, boolean | string>;
+  pendingProviderRegistrations: { name: string; config: ProviderConfig; extensionPath: string }[];
+  registerProvider(name: string, config: ProviderConfig, extensionPath?: string): void;
+  unregisterProvider(name: string, extensionPath?: string): void;
+}
+
+// Only what says so is exported.
+export {};

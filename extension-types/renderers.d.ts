@@ -1,0 +1,38 @@
+// What draws messages and entries of an extension's own, and changes what is drawn of texts.
+import type { Component } from "./pi-tui.js";
+import type { CustomEntry, CustomMessage } from "./session.js";
+import type { Theme } from "./theme.js";
+
+export interface EntryRenderOptions {
+  expanded: boolean;
+}
+export interface MessageRenderOptions extends EntryRenderOptions {
+  /** Columns beside a message, of newer versions: here there are none, and it is not set. */
+  outputPad?: number;
+}
+export type MessageRenderer<T = unknown> = (
+  message: CustomMessage<T>,
+  options: MessageRenderOptions,
+  theme: Theme,
+) => Component | undefined;
+export type EntryRenderer<T = unknown> = (
+  entry: CustomEntry<T>,
+  options: EntryRenderOptions,
+  theme: Theme,
+) => Component | undefined;
+
+type MarkdownMessageType = "user" | "assistant" | "assistant-thinking" | "custom" | "summary" | "changelog";
+export interface MarkdownTransformContext {
+  messageType: MarkdownMessageType;
+  isStreaming: boolean;
+  availableWidth: number;
+  messageId?: string;
+  timestamp?: string;
+}
+export type MarkdownTransformer = (markdown: string, context: MarkdownTransformContext) => string;
+export interface MarkdownTransformerOptions {
+  messageTypes?: readonly MarkdownMessageType[];
+}
+
+// Only what says so is exported.
+export {};

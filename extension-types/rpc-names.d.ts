@@ -1,0 +1,15 @@
+// The lines of the RPC protocol, as the original calls them; rpc.d.ts has all of them in detail.
+import type { Event, RpcCommand as Commands, RpcResponse as Responses } from "./rpc.js";
+
+type WithId<T> = T & { id?: string };
+
+export type { SessionState as RpcSessionState } from "./rpc.js";
+export type RpcCommand = WithId<Exclude<Commands, { type: "extension_ui_response" }>>;
+export type RpcResponse = WithId<Responses>;
+export type RpcExtensionUIRequest = Extract<Event, { type: "extension_ui_request" }>;
+export type RpcExtensionUIResponse =
+  & { type: "extension_ui_response"; id: string }
+  & ({ value: string } | { confirmed: boolean } | { cancelled: true });
+
+// Only what says so is exported.
+export {};
