@@ -113,9 +113,11 @@ function checkAuthor(schemas, resolution) {
   const module = resolution === "bundler" ? {} : { module: resolution };
   const options = { ...compilerOptions, ...module, moduleResolution: resolution, skipLibCheck: false };
   writeFileSync(join(room, "package.json"), '{"type":"module"}');
-  writeFileSync(join(room, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files: ["author.ts"] }));
-  const text = readFileSync(join(here, "check/author.ts"), "utf8");
-  writeFileSync(join(room, "author.ts"), text.replace('"typebox"', `"${schemas}"`));
+  writeFileSync(join(room, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files: ["author.ts", "newer.ts"] }));
+  for (const name of ["author.ts", "newer.ts"]) {
+    const text = readFileSync(join(here, "check", name), "utf8");
+    writeFileSync(join(room, name), text.replace('"typebox"', `"${schemas}"`));
+  }
   return say(`with ${schemas} only, ${resolution}`, run(room, room));
 }
 

@@ -21,9 +21,11 @@ export interface AgentToolResult<TDetails> {
   usage?: Usage;
 }
 
-export type AgentToolUpdateCallback<TDetails = unknown> = (partialResult: AgentToolResult<TDetails>) => void;
+// deno-lint-ignore no-explicit-any
+export type AgentToolUpdateCallback<TDetails = any> = (partialResult: AgentToolResult<TDetails>) => void;
 
-export interface AgentTool<TParameters extends AnySchema = AnySchema, TDetails = unknown> extends Tool<TParameters> {
+// deno-lint-ignore no-explicit-any
+export interface AgentTool<TParameters extends AnySchema = AnySchema, TDetails = any> extends Tool<TParameters> {
   label: string;
   prepareArguments?(args: unknown): Static<TParameters>;
   executionMode?: ToolExecutionMode;

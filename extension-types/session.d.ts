@@ -1,5 +1,5 @@
 // What a session consists of.
-import type { ImageContent, Message, TextContent } from "./pi-ai.js";
+import type { ImageContent, Message, TextContent, Usage } from "./pi-ai.js";
 
 type Content = string | (TextContent | ImageContent)[];
 
@@ -83,6 +83,8 @@ export interface CompactionEntry<T = unknown> extends SessionEntryBase {
   firstKeptEntryId: string;
   tokensBefore: number;
   details?: T;
+  /** Of the summary; newer versions store it. */
+  usage?: Usage;
   fromHook?: boolean;
 }
 export interface BranchSummaryEntry<T = unknown> extends SessionEntryBase {
@@ -90,6 +92,7 @@ export interface BranchSummaryEntry<T = unknown> extends SessionEntryBase {
   fromId: string;
   summary: string;
   details?: T;
+  usage?: Usage;
   fromHook?: boolean;
 }
 /** Data of an extension that no model sees. */

@@ -59,6 +59,9 @@ export interface RetrySettings {
   baseDelayMs?: number;
   /** Milliseconds. */
   maxDelayMs?: number;
+  maxAgentDelayMs?: number;
+  /** As newer versions write it; `maxRetryDelayMs` is `maxDelayMs`, the others are not looked at. */
+  provider?: { timeoutMs?: number; maxRetries?: number; maxRetryDelayMs?: number };
 }
 export type PackageSource = string | ({ source: string } & Partial<Record<Kind, string[]>>);
 
@@ -139,7 +142,7 @@ export class SettingsManager {
   setDefaultModelAndProvider(provider: string, modelId: string): void;
   getCompactionSettings(): Required<CompactionSettings>;
   getBranchSummarySettings(): { reserveTokens: number; skipPrompt: boolean };
-  getRetrySettings(): Required<RetrySettings>;
+  getRetrySettings(): Required<Omit<RetrySettings, "maxAgentDelayMs" | "provider">>;
   /** Until the next change or reload. */
   applyOverrides(overrides: Settings): void;
   reload(): Promise<void>;

@@ -52,6 +52,14 @@ fn the_types_of_the_protocol_are_those_of_its_schema() {
 }
 
 #[test]
+fn names_that_the_original_exports_are_there_or_have_a_reason_not_to_be() {
+    let reference = Reference::install();
+    let mut command = script("names.mjs");
+    command.arg(reference.package().parent().unwrap());
+    assert_eq!(run(command), "names: ok\n");
+}
+
+#[test]
 fn everything_that_has_a_type_is_documented_and_nothing_else() {
     assert_eq!(run(script("docs.mjs")), "documentation: ok\n");
 }
