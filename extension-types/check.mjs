@@ -98,14 +98,14 @@ function checkExtensions(paths, root) {
   return problems.length === 0;
 }
 
-/** README.md's own set-up, where schemas come from one package and the other is absent. */
-function checkAuthor(schemas, resolution) {
+/** README.md's own set-up, where schemas come from a package and the other may be absent. */
+function checkAuthor(resolution, schemas, ...others) {
   const room = mkdtempSync(join(folder, "author-"));
   const types = join(room, "node_modules/pi-extension-types");
   mkdirSync(types, { recursive: true });
   const published = readdirSync(here).filter((name) => name.endsWith(".d.ts") || name === "pi-ai");
   for (const name of published) cpSync(join(here, name), join(types, name), { recursive: true });
-  for (const name of ["@types/node", schemas]) {
+  for (const name of ["@types/node", schemas, ...others]) {
     mkdirSync(dirname(join(room, "node_modules", name)), { recursive: true });
     symlinkSync(join(realpathSync(packages), name), join(room, "node_modules", name));
   }
@@ -118,7 +118,7 @@ function checkAuthor(schemas, resolution) {
     const text = readFileSync(join(here, "check", name), "utf8");
     writeFileSync(join(room, name), text.replace('"typebox"', `"${schemas}"`));
   }
-  return say(`with ${schemas} only, ${resolution}`, run(room, room));
+  return say(`with ${schemas} ${others.length > 0 ? `and ${others}` : "only"}, ${resolution}`, run(room, room));
 }
 
 const results = [
@@ -135,9 +135,11 @@ const results = [
     join(tests, "*.ts"),
     join(here, "check/test-module.ts"),
   ]),
-  checkAuthor("typebox", "bundler"),
-  checkAuthor("typebox", "nodenext"),
-  checkAuthor("@sinclair/typebox", "node16"),
+  checkAuthor("bundler", "typebox"),
+  checkAuthor("nodenext", "typebox"),
+  checkAuthor("node16", "@sinclair/typebox"),
+  checkAuthor("bundler", "typebox", "@sinclair/typebox"),
+  checkAuthor("bundler", "@sinclair/typebox", "typebox"),
 ];
 const words = process.argv.slice(2);
 const at = words.indexOf("--original");

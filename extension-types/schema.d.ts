@@ -10,8 +10,10 @@ export type Has<T, Else> = [0] extends [1 & T] ? Else : T;
 
 /** The constraint of tools. It is wide: what a schema is, the package knows that made it. */
 export type AnySchema = object;
+/** Without the index signature of the old schemas: the new package takes that for every member. */
+type Named<T> = { [K in keyof T as string extends K ? never : number extends K ? never : K]: T[K] };
 /** A schema of pi's own making, as either package takes it. */
-export type SchemaOf<T> = { static: T } & Has<Old.TUnsafe<T>, unknown> & Has<New.TUnsafe<T>, unknown>;
+export type SchemaOf<T> = { static: T } & Named<Has<Old.TUnsafe<T>, unknown>> & Has<New.TUnsafe<T>, unknown>;
 
 export type TSchema = Has<Old.TSchema, Has<New.TSchema, object>>;
 /** The type of the values that fit a schema. */

@@ -16,6 +16,7 @@ const schema = Type.Object({
   count: Type.Optional(Type.Number()),
   kind: StringEnum(["one", "two"] as const, { description: "Which" }),
   list: Type.Array(Type.Object({ name: Type.String() })),
+  when: Type.Optional(StringEnum(["now", "later"] as const)),
 });
 const nothing = { content: [], details: undefined };
 const greet = defineTool({
@@ -37,6 +38,7 @@ export function tools(pi: ExtensionAPI) {
     async execute(_id, params) {
       same<typeof params.count, number | undefined>(true);
       same<typeof params.kind, "one" | "two">(true);
+      same<typeof params.when, "now" | "later" | undefined>(true);
       same<(typeof params.list)[0]["name"], string>(true);
       // @ts-expect-error: not in the schema
       params.nothing;

@@ -43,7 +43,7 @@ fn modules_examples_and_types_fit_together() {
         .arg(examples);
     let said = run(command);
     let fine = said.lines().filter(|line| line.ends_with(": ok"));
-    assert_eq!(fine.count(), 6, "{said}");
+    assert_eq!(fine.count(), 8, "{said}");
 }
 
 #[test]
