@@ -191,7 +191,17 @@ export interface ProxyStreamOptions extends SimpleStreamOptions {
   proxyUrl: string;
 }
 /** What a proxy sends: events without the message that they add to. */
-export type ProxyAssistantMessageEvent = { type: AssistantMessageEvent["type"] } & Record<string, unknown>;
+export type ProxyAssistantMessageEvent =
+  | { type: "start" }
+  | ({ type: "text_start" | "thinking_start" | "toolcall_end" } & AtIndex)
+  | ({ type: "text_delta" | "thinking_delta" | "toolcall_delta"; delta: string } & AtIndex)
+  | ({ type: "text_end" | "thinking_end"; contentSignature?: string } & AtIndex)
+  | ({ type: "toolcall_start"; id: string; toolName: string } & AtIndex)
+  | { type: "done"; reason: "stop" | "length" | "toolUse"; usage: Usage }
+  | { type: "error"; reason: "aborted" | "error"; errorMessage?: string; usage: Usage };
+interface AtIndex {
+  contentIndex: number;
+}
 export function streamProxy(model: Model, context: Context, options: ProxyStreamOptions): AssistantMessageEventStream;
 
 // Only what says so is exported.

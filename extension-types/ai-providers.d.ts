@@ -58,7 +58,8 @@ export type OpenAICompletionsCompat = {
 // deno-lint-ignore ban-types
 export type OpenAIResponsesCompat = {};
 /** As OpenRouter's API has it. */
-export type OpenRouterRouting = Record<string, unknown> & {
+// deno-lint-ignore no-explicit-any
+export type OpenRouterRouting = Record<string, any> & {
   allow_fallbacks?: boolean;
   require_parameters?: boolean;
   data_collection?: "deny" | "allow";
@@ -117,7 +118,7 @@ export function registerBuiltInApiProviders(): void;
 /** Only those of pi itself are left. */
 export function resetApiProviders(): void;
 /** Throws: Bedrock's API is part of pi. */
-export function setBedrockProviderModule(): never;
+export function setBedrockProviderModule(module?: unknown): never;
 export function getOverflowPatterns(): RegExp[];
 
 // ---- A provider for tests ----

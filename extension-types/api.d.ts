@@ -47,6 +47,8 @@ export interface ToolDefinition<TParams extends AnySchema = AnySchema, TDetails 
   renderShell?: "default" | "self";
   prepareArguments?(args: unknown): Static<TParams>;
   executionMode?: ToolExecutionMode;
+  /** How strictly a model has to follow `parameters`, of newer versions; not looked at. */
+  constrainedSampling?: false | object;
   /** `false`: the model has it when `--tools`, `defaultTools` or `pi.setActiveTools` name it. */
   defaultActive?: boolean;
   execute(

@@ -132,6 +132,7 @@ export class BashExecutionComponent extends Container {
 export interface ToolExecutionOptions {
   showImages?: boolean;
 }
+type ShownResult = Pick<AgentToolResult<unknown>, "content"> & { isError: boolean };
 export class ToolExecutionComponent extends Container {
   constructor(
     toolName: string,
@@ -145,7 +146,7 @@ export class ToolExecutionComponent extends Container {
   updateArgs(args: unknown): void;
   markExecutionStarted(): void;
   setArgsComplete(): void;
-  updateResult(result: AgentToolResult<unknown> & { isError: boolean }, isPartial?: boolean): void;
+  updateResult(result: Partial<AgentToolResult<unknown>> & ShownResult, isPartial?: boolean): void;
   setExpanded(expanded: boolean): void;
   setShowImages(show: boolean): void;
 }

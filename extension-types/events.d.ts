@@ -97,6 +97,8 @@ export interface CompactionResult<T = unknown> {
   tokensBefore: number;
   /** A guess; known once it is stored. */
   estimatedTokensAfter?: number;
+  /** Of the summary; newer versions say and store it. */
+  usage?: Usage;
   details?: T;
 }
 export interface SessionBeforeCompactResult extends CancelResult {
@@ -128,7 +130,7 @@ export interface SessionBeforeTreeEvent {
   signal: AbortSignal;
 }
 export interface SessionBeforeTreeResult extends CancelResult {
-  summary?: { summary: string; details?: unknown };
+  summary?: { summary: string; details?: unknown; usage?: Usage };
   customInstructions?: string;
   replaceInstructions?: boolean;
   label?: string;

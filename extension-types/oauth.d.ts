@@ -37,10 +37,13 @@ export interface OAuthSignIn {
   refreshToken(credentials: OAuthCredentials): Promise<OAuthCredentials>;
   getApiKey(credentials: OAuthCredentials): string;
   modifyModels?(models: Model[], credentials: OAuthCredentials): Model[];
+  /** It waits for a redirect, and may be told a code meanwhile. */
+  usesCallbackServer?: boolean;
+  /** Of newer versions, and not looked at. */
+  isSubscription?: boolean;
 }
 export interface OAuthProviderInterface extends OAuthSignIn {
   readonly id: OAuthProviderId;
-  usesCallbackServer?: boolean;
 }
 export interface OAuthProviderInfo {
   id: OAuthProviderId;

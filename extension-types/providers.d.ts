@@ -9,6 +9,8 @@ export interface ProviderModelConfig {
   id: string;
   name: string;
   api?: Api;
+  /** Where this one is, if that is not where the others are. */
+  baseUrl?: string;
   reasoning: boolean;
   input: ("text" | "image")[];
   /** US dollars per million tokens. */
@@ -22,6 +24,9 @@ export interface ProviderModelConfig {
   /** The same for one thinking level, over those. */
   samplingParamsByThinkingLevel?: Partial<Record<ThinkingLevel | "off", Record<string, unknown>>>;
   compat?: Model["compat"];
+  /** These two are of newer versions, and not looked at. */
+  inputLimits?: object;
+  promptCache?: Partial<Record<"short" | "long", number>>;
 }
 /** A list of models that is kept for the next start. */
 export interface StoredModels {

@@ -251,6 +251,8 @@ export interface CreateAgentSessionServicesOptions {
   settingsManager?: SettingsManager;
   modelRegistry?: ModelRegistry;
   resourceLoaderOptions?: Omit<DefaultResourceLoaderOptions, "cwd" | "agentDir" | "settingsManager">;
+  /** Not looked at: no extensions are loaded that would have flags. */
+  extensionFlagValues?: Map<string, boolean | string>;
 }
 export interface CreateAgentSessionFromServicesOptions
   extends Omit<CreateAgentSessionOptions, keyof AgentSessionServices> {

@@ -1,4 +1,5 @@
 // What a session consists of.
+import type { CustomAgentMessages } from "./agent-loop.js";
 import type { ImageContent, Message, TextContent, Usage } from "./pi-ai.js";
 
 type Content = string | (TextContent | ImageContent)[];
@@ -46,7 +47,8 @@ export type AgentMessage =
   | BashExecutionMessage
   | CustomMessage
   | BranchSummaryMessage
-  | CompactionSummaryMessage;
+  | CompactionSummaryMessage
+  | CustomAgentMessages[keyof CustomAgentMessages];
 
 export interface SessionHeader {
   type: "session";

@@ -1,4 +1,5 @@
 // Colours by purpose.
+import type { SourceInfo } from "./api.js";
 import type { MarkdownTheme, SelectListTheme, SettingsListTheme } from "./pi-tui.js";
 
 type ThemeBg =
@@ -18,11 +19,12 @@ export type { ThemeBg, ThemeColor };
 export class Theme {
   readonly name?: string;
   readonly sourcePath?: string;
+  sourceInfo?: SourceInfo;
   constructor(
     fgColors: Record<ThemeColor, string | number>,
     bgColors: Record<ThemeBg, string | number>,
     mode: "truecolor" | "256color",
-    options?: { name?: string; sourcePath?: string },
+    options?: { name?: string; sourcePath?: string; sourceInfo?: SourceInfo },
   );
   fg(color: ThemeColor, text: string): string;
   bg(color: ThemeBg, text: string): string;
@@ -38,7 +40,8 @@ export class Theme {
   getBashModeBorderColor(): Paint;
 }
 
-export function initTheme(themeName?: string): void;
+/** Changes of its file are seen at the next reload; the second argument is not looked at. */
+export function initTheme(themeName?: string, enableWatcher?: boolean): void;
 export function getSelectListTheme(): SelectListTheme;
 export function getSettingsListTheme(): SettingsListTheme;
 export function getMarkdownTheme(): MarkdownTheme;

@@ -9,12 +9,13 @@ import { stream } from "@earendil-works/pi-ai/compat";
 import { getOAuthProvider, type OAuthLoginCallbacks } from "@earendil-works/pi-ai/oauth";
 import { getBuiltinModel } from "@earendil-works/pi-ai/providers/all";
 import { streamAnthropic } from "@mariozechner/pi-ai/anthropic";
-import type { AgentTool, AgentToolUpdateCallback, CustomMessage, QueueMode } from "@earendil-works/pi-agent-core";
+import type { AgentMessage, AgentTool, AgentToolUpdateCallback, CustomMessage, QueueMode } from "@earendil-works/pi-agent-core";
 import { createExtensionRuntime, createLocalBashOperations, SessionManager } from "@earendil-works/pi-coding-agent";
 import type { AgentBeforeSettleEventResult, BoundaryState, CompactionEntryDraft, TurnEndEventResult } from "@earendil-works/pi-coding-agent";
 import type { AppKeybinding, BuildSystemPromptOptions, CompactionSettings, EntryRenderOptions } from "@earendil-works/pi-coding-agent";
 import type { Extension, ExtensionAPI, ExtensionContext, ExtensionFlag, ExtensionMode } from "@earendil-works/pi-coding-agent";
 import type { ExtensionRuntime, ExtensionShortcut, InlineExtension, MarkdownTransformer } from "@earendil-works/pi-coding-agent";
+import type { ProviderModelConfig } from "@earendil-works/pi-coding-agent";
 import type { ModelSelectSource, NormalizedBuildSystemPromptOptions, PathMetadata } from "@earendil-works/pi-coding-agent";
 import type { ProjectedSessionEntry, RegisteredCommand, RegisteredTool, ResolvedCommand } from "@earendil-works/pi-coding-agent";
 import type { ResolveModelScopeResult, ResourceLoader, ScopedModel, SessionEntry } from "@earendil-works/pi-coding-agent";
@@ -22,6 +23,13 @@ import type { RpcCommand, RpcExtensionUIRequest, RpcExtensionUIResponse, RpcResp
 import type { SettingsManagerCreateOptions, UIPromptEndEvent, UIPromptKind, UIPromptStartEvent } from "@earendil-works/pi-coding-agent";
 import { Markdown, type AutocompleteProvider, type MarkdownTheme, type StackChild, type StackOptions } from "@earendil-works/pi-tui";
 import type { ScrollViewOptions, TuiInputListener } from "@earendil-works/pi-tui";
+
+declare module "@earendil-works/pi-agent-core" {
+  interface CustomAgentMessages {
+    note: { role: "note"; text: string; timestamp: number };
+  }
+}
+export const note: AgentMessage = { role: "note", text: "mine", timestamp: 0 };
 
 /** What is not used above. */
 export type Names = [
@@ -58,6 +66,10 @@ export function registered(flag: ExtensionFlag, command: ResolvedCommand): Regis
   return flag.default === true ? command : command.invocationName + flag.name;
 }
 export const provider = (...[name, config]: Parameters<ExtensionAPI["registerProvider"]>) => ({ name, ...config, title: config.name });
+export const models: ProviderModelConfig[] = [{
+  id: "m", name: "M", baseUrl: "http://localhost", reasoning: false, input: ["text"], contextWindow: 1, maxTokens: 1,
+  cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, promptCache: { short: 300 },
+}];
 export const compaction: CompactionSettings = { reserveTokens: 1 };
 export const loader: Partial<ResourceLoader> = {
   getExtensions: () => ({ extensions: [], errors: [], runtime: createExtensionRuntime() }),
