@@ -113,8 +113,9 @@ function checkAuthor(resolution, schemas, ...others) {
   const module = resolution === "bundler" ? {} : { module: resolution };
   const options = { ...compilerOptions, ...module, moduleResolution: resolution, skipLibCheck: false };
   writeFileSync(join(room, "package.json"), '{"type":"module"}');
-  writeFileSync(join(room, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files: ["author.ts", "newer.ts"] }));
-  for (const name of ["author.ts", "newer.ts"]) {
+  const files = ["author.ts", "newer.ts", ...(others.length > 0 ? [] : ["generic.ts"])];
+  writeFileSync(join(room, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files }));
+  for (const name of files) {
     const text = readFileSync(join(here, "check", name), "utf8");
     writeFileSync(join(room, name), text.replace('"typebox"', `"${schemas}"`));
   }

@@ -6,7 +6,8 @@ import type * as Old from "@sinclair/typebox";
 import type * as New from "typebox";
 
 /** What comes from a package that is absent is `any`. */
-export type Has<T, Else> = [0] extends [1 & T] ? Else : T;
+type Absent<T> = [0] extends [1 & T] ? true : false;
+export type Has<T, Else> = Absent<T> extends true ? Else : T;
 
 /** The constraint of tools. It is wide: what a schema is, the package knows that made it. */
 export type AnySchema = object;
@@ -17,7 +18,9 @@ export type SchemaOf<T> = { static: T } & Named<Has<Old.TUnsafe<T>, unknown>> & 
 
 export type TSchema = Has<Old.TSchema, Has<New.TSchema, object>>;
 /** The type of the values that fit a schema. */
-export type Static<T> = T extends { static: unknown } ? T["static"] : Has<New.Static<T & object>, unknown>;
+export type Static<T extends AnySchema> = Absent<Old.TSchema> extends true ? New.Static<T>
+  : T extends { static: unknown } ? T["static"]
+  : Has<New.Static<T>, unknown>;
 export const Type: Has<typeof Old.Type, typeof New.Type>;
 
 // Only what says so is exported.
