@@ -10,9 +10,18 @@ pub mod session_list;
 pub mod signals;
 mod wire;
 
-use std::io::Write;
+use std::io::{self, Write};
 
 /// To stderr; with nobody there to read it, there is nobody to tell.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// Why stdout cannot be written; `false` if its reader is gone, who knows.
+fn complain_of_stdout(error: &io::Error) -> bool {
+    let is_told = error.kind() != io::ErrorKind::BrokenPipe;
+    if is_told {
+        complain(&format!("Error: stdout: {error}"));
+    }
+    is_told
 }

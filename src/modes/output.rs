@@ -69,9 +69,9 @@ enum Line {
 
 impl Output {
     /// Lines go to `file`. The second end is done when it cannot be written any
-    /// more.
+    /// more, and before [`Self::flush`] is.
     pub fn start(file: File, agreed: Agreed) -> io::Result<(Self, oneshot::Receiver<io::Error>)> {
-        let (lines, waiting) = lines();
+        let (lines, mut waiting) = lines();
         let (broken, closed) = oneshot::channel();
         let unread = Arc::new(watch::Sender::new(0));
         let progress = Arc::new(Progress::default());
@@ -83,10 +83,15 @@ impl Output {
         std::thread::Builder::new()
             .name("stdout".into())
             .spawn(move || {
-                if let Err(error) = write_all(pieces, waiting, Wire::new(agreed), &read) {
+                let mut flushing = None;
+                let wire = Wire::new(agreed);
+                let written = write_all(pieces, &mut waiting, wire, &read, &mut flushing);
+                if let Err(error) = written {
                     // Nobody may be listening any more.
                     let _ = broken.send(error);
                 }
+                // Who waits for a flush hears of its end when the reason is known.
+                drop((flushing, waiting));
             })?;
         let output = Self {
             lines,
@@ -227,9 +232,10 @@ impl Write for Pieces {
 
 fn write_all(
     file: Pieces,
-    mut lines: mpsc::UnboundedReceiver<Line>,
+    lines: &mut mpsc::UnboundedReceiver<Line>,
     mut wire: Wire,
     unread: &watch::Sender<usize>,
+    flushing: &mut Option<oneshot::Sender<()>>,
 ) -> io::Result<()> {
     let progress = Arc::clone(&file.progress);
     let mut out = BufWriter::with_capacity(64 * 1024, file);
@@ -248,9 +254,12 @@ fn write_all(
                 unread.send_modify(|bytes| *bytes -= ASKED);
             }
             Line::Flushed(done) => {
+                *flushing = Some(done);
                 out.flush()?;
-                // Nobody may be waiting any more.
-                let _ = done.send(());
+                if let Some(done) = flushing.take() {
+                    // Nobody may be waiting any more.
+                    let _ = done.send(());
+                }
             }
         }
         // A reader sees a line as soon as no other is waiting.
@@ -310,5 +319,19 @@ mod tests {
         reader.read_exact(&mut last).unwrap();
         assert_eq!(&last, b"\"last\"\n");
         assert!(!*output.given_up.borrow());
+    }
+
+    /// A full disk ended now and then with success: the reason was told after the flush.
+    #[cfg(target_os = "linux")]
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_has_flushed_knows_why_it_failed() {
+        for _ in 0..200 {
+            let full = File::options().write(true).open("/dev/full").unwrap();
+            let (output, mut closed) = Output::start(full, Agreed::default()).unwrap();
+            output.line(&"last");
+            output.flush().await;
+            let error = closed.try_recv().unwrap();
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        }
     }
 }

@@ -8,7 +8,7 @@ use super::output::Output;
 use super::print::{say, tell_user};
 use super::signals::{self, Interrupt};
 use super::wire::Agreed;
-use super::{complain, reader};
+use super::{complain, complain_of_stdout, reader};
 use crate::agent::event::Event;
 use crate::app::{AgentSession, AppConfig, EventSink};
 use crate::cli::input::FirstPrompt;
@@ -21,7 +21,7 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
         let gone = reader::gone(&streams.output);
         Ok((Output::start(streams.output, Agreed::default())?, gone))
     });
-    let ((output, closed), gone) = match started {
+    let ((output, mut closed), gone) = match started {
         Ok(started) => started,
         Err(error) => {
             complain(&format!("Error: {error}"));
@@ -47,14 +47,17 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
             code
         }
         () = gone => 1,
-        Ok(error) = closed => {
-            complain(&format!("Error: stdout: {error}"));
+        Ok(error) = &mut closed => {
+            complain_of_stdout(&error);
             1
         }
     };
     session.shutdown(code).await;
     output.flush().await;
-    code
+    match closed.try_recv() {
+        Ok(error) if complain_of_stdout(&error) => code.max(1),
+        _ => code,
+    }
 }
 
 /// The events of the original's JSON mode, whose last line says how the run ended. What

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use super::signals::{self, Interrupt};
-use super::{complain, reader};
+use super::{complain, complain_of_stdout, reader};
 use crate::agent::AgentMessage;
 use crate::agent::event::{Event, UiMethod};
 use crate::ai::message::StopReason;
@@ -186,10 +186,8 @@ async fn print_last(session: &AgentSession, before: &[Arc<AgentMessage>], out: F
     });
     match (started, done.await) {
         (Ok(_), Ok(Ok(()))) => 0,
-        // It wants no more.
-        (Ok(_), Ok(Err(error))) if error.kind() == io::ErrorKind::BrokenPipe => 1,
         (Err(error), _) | (_, Ok(Err(error))) => {
-            complain(&format!("Error: stdout: {error}"));
+            complain_of_stdout(&error);
             1
         }
         (Ok(_), Err(_)) => 1,

@@ -15,7 +15,6 @@ pub mod schema;
 
 pub use fuzz::{fuzz_command, fuzz_lines};
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +26,7 @@ use self::lines::Line;
 use super::output::Output;
 use super::signals::{self, Interrupt};
 use super::wire::Agreed;
-use super::{complain, reader};
+use super::{complain, complain_of_stdout, reader};
 use crate::app::{AgentSession, AppConfig};
 
 /// How long commands that are being answered when stdin closes may take.
@@ -103,7 +102,7 @@ pub async fn run(config: AppConfig) -> u8 {
         code = ended => code,
         () = gone => 1,
         Ok(error) = &mut closed => {
-            tell_of(&error);
+            complain_of_stdout(&error);
             1
         }
     };
@@ -132,18 +131,9 @@ pub async fn run(config: AppConfig) -> u8 {
     session.shutdown(code).await;
     output.flush().await;
     match closed.try_recv() {
-        Ok(error) if tell_of(&error) => code.max(1),
+        Ok(error) if complain_of_stdout(&error) => code.max(1),
         _ => code,
     }
-}
-
-/// Why stdout cannot be written; `false` if the client is gone, who knows.
-fn tell_of(error: &io::Error) -> bool {
-    let is_told = error.kind() != io::ErrorKind::BrokenPipe;
-    if is_told {
-        complain(&format!("Error: stdout: {error}"));
-    }
-    is_told
 }
 
 /// In the order in which it came.
