@@ -7,27 +7,51 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::checksum;
 
-/// Shared by everything that uses the same folder. Its thread is there only while
-/// there is something to write.
+/// Shared by everything that uses the same folder. Its thread is there while there is
+/// something to write.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writer(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
+    hurried: Condvar,
     settled: Condvar,
 }
+
+/// It begins when nothing has come for so long: whoever loads extensions has a use for
+/// the processor, and for the folder, in which nobody finds a file while one is made.
+const QUIET: Duration = Duration::from_millis(50);
+/// Something always comes.
+const LONGEST: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct Queue {
     /// In this order: some files say that others are there.
     order: VecDeque<PathBuf>,
+    /// Until it is on the disk.
     contents: HashMap<PathBuf, Arc<[u8]>>,
-    is_writing: bool,
+    has_thread: bool,
+    /// When the oldest and the newest of them came.
+    came: Option<(Instant, Instant)>,
+    /// Somebody waits.
+    is_urgent: bool,
+}
+
+impl Queue {
+    /// How long to wait before the next is written.
+    fn pause(&self) -> Duration {
+        let Some((oldest, newest)) = self.came.filter(|_| !self.is_urgent) else {
+            return Duration::ZERO;
+        };
+        (newest + QUIET)
+            .min(oldest + LONGEST)
+            .saturating_duration_since(Instant::now())
+    }
 }
 
 impl Writer {
@@ -38,13 +62,16 @@ impl Writer {
 
     pub fn write(&self, path: PathBuf, data: &[u8]) {
         let mut queue = self.queue();
+        let now = Instant::now();
+        let (oldest, _) = queue.came.unwrap_or((now, now));
+        queue.came = Some((oldest, now));
         if queue.contents.insert(path.clone(), data.into()).is_none() {
             queue.order.push_back(path);
         }
-        if queue.is_writing {
+        if queue.has_thread {
             return;
         }
-        queue.is_writing = true;
+        queue.has_thread = true;
         drop(queue);
         let writer = self.clone();
         let thread = std::thread::Builder::new().name("js-cache".into());
@@ -61,17 +88,26 @@ impl Writer {
     /// Returns when everything is written, or after `limit`: what is lost is compiled
     /// again.
     pub fn settle(&self, limit: Duration) {
-        let writing = |queue: &mut Queue| queue.is_writing;
-        let waited = self
-            .0
-            .settled
-            .wait_timeout_while(self.queue(), limit, writing);
+        let mut queue = self.queue();
+        queue.is_urgent = queue.has_thread;
+        self.0.hurried.notify_all();
+        let writing = |queue: &mut Queue| queue.has_thread;
+        let waited = self.0.settled.wait_timeout_while(queue, limit, writing);
         drop(waited);
     }
 
     fn run(&self) {
         let mut queue = self.queue();
-        while let Some(path) = queue.order.pop_front() {
+        loop {
+            let pause = queue.pause();
+            if !pause.is_zero() {
+                let waited = self.0.hurried.wait_timeout(queue, pause);
+                queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            let Some(path) = queue.order.pop_front() else {
+                break;
+            };
             let data = queue.contents.get(&path).cloned();
             drop(queue);
             if let Some(data) = &data {
@@ -89,7 +125,9 @@ impl Writer {
                 queue.order.push_back(path);
             }
         }
-        queue.is_writing = false;
+        queue.has_thread = false;
+        queue.is_urgent = false;
+        queue.came = None;
         drop(queue);
         self.0.settled.notify_all();
     }
