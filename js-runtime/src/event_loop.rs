@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use deno_core::error::CoreError;
 use deno_core::{ModuleId, PollEventLoopOptions, v8};
-use futures::FutureExt;
 use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop, Uncaught};
 
 use crate::calls::{self, Outcome, Pending};
@@ -20,6 +19,7 @@ use crate::error::Thrown;
 use crate::essentials;
 use crate::inspector;
 use crate::memory::{self, Memory};
+use crate::preload::preload;
 use crate::reply::Reply;
 use crate::witness;
 use crate::worker::Isolate;
@@ -375,13 +375,7 @@ impl EventLoop {
         self.isolate.loader.imports.begin(id);
         self.isolate.loader.begin_load();
         let url = self.isolate.loader.entry(id, path).map_err(Thrown::new)?;
-        let loaded = self
-            .isolate
-            .worker
-            .preload_side_module(&url)
-            .now_or_never()
-            .ok_or_else(|| Thrown::new("the loader did not answer at once"))?;
-        let module = loaded.map_err(|error| Thrown::from(&error))?;
+        let module = preload(&mut self.isolate.worker, &url)?;
         inspector::wait_if_asked(&self.isolate.worker.js_runtime);
         let author = Author {
             id,

@@ -25,6 +25,7 @@ mod loader;
 mod local;
 mod memory;
 mod options;
+mod preload;
 mod process;
 mod reply;
 mod runtime;

@@ -3,7 +3,8 @@
 use data_url::DataUrl;
 use deno_core::ModuleSpecifier;
 use deno_path_util::url_to_file_path;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use super::files::read_text;
 
@@ -17,22 +18,35 @@ pub(super) fn external(url: &str) -> Option<Vec<u8>> {
         return Some(text);
     }
     let text = std::fs::read(url_to_file_path(&url).ok()?).ok()?;
-    let mut map: Value = serde_json::from_slice(&text).ok()?;
-    let root = map.get("sourceRoot").and_then(Value::as_str);
-    let root = root.map(|root| format!("{}/", root.trim_end_matches('/')));
+    // deno_core asks for the maps of all modules that import something, and most packages
+    // have no sources: their maps are not read to the end.
+    let named: Named = serde_json::from_slice(&text).ok()?;
+    let root = named
+        .source_root
+        .map(|root| format!("{}/", root.trim_end_matches('/')));
     // They are relative to the map, not to the file that was made of them.
-    let mut any_is_there = false;
-    for source in map.get_mut("sources")?.as_array_mut()? {
-        let Some(path) = source.as_str() else {
-            continue;
-        };
-        let path = format!("{}{path}", root.as_deref().unwrap_or_default());
-        let found = url.join(&path).ok()?;
-        any_is_there |= url_to_file_path(&found).is_ok_and(|path| path.exists());
-        *source = found.to_string().into();
+    let absolute = |path: &str| url.join(&format!("{}{path}", root.as_deref().unwrap_or_default()));
+    let sources = named
+        .sources
+        .iter()
+        .map(|path| path.as_deref().map(absolute).transpose());
+    let sources: Vec<_> = sources.collect::<Result<_, _>>().ok()?;
+    let is_there = |url: &ModuleSpecifier| url_to_file_path(url).is_ok_and(|path| path.exists());
+    if !sources.iter().flatten().any(is_there) {
+        return None;
     }
-    map.as_object_mut()?.remove("sourceRoot");
-    any_is_there.then(|| serde_json::to_vec(&map).ok())?
+    let mut map: Map<String, Value> = serde_json::from_slice(&text).ok()?;
+    map.insert("sources".into(), json!(sources));
+    map.remove("sourceRoot");
+    serde_json::to_vec(&map).ok()
+}
+
+/// The part of a map that says what it was made of.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    source_root: Option<String>,
+    sources: Vec<Option<String>>,
 }
 
 /// The map that a CommonJS file names: deno_core looks for those of ES modules.

@@ -1,0 +1,30 @@
+//! Finds and compiles a module with everything that it imports.
+
+use std::rc::Rc;
+
+use deno_core::{ModuleId, ModuleSpecifier, NoopModuleLoader, SourceMapper};
+use deno_runtime::worker::MainWorker;
+use futures::FutureExt;
+
+use crate::error::Thrown;
+
+/// deno_core tells the loader where each import stands, for which it reads and decodes the
+/// source map of every file that has one, and our loader does not want to know. So there
+/// are none meanwhile. Whoever fails does so once more with them, to say where.
+pub(crate) fn preload(
+    worker: &mut MainWorker,
+    module: &ModuleSpecifier,
+) -> Result<ModuleId, Thrown> {
+    let mapper = worker.js_runtime.source_mapper();
+    // What it is told of the maps of packages goes with it: our loader finds these, too.
+    let maps = mapper.replace(SourceMapper::new(Rc::new(NoopModuleLoader)));
+    let loaded = at_once(worker, module);
+    mapper.replace(maps);
+    loaded.or_else(|_| at_once(worker, module))
+}
+
+fn at_once(worker: &mut MainWorker, module: &ModuleSpecifier) -> Result<ModuleId, Thrown> {
+    let loaded = worker.preload_side_module(module).now_or_never();
+    let loaded = loaded.ok_or_else(|| Thrown::new("the loader did not answer at once"))?;
+    loaded.map_err(|error| Thrown::from(&error))
+}
