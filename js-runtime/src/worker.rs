@@ -24,7 +24,7 @@ use crate::descriptors;
 use crate::error::StartError;
 use crate::guest::{Shared, WorkerHost};
 use crate::inspector;
-use crate::loader::ahead::compile_ahead;
+use crate::loader::ahead::work_ahead;
 use crate::loader::{Loader, NodeServices};
 use crate::memory;
 use crate::options::RuntimeOptions;
@@ -47,8 +47,9 @@ pub(crate) fn create(
 ) -> Result<(Isolate, Control), StartError> {
     descriptors::raise_limit();
     let cache = DiskCache::new(options.cache_dir.clone(), &options.version);
-    compile_ahead(&cache, options.entries.clone());
-    let (loader, node_services) = Loader::new(cache);
+    let prepared = work_ahead(&cache, options.entries.clone());
+    let (loader, node_services) = Loader::new(cache, prepared);
+    loader.begin_set(&options.entries);
     let (stdio, readers) = stdio::redirect(host).map_err(StartError::Stdio)?;
     let shared = Shared::default();
     let family = Family::default();

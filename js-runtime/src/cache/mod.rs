@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use twox_hash::XxHash64;
 
@@ -24,7 +25,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// What an entry consists of; none has all.
-const PARTS: [&str; 6] = ["js", "map", "deps", "cjs", "v8", "hot"];
+const PARTS: [&str; 7] = ["js", "map", "deps", "cjs", "v8", "hot", "trail"];
 
 /// Its age tells when the folder was last swept.
 const SWEPT: &str = "swept";
@@ -39,7 +40,7 @@ pub(crate) struct DiskCache {
 }
 
 /// The name of an entry: half a SHA-256, which nobody can aim at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Key([u8; 16]);
 
 impl Key {

@@ -1,43 +1,108 @@
-//! Compiles extensions beside the JavaScript thread, which is still being made or has
-//! others to run: it finds in the cache what was done before it came there.
+//! Works beside the JavaScript thread, which is still being made or has others to run:
+//! what was loaded the last time is read and looked up in the cache before it comes there,
+//! and extensions that are new are compiled.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::thread;
 
 use deno_ast::MediaType;
+use deno_core::ModuleSpecifier;
+use deno_path_util::url_to_file_path;
+use node_resolver::InNpmPackageChecker;
 
 use super::Loader;
+use super::files::read_text;
+use super::prepared::{Found, Module, Prepared, Stamp};
+use super::trail::{self, Step};
+use super::warm::HOT;
 use crate::cache::DiskCache;
 use crate::local::STACK;
 
-/// Extensions with their numbers, in the order in which they will be loaded.
-pub(crate) fn compile_ahead(cache: &DiskCache, entries: Vec<(u32, PathBuf)>) {
+/// For extensions with their numbers, in the order in which they will be loaded.
+pub(crate) fn work_ahead(cache: &DiskCache, entries: Vec<(u32, PathBuf)>) -> Prepared {
     if !cache.is_on() || entries.is_empty() {
-        return;
+        return Prepared::default();
     }
     let cache = cache.clone();
+    let ours = Prepared::begin();
+    let prepared = ours.clone();
     let thread = thread::Builder::new().name("js-ahead".into());
     // Without the thread it is done when it is needed.
     _ = thread.stack_size(STACK).spawn(move || {
-        let (loader, _services) = Loader::new(cache);
+        let steps = trail::kept(&cache, &entries);
+        let (loader, _services) = Loader::new(cache, Prepared::default());
         loader.files.disk.begin();
-        compile(&loader, entries);
+        let mut seen = HashSet::new();
+        for step in steps {
+            if prepared.is_over() {
+                return;
+            }
+            if prepared.is_wanted(&step)
+                && let Some(found) = loader.prepare(&step)
+            {
+                if let (Step::Module(url), Found::Module(_)) = (&step, &found) {
+                    seen.extend(ModuleSpecifier::parse(url));
+                }
+                prepared.put(step, found);
+            }
+        }
+        compile(&loader, entries, seen);
     });
+    ours
 }
 
-fn compile(loader: &Loader, entries: Vec<(u32, PathBuf)>) {
-    let mut seen = HashSet::new();
+/// What was not `seen` before of the files that these extensions consist of.
+fn compile(loader: &Loader, entries: Vec<(u32, PathBuf)>, mut seen: HashSet<ModuleSpecifier>) {
     for (id, path) in entries {
         let mut wanted = Vec::from_iter(loader.entry(id, &path));
         while let Some(url) = wanted.pop() {
             let is_typescript = MediaType::from_specifier(&url).is_emittable();
-            if is_typescript && seen.insert(url.path().to_string()) {
+            if is_typescript && seen.insert(url.clone()) {
                 let mut imported = loader.emit_ahead(&url);
                 // The first import first.
                 imported.reverse();
                 wanted.extend(imported);
             }
         }
+    }
+}
+
+impl Loader {
+    fn prepare(&self, step: &Step) -> Option<Found> {
+        match step {
+            Step::Module(url) => self.prepare_module(url).map(Found::Module),
+            Step::Text(path) => {
+                let stamp = Stamp::of(path)?;
+                Some(Found::Text(stamp, read_text(path).ok()?))
+            }
+            Step::Compiled(key) => self.files.cache.read(*key, HOT).map(Found::Compiled),
+        }
+    }
+
+    fn prepare_module(&self, url: &str) -> Option<Module> {
+        let specifier = ModuleSpecifier::parse(url).ok()?;
+        let path = url_to_file_path(&specifier).ok()?;
+        let mut made_of = vec![Stamp::of(&path)?];
+        let source = self.files.text_of(&specifier).ok()?;
+        let media_type = MediaType::from_path(&path);
+        self.read_for_code.replace(Some(Vec::new()));
+        let code = self.javascript(&specifier, media_type, &source).ok()?;
+        for path in self.read_for_code.take().unwrap_or_default() {
+            // What is in packages is not written while they are loaded.
+            let url = ModuleSpecifier::from_file_path(&path).ok()?;
+            if !self.files.checker.in_npm_package(&url) {
+                made_of.push(Stamp::of(&path)?);
+            }
+        }
+        let hash = self.code_hash(&specifier, &code);
+        let key = self.compiled_key(&specifier, hash);
+        Some(Module {
+            made_of,
+            map: self.files.cached_map(specifier.as_str()),
+            hash,
+            compiled: self.files.cache.read(key, HOT)?,
+            code: code.into(),
+        })
     }
 }

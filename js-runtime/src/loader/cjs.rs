@@ -21,6 +21,7 @@ use super::disk::Disk;
 use super::emit::{parse, transpile};
 use super::files::{Checker, Files, error, read_text};
 use super::resolve::{FolderResolver, Resolver};
+use super::trail::Step;
 use crate::imports::Imports;
 
 /// Makes an ES module around a CommonJS module.
@@ -60,8 +61,12 @@ impl NodeRequireLoader for RequireLoader {
     }
 
     fn load_text_file_lossy(&self, path: &Path) -> Result<FastString, JsErrorBox> {
+        self.files.trail.note(|| Step::Text(path.to_path_buf()));
         // Who requires a file again has changed it.
-        let source = read_text(path)?;
+        let source = match self.files.prepared.text(path) {
+            Some(text) => text,
+            None => read_text(path)?,
+        };
         self.imports.note_required(path);
         let media_type = MediaType::from_path(path);
         if !media_type.is_emittable() && !media_type.is_declaration() {

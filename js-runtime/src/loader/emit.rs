@@ -10,6 +10,7 @@ use deno_ast::{
 use deno_core::ModuleSpecifier;
 use deno_error::JsErrorBox;
 use serde::{Deserialize, Serialize};
+use twox_hash::XxHash64;
 
 use super::files::error;
 use super::{Loader, compat, enums, legacy, statements};
@@ -53,7 +54,8 @@ impl Loader {
         }
         let key = self.emit_key(specifier, source, lenient);
         if let Some(code) = self.files.cache.read(key, "js")
-            && self.is_current(key, specifier)
+            && let Some(consulted) = self.consulted(key)
+            && self.are_current(&consulted, specifier)
             && let Ok(code) = String::from_utf8(code)
         {
             self.files.remember_map(specifier, key, None);
@@ -76,27 +78,30 @@ impl Loader {
         compat::rewrite_imports(&parsed, &mut exports_of).is_none()
     }
 
-    /// Compiles a file of TypeScript if it is not in the cache. What it imports, if it
-    /// was not: what imports a file that nobody has touched is there, too.
+    /// Compiles a file of TypeScript if it is not in the cache. Gives what it imports, what
+    /// it does with `import()` at the end.
     pub(super) fn emit_ahead(&self, specifier: &ModuleSpecifier) -> Vec<ModuleSpecifier> {
         let Ok(source) = self.files.text_of(specifier) else {
             return Vec::new();
         };
         let key = self.emit_key(specifier, &source, true);
-        if self.files.cache.read(key, "js").is_some() && self.is_current(key, specifier) {
-            return Vec::new();
-        }
-        // Whoever needs it will be told what is wrong.
-        let Ok((_, consulted)) = self.compile(key, specifier, &source, true) else {
-            return Vec::new();
+        let has_code = self.files.cache.read(key, "js").is_some();
+        let consulted = match self.consulted(key).filter(|_| has_code) {
+            Some(consulted) if self.are_current(&consulted, specifier) => consulted,
+            // Whoever needs it will be told what is wrong.
+            _ => match self.compile(key, specifier, &source, true) {
+                Ok((_, consulted)) => consulted,
+                Err(_) => return Vec::new(),
+            },
         };
-        let imported = consulted
-            .into_iter()
-            .filter_map(|consulted| match consulted {
-                Consulted::Import { target, .. } => ModuleSpecifier::parse(&target?).ok(),
-                _ => None,
-            });
-        imported.collect()
+        let target = |consulted| match consulted {
+            Consulted::Import { target, .. } => target,
+            _ => None,
+        };
+        let imported = consulted.into_iter().filter_map(target);
+        let late = later_imports(&source).filter_map(|late| self.target(late, specifier));
+        let urls = imported.chain(late).map(|url| ModuleSpecifier::parse(&url));
+        urls.filter_map(Result::ok).collect()
     }
 
     /// What is made of a file that says `source` is known by this.
@@ -142,20 +147,25 @@ impl Loader {
         Ok((code, consulted))
     }
 
-    /// Whether what shaped a cached result is as it was.
-    fn is_current(&self, key: Key, importer: &ModuleSpecifier) -> bool {
-        let consulted = self.files.cache.read(key, "deps");
-        let consulted = consulted.and_then(|json| serde_json::from_slice(&json).ok());
-        consulted.is_some_and(|consulted: Vec<Consulted>| {
-            consulted.iter().all(|consulted| match consulted {
-                Consulted::Import { specifier, target } => {
-                    self.target(specifier, importer) == *target
+    /// What shaped a cached result.
+    fn consulted(&self, key: Key) -> Option<Vec<Consulted>> {
+        let json = self.files.cache.read(key, "deps")?;
+        serde_json::from_slice(&json).ok()
+    }
+
+    /// Whether that is as it was.
+    fn are_current(&self, consulted: &[Consulted], importer: &ModuleSpecifier) -> bool {
+        consulted.iter().all(|consulted| match consulted {
+            Consulted::Import { specifier, target } => self.target(specifier, importer) == *target,
+            Consulted::Contents { path, hash } => {
+                if let Some(all) = &mut *self.read_for_code.borrow_mut() {
+                    all.push(path.clone());
                 }
-                Consulted::Contents { path, hash } => self.contents_hash(path) == *hash,
-                Consulted::MaybeCjs { url, answer } => {
-                    self.files.is_maybe_cjs(url).unwrap_or(false) == *answer
-                }
-            })
+                self.contents_hash(path) == *hash
+            }
+            Consulted::MaybeCjs { url, answer } => {
+                self.files.is_maybe_cjs(url).unwrap_or(false) == *answer
+            }
         })
     }
 
@@ -167,9 +177,19 @@ impl Loader {
     }
 
     pub(super) fn contents_hash(&self, path: &std::path::Path) -> Option<u64> {
-        let cache = &self.files.cache;
-        (self.files.disk).hash(path, |bytes| cache.key(&[b"contents", bytes]).number())
+        (self.files.disk).hash(path, |bytes| XxHash64::oneshot(0, bytes))
     }
+}
+
+/// The files that `import("./x")` names, in comments as well.
+fn later_imports(source: &str) -> impl Iterator<Item = &str> {
+    let after = source.split("import(").skip(1);
+    after.filter_map(|text| {
+        let text = text.trim_start();
+        let quote = text.chars().next().filter(|c| "\"'`".contains(*c))?;
+        let (path, _) = text[1..].split_once(quote)?;
+        path.starts_with('.').then_some(path)
+    })
 }
 
 /// A package that imports pi's modules must survive a missing name as well.
@@ -211,6 +231,8 @@ pub(crate) fn transpile(
             &EmitOptions {
                 source_map: SourceMapOption::Separate,
                 inline_sources: false,
+                // V8 would read them at each start; errors show the lines of the source.
+                remove_comments: true,
                 ..Default::default()
             },
         )

@@ -16,6 +16,8 @@ use node_resolver::errors::PackageJsonLoadError;
 use node_resolver::{InNpmPackageChecker, PackageJsonResolverRc};
 
 use super::disk::Disk;
+use super::prepared::Prepared;
+use super::trail::Trail;
 use crate::cache::{DiskCache, Key};
 
 pub(crate) type Checker = DenoInNpmPackageChecker;
@@ -32,6 +34,8 @@ pub(crate) struct Files {
     /// Code that is in no file, by where it would be.
     given: Rc<RefCell<HashMap<PathBuf, Arc<str>>>>,
     source_maps: Rc<RefCell<HashMap<String, SourceMap>>>,
+    pub trail: Rc<Trail>,
+    pub prepared: Prepared,
 }
 
 enum SourceMap {
@@ -43,6 +47,7 @@ enum SourceMap {
 impl Files {
     pub fn new(
         cache: DiskCache,
+        prepared: Prepared,
         disk: Disk,
         checker: Checker,
         package_json: PackageJsonResolverRc<Disk>,
@@ -54,6 +59,8 @@ impl Files {
             package_json,
             given: Rc::default(),
             source_maps: Rc::default(),
+            trail: Rc::default(),
+            prepared,
         }
     }
 
@@ -112,6 +119,14 @@ impl Files {
     pub fn keep_map(&self, specifier: &ModuleSpecifier, map: String) {
         let mut maps = self.source_maps.borrow_mut();
         maps.insert(specifier.to_string(), SourceMap::Here(map));
+    }
+
+    /// By which the map of a file is found in the cache.
+    pub fn cached_map(&self, file_name: &str) -> Option<Key> {
+        match self.source_maps.borrow().get(file_name)? {
+            SourceMap::Cached(key) => Some(*key),
+            SourceMap::Here(_) => None,
+        }
     }
 
     pub fn source_map(&self, file_name: &str) -> Option<Vec<u8>> {

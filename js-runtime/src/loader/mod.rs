@@ -17,14 +17,17 @@ mod files;
 mod legacy;
 mod maps;
 mod position;
+mod prepared;
 mod prime;
 mod resolve;
 mod scripts;
 mod statements;
+mod trail;
 mod uses;
 mod warm;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -34,8 +37,8 @@ use std::time::Duration;
 use data_url::DataUrl;
 use deno_ast::MediaType;
 use deno_core::{
-    JsRuntime, ModuleLoadOptions, ModuleLoadReferrer, ModuleLoadResponse, ModuleLoader,
-    ModuleSource, ModuleSourceCode, ModuleSpecifier, ModuleType, RequestedModuleType,
+    JsRuntime, ModuleCodeString, ModuleLoadOptions, ModuleLoadReferrer, ModuleLoadResponse,
+    ModuleLoader, ModuleSource, ModuleSourceCode, ModuleSpecifier, ModuleType, RequestedModuleType,
     ResolutionKind, SourceCodeCacheInfo, v8,
 };
 use deno_error::JsErrorBox;
@@ -48,10 +51,12 @@ use self::disk::Disk;
 pub(crate) use self::emit::EMIT_SETTINGS;
 use self::exports::{Analyses, Transpiled};
 use self::files::{Checker, Files, error, io_error, read_text};
+pub(crate) use self::prepared::Prepared;
 use self::prime::Primed;
 use self::resolve::{FolderResolver, Resolver};
+use self::trail::Step;
 use self::warm::{HOT, Text, Warm};
-use crate::cache::DiskCache;
+use crate::cache::{DiskCache, Key};
 use crate::imports::Imports;
 use crate::inspector::{is_inspected, with_map};
 
@@ -65,13 +70,16 @@ pub(crate) struct Loader {
     transpiled: Transpiled,
     warm: Warm,
     primed: Primed,
+    /// Files whose contents had a say in what was found in the cache, if somebody wants
+    /// to know.
+    read_for_code: RefCell<Option<Vec<PathBuf>>>,
     pub imports: Imports,
 }
 
 impl Loader {
-    pub fn new(cache: DiskCache) -> (Rc<Self>, NodeServices) {
+    pub fn new(cache: DiskCache, prepared: Prepared) -> (Rc<Self>, NodeServices) {
         let imports = Imports::default();
-        let (resolver, files) = Resolver::new(cache, imports.clone());
+        let (resolver, files) = Resolver::new(cache, prepared, imports.clone());
         let translator = cjs::translator(&files, &resolver);
         let services = NodeExtInitServices {
             node_require_loader: Rc::new(RequireLoader {
@@ -90,9 +98,15 @@ impl Loader {
             transpiled: Transpiled::default(),
             warm: Warm::default(),
             primed: Primed::default(),
+            read_for_code: RefCell::default(),
             imports,
         });
         (loader, services)
+    }
+
+    /// What is loaded next are these extensions.
+    pub fn begin_set(&self, entries: &[(u32, PathBuf)]) {
+        self.files.trail.begin(&self.files.cache, entries);
     }
 
     /// The module to load for extension `id` at `path`.
@@ -147,6 +161,12 @@ impl Loader {
             let code = ModuleSourceCode::Bytes(bytes.into_boxed_slice().into());
             return Ok(ModuleSource::new(ModuleType::Wasm, code, specifier, None));
         }
+        let is_javascript = *requested == RequestedModuleType::None
+            && media_type != MediaType::Json
+            && !media_type.is_declaration();
+        if is_javascript && let Some(module) = self.prepared(specifier, &path) {
+            return Ok(module);
+        }
         let source = self.files.text_of(specifier)?;
         let shown = is_inspected().then(|| source.clone());
         let code = match requested {
@@ -180,14 +200,12 @@ impl Loader {
             Some(source) => with_map(code, self.files.source_map(specifier.as_str()), &source),
             None => code,
         };
-        let key =
-            self.files
-                .cache
-                .key(&[b"module", specifier.as_str().as_bytes(), code.as_bytes()]);
+        let hash = self.code_hash(specifier, &code);
+        let key = self.compiled_key(specifier, hash);
         let cached = SourceCodeCacheInfo {
-            hash: key.number(),
+            hash,
             data: self
-                .compiled(specifier, key.number(), || Text::Module(code.clone()))
+                .compiled(specifier, key, || Text::Module(code.clone()))
                 .map(Cow::Owned),
         };
         Ok(module(
@@ -196,6 +214,30 @@ impl Loader {
             specifier,
             Some(cached),
         ))
+    }
+
+    /// What another thread has found before (`ahead.rs`).
+    fn prepared(&self, specifier: &ModuleSpecifier, path: &Path) -> Option<ModuleSource> {
+        let step = || Step::Module(specifier.to_string());
+        self.files.trail.note(step);
+        if is_inspected() || self.files.is_given(path) {
+            return None;
+        }
+        let found = self.files.prepared.module(specifier)?;
+        if let Some(map) = found.map {
+            self.files.remember_map(specifier, map, None);
+        }
+        let cached = SourceCodeCacheInfo {
+            hash: found.hash,
+            data: Some(Cow::Owned(found.compiled)),
+        };
+        let kind = ModuleType::JavaScript;
+        Some(module(kind, found.code, specifier, Some(cached)))
+    }
+
+    fn code_hash(&self, specifier: &ModuleSpecifier, code: &str) -> u64 {
+        let parts = [b"module", specifier.as_str().as_bytes(), code.as_bytes()];
+        self.files.cache.key(&parts).number()
     }
 
     fn javascript(
@@ -233,15 +275,27 @@ impl Loader {
         self.emit(specifier, source, lenient)
     }
 
-    /// V8's code cache: the one with what ran, or else the one without it. V8 passes a
-    /// number through that identifies the text.
-    fn compiled(
+    /// The same for what is no ES module in a file. V8 passes a number through that
+    /// identifies the text.
+    fn compiled_by_hash(
         &self,
         specifier: &ModuleSpecifier,
         hash: u64,
         text: impl FnOnce() -> Text,
     ) -> Option<Vec<u8>> {
         let key = self.compiled_key(specifier, hash);
+        self.files.trail.note(|| Step::Compiled(key));
+        let prepared = self.files.prepared.compiled(key);
+        prepared.or_else(|| self.compiled(specifier, key, text))
+    }
+
+    /// V8's code cache: the one with what ran, or else the one without it.
+    fn compiled(
+        &self,
+        specifier: &ModuleSpecifier,
+        key: Key,
+        text: impl FnOnce() -> Text,
+    ) -> Option<Vec<u8>> {
         let cache = &self.files.cache;
         let hot = cache.read(key, HOT);
         if hot.is_some() || !cache.is_on() {
@@ -272,10 +326,15 @@ impl Loader {
     /// Makes a cache with what ran; `false` if none is missing. For times of rest.
     pub fn warm_up(&self, runtime: &mut JsRuntime) -> bool {
         self.end_load();
-        self.warm.next(runtime, self)
+        let more = self.warm.next(runtime, self);
+        if !more {
+            self.files.prepared.end();
+            self.files.trail.keep(&self.files.cache);
+        }
+        more
     }
 
-    fn compiled_key(&self, specifier: &ModuleSpecifier, hash: u64) -> crate::cache::Key {
+    fn compiled_key(&self, specifier: &ModuleSpecifier, hash: u64) -> Key {
         let name = specifier.as_str().as_bytes();
         self.files
             .cache
@@ -335,7 +394,7 @@ impl ModuleLoader for Loader {
         Some(SourceCodeCacheInfo {
             hash: 0,
             data: self
-                .compiled(specifier, 0, || Text::OfTheProgram)
+                .compiled_by_hash(specifier, 0, || Text::OfTheProgram)
                 .map(Cow::Owned),
         })
     }
@@ -398,7 +457,7 @@ fn data_module(specifier: &ModuleSpecifier) -> Result<ModuleSource, JsErrorBox> 
 
 fn module(
     module_type: ModuleType,
-    code: String,
+    code: impl Into<ModuleCodeString>,
     specifier: &ModuleSpecifier,
     code_cache: Option<SourceCodeCacheInfo>,
 ) -> ModuleSource {

@@ -42,7 +42,7 @@ impl Loader {
         text: &'static str,
     ) -> Option<Vec<String>> {
         let specifier = ModuleSpecifier::parse(name).ok()?;
-        let cached = self.compiled(&specifier, 0, || Text::OfTheProgram);
+        let cached = self.compiled_by_hash(&specifier, 0, || Text::OfTheProgram);
         v8::tc_scope!(let scope, scope);
         let text = v8::String::new_external_onebyte_static(scope, text.as_bytes())?;
         let origin = module_origin(scope, name)?;

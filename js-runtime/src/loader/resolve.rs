@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::disk::Disk;
 use super::files::{COPY, Checker, Files, error};
 use super::position;
+use super::prepared::Prepared;
 use crate::cache::DiskCache;
 use crate::imports::Imports;
 use deno_core::ModuleSpecifier;
@@ -51,7 +52,7 @@ struct Owners {
 }
 
 impl Resolver {
-    pub fn new(cache: DiskCache, imports: Imports) -> (Self, Files) {
+    pub fn new(cache: DiskCache, prepared: Prepared, imports: Imports) -> (Self, Files) {
         let disk = Disk::default();
         let checker = DenoInNpmPackageChecker::Byonm(ByonmInNpmPackageChecker);
         let sys = NodeResolutionSys::new(disk.clone(), Some(Arc::new(disk.clone())));
@@ -83,7 +84,7 @@ impl Resolver {
                 ..Default::default()
             },
         ));
-        let files = Files::new(cache, disk, checker, package_json);
+        let files = Files::new(cache, prepared, disk, checker, package_json);
         let resolver = Self {
             node,
             npm,

@@ -29,7 +29,7 @@ impl Loader {
     /// `text` in UTF-16.
     fn script(&self, specifier: &ModuleSpecifier, text: &[u16]) -> SourceCodeCacheInfo {
         let hash = hash_of(text);
-        let data = self.compiled(specifier, hash, || Text::Script);
+        let data = self.compiled_by_hash(specifier, hash, || Text::Script);
         SourceCodeCacheInfo {
             hash,
             data: data.map(Cow::Owned),

@@ -231,3 +231,93 @@ async fn what_is_made_while_loading_is_found() {
     let answer = js.get(&folder.path("index.ts")).await;
     assert_eq!(answer, json!(["not there", 1, 2, 3]));
 }
+
+/// Until there is such a file in the cache, other than `known`.
+async fn comes(cache: &Path, ending: &str, known: &HashMap<PathBuf, u64>) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while sizes(cache, ending)
+        .keys()
+        .all(|path| known.contains_key(path))
+    {
+        assert!(Instant::now() < deadline, "no {ending}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_loaded_is_read_before_it_is_asked_for_unless_it_has_changed() {
+    let imports =
+        "import { n } from './lib';\nimport 'node:zlib';\nconst made = require('./made.cjs');";
+    let folder = Folder::new(&[
+        ("index.ts", &answering(imports, "[n, made]")),
+        ("lib.ts", "export const n: any = 1;"),
+        ("made.cjs", "module.exports = 1;"),
+    ]);
+    let (path, cache) = (folder.path("index.ts"), folder.path("cache"));
+    let start = || {
+        let mut options = options();
+        options.cache_dir = Some(cache.clone());
+        options.entries = vec![(1, path.clone())];
+        Js::with(options)
+    };
+    let answer = async |js: &Js| {
+        js.load(1, &path).await.unwrap();
+        js.dispatch("get", Value::Null).await.unwrap()
+    };
+    let mut hot = HashMap::new();
+    for code in [None, Some("export const n = 'ahead';")] {
+        if let Some(code) = code {
+            assert!(replace_cached(&cache, "export const n = 1", code));
+        }
+        let js = start();
+        answer(&js).await;
+        comes(&cache, "hot", &hot).await;
+        comes(&cache, "trail", &HashMap::new()).await;
+        js.runtime.shutdown().await;
+        hot = sizes(&cache, "hot");
+    }
+    let trail = sizes(&cache, "trail").into_keys().next().unwrap();
+    let trail = String::from_utf8_lossy(&std::fs::read(trail).unwrap()).into_owned();
+    for step in [
+        "/index.ts\"",
+        "/lib.ts\"",
+        "{\"Text\":",
+        "/made.cjs\"",
+        "{\"Compiled\":",
+    ] {
+        assert!(trail.contains(step), "{step}: {trail}");
+    }
+
+    // What is in the cache meanwhile does not matter any more.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut pause = Duration::from_millis(50);
+    loop {
+        let js = start();
+        tokio::time::sleep(pause).await;
+        assert!(replace_cached(
+            &cache,
+            "'ahead'",
+            "export const n = 'later';"
+        ));
+        let found = answer(&js).await;
+        js.runtime.shutdown().await;
+        assert!(replace_cached(
+            &cache,
+            "'later'",
+            "export const n = 'ahead';"
+        ));
+        if found == json!(["ahead", 1]) {
+            break;
+        }
+        assert_eq!(found, json!(["later", 1]));
+        assert!(Instant::now() < deadline, "it is never read before");
+        pause *= 2;
+    }
+
+    // What is in the files does.
+    let js = start();
+    tokio::time::sleep(pause).await;
+    folder.write("lib.ts", "export const n: any = 2;");
+    folder.write("made.cjs", "module.exports = 2;");
+    assert_eq!(answer(&js).await, json!([2, 2]));
+}

@@ -1,0 +1,141 @@
+//! What was read and looked up on another thread before the JavaScript thread asked
+//! (`ahead.rs`).
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use deno_core::ModuleSpecifier;
+
+use super::trail::Step;
+use crate::cache::Key;
+
+/// A file that has been left alone for so long has another time when it changes.
+const LEFT_ALONE: Duration = Duration::from_secs(1);
+
+/// Shared by both threads; by default there is nothing in it, nor will be.
+#[derive(Clone, Default)]
+pub(crate) struct Prepared(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    /// `None` of what has been asked for: nobody asks twice.
+    found: HashMap<Step, Option<Found>>,
+    /// Something may still be asked for.
+    is_open: bool,
+}
+
+pub(super) enum Found {
+    Module(Module),
+    Text(Stamp, String),
+    Compiled(Vec<u8>),
+}
+
+/// JavaScript that V8 has compiled before.
+pub(super) struct Module {
+    /// The file, and others that had a say in it.
+    pub made_of: Vec<Stamp>,
+    /// deno_core keeps it for a while: this is what it makes no copy of.
+    pub code: Arc<str>,
+    /// By which the source map is found.
+    pub map: Option<Key>,
+    /// Passed through V8.
+    pub hash: u64,
+    pub compiled: Vec<u8>,
+}
+
+impl Prepared {
+    pub(super) fn begin() -> Self {
+        let prepared = Self::default();
+        prepared.inner().is_open = true;
+        prepared
+    }
+
+    /// Something is worth the work: nobody has asked for it yet.
+    pub(super) fn is_wanted(&self, step: &Step) -> bool {
+        !self.inner().found.contains_key(step)
+    }
+
+    pub(super) fn put(&self, step: Step, found: Found) {
+        let mut inner = self.inner();
+        if inner.is_open {
+            inner.found.entry(step).or_insert(Some(found));
+        }
+    }
+
+    pub(super) fn module(&self, specifier: &ModuleSpecifier) -> Option<Module> {
+        match self.take(Step::Module(specifier.to_string()))? {
+            Found::Module(module) if module.made_of.iter().all(Stamp::holds) => Some(module),
+            _ => None,
+        }
+    }
+
+    pub(super) fn text(&self, path: &Path) -> Option<String> {
+        match self.take(Step::Text(path.to_path_buf()))? {
+            Found::Text(stamp, text) if stamp.holds() => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn compiled(&self, key: Key) -> Option<Vec<u8>> {
+        match self.take(Step::Compiled(key))? {
+            Found::Compiled(data) => Some(data),
+            _ => None,
+        }
+    }
+
+    fn take(&self, step: Step) -> Option<Found> {
+        let mut inner = self.inner();
+        if !inner.is_open {
+            return None;
+        }
+        inner.found.insert(step, None).flatten()
+    }
+
+    /// Nothing is asked for any more.
+    pub(super) fn end(&self) {
+        let mut inner = self.inner();
+        inner.is_open = false;
+        inner.found = HashMap::new();
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        !self.inner().is_open
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // Nothing panics while it holds the lock; the data is whole in any case.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a file was before it was read.
+#[derive(PartialEq, Eq)]
+pub(super) struct Stamp {
+    path: PathBuf,
+    length: u64,
+    modified: SystemTime,
+}
+
+impl Stamp {
+    fn now(path: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(path).ok()?;
+        Some(Self {
+            path: path.to_path_buf(),
+            length: metadata.len(),
+            modified: metadata.modified().ok()?,
+        })
+    }
+
+    /// `None` if it was changed just now: another change might not be seen.
+    pub fn of(path: &Path) -> Option<Self> {
+        let stamp = Self::now(path)?;
+        let age = stamp.modified.elapsed().ok()?;
+        (age > LEFT_ALONE).then_some(stamp)
+    }
+
+    fn holds(&self) -> bool {
+        Self::now(&self.path).is_some_and(|now| now == *self)
+    }
+}
