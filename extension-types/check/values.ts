@@ -29,7 +29,5 @@ function equal<_T extends { offeredWithoutType: never; typedWithoutValue: never 
 equal<Compared<typeof agent, typeof agentTypes>>();
 equal<Compared<typeof core, typeof coreTypes>>();
 equal<Compared<typeof ai, typeof aiTypes>>();
-/** For the program's own use. */
-type Own = "answerLogin" | "signInWith";
-equal<Compared<Omit<typeof oauth, Own>, typeof oauthTypes>>();
+equal<Compared<typeof oauth, typeof oauthTypes>>();
 equal<Compared<typeof tui, typeof tuiTypes>>();

@@ -226,6 +226,7 @@ async fn signing_in_through_an_extension() {
     assert_eq!(server.last_request().headers["x-api-key"], "key-a-friend");
 }
 
+/// And none of the program's own, through which an extension could answer for the user.
 #[tokio::test]
 async fn every_name_of_pi_ai_oauth_is_there() {
     let home = Home::bare();
@@ -239,7 +240,7 @@ async fn every_name_of_pi_ai_oauth_is_there() {
             const renewed = await oauth.getOAuthApiKey("mine", { mine: { access: "old", refresh: "r", expires: 0 } });
             const ids = oauth.getOAuthProviders().map(({ id }) => id);
             oauth.unregisterOAuthProvider("mine");
-            return [Object.keys(oauth).length, ids, renewed.apiKey, oauth.getOAuthProvider("mine") ?? null,
+            return [Object.keys(oauth).length, "answerLogin" in oauth || "signInWith" in oauth, ids, renewed.apiKey, oauth.getOAuthProvider("mine") ?? null,
               oauth.normalizeDomain("https://a.b/c"), oauth.normalizeDomain(" "),
               oauth.getGitHubCopilotBaseUrl("tid=1;proxy-ep=proxy.x.y"), oauth.getGitHubCopilotBaseUrl(undefined, "corp.com"),
               oauth.geminiCliOAuthProvider.getApiKey({ access: "a", projectId: "p" }),
@@ -251,7 +252,8 @@ async fn every_name_of_pi_ai_oauth_is_there() {
     assert_eq!(
         told(&mut rpc).await,
         json!([
-            27,
+            25,
+            false,
             [
                 "anthropic",
                 "github-copilot",

@@ -6,7 +6,7 @@ import { modelsOf, refreshAll, startRefresh, stopRefresh } from "ext:js_runtime/
 import { enter, enterCall, onUncaught, report } from "ext:js_runtime/bridge/registry.ts";
 import { apiFunctions, forgetApis, forgetStreams as forgetIds, keepApi } from "pi:pi-ai/api-registry.ts";
 import type { Stream } from "pi:pi-ai/api-registry.ts";
-import { answerLogin as answer } from "pi:pi-ai/oauth.ts";
+import { answerLogin as answer } from "pi:pi-ai/logins.ts";
 import { configurationOf, type Provider } from "pi:pi-ai/providers.ts";
 import { BESIDE } from "pi:pi-ai/transcript.ts";
 import { keepSignIn, type SignIn, signIns } from "pi:pi-ai/sign-ins.ts";

@@ -2,7 +2,7 @@
 import { host, hostSync } from "pi:host.ts";
 import { fs, path } from "pi:node.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
-import { getOAuthProviders, signInWith } from "pi:pi-ai/oauth.ts";
+import { getOAuthProviders, signInWith } from "pi:pi-ai/logins.ts";
 import type { LoginCallbacks } from "pi:pi-ai/sign-ins.ts";
 
 type Credential = Record<string, unknown> & { type?: string };

@@ -4,7 +4,7 @@ import { Input } from "pi:pi-tui/input.ts";
 import { getKeybindings } from "pi:pi-tui/keybindings.ts";
 import { Spacer, Text, TruncatedText } from "pi:pi-tui/text.ts";
 import { platform, processes } from "pi:node.ts";
-import { getOAuthProviders } from "pi:pi-ai/oauth.ts";
+import { getOAuthProviders } from "pi:pi-ai/logins.ts";
 import { DynamicBorder } from "pi:pi-coding-agent/components/frame.ts";
 import { keyHint } from "pi:pi-coding-agent/key-hints.ts";
 import { theme } from "pi:pi-coding-agent/theme.ts";
