@@ -205,11 +205,17 @@ type Progress = (loaded: number, total: number) => void;
  */
 export class SessionManager implements ReadonlySessionManager {
   private constructor();
-  static create(cwd: string, sessionDir?: string): SessionManager;
+  static create(cwd: string, sessionDir?: string, options?: NewSessionOptions): SessionManager;
   static open(path: string, sessionDir?: string, cwdOverride?: string): SessionManager;
   static continueRecent(cwd: string, sessionDir?: string): SessionManager;
-  static inMemory(cwd?: string): SessionManager;
-  static forkFrom(sourcePath: string, targetCwd: string, sessionDir?: string): SessionManager;
+  static inMemory(cwd?: string, options?: NewSessionOptions): SessionManager;
+  /** Its parent is the session that it is a copy of, whatever `options` say. */
+  static forkFrom(
+    sourcePath: string,
+    targetCwd: string,
+    sessionDir?: string,
+    options?: NewSessionOptions,
+  ): SessionManager;
   static list(cwd: string, sessionDir?: string, onProgress?: Progress): Promise<SessionInfo[]>;
   static listAll(onProgress?: Progress): Promise<SessionInfo[]>;
 

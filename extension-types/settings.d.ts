@@ -120,6 +120,7 @@ interface ReadOnlyValues {
 type Get<T> = { [K in keyof T & string as `get${K}`]: () => T[K] };
 /** What may be missing is taken out of the file with `undefined`. */
 type Set<T> = { [K in keyof T & string as `set${K}`]: (value: T[K]) => void };
+/** Of a project that is not trusted they throw. */
 type SetProject<T> = { [K in keyof T & string as `setProject${K}`]: (value: T[K]) => void };
 
 export interface SettingsManagerCreateOptions {
@@ -133,10 +134,11 @@ export class SettingsManager {
   static create(cwd?: string, agentDir?: string, options?: SettingsManagerCreateOptions): SettingsManager;
   isProjectTrusted(): boolean;
   setProjectTrusted(trusted: boolean): void;
-  static inMemory(settings?: Settings): SettingsManager;
-  static fromStorage(storage: {
-    withLock(scope: Scope, fn: (current: string | undefined) => string | undefined): void;
-  }): SettingsManager;
+  static inMemory(settings?: Settings, options?: SettingsManagerCreateOptions): SettingsManager;
+  static fromStorage(
+    storage: { withLock(scope: Scope, fn: (current: string | undefined) => string | undefined): void },
+    options?: SettingsManagerCreateOptions,
+  ): SettingsManager;
   getGlobalSettings(): Settings;
   getProjectSettings(): Settings;
   setDefaultModelAndProvider(provider: string, modelId: string): void;

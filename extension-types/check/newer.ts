@@ -118,5 +118,4 @@ export const completions: Pick<AutocompleteProvider, "triggerCharacters"> = { tr
 export const markdown = (theme: MarkdownTheme) => new Markdown("*a*", 0, 0, theme, undefined, { renderLatex: true });
 export const chunks = (said: Buffer[]) => createLocalBashOperations().exec("ls", "/", { onData: (data) => void said.push(data) });
 export const any = (tool: AgentTool, update: AgentToolUpdateCallback) => [tool, update({ content: [], details: { any: "thing" } })];
-// @ts-expect-error: it would be left out
 export const child = () => SessionManager.create("/", undefined, { parentSession: "/a.jsonl" });

@@ -36,6 +36,11 @@ struct Make {
     dir: Option<PathBuf>,
     #[serde(default)]
     agent_dir: PathBuf,
+    /// Of a new one.
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    parent_session: Option<PathBuf>,
     /// Where extensions run.
     #[serde(default = "here")]
     here: PathBuf,
@@ -94,6 +99,13 @@ impl Make {
 
     fn cwd(&self) -> &Path {
         self.cwd.as_deref().unwrap_or(&self.here)
+    }
+
+    fn new_session(&self) -> NewSession {
+        NewSession {
+            id: self.id.clone(),
+            parent_session: self.parent_session.clone(),
+        }
     }
 
     /// The folder that is meant: the default one of the working directory, if none
@@ -158,12 +170,11 @@ impl Sessions {
                 made(LooseSession::create(
                     &given.dir(),
                     given.cwd(),
-                    NewSession::default(),
+                    given.new_session(),
                 ))
             }),
-            "sessions.memory" => make().and_then(|given| {
-                made(LooseSession::in_memory(given.cwd(), NewSession::default()))
-            }),
+            "sessions.memory" => make()
+                .and_then(|given| made(LooseSession::in_memory(given.cwd(), given.new_session()))),
             "sessions.open" => make().and_then(|given| made(given.open(&given.path))),
             "sessions.recent" => make().and_then(|given| made(given.recent())),
             "sessions.fork" => make().and_then(|given| {
@@ -171,6 +182,7 @@ impl Sessions {
                     &given.path,
                     &given.dir(),
                     given.cwd(),
+                    given.id.clone(),
                 ))
             }),
             "sessions.append" => self.of(method, args, |session, of| {

@@ -97,8 +97,14 @@ impl LooseSession {
     }
 
     /// All entries of `source` in a new session.
-    pub fn fork_file(source: &Path, dir: &Path, cwd: &Path) -> Result<Self, SessionError> {
-        let (session, _) = Session::fork_file(source, dir, cwd, None)?;
+    pub fn fork_file(
+        source: &Path,
+        dir: &Path,
+        cwd: &Path,
+        id: Option<String>,
+    ) -> Result<Self, SessionError> {
+        check_id(id.as_deref())?;
+        let (session, _) = Session::fork_file(source, dir, cwd, id)?;
         let mut loose = Self {
             session,
             file: None,

@@ -31,6 +31,7 @@ mod extension_api_hooks;
 mod extension_api_later;
 mod extension_api_messages;
 mod extension_api_newer;
+mod extension_api_options;
 mod extension_api_sdk;
 mod extension_api_sessions;
 mod extension_api_tools;

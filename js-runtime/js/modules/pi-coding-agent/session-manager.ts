@@ -24,6 +24,18 @@ export interface SessionInfo {
 
 type Progress = (loaded: number, total: number) => void;
 
+/** Of a new session. */
+interface NewSession {
+  id?: string;
+  /** The file of the one that it continues. */
+  parentSession?: string;
+}
+
+const named = (options: NewSession | undefined) => ({
+  id: options?.id,
+  parentSession: options?.parentSession,
+});
+
 /** Made when the first session is held: the snapshot cannot contain it. */
 let registry: FinalizationRegistry<number> | undefined;
 
@@ -92,8 +104,8 @@ export class SessionManager {
     registry.register(this, token, this);
   }
 
-  static create(cwd: string, sessionDir?: string): SessionManager {
-    return make("create", { cwd, dir: sessionDir });
+  static create(cwd: string, sessionDir?: string, options?: NewSession): SessionManager {
+    return make("create", { cwd, dir: sessionDir, ...named(options) });
   }
 
   static open(path: string, sessionDir?: string, cwdOverride?: string): SessionManager {
@@ -104,12 +116,24 @@ export class SessionManager {
     return make("recent", { cwd, dir: sessionDir });
   }
 
-  static inMemory(cwd?: string): SessionManager {
-    return make("memory", { cwd });
+  static inMemory(cwd?: string, options?: NewSession, entries?: unknown[]): SessionManager {
+    if (entries?.length) {
+      throw new Error(
+        "SessionManager.inMemory: entries are not supported by this version of pi: append them, or write " +
+          "them to a file and open() it",
+      );
+    }
+    return make("memory", { cwd, ...named(options) });
   }
 
-  static forkFrom(sourcePath: string, targetCwd: string, sessionDir?: string): SessionManager {
-    return make("fork", { path: sourcePath, cwd: targetCwd, dir: sessionDir });
+  /** Its parent is the session that it is a copy of. */
+  static forkFrom(
+    sourcePath: string,
+    targetCwd: string,
+    sessionDir?: string,
+    options?: NewSession,
+  ): SessionManager {
+    return make("fork", { path: sourcePath, cwd: targetCwd, dir: sessionDir, id: options?.id });
   }
 
   /** The sessions of a working directory, the last active first. */
@@ -206,8 +230,8 @@ export class SessionManager {
     return this.getSessionFile();
   }
 
-  newSession(options?: { id?: string; parentSession?: string }): string | undefined {
-    ask(this, "begin", { id: options?.id, parentSession: options?.parentSession });
+  newSession(options?: NewSession): string | undefined {
+    ask(this, "begin", named(options));
     replaced(this);
     return this.getSessionFile();
   }

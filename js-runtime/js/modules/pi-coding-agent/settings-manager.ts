@@ -137,7 +137,12 @@ class Manager {
   }
 
   private _merge(): void {
-    this._merged = merge(this._settings.global, this._settings.project);
+    this._merged = merge(this._settings.global, this._ofProject);
+  }
+
+  /** Those in memory are there again when the project is trusted again. */
+  private get _ofProject(): Settings {
+    return this._trusts ? this._settings.project : {};
   }
 
   [READ](key: string, nested?: string): unknown {
@@ -147,10 +152,14 @@ class Manager {
 
   /** In effect at once, also when it cannot be written; then the next change writes it, too. */
   [WRITE](scope: Scope, changes: Change[]): void {
+    if (scope === "project" && !this._trusts) {
+      const keys = changes.map(({ key }) => `"${key}"`).join(", ");
+      throw new Error(`SettingsManager: ${keys} is not set for the project, because the project is not trusted`);
+    }
     for (const change of changes) apply(this._settings[scope], change);
     this._merge();
     // What is not read is not overwritten.
-    if (!this._backend || this._broken.has(scope) || (scope === "project" && !this._trusts)) return;
+    if (!this._backend || this._broken.has(scope)) return;
     const stays = (before: Change) =>
       !changes.some(({ key, nested }) => key === before.key && nested === before.nested);
     this._unsaved[scope] = [...this._unsaved[scope].filter(stays), ...changes];
@@ -187,7 +196,7 @@ class Manager {
   }
 
   getProjectSettings(): Settings {
-    return structuredClone(this._settings.project);
+    return structuredClone(this._ofProject);
   }
 
   async reload(): Promise<void> {
@@ -292,8 +301,8 @@ export class SettingsManager extends Manager {
     return new SettingsManager(stored(storage), {}, projectTrusted && isTrusted(here()));
   }
 
-  static inMemory(settings: Settings = {}): SettingsManager {
-    return new SettingsManager(undefined, structuredClone(settings));
+  static inMemory(settings: Settings = {}, { projectTrusted = true }: Trust = {}): SettingsManager {
+    return new SettingsManager(undefined, structuredClone(settings), projectTrusted);
   }
 
   setDefaultModelAndProvider(provider: string, modelId: string): void {
