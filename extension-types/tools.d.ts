@@ -50,6 +50,8 @@ export interface BashToolOptions {
   commandPrefix?: string;
   /** `false` leaves `PI_SESSION_ID` and its like out of the environment. */
   exposeSessionEnvironment?: boolean;
+  /** The program that runs commands, instead of that of the settings; not looked at with `operations`. */
+  shellPath?: string;
   spawnHook?: BashSpawnHook;
 }
 
@@ -148,9 +150,9 @@ export interface ToolsOptions {
 export function createCodingTools(cwd: string, options?: ToolsOptions): BuiltInTool[];
 export function createReadOnlyTools(cwd: string, options?: ToolsOptions): BuiltInTool[];
 
-/** The shell that pi runs commands with. */
-export function createLocalBashOperations(): BashOperations;
-export function getShellConfig(): { shell: string; args: string[] };
+/** The shell that pi runs commands with, or another; that has to be there. */
+export function createLocalBashOperations(options?: { shellPath?: string }): BashOperations;
+export function getShellConfig(customShellPath?: string): { shell: string; args: string[] };
 
 /** The numbered lines that people see of an edit. */
 export function generateDiffString(

@@ -92,6 +92,17 @@ struct Start {
     auto_resize_images: Option<bool>,
     #[serde(default)]
     env: Option<HashMap<String, String>>,
+    /// Instead of that of the settings.
+    #[serde(default)]
+    shell_path: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OwnShell {
+    /// As in [`Start`].
+    #[serde(default)]
+    shell_path: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -150,7 +161,8 @@ impl ToolRuns {
                 let prepared = futures::executor::block_on(tool.prepare_arguments(given.args));
                 prepared.map_err(|error| HostError::new(error.0))
             }),
-            "tools.shell" => shell(&options()),
+            "tools.shell" => parse::<OwnShell>(method, args)
+                .and_then(|own| shell(&options().with_shell(own.shell_path))),
             "tools.start" => self.start(method, args, options()),
             "tools.answer" => parse::<OfRun>(method, args).map(|given| {
                 if let Some(run) = self.run(given.token) {
@@ -176,8 +188,9 @@ impl ToolRuns {
         self.open.lock().get(&token).cloned()
     }
 
-    fn start(&self, method: &str, args: &str, mut options: ToolOptions) -> Answer {
+    fn start(&self, method: &str, args: &str, options: ToolOptions) -> Answer {
         let start: Start = parse(method, args)?;
+        let mut options = options.with_shell(start.shell_path);
         let (sender, news) = mpsc::channel(NEWS);
         let cancel = CancellationToken::new();
         let asked = Arc::new(Asked {

@@ -74,6 +74,19 @@ impl Default for ToolOptions {
 }
 
 impl ToolOptions {
+    /// With the shell that an extension names, if it names one.
+    pub fn with_shell(self, path: Option<PathBuf>) -> Self {
+        match path {
+            Some(path) => Self {
+                shell_path: Some(path),
+                // Nobody has to correct anything there.
+                settings_path: None,
+                ..self
+            },
+            None => self,
+        }
+    }
+
     /// For [`shell_command::run_user_command`], and for the tool with what it adds.
     pub fn shell(&self) -> ShellOptions {
         ShellOptions {

@@ -10,13 +10,13 @@ use super::tool::ToolError;
 /// How commands are run, as the settings say.
 #[derive(Clone, Debug, Default)]
 pub struct ShellOptions {
-    /// `shellPath` of the settings.
+    /// `shellPath` of the settings, or of an extension.
     pub path: Option<PathBuf>,
     /// `shellCommandPrefix`: a line put before every command.
     pub command_prefix: Option<String>,
     /// Searched before the rest of `PATH`.
     pub bin_dir: Option<PathBuf>,
-    /// Named when `path` is wrong.
+    /// Named when `path` is wrong; `None` if it does not come from there.
     pub settings_path: Option<PathBuf>,
     /// Instead of the environment of the program; `PATH` is then what it says.
     pub env: Option<HashMap<String, String>>,
@@ -34,14 +34,11 @@ impl ShellOptions {
         if path.exists() {
             return Ok(path.clone());
         }
-        let settings = match &self.settings_path {
-            Some(settings) => settings.display().to_string(),
-            None => "settings.json".to_owned(),
-        };
-        Err(ToolError::new(format!(
-            "Custom shell path not found: {}\nPlease update shellPath in {settings}",
-            path.display()
-        )))
+        let mut message = format!("Custom shell path not found: {}", path.display());
+        if let Some(settings) = &self.settings_path {
+            message += &format!("\nPlease update shellPath in {}", settings.display());
+        }
+        Err(ToolError::new(message))
     }
 
     pub(crate) fn script(&self, command: &str) -> String {
@@ -117,6 +114,16 @@ mod tests {
             Err(ToolError::new(
                 "Custom shell path not found: /no/such/shell\nPlease update shellPath in \
                  /home/me/.pi/agent/settings.json"
+            ))
+        );
+        let of_extension = ShellOptions {
+            settings_path: None,
+            ..options
+        };
+        assert_eq!(
+            of_extension.program(),
+            Err(ToolError::new(
+                "Custom shell path not found: /no/such/shell"
             ))
         );
     }

@@ -96,3 +96,52 @@ async fn settings_in_memory_know_whether_the_project_is_trusted() {
     });
     assert_eq!(checked(&mut rpc, "look").await, expected);
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn commands_are_run_by_the_shell_that_is_named() {
+    let home = Home::bare();
+    home.extension(
+        "look.ts",
+        &looks(
+            r#"import { createBashTool, createCodingTools, createLocalBashOperations, getShellConfig } from "@earendil-works/pi-coding-agent";
+            import { chmodSync, writeFileSync } from "node:fs";"#,
+            r##"const shellPath = ctx.cwd + "/mine.sh";
+            const none = ctx.cwd + "/none.sh";
+            writeFileSync(shellPath, '#!/bin/sh\nprintf "mine $1: $2"\n');
+            chmodSync(shellPath, 0o755);
+            const ran = async (tool) => (await tool.execute("1", { command: "echo x" })).content[0].text.trim();
+            const said = [];
+            const local = createLocalBashOperations({ shellPath });
+            const { exitCode } = await local.exec("echo y", ctx.cwd, { onData: (data) => said.push(data.toString()) });
+            const [, bash] = createCodingTools(ctx.cwd, { bash: { shellPath, commandPrefix: "first" } });
+            const elsewhere = { exec: async (command, _cwd, { onData }) => {
+              onData(Buffer.from(`elsewhere: ${command}`));
+              return { exitCode: 0 };
+            } };
+            const broken = await createLocalBashOperations({ shellPath: none })
+              .exec("true", ctx.cwd, { onData() {} }).catch(({ message }) => message);
+            return {
+              tool: await ran(createBashTool(ctx.cwd, { shellPath })),
+              prefixed: await ran(bash),
+              elsewhere: await ran(createBashTool(ctx.cwd, { shellPath: none, operations: elsewhere })),
+              usual: await ran(createBashTool(ctx.cwd, { shellPath: "" })),
+              local: [said.join(""), exitCode],
+              config: [getShellConfig(shellPath).shell === shellPath, getShellConfig(shellPath).args],
+              broken: [broken, failure(() => getShellConfig(none)), await ran(createBashTool(ctx.cwd, { shellPath: none })).catch(({ message }) => message)]
+                .map((message) => message.replace(none, "NONE")),
+            };"##,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    let expected = json!({
+        "tool": "mine -c: echo x",
+        "prefixed": "mine -c: first\necho x",
+        "elsewhere": "elsewhere: echo x",
+        "usual": "x",
+        "local": ["mine -c: echo y", 0],
+        "config": [true, ["-c"]],
+        "broken": vec!["Custom shell path not found: NONE"; 3],
+    });
+    assert_eq!(checked(&mut rpc, "look").await, expected);
+}

@@ -14,6 +14,8 @@ interface ToolOptions {
   commandPrefix?: string;
   /** Of `bash`: `false` leaves out `PI_SESSION_ID` and its like. */
   exposeSessionEnvironment?: boolean;
+  /** Of `bash`: the program that runs commands, if they run here. */
+  shellPath?: string;
   /** Of `bash`. */
   spawnHook?: (context: SpawnContext) => SpawnContext;
 }
@@ -64,26 +66,28 @@ interface ToolDefinition extends AgentTool {
   renderShell?: "default" | "self";
 }
 
-const shell = () => hostSync<Shell>("tools.shell");
+/** That of the settings, if no other is named; so does an empty path not name one. */
+const shell = (shellPath?: string) => hostSync<Shell>("tools.shell", { shellPath: shellPath || undefined });
 
 /** The shell that runs commands, and what stands before a command. */
-export function getShellConfig(): { shell: string; args: string[] } {
-  const { shell: program, args } = shell();
+export function getShellConfig(customShellPath?: string): { shell: string; args: string[] } {
+  const { shell: program, args } = shell(customShellPath);
   return { shell: program, args };
 }
 
 /** What commands find in their environment. */
-function shellEnvironment(exposesSession: boolean): Record<string, string | undefined> {
-  const { path, session } = shell();
+function shellEnvironment(exposesSession: boolean, shellPath?: string): Record<string, string | undefined> {
+  const { path, session } = shell(shellPath);
   return { ...environment(), PATH: path, ...(exposesSession ? session : {}) };
 }
 
 /** Runs commands as pi does. */
-export function createLocalBashOperations(): BashOperations {
+export function createLocalBashOperations(options: { shellPath?: string } = {}): BashOperations {
+  const shellPath = options.shellPath || undefined;
   return {
     exec: (command, cwd, { onData, signal, timeout, env }: ExecOptions) =>
       run<{ exitCode: number | null }>(
-        { name: "exec", cwd, args: { command, timeout }, env },
+        { name: "exec", cwd, args: { command, timeout }, env, shellPath },
         { signal, onData },
       ),
   };
@@ -97,10 +101,11 @@ function executor(name: string, cwd: string, options: ToolOptions): AgentTool["e
     const args = params as { command: string };
     const { commandPrefix, spawnHook, exposeSessionEnvironment = true } = options;
     const command = commandPrefix ? `${commandPrefix}\n${args.command}` : args.command;
-    const context = { command, cwd, env: shellEnvironment(exposeSessionEnvironment) };
+    const shellPath = operations ? undefined : options.shellPath || undefined;
+    const context = { command, cwd, env: shellEnvironment(exposeSessionEnvironment, shellPath) };
     const given = spawnHook ? spawnHook(context) : context;
     return await run(
-      { ...what, cwd: given.cwd, env: given.env, args: { ...args, command: given.command } },
+      { ...what, cwd: given.cwd, env: given.env, args: { ...args, command: given.command }, shellPath },
       { signal, onUpdate },
     );
   };

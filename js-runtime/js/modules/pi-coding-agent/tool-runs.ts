@@ -32,6 +32,8 @@ export interface Run {
   operations?: Operations;
   autoResizeImages?: boolean;
   env?: Record<string, string | undefined>;
+  /** Instead of that of the settings. */
+  shellPath?: string;
 }
 
 interface Listeners {
