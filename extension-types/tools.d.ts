@@ -146,6 +146,11 @@ export const readOnlyTools: BuiltInTool[];
 export interface ToolsOptions {
   read?: ReadToolOptions;
   bash?: BashToolOptions;
+  edit?: EditToolOptions;
+  write?: WriteToolOptions;
+  grep?: GrepToolOptions;
+  find?: FindToolOptions;
+  ls?: LsToolOptions;
 }
 export function createCodingTools(cwd: string, options?: ToolsOptions): BuiltInTool[];
 export function createReadOnlyTools(cwd: string, options?: ToolsOptions): BuiltInTool[];

@@ -145,3 +145,38 @@ async fn commands_are_run_by_the_shell_that_is_named() {
     });
     assert_eq!(checked(&mut rpc, "look").await, expected);
 }
+
+#[tokio::test]
+async fn several_tools_at_once_have_the_options_of_each() {
+    let home = Home::bare();
+    home.extension(
+        "look.ts",
+        &looks(
+            r#"import { createCodingTools, createReadOnlyTools } from "@earendil-works/pi-coding-agent";"#,
+            r#"const asked = [];
+            const ask = (name, value) => async (...args) => { asked.push(name); return typeof value === "function" ? value(...args) : value; };
+            const folder = { isDirectory: () => true };
+            const ran = async (tools, name, args) => await tools.find((tool) => tool.name === name).execute("1", args).then(() => name, ({ message }) => message);
+            const coding = createCodingTools(ctx.cwd, {
+              edit: { operations: { access: ask("edit"), readFile: ask("edit", Buffer.from("a")), writeFile: ask("edit") } },
+              write: { operations: { mkdir: ask("write"), writeFile: ask("write") } },
+            });
+            const reading = createReadOnlyTools(ctx.cwd, {
+              grep: { operations: { isDirectory: ask("grep", true), readFile: ask("grep", "") } },
+              find: { operations: { exists: ask("find", true), glob: ask("find", []) } },
+              ls: { operations: { exists: ask("ls", true), stat: ask("ls", folder), readdir: ask("ls", []) } },
+            });
+            const done = [
+              await ran(coding, "edit", { path: "far", edits: [{ oldText: "a", newText: "b" }] }),
+              await ran(coding, "write", { path: "far", content: "x" }),
+              await ran(reading, "grep", { pattern: "x", path: "." }),
+              await ran(reading, "find", { pattern: "*" }),
+              await ran(reading, "ls", {}),
+            ];
+            return [done, [...new Set(asked)]];"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    let all = ["edit", "write", "grep", "find", "ls"];
+    assert_eq!(checked(&mut rpc, "look").await, json!([all, all]));
+}

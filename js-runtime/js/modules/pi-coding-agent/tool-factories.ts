@@ -202,25 +202,22 @@ export const lsToolDefinition = definitionHere("ls");
 export const codingTools = [readTool, bashTool, editTool, writeTool];
 export const readOnlyTools = [readTool, grepTool, findTool, lsTool];
 
-interface OptionsByTool {
-  read?: ToolOptions;
-  bash?: ToolOptions;
-}
+type OptionsByTool = Partial<Record<"read" | "bash" | "edit" | "write" | "grep" | "find" | "ls", ToolOptions>>;
 
 export function createCodingTools(cwd: string, options: OptionsByTool = {}): AgentTool[] {
   return [
     createReadTool(cwd, options.read),
     createBashTool(cwd, options.bash),
-    createEditTool(cwd),
-    createWriteTool(cwd),
+    createEditTool(cwd, options.edit),
+    createWriteTool(cwd, options.write),
   ];
 }
 
 export function createReadOnlyTools(cwd: string, options: OptionsByTool = {}): AgentTool[] {
   return [
     createReadTool(cwd, options.read),
-    createGrepTool(cwd),
-    createFindTool(cwd),
-    createLsTool(cwd),
+    createGrepTool(cwd, options.grep),
+    createFindTool(cwd, options.find),
+    createLsTool(cwd, options.ls),
   ];
 }
