@@ -193,6 +193,12 @@ export function resizeImage(
   image: { data: string; mimeType: string },
   options?: ImageResizeOptions,
 ): Promise<ResizedImage | null>;
+/** As newer versions have it. */
+export function resizeImage(
+  bytes: Uint8Array,
+  mimeType: string,
+  options?: ImageResizeOptions,
+): Promise<ResizedImage | null>;
 /** `null` for what cannot be read. */
 export function convertToPng(data: string, mimeType: string): Promise<{ data: string; mimeType: string } | null>;
 export function formatDimensionNote(image: ResizedImage): string | undefined;

@@ -10,7 +10,7 @@ import { getOAuthProvider, type OAuthLoginCallbacks } from "@earendil-works/pi-a
 import { getBuiltinModel } from "@earendil-works/pi-ai/providers/all";
 import { streamAnthropic } from "@mariozechner/pi-ai/anthropic";
 import type { AgentMessage, AgentTool, AgentToolUpdateCallback, CustomMessage, QueueMode } from "@earendil-works/pi-agent-core";
-import { createExtensionRuntime, createLocalBashOperations, SessionManager } from "@earendil-works/pi-coding-agent";
+import { createExtensionRuntime, createLocalBashOperations, resizeImage, SessionManager } from "@earendil-works/pi-coding-agent";
 import type { AgentBeforeSettleEventResult, BoundaryState, CompactionEntryDraft, TurnEndEventResult } from "@earendil-works/pi-coding-agent";
 import type { AppKeybinding, BuildSystemPromptOptions, CompactionSettings, EntryRenderOptions } from "@earendil-works/pi-coding-agent";
 import type { Extension, ExtensionAPI, ExtensionContext, ExtensionFlag, ExtensionMode } from "@earendil-works/pi-coding-agent";
@@ -118,4 +118,5 @@ export const completions: Pick<AutocompleteProvider, "triggerCharacters"> = { tr
 export const markdown = (theme: MarkdownTheme) => new Markdown("*a*", 0, 0, theme, undefined, { renderLatex: true });
 export const chunks = (said: Buffer[]) => createLocalBashOperations().exec("ls", "/", { onData: (data) => void said.push(data) });
 export const any = (tool: AgentTool, update: AgentToolUpdateCallback) => [tool, update({ content: [], details: { any: "thing" } })];
+export const small = (bytes: Buffer) => [resizeImage(bytes, "image/png", { maxWidth: 9 }), resizeImage({ data: "", mimeType: "" })];
 export const child = () => SessionManager.create("/", undefined, { parentSession: "/a.jsonl" });

@@ -31,12 +31,17 @@ export default function (pi) {
     // 8 by 4 pixels.
     const wide = { data: "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAECAYAAACzzX7wAAAAEklEQVR4nGPgEpH7jw8z0F4BAPk7J2HDeF1kAAAAAElFTkSuQmCC", mimeType: "image/png" };
     const resized = await resizeImage(wide, { maxWidth: 2, maxHeight: 2 });
+    // As newer versions are called, with the middle of a longer buffer.
+    const bytes = Buffer.concat([Buffer.from("before"), Buffer.from(wide.data, "base64"), Buffer.from("after")]).subarray(6, -5);
+    const newer = await resizeImage(bytes, wide.mimeType, { maxWidth: 2, maxHeight: 2 });
     await copyToClipboard("copied");
     ctx.ui.notify(JSON.stringify([
       generateDiffString("a\nb\n", "a\nc\n", 0),
       generateUnifiedPatch("f", "a\n", "b\n"),
       [resized.width, resized.height, formatDimensionNote(resized)],
       await resizeImage({ data: "AAAA", mimeType: "image/png" }),
+      [newer.data === resized.data, newer.wasResized, (await resizeImage(bytes, wide.mimeType)).wasResized],
+      await resizeImage(wide, wide.mimeType).catch(({ message }) => message.split(":")[0]),
     ]));
   } });
 }
@@ -125,6 +130,8 @@ async fn texts_pictures_and_the_clipboard() {
         "--- f\n+++ f\n@@ -1,1 +1,1 @@\n-a\n+b\n",
         [2, 1, note],
         null,
+        [true, true, false],
+        "resizeImage",
     ]);
     assert_eq!(said, expected);
     let copied = fs::read_to_string(home.cwd().join("clipboard")).unwrap();

@@ -1,5 +1,6 @@
 // Small services of the program: comparing texts, fitting pictures, the clipboard.
 import { host, hostSync } from "pi:host.ts";
+import { buffer } from "pi:node.ts";
 
 /** Unchanged lines around a change. */
 const CONTEXT = 4;
@@ -47,11 +48,29 @@ interface ResizedImage {
   wasResized: boolean;
 }
 
+interface Image {
+  data: string;
+  mimeType: string;
+}
+
+/** Newer versions take the bytes and what they are. */
+function imageOf(given: Image | Uint8Array, mimeType: string): Image {
+  if (!(given instanceof Uint8Array)) {
+    throw new TypeError("resizeImage: before a MIME type there have to be the bytes of the picture, as a Uint8Array");
+  }
+  const { buffer: bytes, byteOffset, byteLength } = given;
+  return { data: buffer().from(bytes, byteOffset, byteLength).toString("base64"), mimeType };
+}
+
 /** `null` for what cannot be read, or made small enough. */
 export async function resizeImage(
-  { data, mimeType }: { data: string; mimeType: string },
-  options: ImageResizeOptions = {},
+  given: Image | Uint8Array,
+  second: string | ImageResizeOptions = {},
+  third: ImageResizeOptions = {},
 ): Promise<ResizedImage | null> {
+  const isNewer = typeof second === "string";
+  const { data, mimeType } = isNewer ? imageOf(given, second) : given as Image;
+  const options = isNewer ? third : second;
   return (await host<ResizedImage | undefined>("image.resize", { ...options, data, mimeType })) ?? null;
 }
 
