@@ -2,9 +2,13 @@
 import type { SourceInfo } from "./api.js";
 import type { MarkdownTheme, SelectListTheme, SettingsListTheme } from "./pi-tui.js";
 
+/** Of newer versions; in the place of those that a theme lacks are others. */
+type OptionalBg = "searchMatchBg";
+type OptionalColor = "scrollbarTrack" | "scrollbarThumb" | "searchMatchText" | "thinkingMax";
 type ThemeBg =
-  | "selectedBg" | "userMessageBg" | "customMessageBg" | "toolPendingBg" | "toolSuccessBg" | "toolErrorBg";
+  | OptionalBg | "selectedBg" | "userMessageBg" | "customMessageBg" | "toolPendingBg" | "toolSuccessBg" | "toolErrorBg";
 type ThemeColor =
+  | OptionalColor
   | "accent" | "border" | "borderAccent" | "borderMuted" | "success" | "error" | "warning" | "muted" | "dim"
   | "text" | "thinkingText" | "userMessageText" | "customMessageText" | "customMessageLabel" | "toolTitle"
   | "toolOutput" | "mdHeading" | "mdLink" | "mdLinkUrl" | "mdCode" | "mdCodeBlock" | "mdCodeBlockBorder"
@@ -13,6 +17,7 @@ type ThemeColor =
   | "syntaxNumber" | "syntaxType" | "syntaxOperator" | "syntaxPunctuation" | "thinkingOff" | "thinkingMinimal"
   | "thinkingLow" | "thinkingMedium" | "thinkingHigh" | "thinkingXhigh" | "bashMode";
 type Paint = (text: string) => string;
+type Values<K extends string, O extends K> = Record<Exclude<K, O>, string | number> & Partial<Record<O, string | number>>;
 
 export type { ThemeBg, ThemeColor };
 
@@ -21,8 +26,8 @@ export class Theme {
   readonly sourcePath?: string;
   sourceInfo?: SourceInfo;
   constructor(
-    fgColors: Record<ThemeColor, string | number>,
-    bgColors: Record<ThemeBg, string | number>,
+    fgColors: Values<ThemeColor, OptionalColor>,
+    bgColors: Values<ThemeBg, OptionalBg>,
     mode: "truecolor" | "256color",
     options?: { name?: string; sourcePath?: string; sourceInfo?: SourceInfo },
   );

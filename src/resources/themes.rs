@@ -13,7 +13,8 @@ use super::paths::ResourceKind;
 use super::resource_paths::{NamedPath, ResourceSources};
 use super::source_info::SourceInfo;
 
-/// Every theme names all of these, and no others mean anything.
+/// Every theme names all of these. Newer versions have some more, for which others stand in
+/// themes without them (`js/modules/pi-coding-agent/theme-colors.ts`).
 pub const TOKENS: [&str; 51] = [
     "accent",
     "border",

@@ -101,6 +101,61 @@ async fn an_extension_chooses_among_the_themes_that_are_loaded() {
     assert_eq!(answer["now"], "mine");
 }
 
+/// They threw, also in themes that have them.
+#[tokio::test]
+async fn colours_of_newer_versions_are_there_in_themes_of_any_age() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "newer.ts",
+        r#"import { Theme } from "@earendil-works/pi-coding-agent";
+        const FRONT = { scrollbarTrack: "muted", scrollbarThumb: "text", searchMatchText: "text", thinkingMax: "thinkingXhigh" };
+        const look = (theme) => [
+          Object.entries(FRONT).filter(([newer, older]) => theme.fg(newer, "x") === theme.fg(older, "x")).length,
+          theme.bg("searchMatchBg", "x") === theme.bg("selectedBg", "x"),
+          theme.getThinkingBorderColor("max")("x") === theme.fg("thinkingMax", "x"),
+        ];
+        export default (pi) => pi.registerCommand("look", { handler: async (_args, { ui }) => {
+          const own = new Theme({ text: 5 }, { selectedBg: 6 }, "256color");
+          const unknown = (() => { try { return own.fg("thinkingMax", "x"); } catch (error) { return error.message; } })();
+          ui.notify(JSON.stringify({
+            dark: look(ui.theme), older: look(ui.getTheme("older")), newer: look(ui.getTheme("newer")),
+            own: [own.fg("searchMatchText", "x"), own.bg("searchMatchBg", "x"), unknown],
+          }));
+        } });"#,
+    );
+    std::fs::create_dir_all(home.agent_dir().join("themes")).unwrap();
+    let older: Value = serde_json::from_str(&theme("older", "#0a0b0c")).unwrap();
+    let mut newer = older.clone();
+    newer["name"] = json!("newer");
+    for name in [
+        "scrollbarTrack",
+        "scrollbarThumb",
+        "searchMatchText",
+        "thinkingMax",
+        "searchMatchBg",
+    ] {
+        newer["colors"][name] = json!("#d0e0f0");
+    }
+    for file in [older, newer] {
+        let path = format!("themes/{}.json", file["name"].as_str().unwrap());
+        std::fs::write(home.agent_dir().join(path), file.to_string()).unwrap();
+    }
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "prompt", "message": "/look"})).await;
+    let told = rpc.ui("notify").await;
+    let told: Value = serde_json::from_str(told["message"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        told,
+        json!({
+            "dark": [4, true, true],
+            "older": [4, true, true],
+            "newer": [0, false, true],
+            "own": ["\u{1b}[38;5;5mx\u{1b}[39m", "\u{1b}[48;5;6mx\u{1b}[49m", "Unknown theme color: thinkingMax"],
+        })
+    );
+}
+
 #[tokio::test]
 async fn the_settings_may_name_the_file_of_a_theme() {
     let server = ModelServer::start().await;

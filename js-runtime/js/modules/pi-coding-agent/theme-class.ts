@@ -1,6 +1,6 @@
 // Colours of the terminal by purpose, as escape sequences.
 import { env } from "pi:node.ts";
-import type { ColorValue } from "pi:pi-coding-agent/theme-colors.ts";
+import { BACKGROUNDS, type ColorValue, FALLBACKS } from "pi:pi-coding-agent/theme-colors.ts";
 
 export type ColorMode = "truecolor" | "256color";
 type Paint = (text: string) => string;
@@ -77,8 +77,7 @@ const BORDERS: Readonly<Record<string, string>> = {
   medium: "thinkingMedium",
   high: "thinkingHigh",
   xhigh: "thinkingXhigh",
-  // Themes of 0.67.68 have no colour of its own for it.
-  max: "thinkingXhigh",
+  max: "thinkingMax",
 };
 
 export interface ThemeOptions {
@@ -109,6 +108,11 @@ export class Theme {
       new Map(Object.entries(colors).map(([name, color]) => [name, sequence(color, layer, mode)]));
     this.fgColors = sequences(fgColors, 38);
     this.bgColors = sequences(bgColors, 48);
+    for (const [newer, older] of FALLBACKS) {
+      const colors = BACKGROUNDS.has(newer) ? this.bgColors : this.fgColors;
+      const color = colors.get(older);
+      if (color !== undefined && !colors.has(newer)) colors.set(newer, color);
+    }
   }
 
   fg(color: string, text: string): string {

@@ -12,6 +12,7 @@ export interface ThemeFile {
 /** Colours behind text; all others are of text. */
 export const BACKGROUNDS: ReadonlySet<string> = new Set([
   "selectedBg",
+  "searchMatchBg",
   "userMessageBg",
   "customMessageBg",
   "toolPendingBg",
@@ -76,6 +77,15 @@ const COLORS = {
 } as const;
 
 export type ColorName = keyof typeof COLORS;
+
+/** Colours of newer versions, and what is in the place of one that a theme does not have. */
+export const FALLBACKS: readonly [newer: string, older: ColorName][] = [
+  ["scrollbarTrack", "muted"],
+  ["scrollbarThumb", "text"],
+  ["searchMatchText", "text"],
+  ["thinkingMax", "thinkingXhigh"],
+  ["searchMatchBg", "selectedBg"],
+];
 
 function column(index: 0 | 1): Pick<ThemeFile, "colors"> {
   const colors = Object.entries(COLORS).map(([name, values]) => [name, values[index]]);
