@@ -17,7 +17,9 @@ import type { BashOperations } from "./tools.js";
 type QueueMode = "all" | "one-at-a-time";
 
 export type AgentSessionEvent =
-  | AgentEvent
+  | Exclude<AgentEvent, { type: "agent_end" }>
+  /** `willRetry`: the last request failed, and is going to be tried again. */
+  | { type: "agent_end"; messages: AgentMessage[]; willRetry: boolean }
   | { type: "queue_update"; steering: readonly string[]; followUp: readonly string[] }
   | { type: "compaction_start"; reason: CompactionReason }
   | {

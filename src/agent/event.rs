@@ -26,6 +26,9 @@ pub enum Event {
     /// The run's own messages, the prompt included.
     AgentEnd {
         messages: Vec<Arc<AgentMessage>>,
+        /// Only sessions that extensions run tell it, as in newer versions.
+        #[serde(skip)]
+        will_retry: bool,
     },
     TurnStart,
     TurnEnd {

@@ -167,6 +167,8 @@ pub async fn run(
     hooks
         .emit(Event::AgentEnd {
             messages: messages.clone(),
+            // Whoever asks again knows.
+            will_retry: false,
         })
         .await;
     messages

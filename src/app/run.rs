@@ -243,6 +243,14 @@ impl State {
         passes.then_some(error)
     }
 
+    /// Whether the failed answer is going to be asked for again.
+    pub fn will_retry(&self) -> bool {
+        let aborted = |run: &Run| run.cancel.is_cancelled();
+        self.failure.is_some()
+            && self.retry.delay(self.attempt + 1).is_some()
+            && !self.run.as_ref().is_some_and(aborted)
+    }
+
     /// Where the last answer is, if only extensions have said anything since.
     fn last_answer(&self) -> Option<usize> {
         let is_answer = |message: &Arc<AgentMessage>| message.as_assistant().is_some();

@@ -145,8 +145,11 @@ impl Hooks<'_> {
 #[async_trait]
 impl RunHooks for Hooks<'_> {
     /// Extensions first, then the file, then the mode.
-    async fn emit(&self, event: Event) {
+    async fn emit(&self, mut event: Event) {
         let told = self.tell_extensions(&event).await;
+        if let Event::AgentEnd { will_retry, .. } = &mut event {
+            *will_retry = self.session.state.lock().will_retry();
+        }
         self.tell_others(event, told.ends).await;
     }
 

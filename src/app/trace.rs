@@ -28,7 +28,7 @@ pub(super) fn trace(event: &Event) {
             }
             _ => tracing::debug!("{name}"),
         },
-        Event::AgentEnd { messages } => tracing::debug!(messages = messages.len(), "{name}"),
+        Event::AgentEnd { messages, .. } => tracing::debug!(messages = messages.len(), "{name}"),
         Event::ToolExecutionStart {
             tool_call_id,
             tool_name,

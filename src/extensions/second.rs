@@ -127,8 +127,11 @@ impl Serialize for SecondNews {
         #[derive(Serialize)]
         #[serde(tag = "kind", rename_all = "camelCase")]
         enum Shown<'a> {
+            #[serde(rename_all = "camelCase")]
             Event {
                 event: &'a Event,
+                #[serde(skip_serializing_if = "Option::is_none")]
+                will_retry: Option<bool>,
             },
             Tool {
                 call: u64,
@@ -141,7 +144,13 @@ impl Serialize for SecondNews {
             },
         }
         match self {
-            Self::Event(event) => Shown::Event { event },
+            Self::Event(event) => Shown::Event {
+                event,
+                will_retry: match **event {
+                    Event::AgentEnd { will_retry, .. } => Some(will_retry),
+                    _ => None,
+                },
+            },
             Self::Tool {
                 call,
                 name,

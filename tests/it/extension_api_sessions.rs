@@ -154,3 +154,38 @@ async fn a_session_has_a_loader_and_tools_that_run() {
         assert_eq!(checked(&mut rpc, "furnished").await, expected, "{who}");
     }
 }
+
+/// Newer versions say at the end of a run whether it is really over.
+const ENDS: &str = r#"
+import { createAgentSession, SessionManager } from "@earendil-works/pi-coding-agent";
+
+export default (pi) => pi.registerCommand("ends", { handler: async (_args, ctx) => {
+  const { session } = await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(ctx.cwd) });
+  const told = [];
+  session.subscribe(({ type, willRetry, messages }) => type === "agent_end" && told.push([willRetry, messages.at(-1).role]));
+  await session.prompt("recovers");
+  await session.prompt("fails for good");
+  session.setAutoRetryEnabled(false);
+  await session.prompt("is not tried again");
+  ctx.ui.notify(JSON.stringify(told));
+  session.dispose();
+} });
+"#;
+
+#[tokio::test]
+async fn the_end_of_a_run_says_whether_it_is_tried_again() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("ends.ts", ENDS);
+    let busy = || Answer::error(529, "Overloaded").with_header("x-should-retry", "false");
+    server.push(busy());
+    server.push(Answer::text("Fine."));
+    // Three attempts more, then the prompt without any.
+    for _ in 0..5 {
+        server.push(busy());
+    }
+    let mut rpc = home.rpc(&[]);
+    let expected = [true, false, true, true, true, false, false];
+    let expected = expected.map(|again| json!([again, "assistant"]));
+    assert_eq!(checked(&mut rpc, "ends").await, json!(expected));
+}

@@ -33,7 +33,7 @@ export interface CustomTool {
 }
 
 export type News =
-  | { kind: "event"; event: Heard }
+  | { kind: "event"; event: Heard; willRetry?: boolean }
   | { kind: "tool"; call: number; name: string; what: "prepare" | "execute"; args: unknown }
   | { kind: "tool"; call: number; name: string; what: "bash"; args: Command }
   | { kind: "tool"; call: number; name: string; what: "before" | "after"; args: Asked }

@@ -47,6 +47,9 @@ const KEPT = [
 ];
 
 const OURS = Symbol();
+/** RPC, whose events these are, has nothing of it. */
+const heard = ({ event, willRetry }: News & { kind: "event" }): Heard =>
+  willRetry === undefined ? event : { ...event, willRetry };
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 export class AgentSession {
@@ -118,7 +121,7 @@ export class AgentSession {
       const batch = await host<News[]>("second.next", { token: this.#token });
       if (batch.length === 0) return;
       for (const news of batch) {
-        if (news.kind === "event") this.#hear(news.event);
+        if (news.kind === "event") this.#hear(heard(news));
         else if (news.kind === "abort") this.#running.get(news.call)?.abort();
         else void this.#callTool(news);
       }
