@@ -9,7 +9,7 @@ import type { EntryRenderer, MarkdownTransformer, MessageRenderer } from "./rend
 import type { ContextUsage, Navigated } from "./context.js";
 import type { CompactionReason, CompactionResult, InputSource, SessionStartEvent } from "./events.js";
 import type { AuthStorage, ModelRegistry, ScopedModel } from "./providers.js";
-import type { AgentMessage, CustomMessage, SessionManager } from "./session.js";
+import type { AgentMessage, CustomMessage, SessionEntry, SessionManager } from "./session.js";
 import type { SettingsManager } from "./settings.js";
 import type { Theme } from "./theme.js";
 import type { BashOperations } from "./tools.js";
@@ -20,6 +20,8 @@ export type AgentSessionEvent =
   | Exclude<AgentEvent, { type: "agent_end" }>
   /** `willRetry`: the last request failed, and is going to be tried again. */
   | { type: "agent_end"; messages: AgentMessage[]; willRetry: boolean }
+  /** By `pi.appendEntry` of one of the `extensionFactories`. */
+  | { type: "entry_appended"; entry: SessionEntry }
   | { type: "queue_update"; steering: readonly string[]; followUp: readonly string[] }
   | { type: "compaction_start"; reason: CompactionReason }
   | {

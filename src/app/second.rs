@@ -390,6 +390,11 @@ impl SecondSession for AgentSession {
                 done(AgentSession::set_session_name(self, &name))?;
                 nothing
             }
+            "appendEntry" => {
+                let custom_type: String = given(args, "customType")?;
+                let data = args.get("data").cloned();
+                shown(Actions::append_entry(self, &custom_type, data)?)
+            }
             "lastAssistantText" => Ok(json!(self.last_assistant_text())),
             "forkMessages" => {
                 let messages = self.fork_messages().into_iter();

@@ -87,3 +87,38 @@ async fn a_session_is_given_extensions_as_functions() {
     ]);
     rpc.notified(&expected.to_string()).await;
 }
+
+/// Newer versions tell who listens to the session of it.
+#[tokio::test]
+async fn an_extension_of_a_session_stores_entries_in_it() {
+    let server = ModelServer::start().await;
+    server.push(Answer::text("Fine."));
+    let home = Home::new(&server);
+    home.extension(
+        "notes.ts",
+        r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@earendil-works/pi-coding-agent";
+        const early = (pi) => { try { pi.appendEntry("early"); } catch (error) { return error.message.split(":")[0]; } };
+        export default (pi) => pi.registerCommand("note", { handler: async (_args, ctx) => {
+          let refused;
+          const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), extensionFactories: [(pi) => {
+            refused = early(pi);
+            pi.on("agent_start", () => pi.appendEntry("noted", { turn: 1 }));
+          }] });
+          await resourceLoader.reload();
+          const sessionManager = SessionManager.inMemory(ctx.cwd);
+          const { session } = await createAgentSession({ model: ctx.model, sessionManager, resourceLoader });
+          const heard = [];
+          session.subscribe(({ type, entry }) => type === "entry_appended" && heard.push(entry));
+          await session.prompt("go");
+          const custom = session.sessionManager.getEntries().filter(({ type }) => type === "custom");
+          session.dispose();
+          ctx.ui.notify(JSON.stringify([
+            refused, heard.map(({ customType, data }) => [customType, data]), custom.map(({ id }) => id === heard[0].id),
+          ]));
+        } });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/note")).await;
+    let expected = json!(["pi.appendEntry", [["noted", {"turn": 1}]], [true]]);
+    rpc.notified(&expected.to_string()).await;
+}

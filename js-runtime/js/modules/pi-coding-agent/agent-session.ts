@@ -115,6 +115,12 @@ export class AgentSession {
     return new AgentSession(OURS, token, opening);
   }
 
+  /** Of an extension that it is given as a function. What else is stored, events tell of. */
+  static appendEntry(session: AgentSession, customType: string, data?: unknown): void {
+    const id = session.#ask<string>("appendEntry", { customType, data });
+    session.#hear({ type: "entry_appended", entry: session.sessionManager.getEntry(id) });
+  }
+
   /** Until it is disposed of: the program waits when nobody takes its news. */
   async #listen(): Promise<void> {
     for (;;) {

@@ -3,7 +3,7 @@
 // `tool_result` answer counts, and it has their tools. Nobody types anything there, so that
 // there is no more of `pi` for them.
 import type { EventBus } from "pi:host.ts";
-import type { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
+import { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
 import type { CustomTool } from "pi:pi-coding-agent/agent-session-types.ts";
 import type { Inline } from "pi:pi-coding-agent/resource-loader.ts";
 import { contextOf } from "pi:pi-coding-agent/session-context.ts";
@@ -28,7 +28,6 @@ const EVENTS = [...HEARD, "tool_call", "tool_result", "session_start", "session_
 
 /** Members of `pi` that need what such a session does not have. */
 const ABSENT = [
-  "appendEntry",
   "exec",
   "getCommands",
   "getFlag",
@@ -110,6 +109,8 @@ export class InlineExtensions {
       },
       sendUserMessage: (...said: Parameters<AgentSession["sendUserMessage"]>) =>
         session("sendUserMessage").sendUserMessage(...said),
+      appendEntry: (customType: string, data?: unknown) =>
+        AgentSession.appendEntry(session("appendEntry"), customType, data),
       getSessionName: () => session("getSessionName").sessionName,
       setSessionName: (name: string) => session("setSessionName").setSessionName(name),
     };
