@@ -461,13 +461,16 @@ export interface DefaultResourceLoaderOptions {
 }
 export class DefaultResourceLoader implements ResourceLoader {
   constructor(options?: DefaultResourceLoaderOptions);
-  getExtensions(): LoadExtensionsResult;
+  getExtensions(): LoadExtensionsResult & { runtime: ExtensionRuntime };
   getSkills(): LoadSkillsResult;
   getPrompts(): PromptsResult;
   getThemes(): ThemesResult;
   getAgentsFiles(): { agentsFiles: ContextFile[] };
   getSystemPrompt(): string | undefined;
+  /** The file that it is from; nothing if it is not from one. */
+  getSystemPromptSource(): { path: string } | undefined;
   getAppendSystemPrompt(): string[];
+  getAppendSystemPromptSources(): { path: string }[];
   extendResources(paths: { skillPaths?: More[]; promptPaths?: More[]; themePaths?: More[] }): void;
   reload(options?: ResourceLoaderReloadOptions): Promise<void>;
 }

@@ -12,7 +12,7 @@ use super::host::{Answer, parse};
 use crate::resources::context_files::load_context_files;
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::paths::Paths;
-use crate::resources::prompt_files::{PromptFlags, load_prompt_texts};
+use crate::resources::prompt_files::{PromptFlags, load_prompt_texts, prompt_file};
 use crate::resources::prompt_templates::load_prompt_templates;
 use crate::resources::resource_paths::{NamedPath, ResourceSources};
 use crate::resources::settings::Settings;
@@ -132,11 +132,20 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
             files.collect()
         }),
         "resources.promptTexts" => parse::<Place>(method, args).map(|place| {
-            let (texts, _) = load_prompt_texts(&place.paths(), &PromptFlags::default());
+            let paths = place.paths();
+            let (texts, _) = load_prompt_texts(&paths, &PromptFlags::default());
             let mut shown = json!({});
             for (name, text) in [("system", texts.custom), ("append", texts.append)] {
                 if let Some(text) = text {
                     shown[name] = text.into();
+                }
+            }
+            for (name, file) in [
+                ("systemFile", "SYSTEM.md"),
+                ("appendFile", "APPEND_SYSTEM.md"),
+            ] {
+                if let Some(path) = prompt_file(&paths, file) {
+                    shown[name] = path.to_string_lossy().into();
                 }
             }
             shown

@@ -47,19 +47,22 @@ pub fn load_prompt_texts(paths: &Paths, flags: &PromptFlags) -> (PromptTexts, Ve
     (texts, problems)
 }
 
+/// The project's file of that name, or the user's.
+pub fn prompt_file(paths: &Paths, name: &str) -> Option<PathBuf> {
+    let project = paths.trusted_project_dir();
+    let places = project.into_iter().chain([paths.agent_dir.clone()]);
+    let mut files = places.map(|dir| dir.join(name));
+    files.find(|path| path.exists())
+}
+
 struct Loader<'a> {
     paths: &'a Paths,
     problems: &'a mut Vec<Diagnostic>,
 }
 
 impl Loader<'_> {
-    /// The project's file, or the user's.
     fn file(&mut self, name: &str) -> Option<String> {
-        let project = self.paths.trusted_project_dir();
-        let places = project.into_iter().chain([self.paths.agent_dir.clone()]);
-        let mut files = places.map(|dir| dir.join(name));
-        let path: PathBuf = files.find(|path| path.exists())?;
-        self.read(&path)
+        self.read(&prompt_file(self.paths, name)?)
     }
 
     fn flag(&mut self, flag: &str) -> Option<String> {

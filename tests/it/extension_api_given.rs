@@ -162,3 +162,51 @@ async fn a_session_of_an_extension_has_no_tools_but_those_that_it_may_have() {
     rpc.ok(prompt("/own")).await;
     rpc.notified(&expected.to_string()).await;
 }
+
+const SOURCES: &str = r#"
+import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@earendil-works/pi-coding-agent";
+
+export default (pi) => pi.registerCommand("own", { handler: async (_args, ctx) => {
+  const loaded = async (options) => {
+    const loader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), ...options });
+    await loader.reload();
+    return loader;
+  };
+  const sources = async (options) => {
+    const loader = await loaded(options);
+    const all = [loader.getSystemPromptSource(), ...loader.getAppendSystemPromptSources()];
+    return all.map((source) => source?.path.replace(ctx.cwd, "CWD").replace(getAgentDir(), "AGENT") ?? null);
+  };
+  const { runtime, extensions } = (await loaded({})).getExtensions();
+  runtime.flagValues.set("flag", true);
+  const { session, extensionsResult } = await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(ctx.cwd) });
+  session.dispose();
+  let refused;
+  try { runtime.sendMessage({}); } catch (error) { refused = error.message.split(".")[0]; }
+  ctx.ui.notify(JSON.stringify({
+    found: await sources({}),
+    named: await sources({ systemPrompt: "mine.md", appendSystemPrompt: ["Be kind.", ctx.cwd + "/mine.md"] }),
+    texts: await sources({ systemPrompt: "Be brief.", appendSystemPrompt: [] }),
+    runtime: [extensions, [...runtime.flagValues.keys()], refused, typeof extensionsResult.runtime.registerProvider],
+  }));
+} });
+"#;
+
+/// Newer versions ask where the prompt is from, and what extensions would share.
+#[tokio::test]
+async fn a_loader_says_where_it_has_the_prompt_from() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.file(".pi/SYSTEM.md", "You are theirs.");
+    home.file("mine.md", "You are mine.");
+    std::fs::write(home.agent_dir().join("APPEND_SYSTEM.md"), "And quick.").unwrap();
+    home.extension("own.ts", SOURCES);
+    let mut rpc = home.rpc(&[]);
+    let expected = json!({
+        "found": ["CWD/.pi/SYSTEM.md", "AGENT/APPEND_SYSTEM.md"],
+        "named": ["CWD/mine.md", "CWD/mine.md"],
+        "texts": [null],
+        "runtime": [[], ["flag"], "Extension runtime not initialized", "function"],
+    });
+    assert_eq!(checked(&mut rpc, "own").await, expected);
+}

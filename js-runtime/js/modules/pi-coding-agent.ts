@@ -69,6 +69,7 @@ export {
   buildContextEntries,
   sessionEntryToContextMessages,
 } from "pi:pi-coding-agent/context-entries.ts";
+export { createExtensionRuntime } from "pi:pi-coding-agent/extension-runtime.ts";
 export { parseFrontmatter, stripFrontmatter } from "pi:pi-coding-agent/frontmatter.ts";
 export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
 export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";
@@ -90,7 +91,6 @@ export {
   createAgentSessionFromServices,
   createAgentSessionRuntime,
   createAgentSessionServices,
-  createExtensionRuntime,
 } from "pi:pi-coding-agent/sdk.ts";
 export {
   buildSessionContext,

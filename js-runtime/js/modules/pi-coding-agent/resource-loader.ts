@@ -2,8 +2,9 @@
 // session with others of them.
 import { createEventBus, hostSync } from "pi:host.ts";
 import type { EventBus } from "pi:host.ts";
-import { currentFolder, fs } from "pi:node.ts";
+import { currentFolder, fs, path } from "pi:node.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
+import { createExtensionRuntime } from "pi:pi-coding-agent/extension-runtime.ts";
 import { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
 import { type LoadedTheme, themeOf } from "pi:pi-coding-agent/themes.ts";
 
@@ -31,6 +32,10 @@ type Skills = { skills: Skill[]; diagnostics: Diagnostic[] };
 type Prompts = { prompts: { name: string }[]; diagnostics: Diagnostic[] };
 type Themes = { themes: { name?: string }[]; diagnostics: Diagnostic[] };
 type AgentsFiles = { agentsFiles: ContextFile[] };
+type Extensions = { extensions: never[]; errors: never[]; runtime: object };
+type Source = { path: string };
+
+const noExtensions = (): Extensions => ({ extensions: [], errors: [], runtime: createExtensionRuntime() });
 
 export interface ResourceLoader {
   getExtensions?(): unknown;
@@ -39,7 +44,17 @@ export interface ResourceLoader {
   getThemes?(): Themes;
   getAgentsFiles?(): AgentsFiles;
   getSystemPrompt?(): string | undefined;
+  getSystemPromptSource?(): Source | undefined;
   getAppendSystemPrompt?(): string[];
+  getAppendSystemPromptSources?(): Source[];
+}
+
+/** Of the prompt, as the files have it that count. */
+interface PromptTexts {
+  system?: string;
+  systemFile?: string;
+  append?: string;
+  appendFile?: string;
 }
 
 interface Place {
@@ -134,6 +149,10 @@ function textOrFile(text: string | undefined): string | undefined {
   return text && fs().existsSync(text) ? fs().readFileSync(text, "utf8") : text;
 }
 
+/** Those that are the names of files. */
+const filesAmong = (texts: string[]): Source[] =>
+  texts.filter((text) => text && fs().existsSync(text)).map((text) => ({ path: path().resolve(text) }));
+
 /** Where something is that an extension brings. */
 type Added = { path: string }[];
 
@@ -169,7 +188,10 @@ export class DefaultResourceLoader implements ResourceLoader {
   private themes: Themes = { themes: [], diagnostics: [] };
   private _files: AgentsFiles = { agentsFiles: [] };
   private _system: string | undefined;
+  private _systemSource: Source | undefined;
   private _append: string[] = [];
+  private _appendSources: Source[] = [];
+  private _extensions = noExtensions();
 
   constructor(options: LoaderOptions = {}) {
     if (options.additionalExtensionPaths?.length) {
@@ -219,16 +241,21 @@ export class DefaultResourceLoader implements ResourceLoader {
     this.themes = options.themesOverride?.(themes) ?? themes;
     const files = { agentsFiles: options.noContextFiles ? [] : loadProjectContextFiles({ cwd, agentDir }) };
     this._files = options.agentsFilesOverride?.(files) ?? files;
-    const texts = hostSync<{ system?: string; append?: string }>("resources.promptTexts", this._place);
+    const texts = hostSync<PromptTexts>("resources.promptTexts", this._place);
     const system = textOrFile(options.systemPrompt) ?? texts.system;
     this._system = options.systemPromptOverride ? options.systemPromptOverride(system) : system;
     const given = [options.appendSystemPrompt ?? texts.append ?? []].flat();
     const append = given.map((text) => textOrFile(text) as string);
+    const named = (text: string | string[] | undefined, file: string | undefined) =>
+      filesAmong([text ?? file ?? []].flat());
+    [this._systemSource] = named(options.systemPrompt, texts.systemFile);
+    this._appendSources = named(options.appendSystemPrompt, texts.appendFile);
+    this._extensions = noExtensions();
     this._append = options.appendSystemPromptOverride?.(append) ?? append;
   }
 
-  getExtensions(): { extensions: never[]; errors: never[] } {
-    return { extensions: [], errors: [] };
+  getExtensions(): Extensions {
+    return this._extensions;
   }
 
   getSkills(): Skills {
@@ -251,8 +278,17 @@ export class DefaultResourceLoader implements ResourceLoader {
     return this._system;
   }
 
+  /** The file that it is from, if it is from one. */
+  getSystemPromptSource(): Source | undefined {
+    return this._systemSource;
+  }
+
   getAppendSystemPrompt(): string[] {
     return this._append;
+  }
+
+  getAppendSystemPromptSources(): Source[] {
+    return this._appendSources;
   }
 
   /** What is added here comes after what was found, and what has a name that is taken is left out. */

@@ -4,6 +4,7 @@ import { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
 import type { CustomTool, ScopedModel } from "pi:pi-coding-agent/agent-session-types.ts";
 import { AuthStorage } from "pi:pi-coding-agent/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
+import { createExtensionRuntime } from "pi:pi-coding-agent/extension-runtime.ts";
 import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
 import { InlineExtensions } from "pi:pi-coding-agent/inline-extensions.ts";
 import { inlineOf, loadedLoader } from "pi:pi-coding-agent/resource-loader.ts";
@@ -131,7 +132,8 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
   if (options.scopedModels) session.setScopedModels(options.scopedModels);
   return {
     session,
-    extensionsResult: resourceLoader?.getExtensions?.() ?? { extensions: [], errors: [] },
+    extensionsResult: resourceLoader?.getExtensions?.() ??
+      { extensions: [], errors: [], runtime: createExtensionRuntime() },
     modelFallbackMessage: session.model
       ? undefined
       : "No models available. Log in, or set the key of a provider in the environment.",
@@ -282,45 +284,4 @@ export async function createAgentSessionRuntime(
 ): Promise<AgentSessionRuntime> {
   const { session, services, diagnostics, modelFallbackMessage } = await create(options);
   return new AgentSessionRuntime(session, services, create, diagnostics, modelFallbackMessage);
-}
-
-/** What extensions of a session would share; there are none in one that an extension runs. */
-export function createExtensionRuntime(): object {
-  const refuse = () => {
-    throw new Error(
-      "Extension runtime not initialized. Action methods cannot be called during extension loading.",
-    );
-  };
-  const actions = [
-    "sendMessage",
-    "sendUserMessage",
-    "appendEntry",
-    "setSessionName",
-    "getSessionName",
-    "setLabel",
-    "getActiveTools",
-    "getAllTools",
-    "setActiveTools",
-    "getCommands",
-    "getThinkingLevel",
-    "setThinkingLevel",
-  ];
-  interface Pending {
-    name: string;
-  }
-  const runtime = {
-    ...Object.fromEntries(actions.map((name) => [name, refuse])),
-    refreshTools: () => {},
-    setModel: () => Promise.reject(new Error("Extension runtime not initialized")),
-    flagValues: new Map<string, boolean | string>(),
-    pendingProviderRegistrations: [] as Pending[],
-    registerProvider(name: string, config: unknown, extensionPath = "<unknown>"): void {
-      runtime.pendingProviderRegistrations.push({ name, config, extensionPath } as Pending);
-    },
-    unregisterProvider(name: string): void {
-      const kept = runtime.pendingProviderRegistrations.filter((one) => one.name !== name);
-      runtime.pendingProviderRegistrations = kept;
-    },
-  };
-  return runtime;
 }
