@@ -17,6 +17,10 @@ export interface Settings {
   compaction?: CompactionSettings;
   branchSummary?: { reserveTokens?: number; skipPrompt?: boolean };
   retry?: RetrySettings;
+  defaultTools?: string[];
+  /** Both are of newer versions: what holds for projects of which nobody has said anything; for `getExternalEditorCommand`. */
+  defaultProjectTrust?: ProjectTrust;
+  externalEditor?: string;
   images?: ImageSettings;
   shellPath?: string;
   shellCommandPrefix?: string;
@@ -66,6 +70,7 @@ export interface RetrySettings {
 export type PackageSource = string | ({ source: string } & Partial<Record<Kind, string[]>>);
 
 type Kind = "extensions" | "skills" | "prompts" | "themes";
+type ProjectTrust = "ask" | "always" | "never";
 type QueueMode = "all" | "one-at-a-time";
 type Scope = "global" | "project";
 type DoubleEscapeAction = "fork" | "tree" | "none";
@@ -96,6 +101,7 @@ interface Values {
   ImageAutoResize: boolean;
   BlockImages: boolean;
   EnabledModels: string[] | undefined;
+  DefaultProjectTrust: ProjectTrust;
   DoubleEscapeAction: DoubleEscapeAction;
   TreeFilterMode: TreeFilterMode;
   ShowHardwareCursor: boolean;
@@ -110,6 +116,8 @@ interface Lists {
   ThemePaths: string[];
 }
 interface ReadOnlyValues {
+  DefaultTools: string[] | undefined;
+  ThemeSetting: string | undefined;
   SessionDir: string | undefined;
   CompactionReserveTokens: number;
   CompactionKeepRecentTokens: number;
@@ -126,6 +134,7 @@ type SetProject<T> = { [K in keyof T & string as `setProject${K}`]: (value: T[K]
 export interface SettingsManagerCreateOptions {
   projectTrusted?: boolean;
 }
+/** Members that newer versions have for settings that do nothing here throw, and say which. */
 export interface SettingsManager
   extends Get<Values>, Set<Values>, Get<Lists>, Set<Lists>, SetProject<Lists>, Get<ReadOnlyValues> {}
 export class SettingsManager {
@@ -144,7 +153,10 @@ export class SettingsManager {
   setDefaultModelAndProvider(provider: string, modelId: string): void;
   getCompactionSettings(): Required<CompactionSettings>;
   getBranchSummarySettings(): { reserveTokens: number; skipPrompt: boolean };
-  getRetrySettings(): Required<Omit<RetrySettings, "maxAgentDelayMs" | "provider">>;
+  getRetrySettings(): Required<Omit<RetrySettings, "provider">>;
+  getProviderRetrySettings(): NonNullable<RetrySettings["provider"]> & { maxRetryDelayMs: number };
+  /** That of the settings, or `$VISUAL`, or `$EDITOR`, or one that most systems have. */
+  getExternalEditorCommand(): string;
   /** Until the next change or reload. */
   applyOverrides(overrides: Settings): void;
   reload(): Promise<void>;

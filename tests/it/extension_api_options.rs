@@ -1,5 +1,5 @@
 //! Options of functions and classes that extensions call: each of them was taken without a
-//! word, and did nothing.
+//! word, and did nothing. And settings of newer versions.
 
 use serde_json::json;
 
@@ -179,4 +179,53 @@ async fn several_tools_at_once_have_the_options_of_each() {
     let mut rpc = home.rpc(&[]);
     let all = ["edit", "write", "grep", "find", "ls"];
     assert_eq!(checked(&mut rpc, "look").await, json!([all, all]));
+}
+
+#[tokio::test]
+async fn settings_of_newer_versions_are_read_or_refused() {
+    let home = Home::bare();
+    home.file(
+        ".pi/settings.json",
+        r#"{"defaultProjectTrust": "always", "retry": {"maxAgentDelayMs": 7}}"#,
+    );
+    home.extension(
+        "look.ts",
+        &looks(
+            r#"import { getAgentDir, SettingsManager } from "@earendil-works/pi-coding-agent";
+            import { readFileSync } from "node:fs";"#,
+            r#"const given = SettingsManager.inMemory({
+              defaultTools: ["read"], theme: "light/dark", externalEditor: "ed -s",
+              retry: { provider: { timeoutMs: 1, maxRetries: 2, maxRetryDelayMs: 3 } },
+            });
+            const files = SettingsManager.create(ctx.cwd);
+            const before = files.getDefaultProjectTrust();
+            files.setDefaultProjectTrust("never");
+            const none = SettingsManager.inMemory();
+            const editors = [given.getExternalEditorCommand()];
+            for (const [visual, editor] of [["vim", "ex"], ["", "ex"], ["", ""]]) {
+              Object.assign(process.env, { VISUAL: visual, EDITOR: editor });
+              editors.push(none.getExternalEditorCommand());
+            }
+            const names = Object.getOwnPropertyNames(SettingsManager.prototype);
+            const refused = names.filter((name) => /is not available/.test(failure(() => SettingsManager.inMemory()[name]("x", "y", "z"))));
+            return {
+              given: [given.getDefaultTools(), given.getThemeSetting(), given.getProviderRetrySettings(), given.getRetrySettings().maxDelayMs],
+              none: [none.getDefaultTools() ?? null, none.getDefaultProjectTrust(), none.getProviderRetrySettings(), none.setDefaultTools ?? null],
+              trust: [before, files.getDefaultProjectTrust(), JSON.parse(readFileSync(getAgentDir() + "/settings.json", "utf8")).defaultProjectTrust],
+              agent: files.getRetrySettings().maxAgentDelayMs,
+              editors, refused: refused.length, said: failure(() => none.setOutputPad(0)),
+            };"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    let expected = json!({
+        "given": [["read"], "light/dark", {"timeoutMs": 1, "maxRetries": 2, "maxRetryDelayMs": 3}, 3],
+        "none": [null, "ask", {"maxRetryDelayMs": 60000}, null],
+        "trust": ["ask", "never", "never"],
+        "agent": 7,
+        "editors": ["ed -s", "vim", "ex", "nano"],
+        "refused": 33,
+        "said": "SettingsManager.setOutputPad is not available in this version of pi: it has no setting \"outputPad\"",
+    });
+    assert_eq!(checked(&mut rpc, "look").await, expected);
 }

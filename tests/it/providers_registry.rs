@@ -126,7 +126,8 @@ async fn registries_and_stores_beside_the_session() {
             ["openai", "mine"], 1, "a", {"x": {"type": "api_key", "key": "xk"}},
             ["dark", {"enabled": false, "reserveTokens": 16384, "keepRecentTokens": 20000}, [],
              "scripted-1", 0, "sse"],
-            ["light", 3, {"enabled": false, "maxRetries": 3, "baseDelayMs": 1, "maxDelayMs": 60000}],
+            ["light", 3, {"enabled": false, "maxRetries": 3, "baseDelayMs": 1, "maxDelayMs": 60000,
+              "maxAgentDelayMs": 60000}],
             {"compaction": {"enabled": false}, "packages": ["npm:x"]},
             "b", "all", {"steeringMode": "all", "quietStartup": true}, []
         ])

@@ -1,7 +1,7 @@
 // `SettingsManager`: settings.json of the user and of a project, read and written by
 // the program: under its lock, only what changes, comments kept.
 import { hostSync } from "pi:host.ts";
-import { env, path } from "pi:node.ts";
+import { env, path, platform } from "pi:node.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 
 type Settings = Record<string, unknown>;
@@ -251,6 +251,7 @@ const VALUES: [name: string, at: string, missing?: unknown][] = [
   ["ImageAutoResize", "images.autoResize", true],
   ["BlockImages", "images.blockImages", false],
   ["EnabledModels", "enabledModels"],
+  ["DefaultTools", "defaultTools"],
   ["DoubleEscapeAction", "doubleEscapeAction", "tree"],
   ["TreeFilterMode", "treeFilterMode", "default"],
   ["ShowHardwareCursor", "showHardwareCursor"],
@@ -262,6 +263,7 @@ const VALUES: [name: string, at: string, missing?: unknown][] = [
 /** Those have no setter in the original either. */
 const READ_ONLY = new Set([
   "SessionDir",
+  "DefaultTools",
   "CompactionReserveTokens",
   "CompactionKeepRecentTokens",
   "BranchSummarySkipPrompt",
@@ -283,6 +285,27 @@ const RANGES: Record<string, [number, number]> = {
   EditorPaddingX: [0, 3],
   AutocompleteMaxVisible: [3, 20],
 };
+/** Settings of newer versions that do nothing here, by what follows `get` and `set`. */
+const ABSENT: [names: string[], key: string][] = [
+  [["getModelThinkingLevel", "setModelThinkingLevel"], "modelThinkingLevels"],
+  [["getAllModelThinkingLevels", "removeModelThinkingLevel"], "modelThinkingLevels"],
+  [["getHttpIdleTimeoutMs", "setHttpIdleTimeoutMs"], "httpIdleTimeoutMs"],
+  [["getWebSocketConnectTimeoutMs"], "websocketConnectTimeoutMs"],
+  [["getCacheWarmingMode", "setCacheWarmingMode"], "cacheWarming"],
+  [["getShowCacheMissNotices", "setShowCacheMissNotices"], "showCacheMissNotices"],
+  [["getEnableAnalytics", "setEnableAnalytics"], "enableAnalytics"],
+  [["getTrackingId"], "trackingId"],
+  [["getTerminalCapabilityOverrides"], "terminal.images"],
+  [["getImageWidthCells", "setImageWidthCells"], "terminal.imageWidthCells"],
+  [["getShowTerminalProgress", "setShowTerminalProgress"], "terminal.showTerminalProgress"],
+  [["getTuiMode", "setTuiMode"], "tuiMode"],
+  [["getFullscreenExitOutput", "setFullscreenExitOutput"], "fullscreenExitOutput"],
+  [["getFullscreenScrollbar", "setFullscreenScrollbar"], "fullscreenScrollbar"],
+  [["getFullscreenCopyOnSelect", "setFullscreenCopyOnSelect"], "fullscreenCopyOnSelect"],
+  [["getOutputPad", "setOutputPad"], "outputPad"],
+  [["getMermaidRenderingMode", "setMermaidRenderingMode"], "markdown.mermaid"],
+  [["getWarnings", "setWarnings"], "warnings"],
+];
 const TREE_FILTERS = ["default", "no-tools", "user-only", "labeled-only", "all"];
 
 export class SettingsManager extends Manager {
@@ -327,12 +350,42 @@ export class SettingsManager extends Manager {
     };
   }
 
+  /** As the settings say it, also if it is to be chosen by the terminal. */
+  getThemeSetting(): string | undefined {
+    const theme = this[READ]("theme");
+    return typeof theme === "string" ? theme : undefined;
+  }
+
+  /** No project says it of itself. */
+  getDefaultProjectTrust(): string {
+    const { defaultProjectTrust: said } = this.getGlobalSettings();
+    return said === "always" || said === "never" ? said : "ask";
+  }
+
+  setDefaultProjectTrust(value: string): void {
+    this[WRITE]("global", [{ key: "defaultProjectTrust", value }]);
+  }
+
+  getExternalEditorCommand(): string {
+    const said = this[READ]("externalEditor");
+    if (typeof said === "string" && said.trim() !== "") return said;
+    return env("VISUAL") || env("EDITOR") || (platform() === "win32" ? "notepad" : "nano");
+  }
+
+  /** The longest wait that a server may ask for; the others are not looked at. */
+  getProviderRetrySettings() {
+    const { timeoutMs, maxRetries } = (this[READ]("retry", "provider") ?? {}) as Settings;
+    return { timeoutMs, maxRetries, maxRetryDelayMs: this.getRetrySettings().maxDelayMs };
+  }
+
   getRetrySettings() {
+    const provider = this[READ]("retry", "provider") as Settings | undefined;
     return {
       enabled: this[READ]("retry", "enabled") ?? true,
       maxRetries: this[READ]("retry", "maxRetries") ?? 3,
       baseDelayMs: this[READ]("retry", "baseDelayMs") ?? 2000,
-      maxDelayMs: this[READ]("retry", "maxDelayMs") ?? 60000,
+      maxDelayMs: provider?.maxRetryDelayMs ?? this[READ]("retry", "maxDelayMs") ?? 60000,
+      maxAgentDelayMs: this[READ]("retry", "maxAgentDelayMs") ?? 60000,
     };
   }
 }
@@ -365,4 +418,12 @@ for (const [name, at, missing] of VALUES) {
     };
   define(`set${name}`, setter("global"));
   if (OF_PROJECTS.has(name)) define(`setProject${name}`, setter("project"));
+}
+
+for (const [names, key] of ABSENT) {
+  for (const name of names) {
+    define(name, () => {
+      throw new Error(`SettingsManager.${name} is not available in this version of pi: it has no setting "${key}"`);
+    });
+  }
 }
