@@ -18,8 +18,8 @@ pub struct RuntimeOptions {
     pub script: PathBuf,
     /// What follows in `process.argv`.
     pub args: Vec<String>,
-    /// What will be loaded, with the numbers it will be loaded by: compiled beside the
-    /// start of the isolate, if there is a cache.
+    /// What will be loaded, with the numbers it will be loaded by: read and compiled beside
+    /// the start of the isolate, if there is a cache.
     pub entries: Vec<(u32, PathBuf)>,
     /// `name/version`, for the `User-Agent` of requests and the cache.
     pub version: String,
