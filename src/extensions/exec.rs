@@ -208,15 +208,26 @@ mod tests {
             });
             alive.count()
         };
-        let ended = sh(started, Some(200.0)).await;
+        // Long enough for a busy machine to start it.
+        let ended = sh(started, Some(2000.0)).await;
         assert!(ended.killed);
         assert_eq!(alive(&ended.stdout), 0);
 
         // Its caller is gone.
         let dir = tempfile::tempdir().unwrap();
         let script = format!("{{ {started}; }} > {}/pids", dir.path().display());
-        _ = tokio::time::timeout(Duration::from_millis(200), sh(&script, None)).await;
-        let pids = fs::read_to_string(dir.path().join("pids")).unwrap();
+        let pids = async {
+            loop {
+                match fs::read_to_string(dir.path().join("pids")) {
+                    Ok(pids) if !pids.is_empty() => return pids,
+                    _ => tokio::time::sleep(Duration::from_millis(10)).await,
+                }
+            }
+        };
+        let pids = tokio::select! {
+            _ = sh(&script, None) => panic!("it does not end"),
+            pids = pids => pids,
+        };
         let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
         while alive(&pids) > 0 {
             assert!(tokio::time::Instant::now() < deadline, "{pids}");
