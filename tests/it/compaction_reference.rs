@@ -121,9 +121,12 @@ impl Side {
     async fn say(&mut self, text: &str) {
         self.rpc.ok(prompt(text)).await;
         self.rpc.event("agent_end").await;
-        loop {
-            self.rpc.send(r#"{"type": "get_state", "id": "s"}"#).await;
-            let is_state = |line: &Value| line["id"] == "s";
+        for asked in 0.. {
+            // An answer may come late: the next question has another number.
+            let id = format!("s{asked}");
+            let ask = json!({"type": "get_state", "id": id});
+            self.rpc.send(&ask.to_string()).await;
+            let is_state = |line: &Value| line["id"] == id;
             let is_end = |line: &Value| line["type"] == "compaction_end";
             let mut line = self
                 .rpc
@@ -134,8 +137,6 @@ impl Side {
                     return;
                 }
                 line = self.rpc.event("compaction_end").await;
-            } else {
-                self.rpc.wait("the state", is_state).await;
             }
             // The original waits for a moment before it goes on, and looks idle.
             if line["willRetry"] == true {
