@@ -5,8 +5,10 @@ import fsp from "node:fs/promises";
 import http from "node:http";
 import net from "node:net";
 import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { PassThrough, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import util, { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import zlib from "node:zlib";
@@ -422,5 +424,14 @@ const browser = cp.spawn("no-such-browser", [], { detached: true, stdio: "ignore
 browser.unref();
 browser.ref();
 answers.browser = [browser.pid ?? null, await new Promise((done) => browser.on("error", ({ code }) => done(code)))];
+
+// From one beat of the timer to the next, in nanoseconds.
+const delays = monitorEventLoopDelay({ resolution: 10 });
+answers.delays = [delays.enable(), delays.enable()];
+while (delays.count < 3) await sleep(10);
+answers.delays.push(delays.disable(), delays.disable());
+answers.delays.push([delays.min, delays.mean, delays.percentile(50)].map((delay) => delay > 8e6 && delay < 60e9));
+delays.reset();
+answers.delays.push(delays.count, delays.max);
 
 console.log(JSON.stringify(answers, null, 1));
