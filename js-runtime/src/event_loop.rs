@@ -19,7 +19,7 @@ use crate::error::Thrown;
 use crate::essentials;
 use crate::inspector;
 use crate::memory::{self, Memory};
-use crate::preload::preload;
+use crate::preload::{preload, preload_coming, preload_known};
 use crate::reply::Reply;
 use crate::witness;
 use crate::worker::Isolate;
@@ -164,6 +164,7 @@ impl EventLoop {
                     return Poll::Ready(());
                 }
             }
+            preload_coming(&mut self.isolate.worker, &self.isolate.loader);
             let polled = self
                 .isolate
                 .worker
@@ -373,9 +374,11 @@ impl EventLoop {
     /// Finds and compiles the whole graph, and starts to evaluate it.
     fn begin_load(&mut self, id: u32, path: &std::path::Path) -> Result<State, Thrown> {
         self.isolate.loader.imports.begin(id);
-        self.isolate.loader.begin_load();
-        let url = self.isolate.loader.entry(id, path).map_err(Thrown::new)?;
-        let module = preload(&mut self.isolate.worker, &url)?;
+        let Isolate { worker, loader, .. } = &mut self.isolate;
+        loader.begin_load(&mut worker.js_runtime);
+        let url = loader.entry(id, path).map_err(Thrown::new)?;
+        preload_known(worker, loader);
+        let module = preload(worker, &url)?;
         inspector::wait_if_asked(&self.isolate.worker.js_runtime);
         let author = Author {
             id,

@@ -30,7 +30,9 @@ pub(crate) fn work_ahead(cache: &DiskCache, entries: Vec<(u32, PathBuf)>) -> Pre
     let thread = thread::Builder::new().name("js-ahead".into());
     // Without the thread it is done when it is needed.
     _ = thread.stack_size(STACK).spawn(move || {
-        let steps = trail::kept(&cache, &entries);
+        let mut steps = trail::kept(&cache, &entries);
+        let known = steps.extract_if(.., |step| matches!(step, Step::Known(_)));
+        prepared.expect(known.filter_map(Step::known).collect());
         let (loader, _services) = Loader::new(cache, Prepared::default());
         loader.files.disk.begin();
         let mut seen = HashSet::new();
@@ -74,9 +76,19 @@ impl Loader {
             Step::Module(url) => self.prepare_module(url).map(Found::Module),
             Step::Text(path) => {
                 let stamp = Stamp::of(path)?;
-                Some(Found::Text(stamp, read_text(path).ok()?))
+                let text = read_text(path).ok()?;
+                let text = match ModuleSpecifier::from_file_path(path) {
+                    Ok(url) => self.files.in_ascii(&url, text),
+                    Err(()) => text,
+                };
+                Some(Found::Text(stamp, text))
             }
             Step::Compiled(key) => self.files.cache.read(*key, HOT).map(Found::Compiled),
+            Step::Locales(rules) => {
+                rules.look_up();
+                None
+            }
+            Step::Known(_) => None,
         }
     }
 
@@ -102,7 +114,7 @@ impl Loader {
             map: self.files.cached_map(specifier.as_str()),
             hash,
             compiled: self.files.cache.read(key, HOT)?,
-            code: code.into(),
+            code: (self.files).code(&specifier, self.files.in_ascii(&specifier, code)),
         })
     }
 }

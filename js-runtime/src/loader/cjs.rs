@@ -69,10 +69,10 @@ impl NodeRequireLoader for RequireLoader {
         };
         self.imports.note_required(path);
         let media_type = MediaType::from_path(path);
-        if !media_type.is_emittable() && !media_type.is_declaration() {
-            return Ok(source.into());
-        }
         let url = url_from_file_path(path).map_err(error)?;
+        if !media_type.is_emittable() && !media_type.is_declaration() {
+            return Ok(self.files.code(&url, source).into());
+        }
         let (code, map) = transpile(&url, source)?;
         if let Some(map) = map {
             self.files.keep_map(&url, map);

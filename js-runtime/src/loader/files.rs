@@ -17,6 +17,7 @@ use node_resolver::{InNpmPackageChecker, PackageJsonResolverRc};
 
 use super::disk::Disk;
 use super::prepared::Prepared;
+use super::texts::Code;
 use super::trail::Trail;
 use crate::cache::{DiskCache, Key};
 
@@ -104,6 +105,15 @@ impl Files {
         }
         let package_json = self.package_json.get_closest_package_json(&path)?;
         Ok(package_json.is_none_or(|package_json| package_json.typ != "module"))
+    }
+
+    /// What V8 is to have of a module or a script.
+    pub fn code(&self, specifier: &ModuleSpecifier, text: String) -> Code {
+        Code::new(text, self.is_packaged(specifier))
+    }
+
+    pub fn is_packaged(&self, specifier: &ModuleSpecifier) -> bool {
+        self.checker.in_npm_package(specifier)
     }
 
     pub fn remember_map(&self, specifier: &ModuleSpecifier, key: Key, map: Option<String>) {

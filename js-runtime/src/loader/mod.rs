@@ -7,6 +7,7 @@
 //! are not there. All answers are immediate: `require` of an ES module needs that.
 
 pub(crate) mod ahead;
+mod ascii;
 mod cjs;
 mod compat;
 mod disk;
@@ -15,6 +16,7 @@ mod enums;
 mod exports;
 mod files;
 mod legacy;
+mod locales;
 mod maps;
 mod position;
 mod prepared;
@@ -22,6 +24,7 @@ mod prime;
 mod resolve;
 mod scripts;
 mod statements;
+mod texts;
 mod trail;
 mod uses;
 mod warm;
@@ -73,8 +76,14 @@ pub(crate) struct Loader {
     /// Files whose contents had a say in what was found in the cache, if somebody wants
     /// to know.
     read_for_code: RefCell<Option<Vec<PathBuf>>>,
+    /// What was asked for with `import()` and has not begun to be loaded.
+    coming: RefCell<Vec<ModuleSpecifier>>,
+    known: RefCell<Vec<String>>,
     pub imports: Imports,
 }
+
+/// A module that imports what the last start with the same extensions imported of the program.
+pub(crate) const KNOWN: &str = "pi:known";
 
 impl Loader {
     pub fn new(cache: DiskCache, prepared: Prepared) -> (Rc<Self>, NodeServices) {
@@ -99,6 +108,8 @@ impl Loader {
             warm: Warm::default(),
             primed: Primed::default(),
             read_for_code: RefCell::default(),
+            coming: RefCell::default(),
+            known: RefCell::default(),
             imports,
         });
         (loader, services)
@@ -130,11 +141,34 @@ impl Loader {
         self.files.cache.settle(limit);
     }
 
+    /// What is about to be loaded for `import()`.
+    pub fn coming(&self) -> Vec<ModuleSpecifier> {
+        self.coming.take()
+    }
+
+    /// Whether there is anything in [`KNOWN`]. Afterwards there is not.
+    pub fn takes_known(&self) -> bool {
+        let known = self.files.prepared.known();
+        let is_any = !known.is_empty();
+        self.known.replace(known);
+        is_any
+    }
+
+    fn known_imports(&self, specifier: &ModuleSpecifier) -> ModuleSource {
+        let known = self.known.take();
+        let code = known.iter().map(|name| format!("import {name:?};\n"));
+        let code = code.collect::<String>();
+        module(ModuleType::JavaScript, code, specifier, None)
+    }
+
     fn source(
         &self,
         specifier: &ModuleSpecifier,
         requested: &RequestedModuleType,
     ) -> Result<ModuleSource, JsErrorBox> {
+        if specifier.as_str() == KNOWN {
+            return Ok(self.known_imports(specifier));
+        }
         if specifier.scheme() == "pi" {
             // deno_core has the texts of those that there are.
             return Err(JsErrorBox::generic(format!(
@@ -208,6 +242,7 @@ impl Loader {
                 .compiled(specifier, key, || Text::Module(code.clone()))
                 .map(Cow::Owned),
         };
+        let code = self.files.code(specifier, code);
         Ok(module(
             ModuleType::JavaScript,
             code,
@@ -313,9 +348,10 @@ impl Loader {
     }
 
     /// Whoever says this says [`Self::end_load`] and [`Self::warm_up`] later.
-    pub fn begin_load(&self) {
+    pub fn begin_load(&self, runtime: &mut JsRuntime) {
         self.files.disk.begin();
         self.warm.begin();
+        locales::watch(runtime.v8_isolate(), &self.files.trail);
     }
 
     /// What was loaded may change what there is to load.
@@ -328,6 +364,7 @@ impl Loader {
         self.end_load();
         let more = self.warm.next(runtime, self);
         if !more {
+            locales::unwatch();
             self.files.prepared.end();
             self.files.trail.keep(&self.files.cache);
         }
@@ -335,11 +372,14 @@ impl Loader {
     }
 
     fn compiled_key(&self, specifier: &ModuleSpecifier, hash: u64) -> Key {
-        let name = specifier.as_str().as_bytes();
-        self.files
-            .cache
-            .key(&[b"compiled", name, &hash.to_le_bytes()])
+        compiled_key(&self.files.cache, specifier, hash)
     }
+}
+
+/// By which V8's code cache of a text with this hash is found.
+fn compiled_key(cache: &DiskCache, specifier: &ModuleSpecifier, hash: u64) -> Key {
+    let name = specifier.as_str().as_bytes();
+    cache.key(&[b"compiled", name, &hash.to_le_bytes()])
 }
 
 impl ModuleLoader for Loader {
@@ -347,9 +387,17 @@ impl ModuleLoader for Loader {
         &self,
         specifier: &str,
         referrer: &str,
-        _kind: ResolutionKind,
+        kind: ResolutionKind,
     ) -> Result<ModuleSpecifier, JsErrorBox> {
-        self.resolver.resolve(specifier, referrer)
+        let resolved = self.resolver.resolve(specifier, referrer)?;
+        let is_data = || {
+            let media_type = MediaType::from_specifier(&resolved);
+            matches!(media_type, MediaType::Json | MediaType::Wasm)
+        };
+        if kind == ResolutionKind::DynamicImport && resolved.scheme() == "file" && !is_data() {
+            self.coming.borrow_mut().push(resolved.clone());
+        }
+        Ok(resolved)
     }
 
     fn resolve_with_scope(
@@ -361,6 +409,9 @@ impl ModuleLoader for Loader {
         _attributes: &HashMap<String, String>,
     ) -> Result<ModuleSpecifier, JsErrorBox> {
         let resolved = self.resolve(specifier, referrer, kind)?;
+        if resolved.scheme() != "file" && referrer != KNOWN {
+            self.files.trail.note(|| Step::Known(resolved.to_string()));
+        }
         self.prime(scope, &resolved);
         Ok(resolved)
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use deno_core::ModuleSpecifier;
 
+use super::texts::Code;
 use super::trail::Step;
 use crate::cache::Key;
 
@@ -22,6 +23,8 @@ pub(crate) struct Prepared(Arc<Mutex<Inner>>);
 struct Inner {
     /// `None` of what has been asked for: nobody asks twice.
     found: HashMap<Step, Option<Found>>,
+    /// Modules of the program that will be imported.
+    known: Vec<String>,
     /// Something may still be asked for.
     is_open: bool,
 }
@@ -36,8 +39,7 @@ pub(super) enum Found {
 pub(super) struct Module {
     /// The file, and others that had a say in it.
     pub made_of: Vec<Stamp>,
-    /// deno_core keeps it for a while: this is what it makes no copy of.
-    pub code: Arc<str>,
+    pub code: Code,
     /// By which the source map is found.
     pub map: Option<Key>,
     /// Passed through V8.
@@ -62,6 +64,16 @@ impl Prepared {
         if inner.is_open {
             inner.found.entry(step).or_insert(Some(found));
         }
+    }
+
+    pub(super) fn expect(&self, known: Vec<String>) {
+        self.inner().known = known;
+    }
+
+    /// Modules of the program that are worth importing before files do: to whoever imports a
+    /// module that it does not have yet, deno_core tells the line, and counts up to it for each.
+    pub(super) fn known(&self) -> Vec<String> {
+        std::mem::take(&mut self.inner().known)
     }
 
     pub(super) fn module(&self, specifier: &ModuleSpecifier) -> Option<Module> {

@@ -44,7 +44,7 @@ impl Loader {
     }
 }
 
-fn hash_of(text: &[u16]) -> u64 {
+pub(super) fn hash_of(text: &[u16]) -> u64 {
     let mut hasher = XxHash64::default();
     text.hash(&mut hasher);
     hasher.finish()

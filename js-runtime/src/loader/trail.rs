@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 
+use super::locales::Rules;
 use crate::cache::{DiskCache, Key};
 
 /// The ending of such a file in the cache.
@@ -20,6 +21,19 @@ pub(crate) enum Step {
     Text(PathBuf),
     /// V8's code cache of what is required, or of a module of the program.
     Compiled(Key),
+    /// A module of the program that a file imports.
+    Known(String),
+    /// V8 was asked for what depends on the language.
+    Locales(Rules),
+}
+
+impl Step {
+    pub fn known(self) -> Option<String> {
+        match self {
+            Self::Known(name) => Some(name),
+            _ => None,
+        }
+    }
 }
 
 /// While a set is loaded.

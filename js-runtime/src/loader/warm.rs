@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use deno_core::{JsRuntime, ModuleSpecifier, v8};
 
 use super::Loader;
+use super::ascii::Seen;
 use crate::cache::Key;
 
 /// The ending of such a cache's file.
@@ -33,18 +34,22 @@ struct Compiled {
     key: Key,
 }
 
-/// `None` while nobody would ask for it: texts are large.
 #[derive(Default)]
-pub(crate) struct Warm(RefCell<Option<Vec<Compiled>>>);
+pub(crate) struct Warm {
+    /// `None` while nobody would ask for it: texts are large.
+    compiled: RefCell<Option<Vec<Compiled>>>,
+    /// Texts of packages beyond ASCII.
+    foreign: RefCell<Vec<Seen>>,
+}
 
 impl Warm {
     /// What is compiled from now on is to get such a cache.
     pub fn begin(&self) {
-        self.0.borrow_mut().get_or_insert_default();
+        self.compiled.borrow_mut().get_or_insert_default();
     }
 
     pub fn note(&self, specifier: &ModuleSpecifier, text: impl FnOnce() -> Text, key: Key) {
-        if let Some(all) = &mut *self.0.borrow_mut() {
+        if let Some(all) = &mut *self.compiled.borrow_mut() {
             all.push(Compiled {
                 specifier: specifier.clone(),
                 text: text(),
@@ -55,20 +60,34 @@ impl Warm {
 
     /// Makes the cache of one of them. `false` if there is none left.
     pub fn next(&self, runtime: &mut JsRuntime, loader: &Loader) -> bool {
-        let next = self.0.borrow_mut().as_mut().and_then(Vec::pop);
+        let next = self.compiled.borrow_mut().as_mut().and_then(Vec::pop);
         let Some(compiled) = next else {
-            *self.0.borrow_mut() = None;
+            *self.compiled.borrow_mut() = None;
+            loader.make_ascii(self.foreign.take());
             return false;
         };
-        if let Some(data) = hot_cache(runtime, loader, &compiled) {
+        if let Some((data, foreign)) = hot_cache(runtime, loader, &compiled) {
             loader.files.cache.write(compiled.key, HOT, &data);
+            if let Some(text) = foreign {
+                let is_script = matches!(compiled.text, Text::Script);
+                self.foreign.borrow_mut().push(Seen {
+                    specifier: compiled.specifier,
+                    text,
+                    compiled: is_script.then_some(data),
+                });
+            }
         }
         true
     }
 }
 
-/// The text, the name and the way must be those with which deno_core has compiled it.
-fn hot_cache(runtime: &mut JsRuntime, loader: &Loader, compiled: &Compiled) -> Option<Vec<u8>> {
+/// With the text, if it is one of a package and not in ASCII. The text, the name and the way must
+/// be those with which deno_core has compiled it.
+fn hot_cache(
+    runtime: &mut JsRuntime,
+    loader: &Loader,
+    compiled: &Compiled,
+) -> Option<(Vec<u8>, Option<String>)> {
     let name = compiled.specifier.as_str();
     let in_program = |table: &[(&'static str, &'static str)]| {
         let found = table.binary_search_by_key(&name, |(name, _)| name);
@@ -89,6 +108,8 @@ fn hot_cache(runtime: &mut JsRuntime, loader: &Loader, compiled: &Compiled) -> O
             ),
         },
     };
+    let is_foreign = !text.is_ascii() && loader.files.is_packaged(&compiled.specifier);
+    let foreign = is_foreign.then(|| text.to_string());
     deno_core::scope!(scope, runtime);
     let text = v8::String::new(scope, text)?;
     let data = if let Some(names) = parameters {
@@ -117,7 +138,7 @@ fn hot_cache(runtime: &mut JsRuntime, loader: &Loader, compiled: &Compiled) -> O
             .get_unbound_module_script(scope)
             .create_code_cache()?
     };
-    Some(data.to_vec())
+    Some((data.to_vec(), foreign))
 }
 
 /// As deno_core says where a module is from.

@@ -246,8 +246,8 @@ async fn comes(cache: &Path, ending: &str, known: &HashMap<PathBuf, u64>) {
 
 #[tokio::test]
 async fn what_was_loaded_is_read_before_it_is_asked_for_unless_it_has_changed() {
-    let imports =
-        "import { n } from './lib';\nimport 'node:zlib';\nconst made = require('./made.cjs');";
+    let imports = "import { n } from './lib';\nimport 'node:zlib';\nconst made = require('./made.cjs');\n\
+         ['b', 'a'].sort((a, b) => a.localeCompare(b));";
     let folder = Folder::new(&[
         ("index.ts", &answering(imports, "[n, made]")),
         ("lib.ts", "export const n: any = 1;"),
@@ -284,6 +284,8 @@ async fn what_was_loaded_is_read_before_it_is_asked_for_unless_it_has_changed() 
         "{\"Text\":",
         "/made.cjs\"",
         "{\"Compiled\":",
+        "{\"Known\":\"node:zlib\"}",
+        "{\"Locales\":\"Order\"}",
     ] {
         assert!(trail.contains(step), "{step}: {trail}");
     }
@@ -320,4 +322,78 @@ async fn what_was_loaded_is_read_before_it_is_asked_for_unless_it_has_changed() 
     folder.write("lib.ts", "export const n: any = 2;");
     folder.write("made.cjs", "module.exports = 2;");
     assert_eq!(answer(&js).await, json!([2, 2]));
+}
+
+#[tokio::test]
+async fn comments_of_packages_take_one_byte_a_character_once_they_were_read_at_rest() {
+    let told = "(() => { /* \u{2013} */ return '\u{2013}'; }).toString()";
+    let plain = "(() => { /* \u{2013} */ return 1; }).toString()";
+    let folder = Folder::new(&[
+        (
+            "index.ts",
+            &answering(
+                "import { esm, throws } from 'a';\nimport { said } from 'b';\n\
+                 const cjs = require('a/made.cjs');",
+                "[esm, cjs, said, throws()]",
+            ),
+        ),
+        (
+            "node_modules/a/package.json",
+            r#"{"type": "module", "exports": {".": "./index.js", "./made.cjs": "./made.cjs"}}"#,
+        ),
+        (
+            "node_modules/a/index.js",
+            &format!(
+                "// \u{1f600}\nexport const esm = {plain};\nexport const throws = () => {{\n  /* \u{2013} */ \
+                 const at = new Error().stack; return at.match(/:\\d+:\\d+/)[0]; }};"
+            ),
+        ),
+        (
+            "node_modules/a/made.cjs",
+            &format!("module.exports = {plain};"),
+        ),
+        ("node_modules/b/package.json", r#"{"type": "module"}"#),
+        (
+            "node_modules/b/index.js",
+            &format!("export const said = {told};"),
+        ),
+    ]);
+    let (path, cache) = (folder.path("index.ts"), folder.path("cache"));
+    let start = || {
+        let mut options = options();
+        options.cache_dir = Some(cache.clone());
+        options.entries = vec![(1, path.clone())];
+        Js::with(options)
+    };
+    let answer = async |js: &Js| {
+        js.load(1, &path).await.unwrap();
+        js.dispatch("get", Value::Null).await.unwrap()
+    };
+    let as_is = |dash: &str| {
+        let plain = format!("() => {{ /* {dash} */ return 1; }}");
+        let told = "() => { /* \u{2013} */ return '\u{2013}'; }";
+        json!([plain, plain, told, ":4:22"])
+    };
+    let js = start();
+    assert_eq!(answer(&js).await, as_is("\u{2013}"));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while sizes(&cache, "ascii").len() < 3 {
+        assert!(Instant::now() < deadline, "{:?}", sizes(&cache, "ascii"));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    comes(&cache, "trail", &HashMap::new()).await;
+    js.runtime.shutdown().await;
+
+    let mut pause = Duration::from_millis(50);
+    loop {
+        let js = start();
+        tokio::time::sleep(pause).await;
+        let found = answer(&js).await;
+        js.runtime.shutdown().await;
+        if found == as_is("?") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{found}");
+        pause *= 2;
+    }
 }
