@@ -20,8 +20,10 @@ export type AgentSessionEvent =
   | Exclude<AgentEvent, { type: "agent_end" }>
   /** `willRetry`: the last request failed, and is going to be tried again. */
   | { type: "agent_end"; messages: AgentMessage[]; willRetry: boolean }
-  /** By `pi.appendEntry` of one of the `extensionFactories`. */
+  /** By `pi.appendEntry` or a `turn_end` handler of one of the `extensionFactories`. */
   | { type: "entry_appended"; entry: SessionEntry }
+  | { type: "session_info_changed"; name: string | undefined }
+  | { type: "thinking_level_changed"; level: ThinkingLevel }
   | { type: "queue_update"; steering: readonly string[]; followUp: readonly string[] }
   | { type: "compaction_start"; reason: CompactionReason }
   | {

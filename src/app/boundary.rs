@@ -15,6 +15,7 @@ use crate::agent::event::Event;
 use crate::agent::run::{RunHooks, TurnEnd};
 use crate::ai::message::StopReason;
 use crate::compaction::estimate_context;
+use crate::extensions::second::SecondHooks;
 use crate::extensions::{Draft, Proposal};
 use crate::session::{EntryKind, SessionError};
 
@@ -153,6 +154,8 @@ impl Hooks<'_> {
                     };
                     self.emit(start).await;
                     end.said.push(self.finish(message).await);
+                    let stored = session.state.lock().session.leaf_id().map(str::to_owned);
+                    self.appended(stored).await;
                 }
                 Draft::Entry(_) => {
                     let stored = {
@@ -161,8 +164,11 @@ impl Hooks<'_> {
                         state.session.append_given(&line)
                     };
                     match stored {
-                        Ok(entry) => edited |= changes_context(&entry.kind),
-                        Err(error) => session.report("<session>", event, error).await,
+                        Ok(entry) => {
+                            edited |= changes_context(&entry.kind);
+                            self.appended(Some(entry.id.clone())).await;
+                        }
+                        Err(error) => self.complain(event, error.to_string()).await,
                     }
                 }
             }
@@ -178,9 +184,42 @@ impl Hooks<'_> {
         if proposal.go_on && !end.go_on {
             let problem = "A handler wants to go on, but the model has had the last word: `entries` \
                            must have a custom_message, too";
-            session.report("<session>", event, problem).await;
+            self.complain(event, problem.to_owned()).await;
         }
         end
+    }
+
+    /// What the extensions want that a session beside another is given as functions.
+    pub(super) async fn end_second_turn(
+        &self,
+        hooks: &SecondHooks,
+        ended: impl Serialize,
+    ) -> Option<Proposal> {
+        let told = || json!(ended);
+        let cancel = self.session.run_cancel();
+        match hooks.end_turn(told, self.session, &cancel).await {
+            Ok(proposal) => proposal,
+            // What was aborted is not waited for.
+            Err(_) if cancel.is_cancelled() => None,
+            Err(problem) => {
+                hooks.complain(format!("turn_end: {problem}")).await;
+                None
+            }
+        }
+    }
+
+    async fn appended(&self, id: Option<String>) {
+        if let (Some(hooks), Some(id)) = (&self.session.beside.hooks, id) {
+            hooks.appended(id).await;
+        }
+    }
+
+    async fn complain(&self, event: &str, problem: String) {
+        match &self.session.beside.hooks {
+            // Nobody else hears of its errors.
+            Some(hooks) => hooks.complain(format!("{event}: {problem}")).await,
+            None => self.session.report("<session>", event, problem).await,
+        }
     }
 }
 

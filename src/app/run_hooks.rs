@@ -177,8 +177,16 @@ impl RunHooks for Hooks<'_> {
         };
         let name = event.name();
         let told = self.tell_extensions(&event).await;
+        let proposal = match &self.session.beside.hooks {
+            Some(hooks) => {
+                let turn = self.session.state.lock().turn - 1;
+                let ended = ForExtensions::new(&event, turn, self.session);
+                self.end_second_turn(hooks, ended).await
+            }
+            None => told.proposal,
+        };
         self.tell_others(event, told.ends).await;
-        match told.proposal {
+        match proposal {
             Some(proposal) => self.commit(name, proposal).await,
             None => TurnEnd::default(),
         }

@@ -28,7 +28,8 @@ use crate::ai::select::ScopedModel;
 use crate::extensions::actions::{
     ActionError, ActionResult, Actions, NavigateOptions, SendOptions,
 };
-use crate::extensions::second::{GivenTexts, SecondBegin, SecondNews, SecondSession, ToolHooks};
+use crate::extensions::drafts;
+use crate::extensions::second::{GivenTexts, SecondBegin, SecondHooks, SecondNews, SecondSession};
 use crate::resources::prompt_files::PromptFlags;
 use crate::resources::settings::Settings;
 use crate::session::message::CustomMessage;
@@ -41,7 +42,7 @@ use crate::tools::tool::Tool;
 pub(super) struct Beside {
     pub is_second: bool,
     pub tools: Vec<Arc<dyn Tool>>,
-    pub hooks: Option<Arc<ToolHooks>>,
+    pub hooks: Option<Arc<SecondHooks>>,
     pub texts: GivenTexts,
     pub model: Option<Arc<Model>>,
 }
@@ -394,6 +395,11 @@ impl SecondSession for AgentSession {
                 let custom_type: String = given(args, "customType")?;
                 let data = args.get("data").cloned();
                 shown(Actions::append_entry(self, &custom_type, data)?)
+            }
+            "checkDrafts" => done(drafts(given(args, "entries")?, self)).map(|_| Value::Null),
+            "previewDrafts" => {
+                let drafts = done(drafts(given(args, "entries")?, self))?;
+                Ok(self.preview_of(&drafts))
             }
             "lastAssistantText" => Ok(json!(self.last_assistant_text())),
             "forkMessages" => {

@@ -64,19 +64,17 @@ struct Proposed {
     go_on: bool,
 }
 
-impl Proposed {
-    /// The entries that the session could take.
-    fn drafts(self, actions: &dyn Actions) -> Result<Vec<Draft>, String> {
-        let numbered = self.entries.into_iter().enumerate();
-        let drafts = numbered.map(|(index, entry)| {
-            let draft = Draft::read(entry).and_then(|draft| {
-                let checked = actions.check_draft(&draft);
-                checked.map(|()| draft).map_err(|error| error.0)
-            });
-            draft.map_err(|problem| format!("entries[{index}]: {problem}"))
+/// The entries as the session could take them.
+pub fn drafts(entries: Vec<Value>, actions: &dyn Actions) -> Result<Vec<Draft>, String> {
+    let numbered = entries.into_iter().enumerate();
+    let drafts = numbered.map(|(index, entry)| {
+        let draft = Draft::read(entry).and_then(|draft| {
+            let checked = actions.check_draft(&draft);
+            checked.map(|()| draft).map_err(|error| error.0)
         });
-        drafts.collect()
-    }
+        draft.map_err(|problem| format!("entries[{index}]: {problem}"))
+    });
+    drafts.collect()
 }
 
 impl Proposals {
@@ -101,7 +99,7 @@ impl Proposals {
         match method {
             "boundary.propose" => Some(answer(Self::propose)),
             "boundary.preview" => Some(answer(|_, proposed, actions| {
-                let drafts = proposed.drafts(actions).map_err(HostError::new)?;
+                let drafts = drafts(proposed.entries, actions).map_err(HostError::new)?;
                 Ok(actions.preview(&drafts))
             })),
             _ => None,
@@ -110,7 +108,7 @@ impl Proposals {
 
     fn propose(&self, proposed: Proposed, actions: &dyn Actions) -> Answer {
         let (change, go_on) = (proposed.change, proposed.go_on);
-        Ok(match proposed.drafts(actions) {
+        Ok(match drafts(proposed.entries, actions) {
             Ok(drafts) => {
                 *self.0.lock() = Some((change, Proposal { drafts, go_on }));
                 Value::Null

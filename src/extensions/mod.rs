@@ -42,7 +42,7 @@ mod visits;
 mod yields;
 
 pub use crate::resources::settings::ExtensionTimeouts as Limits;
-pub use boundary::{Draft, Proposal};
+pub use boundary::{Draft, Proposal, drafts};
 pub use config::{Allowance, ExtensionsConfig};
 pub use conflicts::Shortcuts;
 pub use dispatch::Emission;

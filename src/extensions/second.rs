@@ -23,7 +23,8 @@ mod calls;
 mod hooks;
 
 use self::calls::{Calls, CustomTool, JsCommands, JsTool};
-pub use self::hooks::ToolHooks;
+pub use self::hooks::SecondHooks;
+use self::hooks::SetHooks;
 use super::actions::{ActionResult, Actions};
 use super::host::{Answer, parse, to_value};
 use super::sessions::Sessions;
@@ -118,6 +119,13 @@ pub enum SecondNews {
     Abort {
         call: u64,
     },
+    /// An entry that a handler wanted.
+    Appended {
+        id: String,
+    },
+    Complaint {
+        problem: String,
+    },
     /// Told when all before it was heard, and what was queued thereupon is queued.
     Heard(oneshot::Sender<()>),
 }
@@ -142,6 +150,12 @@ impl Serialize for SecondNews {
             Abort {
                 call: u64,
             },
+            Appended {
+                id: &'a str,
+            },
+            Complaint {
+                problem: &'a str,
+            },
         }
         match self {
             Self::Event(event) => Shown::Event {
@@ -163,6 +177,8 @@ impl Serialize for SecondNews {
                 args,
             },
             Self::Abort { call } => Shown::Abort { call: *call },
+            Self::Appended { id } => Shown::Appended { id },
+            Self::Complaint { problem } => Shown::Complaint { problem },
             Self::Heard(_) => return Err(S::Error::custom("it is not for JavaScript")),
         }
         .serialize(serializer)
@@ -185,7 +201,7 @@ struct Second {
     /// Read while something is being queued.
     queueing: Arc<RwLock<()>>,
     calls: Arc<Calls>,
-    hooks: Arc<ToolHooks>,
+    hooks: Arc<SecondHooks>,
     begun: Mutex<HashMap<u64, Begun>>,
     /// JavaScript has taken in what it was told, and asks for more.
     listening: watch::Sender<bool>,
@@ -246,12 +262,11 @@ struct Of {
     error: Option<String>,
 }
 
-/// Which of them the agent of a session has.
 #[derive(Deserialize)]
-struct SetHooks {
+struct HooksOf {
     token: u64,
-    before: bool,
-    after: bool,
+    #[serde(flatten)]
+    set: SetHooks,
 }
 
 /// `executeBash` with operations, which JavaScript keeps under a number.
@@ -329,8 +344,8 @@ impl SecondSessions {
                 second.calls.update(of.call, of.value);
                 Ok(Value::Null)
             }),
-            "second.hooks" => parse::<SetHooks>(method, args).and_then(|set| {
-                self.get(set.token)?.hooks.set(set.before, set.after);
+            "second.hooks" => parse::<HooksOf>(method, args).and_then(|of| {
+                self.get(of.token)?.hooks.set(&of.set);
                 Ok(Value::Null)
             }),
             "second.close" => of(args).map(|of| {
@@ -356,7 +371,7 @@ impl SecondSessions {
         let calls = Arc::new(Calls::new(news.clone()));
         let tool = |tool: CustomTool| Arc::new(JsTool::new(tool, calls.clone())) as Arc<dyn Tool>;
         let tools = open.custom_tools.into_iter().map(tool).collect();
-        let hooks = Arc::new(ToolHooks::new(calls.clone()));
+        let hooks = Arc::new(SecondHooks::new(calls.clone()));
         let begin = SecondBegin {
             options: open.options,
             session,
@@ -497,6 +512,6 @@ pub struct SecondBegin {
     /// In memory if there is none.
     pub session: Option<LooseSession>,
     pub tools: Vec<Arc<dyn Tool>>,
-    pub hooks: Arc<ToolHooks>,
+    pub hooks: Arc<SecondHooks>,
     pub news: mpsc::Sender<SecondNews>,
 }

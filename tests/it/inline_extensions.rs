@@ -3,7 +3,7 @@
 use model_server::{Answer, ModelServer};
 use serde_json::json;
 
-use crate::support::{Home, prompt};
+use crate::support::{Home, prompt, with_extension};
 
 /// Guards of sub-agents are given so; the loader refused them, and with them their tools.
 #[tokio::test]
@@ -121,4 +121,104 @@ async fn an_extension_of_a_session_stores_entries_in_it() {
     rpc.ok(prompt("/note")).await;
     let expected = json!(["pi.appendEntry", [["noted", {"turn": 1}]], [true]]);
     rpc.notified(&expected.to_string()).await;
+}
+
+/// Nobody heard of it: names and levels are set by whoever has the session, too.
+#[tokio::test]
+async fn a_session_tells_of_its_name_and_of_how_hard_it_thinks() {
+    let (_server, _home, mut rpc) = with_extension(
+        r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@earendil-works/pi-coding-agent";
+        export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => {
+          const heard = [], handled = [];
+          const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), extensionFactories: [(pi) => {
+            for (const name of ["session_info_changed", "thinking_level_select"])
+              pi.on(name, ({ name, level, previousLevel }) => handled.push(name ?? `${previousLevel} ${level}`));
+          }] });
+          await resourceLoader.reload();
+          const model = { ...ctx.model, reasoning: true };
+          const { session } = await createAgentSession({ model, thinkingLevel: "low", sessionManager: SessionManager.inMemory(), resourceLoader });
+          session.subscribe(({ type, name, level }) => heard.push([type, name ?? level]));
+          session.setSessionName("mine");
+          session.setThinkingLevel("high");
+          session.setThinkingLevel("high");
+          const atOnce = heard.length;
+          session.cycleThinkingLevel();
+          await session.setModel(ctx.model);
+          session.dispose();
+          ctx.ui.notify(JSON.stringify({ atOnce, heard, handled }));
+        } });"#,
+    )
+    .await;
+    rpc.ok(prompt("/go")).await;
+    let expected = json!({
+        "atOnce": 2,
+        "heard": [
+            ["session_info_changed", "mine"],
+            ["thinking_level_changed", "high"],
+            ["thinking_level_changed", "off"],
+        ],
+        "handled": ["mine", "low high", "high off"],
+    });
+    rpc.notified(&expected.to_string()).await;
+}
+
+/// Its answer was lost: the session went on as if it had said nothing.
+#[tokio::test]
+async fn what_handlers_want_at_the_end_of_a_turn_is_in_their_session() {
+    let server = ModelServer::start().await;
+    for text in ["One.", "Two."] {
+        server.push(Answer::text(text));
+    }
+    let home = Home::new(&server);
+    home.extension(
+        "drafts.ts",
+        r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@earendil-works/pi-coding-agent";
+        export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => {
+          const seen = [], heard = [];
+          const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), extensionFactories: [
+            (pi) => pi.on("turn_end", ({ turnIndex, outcome, messageEntryId, context }, inner) => {
+              const last = inner.sessionManager.getEntry(messageEntryId).message.content[0].text;
+              seen.push([turnIndex, outcome, last, context.canContinue]);
+              if (turnIndex > 0) return;
+              const message = { type: "custom_message", customType: "more", content: "And more?", display: true };
+              return { entries: [{ type: "custom", customType: "noted", data: 5 }, message], continue: true };
+            }),
+            (pi) => pi.on("turn_end", ({ entries, continue: goesOn, context, turnIndex }) => {
+              seen.push([entries.map(({ type }) => type), goesOn, context.canContinue]);
+              if (turnIndex === 0) return { entries: [...entries, { type: "nonsense" }] };
+            }),
+          ] });
+          await resourceLoader.reload();
+          const { session } = await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(), resourceLoader });
+          session.subscribe(({ type, entry }) => type === "entry_appended" && heard.push(entry.customType));
+          await session.prompt("go");
+          const stored = session.sessionManager.getEntries().map(({ type, customType }) => customType ?? type);
+          session.dispose();
+          ctx.ui.notify(JSON.stringify({ seen, heard, stored: stored.slice(2) }));
+        } });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/go")).await;
+    let expected = json!({
+        "seen": [
+            [0, "completed", "One.", false],
+            [["custom", "custom_message"], true, true],
+            [1, "completed", "Two.", false],
+            [[], false, false],
+        ],
+        "heard": ["noted", "more"],
+        "stored": ["message", "message", "noted", "more", "message"],
+    });
+    rpc.notified(&expected.to_string()).await;
+    let request = server.last_request().body["messages"].to_string();
+    assert!(request.contains("And more?"), "{request}");
+    let lines = rpc.lines();
+    let mut errors = lines
+        .iter()
+        .filter(|line| line["type"] == "extension_error");
+    let text = errors.next().unwrap()["error"].as_str().unwrap();
+    assert!(
+        text.contains("entries[2]") && text.contains("nonsense"),
+        "{text}"
+    );
 }

@@ -3,7 +3,8 @@
 import { hostSync } from "ext:js_runtime/host.ts";
 import { isArray, JSON, Object } from "ext:js_runtime/safe.ts";
 import { report } from "ext:js_runtime/bridge/registry.ts";
-import { convertToLlm } from "pi:pi-coding-agent/messages.ts";
+import { boundaryContext } from "pi:pi-coding-agent/boundary-context.ts";
+import type { Preview } from "pi:pi-coding-agent/boundary-context.ts";
 
 interface Told {
   type: string;
@@ -12,43 +13,12 @@ interface Told {
   context?: unknown;
 }
 
-interface Message {
-  role: string;
-}
-
-interface Preview {
-  entries: { sourceEntry: object; messages: Message[] }[];
-  pending: Message[];
-}
-
 export function isBoundary(type: string): boolean {
   return type === "turn_end" || type === "agent_before_settle";
 }
 
-/** What the model would be told. The whole conversation: only who reads it pays for it. */
-function contextOf(entries: unknown[]): object {
-  let asked: Preview | undefined;
-  const preview = () => (asked ??= hostSync<Preview>("boundary.preview", { entries }));
-  const messages = () => preview().entries.flatMap((entry) => entry.messages);
-  return {
-    get contextEntries() {
-      return preview().entries;
-    },
-    get contextMessages() {
-      return messages();
-    },
-    get llmMessages() {
-      return convertToLlm(messages());
-    },
-    get pendingMessages() {
-      return preview().pending;
-    },
-    get canContinue() {
-      const last = convertToLlm(messages()).at(-1) as Message | undefined;
-      return preview().pending.length > 0 || (last !== undefined && last.role !== "assistant");
-    },
-  };
-}
+const contextOf = (entries: unknown[]) =>
+  boundaryContext(() => hostSync<Preview>("boundary.preview", { entries }));
 
 export class Boundary {
   #event: Told;

@@ -1,5 +1,5 @@
 //! `beforeToolCall` and `afterToolCall`, which an extension sets on the agent of its
-//! session.
+//! session, and the end of a turn for the extensions that the session is given as functions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,15 +9,35 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::SecondNews;
 use super::calls::Calls;
 use crate::agent::run::{Outcome, Refusal};
 use crate::ai::message::{ContentBlock, ToolCall};
+use crate::extensions::actions::Actions;
+use crate::extensions::boundary::{Proposal, drafts};
 use crate::tools::tool::ToolError;
 
-pub struct ToolHooks {
+pub struct SecondHooks {
     calls: Arc<Calls>,
     before: AtomicBool,
     after: AtomicBool,
+    turn_end: AtomicBool,
+}
+
+/// Which of them there are; what is not named stays.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SetHooks {
+    before: Option<bool>,
+    after: Option<bool>,
+    turn_end: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Ended {
+    entries: Vec<Value>,
+    #[serde(rename = "continue")]
+    go_on: bool,
 }
 
 #[derive(Deserialize)]
@@ -49,19 +69,27 @@ fn refusal(error: &ToolError) -> Refusal {
     }
 }
 
-impl ToolHooks {
+impl SecondHooks {
     pub(super) fn new(calls: Arc<Calls>) -> Self {
         Self {
             calls,
             before: AtomicBool::new(false),
             after: AtomicBool::new(false),
+            turn_end: AtomicBool::new(false),
         }
     }
 
-    /// Which there are.
-    pub(super) fn set(&self, before: bool, after: bool) {
-        self.before.store(before, Ordering::Relaxed);
-        self.after.store(after, Ordering::Relaxed);
+    pub(super) fn set(&self, set: &SetHooks) {
+        let hooks = [
+            (&self.before, set.before),
+            (&self.after, set.after),
+            (&self.turn_end, set.turn_end),
+        ];
+        for (hook, there) in hooks {
+            if let Some(there) = there {
+                hook.store(there, Ordering::Relaxed);
+            }
+        }
     }
 
     async fn ask<T: DeserializeOwned>(
@@ -132,5 +160,36 @@ impl ToolHooks {
             }
             Err(error) => *outcome = refusal(&error).into(),
         }
+    }
+
+    /// What handlers of `turn_end` want; `Err` says why that cannot be had.
+    pub async fn end_turn(
+        &self,
+        event: impl FnOnce() -> Value,
+        actions: &dyn Actions,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Proposal>, String> {
+        if !self.turn_end.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let asked = self.ask::<Ended>("turn_end", "turnEnd", event(), cancel);
+        let Ended { entries, go_on } = asked.await.map_err(|error| error.to_string())?;
+        let drafts = drafts(entries, actions)?;
+        Ok(Some(Proposal { drafts, go_on }))
+    }
+
+    /// Thrown in the extension whose session it is.
+    pub async fn complain(&self, problem: String) {
+        let _ = self
+            .calls
+            .news
+            .send(SecondNews::Complaint { problem })
+            .await;
+    }
+
+    /// Who listens to the session hears of an entry that was wanted.
+    pub async fn appended(&self, id: String) {
+        // Here and above: it may have been disposed of.
+        let _ = self.calls.news.send(SecondNews::Appended { id }).await;
     }
 }

@@ -37,7 +37,20 @@ export type News =
   | { kind: "tool"; call: number; name: string; what: "prepare" | "execute"; args: unknown }
   | { kind: "tool"; call: number; name: string; what: "bash"; args: Command }
   | { kind: "tool"; call: number; name: string; what: "before" | "after"; args: Asked }
+  | { kind: "tool"; call: number; name: string; what: "turnEnd"; args: EndedTurn }
+  /** A handler of `turn_end` wanted the entry. */
+  | { kind: "appended"; id: string }
+  | { kind: "complaint"; problem: string }
   | { kind: "abort"; call: number };
+
+/** `turn_end` as its handlers are told of it. */
+export interface EndedTurn {
+  type: string;
+  [member: string]: unknown;
+}
+
+/** Which entries its handlers want, and whether the model is to be asked once more. */
+export type EndTurn = (event: EndedTurn, signal: AbortSignal) => Promise<{ entries: unknown[]; continue: boolean }>;
 
 /** Of `executeBash`, by the number of its operations. */
 export interface Command {

@@ -10,6 +10,7 @@ import type {
   Block,
   Command,
   CustomTool,
+  EndTurn,
   Listener,
   Model,
   News,
@@ -20,7 +21,9 @@ import type {
   State,
   UserMessageOptions,
 } from "pi:pi-coding-agent/agent-session-types.ts";
+import { SessionChanges } from "pi:pi-coding-agent/session-changes.ts";
 import { contextOf } from "pi:pi-coding-agent/session-context.ts";
+import { lastAnswers } from "pi:pi-coding-agent/session-kept.ts";
 import { createView } from "pi:pi-coding-agent/session-view.ts";
 import type { Since } from "pi:pi-coding-agent/session-view.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
@@ -29,27 +32,15 @@ import { builtInDefinition, createLocalBashOperations } from "pi:pi-coding-agent
 import { exec } from "pi:pi-coding-agent/tool-runs.ts";
 import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
 
-/** What can still be asked of one that was disposed of. */
-const KEPT = [
-  "state",
-  "messages",
-  "systemPrompt",
-  "scopedModels",
-  "activeTools",
-  "allTools",
-  "queues",
-  "thinkingLevels",
-  "forkMessages",
-  "stats",
-  "contextUsage",
-  "lastAssistantText",
-  "atWork",
-];
-
 const OURS = Symbol();
 /** RPC, whose events these are, has nothing of it. */
 const heard = ({ event, willRetry }: News & { kind: "event" }): Heard =>
   willRetry === undefined ? event : { ...event, willRetry };
+/** As any other exception that nobody catches. */
+const uncaught = (error: unknown) =>
+  queueMicrotask(() => {
+    throw error;
+  });
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 export class AgentSession {
@@ -72,6 +63,9 @@ export class AgentSession {
   #kept = new Map<string, unknown>();
   #view: View;
   #agent: SessionAgent;
+  #changes: SessionChanges;
+  /** Of the extensions that it is given as functions, if one of them handles it. */
+  #endTurn: EndTurn | undefined;
 
   constructor(key: unknown, token: number, { sessionManager, customTools, services, farewell }: Opening) {
     if (key !== OURS) {
@@ -91,13 +85,14 @@ export class AgentSession {
       ask: (question, args) => this.#ask(question, args),
       act: (action, args) => this.#act(action, args),
       tools: () => this.#offered(),
-      hooks: (set) => hostSync("second.hooks", { token, ...set }),
+      hooks: (set) => this.#hooks(set),
       over: () => this.#disposed,
     });
     if (sessionManager) SessionManager.handOver(sessionManager).show(view);
     this.sessionManager = sessionManager ?? (view as unknown as SessionManager);
     this.#services = services;
     this.#farewell = farewell;
+    this.#changes = new SessionChanges(this, (event) => this.#hear(event));
     void this.#listen();
   }
 
@@ -117,8 +112,26 @@ export class AgentSession {
 
   /** Of an extension that it is given as a function. What else is stored, events tell of. */
   static appendEntry(session: AgentSession, customType: string, data?: unknown): void {
-    const id = session.#ask<string>("appendEntry", { customType, data });
-    session.#hear({ type: "entry_appended", entry: session.sessionManager.getEntry(id) });
+    session.#appended(session.#ask<string>("appendEntry", { customType, data }));
+  }
+
+  /** `handle` is asked what is to be stored when a turn ends. */
+  static atTurnEnd(session: AgentSession, handle: EndTurn): void {
+    session.#endTurn = handle;
+    session.#hooks({ turnEnd: true });
+  }
+
+  /** Entries that handlers want: throws if they cannot be; what the model would be told. */
+  static drafts<T>(session: AgentSession, what: "check" | "preview", entries: unknown[]): T {
+    return session.#ask(`${what}Drafts`, { entries });
+  }
+
+  #hooks(set: { before?: boolean; after?: boolean; turnEnd?: boolean }): void {
+    hostSync("second.hooks", { token: this.#token, ...set });
+  }
+
+  #appended(id: string): void {
+    this.#hear({ type: "entry_appended", entry: this.sessionManager.getEntry(id) });
   }
 
   /** Until it is disposed of: the program waits when nobody takes its news. */
@@ -128,6 +141,8 @@ export class AgentSession {
       if (batch.length === 0) return;
       for (const news of batch) {
         if (news.kind === "event") this.#hear(heard(news));
+        else if (news.kind === "appended") this.#appended(news.id);
+        else if (news.kind === "complaint") uncaught(new Error(news.problem));
         else if (news.kind === "abort") this.#running.get(news.call)?.abort();
         else void this.#callTool(news);
       }
@@ -142,10 +157,7 @@ export class AgentSession {
       try {
         listener(event);
       } catch (error) {
-        // As any other exception that nobody catches.
-        queueMicrotask(() => {
-          throw error;
-        });
+        uncaught(error);
       }
     }
   }
@@ -163,6 +175,7 @@ export class AgentSession {
       if (news.what === "before" || news.what === "after") {
         return say({ value: await SessionAgent.ask(this.#agent, news.what, news.args, controller.signal) });
       }
+      if (news.what === "turnEnd") return say({ value: await this.#endTurn?.(news.args, controller.signal) });
       const tool = this.#tools.get(name) as CustomTool;
       if (news.what === "prepare") return say({ value: await tool.prepareArguments?.(news.args) });
       const { callId, params } = news.args as { callId: string; params: unknown };
@@ -215,21 +228,10 @@ export class AgentSession {
     this.#listeners.clear();
     for (const controller of this.#running.values()) controller.abort();
     try {
-      this.#keep();
+      this.#kept = lastAnswers(this.#token, (question) => this.#ask(question), this.#view);
     } finally {
       hostSync("second.close", { token: this.#token });
     }
-  }
-
-  #keep(): void {
-    const kept = new Map<string, unknown>();
-    for (const question of KEPT) kept.set(question, this.#ask(question));
-    kept.set("state", { ...(kept.get("state") as State), isStreaming: false, isCompacting: false });
-    const view = this.#view;
-    kept.set("context", view.buildSessionContext());
-    const [id, since] = [view.getSessionId(), view.getEntries().length];
-    kept.set("since", hostSync("second.since", { token: this.#token, id, since }));
-    this.#kept = kept;
   }
 
   get modelRegistry(): unknown {
@@ -447,19 +449,19 @@ export class AgentSession {
   }
 
   async setModel(model: Model): Promise<void> {
-    await this.#act("setModel", { model });
+    await this.#changes.around(() => this.#act("setModel", { model }));
   }
 
   async cycleModel(direction: "forward" | "backward" = "forward"): Promise<unknown> {
-    return await this.#act("cycleModel", { direction }) ?? undefined;
+    return await this.#changes.around(() => this.#act("cycleModel", { direction })) ?? undefined;
   }
 
   setThinkingLevel(level: string): void {
-    this.#ask("setThinkingLevel", { level });
+    this.#changes.around(() => this.#ask("setThinkingLevel", { level }));
   }
 
   cycleThinkingLevel(): string | undefined {
-    return this.#ask<string | undefined>("cycleThinkingLevel") ?? undefined;
+    return this.#changes.around(() => this.#ask<string | undefined>("cycleThinkingLevel")) ?? undefined;
   }
 
   getAvailableThinkingLevels(): string[] {
@@ -544,6 +546,7 @@ export class AgentSession {
 
   setSessionName(name: string): void {
     this.#ask("setName", { name });
+    this.#changes.name();
   }
 
   navigateTree(targetId: string, options?: object): Promise<unknown> {

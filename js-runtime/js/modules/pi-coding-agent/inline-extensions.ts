@@ -4,8 +4,10 @@
 // there is no more of `pi` for them.
 import type { EventBus } from "pi:host.ts";
 import { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
-import type { CustomTool } from "pi:pi-coding-agent/agent-session-types.ts";
+import type { CustomTool, EndedTurn } from "pi:pi-coding-agent/agent-session-types.ts";
 import type { Inline } from "pi:pi-coding-agent/resource-loader.ts";
+import { boundaryContext } from "pi:pi-coding-agent/boundary-context.ts";
+import type { Preview } from "pi:pi-coding-agent/boundary-context.ts";
 import { contextOf } from "pi:pi-coding-agent/session-context.ts";
 
 type Event = { type: string; [member: string]: unknown };
@@ -16,15 +18,16 @@ const HEARD = [
   "agent_start",
   "agent_end",
   "turn_start",
-  "turn_end",
   "message_start",
   "message_update",
   "message_end",
   "tool_execution_start",
   "tool_execution_update",
   "tool_execution_end",
+  "session_info_changed",
+  "thinking_level_select",
 ];
-const EVENTS = [...HEARD, "tool_call", "tool_result", "session_start", "session_shutdown"];
+const EVENTS = [...HEARD, "turn_end", "tool_call", "tool_result", "session_start", "session_shutdown"];
 
 /** Members of `pi` that need what such a session does not have. */
 const ABSENT = [
@@ -67,6 +70,7 @@ export class InlineExtensions {
   #session: AgentSession | undefined;
   #events: EventBus | undefined;
   #turn = 0;
+  #level = "";
   /** For what nobody can abort. */
   #quiet = new AbortController().signal;
 
@@ -74,11 +78,7 @@ export class InlineExtensions {
   static async of({ factories, events }: Inline): Promise<InlineExtensions> {
     const all = new InlineExtensions();
     all.#events = events;
-    for (const given of factories) {
-      const factory = typeof given === "function" ? given : (given as { factory?: unknown } | undefined)?.factory;
-      if (typeof factory !== "function") throw new TypeError("extensionFactories: each must be a function (pi) => { ... }");
-      await factory(all.#api());
-    }
+    for (const factory of factories) await factory(all.#api());
     return all;
   }
 
@@ -133,6 +133,8 @@ export class InlineExtensions {
   /** They hear from here on; done when their `session_start` is. */
   async join(session: AgentSession, begins: Event = { type: "session_start", reason: "startup" }): Promise<void> {
     this.#session = session;
+    this.#level = session.thinkingLevel;
+    if (this.#of("turn_end").length > 0) AgentSession.atTurnEnd(session, (event, signal) => this.#endTurn(event, signal));
     if (HEARD.some((event) => this.#of(event).length > 0)) session.subscribe((event) => this.#hear(event));
     const { agent } = session;
     if (this.#of("tool_call").length > 0) agent.beforeToolCall = (about, signal) => this.#before(about as About, signal);
@@ -150,11 +152,48 @@ export class InlineExtensions {
 
   #hear(event: Event): void {
     if (event.type === "agent_start") this.#turn = 0;
-    const isTurn = event.type === "turn_start" || event.type === "turn_end";
-    const told = isTurn ? { ...event, turnIndex: this.#turn, timestamp: Date.now() } : event;
+    const told = this.#told(event);
     if (event.type === "turn_end") this.#turn += 1;
     // What they throw is told as any other exception that nobody catches.
-    for (const handler of this.#of(event.type)) void (async () => handler(told, this.#context(this.#quiet)))();
+    for (const handler of this.#of(told.type)) void (async () => handler(told, this.#context(this.#quiet)))();
+  }
+
+  /** As handlers know what listeners of the session hear. */
+  #told(event: Event): Event {
+    if (event.type === "turn_start") return { ...event, turnIndex: this.#turn, timestamp: Date.now() };
+    if (event.type !== "thinking_level_changed") return event;
+    const [previousLevel, level] = [this.#level, event.level as string];
+    this.#level = level;
+    return { type: "thinking_level_select", level, previousLevel };
+  }
+
+  /** Each sees what those before it want. What cannot be taken is told, and what was wanted before it holds. */
+  async #endTurn(told: EndedTurn, signal: AbortSignal): Promise<{ entries: unknown[]; continue: boolean }> {
+    const session = this.#session!;
+    const wanted: { entries: unknown[]; continue: boolean } = { entries: [], continue: false };
+    // A copy, of what can be stored: what counts is the answer.
+    const copied = (): typeof wanted => JSON.parse(JSON.stringify(wanted));
+    const event = { ...told, ...copied() };
+    const context = () => boundaryContext(() => AgentSession.drafts<Preview>(session, "preview", wanted.entries));
+    Object.defineProperty(event, "context", { get: context, enumerable: false });
+    for (const handler of this.#of("turn_end")) {
+      try {
+        const answer = (await handler(event, this.#context(signal)) ?? {}) as Partial<typeof wanted>;
+        if (answer.entries) {
+          if (!Array.isArray(answer.entries)) throw new TypeError("turn_end: entries must be an array");
+          AgentSession.drafts(session, "check", answer.entries);
+          wanted.entries = answer.entries;
+        }
+        if (answer.continue !== undefined) wanted.continue = Boolean(answer.continue);
+      } catch (error) {
+        // The turn has ended, whatever they do.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+      Object.assign(event, copied());
+    }
+    return wanted;
   }
 
   async #before({ toolCall, args }: About, signal = this.#quiet): Promise<{ block: true; reason?: string } | undefined> {

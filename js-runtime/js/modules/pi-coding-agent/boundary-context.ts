@@ -1,0 +1,37 @@
+// `event.context` of `turn_end` and `agent_before_settle`: what the model would be told if
+// the entries were taken that handlers want. The whole conversation: only who reads it pays
+// for it.
+import { convertToLlm } from "pi:pi-coding-agent/messages.ts";
+
+interface Message {
+  role: string;
+}
+
+export interface Preview {
+  entries: { sourceEntry: object; messages: Message[] }[];
+  pending: Message[];
+}
+
+export function boundaryContext(ask: () => Preview): object {
+  let asked: Preview | undefined;
+  const preview = () => (asked ??= ask());
+  const messages = () => preview().entries.flatMap((entry) => entry.messages);
+  return {
+    get contextEntries() {
+      return preview().entries;
+    },
+    get contextMessages() {
+      return messages();
+    },
+    get llmMessages() {
+      return convertToLlm(messages());
+    },
+    get pendingMessages() {
+      return preview().pending;
+    },
+    get canContinue() {
+      const last = convertToLlm(messages()).at(-1) as Message | undefined;
+      return preview().pending.length > 0 || (last !== undefined && last.role !== "assistant");
+    },
+  };
+}
