@@ -257,6 +257,8 @@ export interface CreateAgentSessionServicesOptions {
   settingsManager?: SettingsManager;
   modelRegistry?: ModelRegistry;
   resourceLoaderOptions?: Omit<DefaultResourceLoaderOptions, "cwd" | "agentDir" | "settingsManager">;
+  /** Of newer versions. */
+  resourceLoaderReloadOptions?: ResourceLoaderReloadOptions;
   /** Not looked at: no extensions are loaded that would have flags. */
   extensionFlagValues?: Map<string, boolean | string>;
 }
@@ -387,7 +389,7 @@ export interface Extension {
   shortcuts: Map<string, ExtensionShortcut>;
 }
 export interface LoadExtensionsResult {
-  /** Empty, unless a loader of one's own says otherwise: none are loaded. */
+  /** The `extensionFactories`, by their paths (`<inline:1>`): what they register can not be read. None are loaded from files. */
   extensions: Extension[];
   errors: { path: string; error: string }[];
   runtime?: ExtensionRuntime;
@@ -412,7 +414,7 @@ interface More {
   path: string;
   metadata?: PathMetadata;
 }
-/** Of newer versions, and not looked at: a `SettingsManager` says whether a project is trusted. */
+/** Of newer versions: whether what the project brings counts, which it does not while it is asked. */
 export interface ResourceLoaderReloadOptions {
   resolveProjectTrust?(asked: { extensionsResult: LoadExtensionsResult }): Promise<boolean>;
 }
@@ -452,7 +454,7 @@ export interface DefaultResourceLoaderOptions {
   extensionFactories?: InlineExtension[];
   /** What is `pi.events` for them. */
   eventBus?: EventBus;
-  /** Not called, for the same reason. */
+  /** Which of the `extensionFactories` run; others than those that it is given are refused. */
   extensionsOverride?(base: LoadExtensionsResult): LoadExtensionsResult;
   skillsOverride?(base: LoadSkillsResult): LoadSkillsResult;
   promptsOverride?(base: PromptsResult): PromptsResult;

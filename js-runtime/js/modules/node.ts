@@ -14,6 +14,8 @@ interface Path {
   resolve(...parts: string[]): string;
   dirname(path: string): string;
   basename(path: string): string;
+  relative(from: string, to: string): string;
+  isAbsolute(path: string): boolean;
 }
 
 interface Os {

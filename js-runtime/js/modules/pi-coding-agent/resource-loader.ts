@@ -4,8 +4,9 @@ import { createEventBus, hostSync } from "pi:host.ts";
 import type { EventBus } from "pi:host.ts";
 import { currentFolder, fs, path } from "pi:node.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
-import { createExtensionRuntime } from "pi:pi-coding-agent/extension-runtime.ts";
+import { type Extensions, extensionsOf, factoriesOf, overridden } from "pi:pi-coding-agent/loader-extensions.ts";
 import { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
+import { checkSkills, withSource } from "pi:pi-coding-agent/source-info.ts";
 import { type LoadedTheme, themeOf } from "pi:pi-coding-agent/themes.ts";
 
 export interface Skill {
@@ -13,7 +14,7 @@ export interface Skill {
   description: string;
   filePath: string;
   baseDir: string;
-  sourceInfo: unknown;
+  sourceInfo?: object;
   disableModelInvocation: boolean;
 }
 
@@ -29,13 +30,10 @@ interface ContextFile {
 }
 
 type Skills = { skills: Skill[]; diagnostics: Diagnostic[] };
-type Prompts = { prompts: { name: string }[]; diagnostics: Diagnostic[] };
+type Prompts = { prompts: { name: string; filePath?: string; sourceInfo?: object }[]; diagnostics: Diagnostic[] };
 type Themes = { themes: { name?: string }[]; diagnostics: Diagnostic[] };
 type AgentsFiles = { agentsFiles: ContextFile[] };
-type Extensions = { extensions: never[]; errors: never[]; runtime: object };
 type Source = { path: string };
-
-const noExtensions = (): Extensions => ({ extensions: [], errors: [], runtime: createExtensionRuntime() });
 
 export interface ResourceLoader {
   getExtensions?(): unknown;
@@ -137,6 +135,7 @@ interface LoaderOptions extends Place {
   /** `pi.events` of those. */
   eventBus?: EventBus;
   additionalExtensionPaths?: string[];
+  extensionsOverride?(base: Extensions): Extensions;
   skillsOverride?(base: Skills): Skills;
   promptsOverride?(base: Prompts): Prompts;
   themesOverride?(base: Themes): Themes;
@@ -165,7 +164,7 @@ function add<T extends { name?: string }>(known: T[], more: T[]): void {
 let load: (loader: DefaultResourceLoader) => void;
 /** The extensions that a session gets, as functions, and how they hear each other. */
 export interface Inline {
-  factories: unknown[];
+  factories: ((pi: unknown) => unknown)[];
   events: EventBus;
 }
 let inline: (loader: DefaultResourceLoader) => Inline;
@@ -180,6 +179,10 @@ export function loadedLoader(options: LoaderOptions): DefaultResourceLoader {
   return loader;
 }
 
+export interface ReloadOptions {
+  resolveProjectTrust?(asked: { extensionsResult: Extensions }): Promise<boolean>;
+}
+
 /** Extensions are not among what it finds: none are loaded from files into a session beside another. */
 export class DefaultResourceLoader implements ResourceLoader {
   private _options: LoaderOptions & { cwd: string; agentDir: string };
@@ -191,7 +194,8 @@ export class DefaultResourceLoader implements ResourceLoader {
   private _systemSource: Source | undefined;
   private _append: string[] = [];
   private _appendSources: Source[] = [];
-  private _extensions = noExtensions();
+  private _extensions: Extensions;
+  private _trusted = true;
 
   constructor(options: LoaderOptions = {}) {
     if (options.additionalExtensionPaths?.length) {
@@ -201,24 +205,40 @@ export class DefaultResourceLoader implements ResourceLoader {
       );
     }
     this._options = placed(options);
+    this._extensions = extensionsOf(options.extensionFactories ?? []);
   }
 
   static {
     load = (loader) => loader._load();
-    inline = ({ _options: { extensionFactories = [], eventBus } }) => ({
-      factories: extensionFactories,
+    inline = ({ _extensions, _options: { eventBus } }) => ({
+      factories: factoriesOf(_extensions),
       events: eventBus ?? createEventBus(),
     });
   }
 
-  async reload(): Promise<void> {
+  /** `resolveProjectTrust`, of newer versions, is asked whether the project counts, while nothing of it does. */
+  async reload({ resolveProjectTrust }: ReloadOptions = {}): Promise<void> {
+    if (resolveProjectTrust) {
+      this._trust(false);
+      const extensionsResult = extensionsOf(this._options.extensionFactories ?? []);
+      this._trust(await resolveProjectTrust({ extensionsResult }) === true);
+    }
+    const { settingsManager } = this._options;
+    if (settingsManager instanceof SettingsManager) await settingsManager.reload();
     this._load();
+  }
+
+  /** Without a manager the program reads the settings, and is told whether the project's count. */
+  private _trust(projectTrusted: boolean): void {
+    const { cwd, agentDir, settingsManager } = this._options;
+    if (settingsManager instanceof SettingsManager) return settingsManager.setProjectTrusted(projectTrusted);
+    this._trusted = SettingsManager.create(cwd, agentDir, { projectTrusted }).isProjectTrusted();
   }
 
   private get _place(): Place & { settings?: unknown; projectTrusted: boolean } {
     const { cwd, agentDir, settingsManager } = this._options;
     const settings = SettingsManager.inEffect(settingsManager);
-    return { cwd, agentDir, settings, projectTrusted: SettingsManager.trusts(settingsManager) };
+    return { cwd, agentDir, settings, projectTrusted: this._trusted && SettingsManager.trusts(settingsManager) };
   }
 
   private _find<T>(kind: "skills" | "prompts" | "themes", paths: string[] | undefined, includeDefaults: boolean): T {
@@ -234,9 +254,12 @@ export class DefaultResourceLoader implements ResourceLoader {
     const options = this._options;
     const { cwd, agentDir } = options;
     const skills = this._find<Skills>("skills", options.additionalSkillPaths, !options.noSkills);
-    this.skills = options.skillsOverride?.(skills) ?? skills;
+    const given = options.skillsOverride?.(skills) ?? skills;
+    checkSkills(given.skills, "DefaultResourceLoader: skillsOverride");
+    this.skills = { ...given, skills: given.skills.map((skill) => withSource(skill, options)) };
     const prompts = this._find<Prompts>("prompts", options.additionalPromptTemplatePaths, !options.noPromptTemplates);
-    this.prompts = options.promptsOverride?.(prompts) ?? prompts;
+    const templates = options.promptsOverride?.(prompts) ?? prompts;
+    this.prompts = { ...templates, prompts: templates.prompts.map((prompt) => withSource(prompt, options)) };
     const themes = this._findThemes(options.additionalThemePaths, !options.noThemes);
     this.themes = options.themesOverride?.(themes) ?? themes;
     const files = { agentsFiles: options.noContextFiles ? [] : loadProjectContextFiles({ cwd, agentDir }) };
@@ -244,13 +267,14 @@ export class DefaultResourceLoader implements ResourceLoader {
     const texts = hostSync<PromptTexts>("resources.promptTexts", this._place);
     const system = textOrFile(options.systemPrompt) ?? texts.system;
     this._system = options.systemPromptOverride ? options.systemPromptOverride(system) : system;
-    const given = [options.appendSystemPrompt ?? texts.append ?? []].flat();
-    const append = given.map((text) => textOrFile(text) as string);
+    const toAppend = [options.appendSystemPrompt ?? texts.append ?? []].flat();
+    const append = toAppend.map((text) => textOrFile(text) as string);
     const named = (text: string | string[] | undefined, file: string | undefined) =>
       filesAmong([text ?? file ?? []].flat());
     [this._systemSource] = named(options.systemPrompt, texts.systemFile);
     this._appendSources = named(options.appendSystemPrompt, texts.appendFile);
-    this._extensions = noExtensions();
+    const extensions = extensionsOf(options.extensionFactories ?? []);
+    this._extensions = overridden(options.extensionsOverride?.(extensions) ?? extensions);
     this._append = options.appendSystemPromptOverride?.(append) ?? append;
   }
 

@@ -8,7 +8,8 @@ import { createExtensionRuntime } from "pi:pi-coding-agent/extension-runtime.ts"
 import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
 import { InlineExtensions } from "pi:pi-coding-agent/inline-extensions.ts";
 import { inlineOf, loadedLoader } from "pi:pi-coding-agent/resource-loader.ts";
-import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
+import type { ReloadOptions, ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
+import { checkSkills } from "pi:pi-coding-agent/source-info.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 import { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
 
@@ -40,6 +41,12 @@ interface Created {
   modelFallbackMessage: string | undefined;
 }
 
+function skillsOf(loader: ResourceLoader): object[] | undefined {
+  const skills = loader.getSkills?.().skills;
+  if (skills) checkSkills(skills, "createAgentSession: getSkills() of resourceLoader");
+  return skills;
+}
+
 /** What a loader has found; the program looks for itself if there is no loader. */
 function textsOf(loader: ResourceLoader | undefined): object {
   if (!loader) return {};
@@ -48,7 +55,7 @@ function textsOf(loader: ResourceLoader | undefined): object {
     systemPrompt: loader.getSystemPrompt?.(),
     appendSystemPrompt: append.length > 0 ? append.join("\n\n") : undefined,
     contextFiles: loader.getAgentsFiles?.().agentsFiles,
-    skills: loader.getSkills?.().skills,
+    skills: skillsOf(loader),
     prompts: loader.getPrompts?.().prompts,
   };
 }
@@ -157,6 +164,7 @@ interface ServicesOptions {
   settingsManager?: unknown;
   modelRegistry?: unknown;
   resourceLoaderOptions?: object;
+  resourceLoaderReloadOptions?: ReloadOptions;
 }
 
 export async function createAgentSessionServices(options: ServicesOptions): Promise<Services> {
@@ -166,6 +174,17 @@ export async function createAgentSessionServices(options: ServicesOptions): Prom
   const authStorage = options.authStorage ?? AuthStorage.create(path().join(agentDir, "auth.json"));
   const settingsManager = options.settingsManager ?? SettingsManager.create(cwd, agentDir);
   const modelRegistry = options.modelRegistry ?? modelsOf(agentDir, authStorage);
+  const { resolveProjectTrust } = options.resourceLoaderReloadOptions ?? {};
+  if (resolveProjectTrust) {
+    await resourceLoader.reload({
+      resolveProjectTrust: async (asked) => {
+        const trusted = await resolveProjectTrust(asked);
+        // One that is made here is not the loader's.
+        (settingsManager as SettingsManager).setProjectTrusted?.(trusted === true);
+        return trusted;
+      },
+    });
+  }
   return { cwd, agentDir, authStorage, settingsManager, modelRegistry, resourceLoader, diagnostics: [] };
 }
 

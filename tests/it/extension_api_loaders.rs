@@ -1,0 +1,163 @@
+//! What resource loaders and settings of an extension's own do with what they are given by
+//! newer versions' extensions, and by those that make things up.
+
+use serde_json::json;
+
+use crate::extension_api_sdk::checked;
+use crate::support::Home;
+
+fn looks(imports: &str, body: &str) -> String {
+    format!(
+        r#"{imports}
+        const failure = async (run) => {{ try {{ await run(); }} catch (error) {{ return error.message; }} }};
+        export default (pi) => pi.registerCommand("look", {{ handler: async (_args, ctx) => {{
+          const look = async () => {{ {body} }};
+          ctx.ui.notify(JSON.stringify(await look()));
+        }} }});"#
+    )
+}
+
+/// The error was `second.open: filePath is missing`, and nobody knew of what.
+#[tokio::test]
+async fn a_skill_that_lacks_something_is_named_and_where_it_is_from_is_known() {
+    let home = Home::bare();
+    home.extension(
+        "look.ts",
+        &looks(
+            r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@mariozechner/pi-coding-agent";
+            import { join } from "node:path";"#,
+            r#"const agentDir = getAgentDir();
+            const load = async (skill) => {
+              const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir,
+                skillsOverride: ({ diagnostics }) => ({ skills: [skill], diagnostics }) });
+              await resourceLoader.reload();
+              return resourceLoader;
+            };
+            const from = async (more) => {
+              const loader = await load({ name: "made", description: "up", ...more });
+              const { path, ...sourceInfo } = loader.getSkills().skills[0].sourceInfo;
+              const { session } = await createAgentSession({ resourceLoader: loader, sessionManager: SessionManager.inMemory() });
+              const listed = session.systemPrompt.includes("made");
+              session.dispose();
+              return [sourceInfo.source, sourceInfo.scope, listed];
+            };
+            const skill = { name: "made", description: "up" };
+            return {
+              docs: await from({ filePath: "/far/away/SKILL.md", baseDir: "/far/away", source: "custom" }),
+              user: await from({ filePath: join(agentDir, "skills/made/SKILL.md") }),
+              project: await from({ filePath: join(ctx.cwd, ".pi/skills/made/SKILL.md") }),
+              half: await from({ filePath: "/x/SKILL.md", sourceInfo: { path: "/x/SKILL.md", source: "custom" } }),
+              without: await failure(() => load(skill)),
+              nameless: await failure(() => load({})),
+              theirs: await failure(() => createAgentSession({ sessionManager: SessionManager.inMemory(),
+                resourceLoader: { getSkills: () => ({ skills: [skill], diagnostics: [] }) } })),
+            };"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    let expected = json!({
+        "docs": ["local", "temporary", true],
+        "user": ["local", "user", true],
+        "project": ["local", "project", true],
+        "half": ["custom", "temporary", true],
+        "without": "DefaultResourceLoader: skillsOverride: the skill \"made\" has no filePath",
+        "nameless": "DefaultResourceLoader: skillsOverride: skills[0] has no name",
+        "theirs": "createAgentSession: getSkills() of resourceLoader: the skill \"made\" has no filePath",
+    });
+    assert_eq!(checked(&mut rpc, "look").await, expected);
+}
+
+/// It was not called.
+#[tokio::test]
+async fn extensions_override_says_which_of_the_given_functions_run() {
+    let home = Home::bare();
+    home.extension(
+        "look.ts",
+        &looks(
+            r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@earendil-works/pi-coding-agent";"#,
+            r#"const begun = [], told = [];
+            const extensionFactories = [() => void begun.push("first"), { name: "second", factory: () => void begun.push("second") }];
+            const load = async (extensionsOverride) => {
+              const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), extensionFactories, extensionsOverride });
+              await resourceLoader.reload();
+              const { session, extensionsResult } = await createAgentSession({ resourceLoader, sessionManager: SessionManager.inMemory() });
+              session.dispose();
+              return [extensionsResult.extensions.map(({ path }) => path), begun.splice(0)];
+            };
+            return {
+              all: await load(undefined),
+              one: await load((base) => {
+                told.push(base.extensions.length, base.errors.length, typeof base.runtime);
+                return { ...base, extensions: base.extensions.filter(({ path }) => path === "<inline:second>") };
+              }),
+              told,
+              none: await load((base) => ({ ...base, extensions: [] })),
+              foreign: await failure(() => load((base) => ({ ...base, extensions: [{ path: "/x.ts" }] }))),
+              tools: await failure(() => load((base) => ({ ...base, extensions: base.extensions.filter(({ tools }) => tools.size) }))),
+            };"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    let said = checked(&mut rpc, "look").await;
+    assert_eq!(
+        said["all"],
+        json!([["<inline:1>", "<inline:second>"], ["first", "second"]])
+    );
+    assert_eq!(said["one"], json!([["<inline:second>"], ["second"]]));
+    assert_eq!(said["told"], json!([2, 0, "object"]));
+    assert_eq!(said["none"], json!([[], []]));
+    for (which, what) in [
+        ("foreign", "(/x.ts)"),
+        ("tools", "<inline:1>: tools of an extension"),
+    ] {
+        let error = said[which].as_str().unwrap();
+        assert!(error.contains(what), "{error}");
+    }
+}
+
+/// The project was trusted without a question.
+#[tokio::test]
+async fn a_reload_asks_whether_the_project_is_trusted() {
+    let home = Home::bare();
+    home.file(".pi/prompts/theirs.md", "Theirs");
+    home.extension(
+        "look.ts",
+        &looks(
+            r#"import { createAgentSessionServices, DefaultResourceLoader, getAgentDir, SettingsManager } from "@earendil-works/pi-coding-agent";"#,
+            r#"const agentDir = getAgentDir();
+            const services = async (answer) => {
+              const resourceLoaderReloadOptions = { resolveProjectTrust: async () => answer };
+              const { resourceLoader, settingsManager } = await createAgentSessionServices({ cwd: ctx.cwd, resourceLoaderReloadOptions });
+              return [names(resourceLoader), settingsManager.isProjectTrusted()];
+            };
+            const names = (loader) => loader.getPrompts().prompts.map(({ name }) => name);
+            const reload = async (settingsManager, answer) => {
+              const loader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir, settingsManager });
+              let asked;
+              await loader.reload({ resolveProjectTrust: async ({ extensionsResult }) => {
+                asked = [extensionsResult.extensions.length, settingsManager?.isProjectTrusted() ?? null];
+                return answer;
+              } });
+              const first = names(loader);
+              await loader.reload();
+              return [asked, first, names(loader), settingsManager?.isProjectTrusted() ?? null];
+            };
+            return [
+              await reload(undefined, true), await reload(undefined, false),
+              await reload(SettingsManager.create(ctx.cwd, agentDir), true),
+              await reload(SettingsManager.create(ctx.cwd, agentDir), false),
+              await services(true), await services(false),
+            ];"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    let expected = json!([
+        [[0, null], ["theirs"], ["theirs"], null],
+        [[0, null], [], [], null],
+        [[0, false], ["theirs"], ["theirs"], true],
+        [[0, false], [], [], false],
+        [["theirs"], true],
+        [[], false],
+    ]);
+    assert_eq!(checked(&mut rpc, "look").await, expected);
+}
