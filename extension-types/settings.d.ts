@@ -1,6 +1,6 @@
 // The settings as a program reads and writes them (docs/settings.md says what they do).
 import type { ThinkingLevel } from "./pi-agent-core.js";
-import type { ThinkingBudgets, Transport } from "./pi-ai.js";
+import type { Model, ThinkingBudgets, Transport } from "./pi-ai.js";
 
 /** As they stand in settings.json; pi keeps what it does not know. */
 export interface Settings {
@@ -51,6 +51,8 @@ export interface CompactionSettings {
   /** Tokens. */
   reserveTokens?: number;
   keepRecentTokens?: number;
+  /** By `provider/id`; of newer versions. */
+  modelOverrides?: Record<string, { reserveTokens?: number; keepRecentTokens?: number }>;
 }
 export interface ImageSettings {
   autoResize?: boolean;
@@ -69,6 +71,7 @@ export interface RetrySettings {
 }
 export type PackageSource = string | ({ source: string } & Partial<Record<Kind, string[]>>);
 
+type ModelName = Pick<Model, "provider" | "id">;
 type Kind = "extensions" | "skills" | "prompts" | "themes";
 type ProjectTrust = "ask" | "always" | "never";
 type QueueMode = "all" | "one-at-a-time";
@@ -119,8 +122,6 @@ interface ReadOnlyValues {
   DefaultTools: string[] | undefined;
   ThemeSetting: string | undefined;
   SessionDir: string | undefined;
-  CompactionReserveTokens: number;
-  CompactionKeepRecentTokens: number;
   BranchSummarySkipPrompt: boolean;
   ThinkingBudgets: ThinkingBudgets | undefined;
   CodeBlockIndent: string;
@@ -151,7 +152,10 @@ export class SettingsManager {
   getGlobalSettings(): Settings;
   getProjectSettings(): Settings;
   setDefaultModelAndProvider(provider: string, modelId: string): void;
-  getCompactionSettings(): Required<CompactionSettings>;
+  /** What `compaction.modelOverrides` has for a model comes first. */
+  getCompactionSettings(model?: ModelName): Required<Omit<CompactionSettings, "modelOverrides">>;
+  getCompactionReserveTokens(model?: ModelName): number;
+  getCompactionKeepRecentTokens(model?: ModelName): number;
   getBranchSummarySettings(): { reserveTokens: number; skipPrompt: boolean };
   getRetrySettings(): Required<Omit<RetrySettings, "provider">>;
   getProviderRetrySettings(): NonNullable<RetrySettings["provider"]> & { maxRetryDelayMs: number };

@@ -15,6 +15,7 @@ use crate::agent::event::{CompactionReason, Event, SummarySource};
 use crate::ai::classify;
 use crate::ai::half_characters;
 use crate::ai::message::{AssistantMessage, StopReason};
+use crate::ai::model::Model;
 use crate::compaction::{
     Compacted, Preparation, SummaryError, Unprepared, estimate, estimate_context, of_usage,
     outgrows, prepare, summarize,
@@ -128,8 +129,8 @@ impl AgentSession {
         self.saved(self.settings.set_compaction_enabled(enabled));
     }
 
-    pub(super) fn compaction_settings(&self) -> CompactionSettings {
-        self.settings.values().compaction
+    pub(super) fn compaction_settings(&self, model: Option<&Model>) -> CompactionSettings {
+        self.settings.values().compaction.of(model)
     }
 
     /// Ends the run, and waits for a compaction that is under way: then there is nothing
@@ -189,7 +190,7 @@ impl AgentSession {
     /// The same before a prompt: the last answer may be from a run that was aborted,
     /// or from another day.
     pub(super) async fn compact_before_prompt(&self) {
-        let settings = self.compaction_settings();
+        let settings = self.compaction_settings(self.model().as_deref());
         let due = self.state.lock().compaction_due(settings, true);
         let (Some(due), Some(summarising)) = (due, self.begin_summary()) else {
             return;
@@ -315,7 +316,7 @@ impl AgentSession {
         let summarizer = self.summarizer(&work.cancel).await?;
         let (leaf, preparation) = {
             let state = self.state.lock();
-            let mut settings = self.compaction_settings();
+            let mut settings = self.compaction_settings(state.model.as_deref());
             settings.enabled = state.auto_compaction;
             let path = state.session.branch(None);
             let context = state.session.build_context().messages;

@@ -118,7 +118,8 @@ impl AgentSession {
             self.handle
                 .spawn(async move { session.tell_of_store(Some(news)).await });
         }
-        state.due = state.compaction_due(self.compaction_settings(), false);
+        let settings = self.compaction_settings(state.model.as_deref());
+        state.due = state.compaction_due(settings, false);
         if state.due.is_some() {
             self.hold_summary(state);
             return false;

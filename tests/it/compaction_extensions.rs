@@ -302,6 +302,30 @@ async fn one_summarises_with_a_model_of_its_choice() {
 }
 
 #[tokio::test]
+async fn a_model_has_the_compaction_that_the_settings_say() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let overrides =
+        json!({"scripted/scripted-1": {"keepRecentTokens": 1}, "a/b": {"reserveTokens": 1}});
+    home.settings(json!({"compaction": {"modelOverrides": overrides}}));
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => pi.on("session_before_compact", ({ preparation }, ctx) => {
+          ctx.ui.notify(JSON.stringify(preparation.settings));
+          return { cancel: true };
+        });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    for text in ["one", "two"] {
+        server.push(Answer::text(&format!("About {text}.")));
+        rpc.run(text).await;
+    }
+    rpc.refused(compact()).await;
+    rpc.notified(r#"{"enabled":true,"reserveTokens":16384,"keepRecentTokens":1}"#)
+        .await;
+}
+
+#[tokio::test]
 async fn an_abort_reaches_the_model_of_an_extension() {
     let (server, home, mut rpc) = with(
         r#"import { compact } from "@mariozechner/pi-coding-agent";

@@ -161,3 +161,30 @@ async fn a_reload_asks_whether_the_project_is_trusted() {
     ]);
     assert_eq!(checked(&mut rpc, "look").await, expected);
 }
+
+/// The argument was not looked at, nor was the setting.
+#[tokio::test]
+async fn a_model_may_have_a_compaction_of_its_own() {
+    let home = Home::bare();
+    home.extension(
+        "look.ts",
+        &looks(
+            r#"import { SettingsManager } from "@earendil-works/pi-coding-agent";"#,
+            r#"const settings = SettingsManager.inMemory({ compaction: { keepRecentTokens: 7,
+              modelOverrides: { "a/b": { reserveTokens: 5 }, "a/c": { keepRecentTokens: 3 } } } });
+            const of = (id) => Object.values(settings.getCompactionSettings({ provider: "a", id }));
+            return [of("b"), of("c"), of("d"), Object.values(settings.getCompactionSettings()),
+              settings.getCompactionReserveTokens({ provider: "a", id: "b" }), settings.getCompactionKeepRecentTokens()];"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    let expected = json!([
+        [true, 5, 7],
+        [true, 16384, 3],
+        [true, 16384, 7],
+        [true, 16384, 7],
+        5,
+        7
+    ]);
+    assert_eq!(checked(&mut rpc, "look").await, expected);
+}

@@ -1,11 +1,13 @@
 //! The settings with their types and defaults.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
 use super::file::Object;
-use crate::ai::model::{ThinkingBudgets, ThinkingLevel};
+use crate::ai::model::{Model, ThinkingBudgets, ThinkingLevel};
 use crate::ai::stream::{MAX_RETRY_DELAY_MS, Transport};
 use crate::resources::paths::ResourceKind;
 
@@ -25,7 +27,7 @@ pub struct SettingsValues {
     pub transport: Transport,
     pub steering_mode: QueueMode,
     pub follow_up_mode: QueueMode,
-    pub compaction: CompactionSettings,
+    pub compaction: Compaction,
     pub branch_summary: BranchSummarySettings,
     pub retry: RetrySettings,
     pub images: ImageSettings,
@@ -249,6 +251,52 @@ impl QueueMode {
         match self {
             Self::All => "all",
             Self::OneAtATime => "one-at-a-time",
+        }
+    }
+}
+
+/// What the settings say of compactions; [`Self::of`] is what holds.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Compaction {
+    pub enabled: bool,
+    pub reserve_tokens: u64,
+    pub keep_recent_tokens: u64,
+    /// By `provider/id`; of newer versions.
+    pub model_overrides: BTreeMap<String, CompactionOverride>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CompactionOverride {
+    pub reserve_tokens: Option<u64>,
+    pub keep_recent_tokens: Option<u64>,
+}
+
+impl Default for Compaction {
+    fn default() -> Self {
+        let CompactionSettings {
+            enabled,
+            reserve_tokens,
+            keep_recent_tokens,
+        } = CompactionSettings::default();
+        Self {
+            enabled,
+            reserve_tokens,
+            keep_recent_tokens,
+            model_overrides: BTreeMap::new(),
+        }
+    }
+}
+
+impl Compaction {
+    pub fn of(&self, model: Option<&Model>) -> CompactionSettings {
+        let said = model.and_then(|model| self.model_overrides.get(&model.reference()));
+        let said = said.copied().unwrap_or_default();
+        CompactionSettings {
+            enabled: self.enabled,
+            reserve_tokens: said.reserve_tokens.unwrap_or(self.reserve_tokens),
+            keep_recent_tokens: said.keep_recent_tokens.unwrap_or(self.keep_recent_tokens),
         }
     }
 }

@@ -32,6 +32,11 @@ interface Trust {
   projectTrusted?: boolean;
 }
 
+interface ModelName {
+  provider: string;
+  id: string;
+}
+
 /** Whose project it is. */
 interface Place {
   cwd: string;
@@ -228,8 +233,6 @@ const VALUES: [name: string, at: string, missing?: unknown][] = [
   ["DefaultThinkingLevel", "defaultThinkingLevel"],
   ["Transport", "transport", "sse"],
   ["CompactionEnabled", "compaction.enabled", true],
-  ["CompactionReserveTokens", "compaction.reserveTokens", 16384],
-  ["CompactionKeepRecentTokens", "compaction.keepRecentTokens", 20000],
   ["BranchSummarySkipPrompt", "branchSummary.skipPrompt", false],
   ["RetryEnabled", "retry.enabled", true],
   ["HideThinkingBlock", "hideThinkingBlock", false],
@@ -264,8 +267,6 @@ const VALUES: [name: string, at: string, missing?: unknown][] = [
 const READ_ONLY = new Set([
   "SessionDir",
   "DefaultTools",
-  "CompactionReserveTokens",
-  "CompactionKeepRecentTokens",
   "BranchSummarySkipPrompt",
   "ThinkingBudgets",
   "CodeBlockIndent",
@@ -335,11 +336,26 @@ export class SettingsManager extends Manager {
     ]);
   }
 
-  getCompactionSettings() {
+  /** `compaction.modelOverrides`, of newer versions, may say something else of a model. */
+  private _compactionTokens(key: "reserveTokens" | "keepRecentTokens", missing: number, model?: ModelName): unknown {
+    const overrides = this[READ]("compaction", "modelOverrides") as Record<string, Settings | undefined> | undefined;
+    const said = model && overrides?.[`${model.provider}/${model.id}`];
+    return said?.[key] ?? this[READ]("compaction", key) ?? missing;
+  }
+
+  getCompactionReserveTokens(model?: ModelName): unknown {
+    return this._compactionTokens("reserveTokens", 16384, model);
+  }
+
+  getCompactionKeepRecentTokens(model?: ModelName): unknown {
+    return this._compactionTokens("keepRecentTokens", 20000, model);
+  }
+
+  getCompactionSettings(model?: ModelName) {
     return {
       enabled: this[READ]("compaction", "enabled") ?? true,
-      reserveTokens: this[READ]("compaction", "reserveTokens") ?? 16384,
-      keepRecentTokens: this[READ]("compaction", "keepRecentTokens") ?? 20000,
+      reserveTokens: this.getCompactionReserveTokens(model),
+      keepRecentTokens: this.getCompactionKeepRecentTokens(model),
     };
   }
 
