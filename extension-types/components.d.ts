@@ -6,6 +6,7 @@ import type { TUI } from "./tui-terminal.js";
 import type { AgentToolResult, ThinkingLevel } from "./pi-agent-core.js";
 import type { ToolDefinition } from "./api.js";
 import type { MessageRenderer } from "./renderers.js";
+import type { OAuthDeviceCodeInfo } from "./oauth.js";
 import type { AuthStorage, ModelRegistry } from "./providers.js";
 import type { BranchSummaryMessage, CompactionSummaryMessage, CustomMessage } from "./session.js";
 
@@ -210,3 +211,7 @@ export class ArminComponent implements Component {
 
 // Only what says so is exported.
 export {};
+  /** These are of newer versions. */
+  showDeviceCode(info: OAuthDeviceCodeInfo): void;
+  showInfo(message: string, links?: readonly { url: string; label?: string }[], showCloseHint?: boolean): void;
+  showDetails(lines: string[]): void;

@@ -21,15 +21,37 @@ export interface OAuthAuthInfo {
   url: string;
   instructions?: string;
 }
+/** The user types the code at that address, with any device. */
+export interface OAuthDeviceCodeInfo {
+  userCode: string;
+  verificationUri: string;
+  intervalSeconds?: number;
+  expiresInSeconds?: number;
+}
+export interface OAuthSelectOption {
+  id: string;
+  label: string;
+}
+export interface OAuthSelectPrompt {
+  message: string;
+  options: OAuthSelectOption[];
+}
 export interface OAuthLoginCallbacks {
   /** The user is to open that page. */
   onAuth(info: OAuthAuthInfo): void;
   onPrompt(prompt: OAuthPrompt): Promise<string>;
   onProgress?(message: string): void;
+  /** This and `onSelect` are of newer versions. */
+  onDeviceCode(info: OAuthDeviceCodeInfo): void;
+  /** The id of what the user chooses; nothing if they choose nothing. */
+  onSelect(prompt: OAuthSelectPrompt): Promise<string | undefined>;
   /** A code that the user pastes, while a server waits for the redirect. */
   onManualCodeInput?(): Promise<string>;
   signal?: AbortSignal;
 }
+/** What whoever begins a sign-in has to bring. */
+export type OAuthLoginGiven = Omit<OAuthLoginCallbacks, "onDeviceCode" | "onSelect"> &
+  Partial<Pick<OAuthLoginCallbacks, "onDeviceCode" | "onSelect">>;
 /** What an extension brings for `/login`. */
 export interface OAuthSignIn {
   readonly name: string;

@@ -3,7 +3,7 @@ import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Model
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { PutTogether } from "./put-together.js";
 import type { AuthResult, OAuthCredential } from "./auth.js";
-import type { OAuthCredentials, OAuthLoginCallbacks, OAuthProviderInterface, OAuthSignIn } from "./oauth.js";
+import type { OAuthCredentials, OAuthLoginGiven, OAuthProviderInterface, OAuthSignIn } from "./oauth.js";
 
 export interface ProviderModelConfig {
   id: string;
@@ -195,7 +195,8 @@ export class AuthStorage {
   getAll(): Record<string, AuthCredential>;
   getApiKey(provider: string, options?: { includeFallback?: boolean }): Promise<string | undefined>;
   getOAuthProviders(): OAuthProviderInterface[];
-  login(provider: string, callbacks: OAuthLoginCallbacks): Promise<void>;
+  /** Without `onDeviceCode`, `onAuth` is told the code. */
+  login(provider: string, callbacks: OAuthLoginGiven): Promise<void>;
   logout(provider: string): void;
   /** For this process only. */
   setRuntimeApiKey(provider: string, apiKey: string): void;

@@ -15,6 +15,7 @@ pub(crate) use codex::account_id;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -80,6 +81,22 @@ pub trait SignIn: Send + Sync {
     }
 }
 
+/// What the user types elsewhere to let this program in.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceCode {
+    pub user_code: String,
+    pub verification_uri: String,
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct LoginOption {
+    pub id: String,
+    pub label: String,
+}
+
 /// Whoever can talk to the user while they sign in.
 #[async_trait]
 pub trait LoginDialog: Send + Sync {
@@ -95,6 +112,15 @@ pub trait LoginDialog: Send + Sync {
     ) -> Option<String>;
 
     async fn progress(&self, message: &str);
+
+    /// The user is to type a code at this address, with any device.
+    async fn device(&self, code: &DeviceCode) {
+        let instructions = format!("Enter code: {}", code.user_code);
+        self.open(&code.verification_uri, Some(&instructions)).await;
+    }
+
+    /// The id of what the user chooses; `None` if they choose nothing.
+    async fn select(&self, message: &str, options: &[LoginOption]) -> Option<String>;
 
     /// Asks for the address that the browser ended at, while a server waits for the
     /// browser itself. `None` if the user does not say.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::AgentSession;
 use crate::agent::event::{Event, UiAnswer, UiMethod, UiRequest};
-use crate::ai::oauth::{LoginDialog, SignInError};
+use crate::ai::oauth::{LoginDialog, LoginOption, SignInError};
 
 impl AgentSession {
     /// Signs in to a provider. An abort outside of a run ends it.
@@ -94,6 +94,19 @@ impl LoginDialog for Dialog {
 
     async fn progress(&self, message: &str) {
         self.say(message.to_owned()).await;
+    }
+
+    async fn select(&self, message: &str, options: &[LoginOption]) -> Option<String> {
+        let method = UiMethod::Select {
+            title: message.to_owned(),
+            options: options.iter().map(|option| option.label.clone()).collect(),
+            timeout: None,
+        };
+        let UiAnswer::Value(chosen) = self.0.upgrade()?.ask_user(method).await else {
+            return None;
+        };
+        let chosen = options.iter().find(|option| option.label == chosen);
+        chosen.map(|option| option.id.clone())
     }
 
     async fn paste(&self) -> Option<String> {

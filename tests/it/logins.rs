@@ -6,7 +6,7 @@ use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use crate::line_mode::Terminal;
-use crate::support::{Home, pause};
+use crate::support::{Home, pause, prompt, with_extension};
 
 /// A provider whose sign-in asks a server on loopback. A prompt that is a number goes on
 /// when the file of that name is there; a renewal takes until `go` is there.
@@ -109,6 +109,82 @@ async fn signing_in_at_a_terminal() {
     assert_eq!(stored(&home), json!({}));
     terminal.line("/quit");
     assert_eq!(terminal.end(), 0);
+}
+
+/// The callbacks of newer versions were not there, and whoever called them died of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_tells_of_a_device_code_and_lets_the_user_choose() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let callbacks = r#"callbacks.onDeviceCode({ userCode: "AB-12", verificationUri: "http://club/device", intervalSeconds: 5 });
+        const options = [{ id: "m", label: "As a member" }, { id: "g", label: "As a guest" }];
+        const code = await callbacks.onSelect({ message: "How?", options });"#;
+    let club = CLUB.replace("URL", &server.url());
+    let begin = club.find("callbacks.onAuth").unwrap();
+    let end = club.find("callbacks.onProgress").unwrap();
+    let club = format!("{}{callbacks}\n{}", &club[..begin], &club[end..]);
+    home.extension("club.ts", &club);
+    home.extension(
+        "asks.ts",
+        r#"export default (pi) => pi.registerCommand("own", { handler: async (_args, ctx) => {
+          const { authStorage } = ctx.modelRegistry;
+          const heard = [];
+          const more = { onPrompt: async () => "", onAuth: (info) => heard.push(info) };
+          await authStorage.login("club", { ...more, onDeviceCode: (info) => heard.push(info), onSelect: async ({ options }) => options[1].id });
+          heard.push(authStorage.get("club").access);
+          await authStorage.login("club", more);
+          heard.push(authStorage.get("club").access);
+          ctx.ui.notify(JSON.stringify(heard));
+        } });"#,
+    );
+    let mut terminal = Terminal::open(&home, "xterm", &[]);
+    terminal.see("> ");
+    terminal.line("/login club");
+    terminal.see("Open http://club/device");
+    terminal.see("Enter code: AB-12");
+    terminal.see("How?");
+    terminal.see("As a guest");
+    terminal.line("2");
+    terminal.see("Logged in to club. Credentials saved to ");
+    assert_eq!(stored(&home)["club"]["access"], "a-g");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
+
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/own")).await;
+    let expected = json!([
+        {"userCode": "AB-12", "verificationUri": "http://club/device", "intervalSeconds": 5},
+        "a-g",
+        {"url": "http://club/device", "instructions": "Enter code: AB-12"},
+        "a-undefined",
+    ]);
+    rpc.notified(&expected.to_string()).await;
+}
+
+#[tokio::test]
+async fn the_dialog_of_a_sign_in_shows_codes_and_links() {
+    let (_server, _home, mut rpc) = with_extension(
+        r#"import { LoginDialogComponent } from "@earendil-works/pi-coding-agent";
+        import { stripTerminalSequences } from "@earendil-works/pi-tui";
+        export default (pi) => pi.registerCommand("show", { handler: async (_args, ctx) => {
+          const dialog = new LoginDialogComponent({ requestRender() {} }, "club", () => {});
+          const lines = () => dialog.render(60).map((line) => stripTerminalSequences(line).trim()).filter(Boolean).slice(2, -1);
+          dialog.showDeviceCode({ userCode: "AB-12", verificationUri: "http://club/device" });
+          const code = lines();
+          dialog.showInfo("Read this", [{ url: "http://club/a", label: "Rules" }, { url: "http://club/b" }]);
+          const info = lines().slice(code.length);
+          dialog.showDetails(["One", "Two"]);
+          ctx.ui.notify(JSON.stringify({ code: [code[0], code[2]], info, details: lines() }));
+        } });"#,
+    )
+    .await;
+    rpc.ok(prompt("/show")).await;
+    let expected = json!({
+        "code": ["http://club/device", "Enter code: AB-12"],
+        "info": ["Read this", "Rules: http://club/a", "http://club/b"],
+        "details": ["One", "Two"],
+    });
+    rpc.notified(&expected.to_string()).await;
 }
 
 /// Whichever of the two is at it first, the other waits and takes what it has got. (The

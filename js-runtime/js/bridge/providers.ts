@@ -376,6 +376,8 @@ export async function login(json: string): Promise<string> {
       onAuth: (info) => void host("login.open", { token, ...info }).catch(() => {}),
       onPrompt: (prompt) => host<string>("login.prompt", { token, ...prompt }),
       onProgress: (message) => void host("login.progress", { token, message }).catch(() => {}),
+      onDeviceCode: (info) => void host("login.device", { ...info, token }).catch(() => {}),
+      onSelect: async (prompt) => await host<string | null>("login.select", { ...prompt, token }) ?? undefined,
       onManualCodeInput: pastes ? () => host<string>("login.paste", { token }) : undefined,
       signal: controller.signal,
     });

@@ -77,6 +77,10 @@ impl LoginDialog for User {
 
     async fn progress(&self, _message: &str) {}
 
+    async fn select(&self, _: &str, _: &[LoginOption]) -> Option<String> {
+        None
+    }
+
     async fn paste(&self) -> Option<String> {
         let url = self.opened.lock().last().cloned().unwrap();
         match self.pastes {

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::Provisions;
 use crate::ai::auth::{AuthFileError, has_expired};
 use crate::ai::model::Model;
-use crate::ai::oauth::{LoginDialog, OAuthCredentials, SignIn, copilot};
+use crate::ai::oauth::{DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, copilot};
 use crate::ai::registry::{AuthError, Credentials, ModelRegistry};
 use crate::ai::select::{self, ScopedModel};
 use crate::extensions::host::{Answer, BridgeHost, parse, to_value};
@@ -317,6 +317,15 @@ impl LoginDialog for Callbacks {
 
     async fn progress(&self, message: &str) {
         self.ask("onProgress", json!(message)).await;
+    }
+
+    async fn device(&self, code: &DeviceCode) {
+        self.ask("onDeviceCode", json!(code)).await;
+    }
+
+    async fn select(&self, message: &str, options: &[LoginOption]) -> Option<String> {
+        let told = json!({ "message": message, "options": options });
+        self.ask("onSelect", told).await
     }
 
     async fn paste(&self) -> Option<String> {

@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::ai::model::Model;
-use crate::ai::oauth::{LoginDialog, OAuthCredentials, SignIn, SignInError};
+use crate::ai::oauth::{
+    DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, SignInError,
+};
 use crate::extensions::host::{Answer, BridgeHost, parse};
 use crate::extensions::registry::{ExtensionId, FunctionId};
 
@@ -38,6 +40,8 @@ struct Question {
     placeholder: Option<String>,
     #[serde(default)]
     allow_empty: bool,
+    #[serde(default)]
+    options: Vec<LoginOption>,
 }
 
 impl Dialogs {
@@ -60,6 +64,12 @@ impl Dialogs {
                 let placeholder = asked.placeholder.as_deref();
                 dialog.prompt(message, placeholder, asked.allow_empty).await
             }
+            "device" => {
+                dialog.device(&parse::<DeviceCode>(method, args)?).await;
+                return Ok(Value::Null);
+            }
+            // That nothing was chosen is an answer, too.
+            "select" => return Ok(json!(dialog.select(message, &asked.options).await)),
             "paste" => dialog.paste().await,
             other => return Err(HostError::new(format!("There is no login.{other}"))),
         };

@@ -29,9 +29,20 @@ export async function answerLogin(token: number, what: string, told: never): Pro
   return await callbacks?.[what]?.(told);
 }
 
+/** With those of newer versions, which callers for older ones do not have. */
+function whole(callbacks: LoginCallbacks): LoginCallbacks {
+  return {
+    onDeviceCode: ({ userCode, verificationUri }) =>
+      callbacks.onAuth?.({ url: verificationUri, instructions: `Enter code: ${userCode}` }),
+    // As if nothing were chosen.
+    onSelect: async () => undefined,
+    ...callbacks,
+  };
+}
+
 async function loginByProgram(provider: string, callbacks: LoginCallbacks): Promise<Credentials> {
   const token = (last += 1);
-  dialogs.set(token, callbacks);
+  dialogs.set(token, whole(callbacks));
   const cancelled = new Promise<never>((_, reject) => {
     const refuse = () => reject(new Error("Login cancelled"));
     if (callbacks.signal?.aborted) refuse();
@@ -93,7 +104,7 @@ function needed(id: string): Provider {
 }
 
 export const signInWith = (id: string, callbacks: LoginCallbacks): Promise<Credentials> =>
-  needed(id).login(callbacks);
+  needed(id).login(whole(callbacks));
 
 function forget(id: string): void {
   for (const [number, signIn] of signIns) {

@@ -9,6 +9,9 @@ export interface LoginCallbacks {
     allowEmpty?: boolean;
   }): Promise<string>;
   onProgress?(message: string): void;
+  /** These two are of newer versions: whoever signs in for them has them, those for older ones need not. */
+  onDeviceCode?(info: { userCode: string; verificationUri: string }): void;
+  onSelect?(prompt: { message: string; options: { id: string; label: string }[] }): Promise<string | undefined>;
   onManualCodeInput?(): Promise<string>;
   signal?: AbortSignal;
 }

@@ -88,6 +88,8 @@ function openInBrowser(url: string): void {
   child.on("error", () => {});
 }
 
+const linked = (url: string, text: string) => `\x1b]8;;${url}\x07${text}\x1b]8;;\x07`;
+
 export class LoginDialogComponent extends Container implements Focusable {
   private tui: { requestRender(): void };
   private onComplete: (success: boolean, message?: string) => void;
@@ -142,17 +144,48 @@ export class LoginDialogComponent extends Container implements Focusable {
     for (const text of texts) this._content.addChild(new Text(text, 1, 0));
   }
 
-  showAuth(url: string, instructions?: string): void {
+  private _showPage(url: string, shown: string): void {
     this._content.clear();
     this._content.addChild(new Spacer(1));
     const click = platform() === "darwin" ? "Cmd+click to open" : "Ctrl+click to open";
-    const link = `\x1b]8;;${url}\x07${click}\x1b]8;;\x07`;
-    this._add(theme.fg("accent", url), theme.fg("dim", link));
+    this._add(theme.fg("accent", shown), theme.fg("dim", linked(url, click)));
+  }
+
+  showAuth(url: string, instructions?: string): void {
+    this._showPage(url, url);
     if (instructions) {
       this._content.addChild(new Spacer(1));
       this._add(theme.fg("warning", instructions));
     }
     openInBrowser(url);
+    this.tui.requestRender();
+  }
+
+  /** Of newer versions: the code is typed elsewhere, so that no browser is opened here. */
+  showDeviceCode({ userCode, verificationUri }: { userCode: string; verificationUri: string }): void {
+    this._showPage(verificationUri, linked(verificationUri, verificationUri));
+    this._content.addChild(new Spacer(1));
+    this._add(theme.fg("warning", `Enter code: ${userCode}`));
+    this.tui.requestRender();
+  }
+
+  showInfo(message: string, links: { url: string; label?: string }[] = [], showCloseHint = false): void {
+    this._content.addChild(new Spacer(1));
+    this._add(theme.fg("text", message));
+    for (const { url, label } of links) {
+      this._add(theme.fg("accent", linked(url, label ? `${label}: ${url}` : url)));
+    }
+    if (showCloseHint) {
+      this._content.addChild(new Spacer(1));
+      this._add(`(${keyHint("tui.select.cancel", "to close")})`);
+    }
+    this.tui.requestRender();
+  }
+
+  showDetails(lines: string[]): void {
+    this._content.clear();
+    this._content.addChild(new Spacer(1));
+    this._add(...lines);
     this.tui.requestRender();
   }
 
