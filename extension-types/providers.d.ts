@@ -151,7 +151,7 @@ export class ModelRegistry {
 export interface AuthStatus {
   configured: boolean;
   source?: string;
-  /** Of newer versions: here there is none. */
+  /** The variables of the `source` `environment`. */
   label?: string;
 }
 export interface ApiKeyCredential {

@@ -166,6 +166,13 @@ pub struct Entry {
 
 impl Provider {
     /// Parses the provider's file: keep the result.
+/// The variable that [`env_key`] reads, if it is a single one.
+pub fn env_name(provider: &str, env: &Env) -> Option<String> {
+    let mut names = self::provider(provider)?.key_env.iter();
+    let name = names.find(|name| env.get(name).is_some())?;
+    Some((*name).to_owned())
+}
+
     pub fn load(&self) -> Entry {
         let file: File = serde_json::from_str(self.data)
             .expect("the catalogue is part of the program and a test parses all of it");

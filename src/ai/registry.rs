@@ -279,12 +279,6 @@ impl ModelRegistry {
             .unwrap_or_else(|| provider.to_owned())
     }
 
-    /// Where a provider's key is from, in the words of the original.
-    pub fn auth_source(&self, provider: &str) -> Option<&'static str> {
-        let configured = || self.has_auth(provider).then_some("models_json_key");
-        self.own_auth_source(provider).or_else(configured)
-    }
-
     fn own_auth_source(&self, provider: &str) -> Option<&'static str> {
         match provider {
             _ if self.auth.runtime_key(provider).is_some() => Some("runtime"),
@@ -558,5 +552,6 @@ fn request_config<'a>(
 }
 
 mod signing;
+mod sources;
 #[cfg(test)]
 mod tests;

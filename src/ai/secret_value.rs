@@ -124,6 +124,20 @@ impl SecretValues {
     }
 
     /// The name alone is how 0.67.68 writes a variable, `$NAME` how newer versions do. In
+    /// The variables that a value is made of, as far as they are set.
+    pub fn variables(&self, value: &str) -> Vec<String> {
+        if value.starts_with('!') {
+            return Vec::new();
+        }
+        if self.env.get(value).is_some() {
+            return vec![value.to_owned()];
+        }
+        let found = VARIABLE.captures_iter(value);
+        let names = found.filter_map(|found| found.get(1).or(found.get(2)));
+        let set = names.filter(|name| self.env.get(name.as_str()).is_some());
+        set.map(|name| name.as_str().to_owned()).collect()
+    }
+
     /// a longer text a `$NAME` that is not set stays: it may be a part of a password.
     fn plain(&self, value: &str, what: &str) -> Result<String, SecretError> {
         if let Some(found) = self.env.get(value) {

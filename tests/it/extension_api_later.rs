@@ -90,7 +90,7 @@ async fn providers_can_be_looked_up_and_asked() {
         "asked": "Fine.", "last": "done", "id": "scripted", "models": 1,
         "nobody": null, "ids": ["mine"], "same": true, "not": null,
         "names": ["Of mine", "xAI", "nobody"],
-        "status": [{"configured": true, "source": "models_json_key"}, {"configured": false}],
+        "status": [{"configured": true, "source": "fallback"}, {"configured": false}],
     });
     assert_eq!(said, expected);
 }

@@ -188,3 +188,39 @@ async fn a_model_may_have_a_compaction_of_its_own() {
     ]);
     assert_eq!(checked(&mut rpc, "look").await, expected);
 }
+
+/// They were all from models.json.
+#[tokio::test]
+async fn where_the_key_of_a_provider_is_from() {
+    let home = Home::bare();
+    let of_file = |key: &str| {
+        json!({"baseUrl": "http://127.0.0.1:9", "api": "openai-completions", "apiKey": key,
+        "models": [{"id": "m"}]})
+    };
+    let providers =
+        json!({"filed": of_file("k"), "run": of_file("!echo k"), "set": of_file("$HOME")});
+    let models = json!({ "providers": providers });
+    std::fs::write(home.agent_dir().join("models.json"), models.to_string()).unwrap();
+    home.extension(
+        "look.ts",
+        &looks(
+            r#"import { createProvider, envApiKeyAuth, openAICompletionsApi } from "@earendil-works/pi-ai";"#,
+            r#"const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+            const model = { id: "m", name: "m", api: "openai-completions", provider: "made", baseUrl: "http://127.0.0.1:9",
+              reasoning: false, input: ["text"], cost, contextWindow: 9000, maxTokens: 99 };
+            pi.registerProvider(createProvider({ id: "made", auth: { apiKey: envApiKeyAuth("Key", ["NOT_SET_HERE", "HOME"]) },
+              models: [model], api: openAICompletionsApi() }));
+            pi.registerProvider("brought", { baseUrl: "http://127.0.0.1:9", apiKey: "k", api: "openai-completions", models: [model] });
+            return Object.fromEntries(["made", "brought", "filed", "run", "set", "nobody"].map((name) =>
+              [name, ctx.modelRegistry.getProviderAuthStatus(name)]));"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    let from = |source: &str| json!({"configured": true, "source": source});
+    let variable = json!({"configured": true, "source": "environment", "label": "HOME"});
+    let expected = json!({
+        "made": variable, "brought": from("fallback"), "filed": from("models_json_key"),
+        "run": from("models_json_command"), "set": variable, "nobody": {"configured": false},
+    });
+    assert_eq!(checked(&mut rpc, "look").await, expected);
+}

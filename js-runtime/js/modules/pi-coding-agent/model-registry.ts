@@ -197,9 +197,9 @@ export class ModelRegistry {
     return ask(this, "name", { provider });
   }
 
-  getProviderAuthStatus(provider: string): { configured: boolean; source?: string } {
-    const source = ask<string | null>(this, "authSource", { provider });
-    return source ? { configured: true, source } : { configured: false };
+  getProviderAuthStatus(provider: string): { configured: boolean; source?: string; label?: string } {
+    const source = ask<{ source: string; label?: string } | null>(this, "authSource", { provider });
+    return source ? { configured: true, ...source } : { configured: false };
   }
 
   async getProviderAuth(provider: string): Promise<{ auth: { apiKey: string } } | undefined> {
