@@ -248,7 +248,8 @@ export function getSupportedThinkingLevels(model: Model): ("off" | ThinkingLevel
 export function clampThinkingLevel(model: Model, level: "off" | ThinkingLevel): "off" | ThinkingLevel;
 export function hasApi(model: Model, api: string): boolean;
 export function modelsAreEqual(a: Model | null | undefined, b: Model | null | undefined): boolean;
-export function getEnvApiKey(provider: Provider): string | undefined;
+/** `env`, of newer versions, comes before the environment. */
+export function getEnvApiKey(provider: Provider, env?: Record<string, string | undefined>): string | undefined;
 
 /** A choice of strings in the form that every provider understands. */
 export function StringEnum<T extends readonly string[]>(

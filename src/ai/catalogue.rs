@@ -137,18 +137,40 @@ pub static PROVIDERS: [Provider; 23] = [
     ),
 ];
 
+/// Which credentials Bedrock takes.
+const AWS: [&str; 4] = [
+    "AWS_PROFILE",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_BEARER_TOKEN_BEDROCK",
+];
+
+/// The variables that [`env_key`] reads.
+pub fn key_variables(provider: &str) -> &'static [&'static str] {
+    match provider {
+        "amazon-bedrock" => &AWS,
+        _ => self::provider(provider).map_or(&[], |provider| provider.key_env),
+    }
+}
+
 /// What the environment has for a provider: a key, or the mark of credentials that
 /// the wire API finds itself.
 pub fn env_key(provider: &str, env: &Env) -> Option<String> {
     if provider == "amazon-bedrock" {
+        let [profile, id, secret, token] = AWS;
         let set = |name: &str| env.get(name).is_some();
-        let found = set("AWS_PROFILE")
-            || set("AWS_ACCESS_KEY_ID") && set("AWS_SECRET_ACCESS_KEY")
-            || set("AWS_BEARER_TOKEN_BEDROCK");
+        let found = set(profile) || set(id) && set(secret) || set(token);
         return found.then(|| "<authenticated>".to_owned());
     }
     let names = self::provider(provider)?.key_env;
     names.iter().find_map(|name| env.get(name))
+}
+
+/// The variable that [`env_key`] reads, if it is a single one.
+pub fn env_name(provider: &str, env: &Env) -> Option<String> {
+    let mut names = self::provider(provider)?.key_env.iter();
+    let name = names.find(|name| env.get(name).is_some())?;
+    Some((*name).to_owned())
 }
 
 pub fn provider(id: &str) -> Option<&'static Provider> {
@@ -166,13 +188,6 @@ pub struct Entry {
 
 impl Provider {
     /// Parses the provider's file: keep the result.
-/// The variable that [`env_key`] reads, if it is a single one.
-pub fn env_name(provider: &str, env: &Env) -> Option<String> {
-    let mut names = self::provider(provider)?.key_env.iter();
-    let name = names.find(|name| env.get(name).is_some())?;
-    Some((*name).to_owned())
-}
-
     pub fn load(&self) -> Entry {
         let file: File = serde_json::from_str(self.data)
             .expect("the catalogue is part of the program and a test parses all of it");

@@ -33,10 +33,11 @@ impl Env {
     }
 
     pub fn fixed<const N: usize>(variables: [(&str, &str); N]) -> Self {
-        let variables: HashMap<String, String> = variables
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        Self::of(variables.into_iter().map(owned).collect())
+    }
+
+    pub fn of(variables: HashMap<String, String>) -> Self {
         Self(Arc::new(move |name| variables.get(name).cloned()))
     }
 
@@ -123,7 +124,6 @@ impl SecretValues {
         !value.is_empty() && (value.starts_with('!') || self.plain(value, "").is_ok())
     }
 
-    /// The name alone is how 0.67.68 writes a variable, `$NAME` how newer versions do. In
     /// The variables that a value is made of, as far as they are set.
     pub fn variables(&self, value: &str) -> Vec<String> {
         if value.starts_with('!') {
@@ -138,6 +138,7 @@ impl SecretValues {
         set.map(|name| name.as_str().to_owned()).collect()
     }
 
+    /// The name alone is how 0.67.68 writes a variable, `$NAME` how newer versions do. In
     /// a longer text a `$NAME` that is not set stays: it may be a part of a password.
     fn plain(&self, value: &str, what: &str) -> Result<String, SecretError> {
         if let Some(found) = self.env.get(value) {

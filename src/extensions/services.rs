@@ -82,6 +82,9 @@ struct Texts {
 #[derive(Deserialize)]
 struct Provider {
     provider: String,
+    /// As the extension sees it.
+    #[serde(default)]
+    env: HashMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -171,9 +174,12 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
         "ai.parse_partial_json" => {
             parse::<Text>(method, args).map(|given| partial_json::parse(&given.text))
         }
-        "ai.env_api_key" => {
-            parse::<Provider>(method, args).map(|given| json!(env_api_key(&given.provider)))
-        }
+        "ai.key_variables" => parse::<Provider>(method, args)
+            .map(|given| json!(catalogue::key_variables(&given.provider))),
+        "ai.env_api_key" => parse::<Provider>(method, args).map(|given| {
+            let env = Env::of(given.env);
+            json!(catalogue::env_key(&given.provider, &env))
+        }),
         "settings.load" => parse::<SettingsChange>(method, args)
             .map(|given| loaded(settings::load_file(&given.path))),
         "settings.parse" => parse::<SettingsText>(method, args)

@@ -1,6 +1,7 @@
 //! What resource loaders and settings of an extension's own do with what they are given by
 //! newer versions' extensions, and by those that make things up.
 
+use model_server::{Answer, ModelServer};
 use serde_json::json;
 
 use crate::extension_api_sdk::checked;
@@ -187,6 +188,38 @@ async fn a_model_may_have_a_compaction_of_its_own() {
         7
     ]);
     assert_eq!(checked(&mut rpc, "look").await, expected);
+}
+
+/// It was that of the program, which in a process of their own knows nothing of it.
+#[tokio::test]
+async fn the_key_that_an_extension_puts_into_its_environment_is_found() {
+    for place in ["thread", "process"] {
+        let server = ModelServer::start().await;
+        server.push(Answer::text("Fine."));
+        let home = Home::new(&server);
+        home.settings(json!({"extensionHost": place}));
+        home.extension(
+            "look.ts",
+            &looks(
+                r#"import { complete, getEnvApiKey } from "@earendil-works/pi-ai";"#,
+                r#"const before = getEnvApiKey("openai") ?? null;
+                process.env.OPENAI_API_KEY = "of-mine";
+                const model = { ...ctx.model, provider: "openai" };
+                const { content } = await complete(model, { messages: [{ role: "user", content: "hello", timestamp: 1 }] });
+                return [before, getEnvApiKey("openai"), getEnvApiKey("openai", { OPENAI_API_KEY: "given" }),
+                  getEnvApiKey("nobody") ?? null, content[0].text];"#,
+            ),
+        );
+        let mut rpc = home.rpc(&[]);
+        let said = checked(&mut rpc, "look").await;
+        assert_eq!(
+            said,
+            json!([null, "of-mine", "given", null, "Fine."]),
+            "{place}"
+        );
+        let key = &server.last_request().headers["x-api-key"];
+        assert_eq!(key, "of-mine", "{place}");
+    }
 }
 
 /// They were all from models.json.

@@ -93,10 +93,7 @@ export {
   streamSimpleOpenAIResponses,
 } from "pi:pi-ai/stream.ts";
 
-/** The key that the environment has for a provider. */
-export function getEnvApiKey(provider: string): string | undefined {
-  return hostSync("ai.env_api_key", { provider });
-}
+export { getEnvApiKey } from "pi:pi-ai/env-key.ts";
 
 /** Whether the answer says, or its usage shows, that the context did not fit. */
 export function isContextOverflow(message: unknown, contextWindow?: number): boolean {

@@ -1,6 +1,7 @@
 // Asking models through the program, which has the wire APIs. Functions among the
 // options stay here; the program asks for what they say.
 import { host, hostSync } from "pi:host.ts";
+import { getEnvApiKey, type Variables } from "pi:pi-ai/env-key.ts";
 import { type AssistantMessageEvent, AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
 import type { Stream, StreamOptions } from "pi:pi-ai/api-registry.ts";
 import type { Model } from "pi:pi-ai/models.ts";
@@ -49,7 +50,7 @@ async function pull(stream: AssistantMessageEventStream, call: Call): Promise<vo
     api: call.api,
     model: call.model,
     context: withoutSystemMessages(call.context),
-    options,
+    options: { ...options, apiKey: options.apiKey ?? getEnvApiKey(call.model.provider, options.env as Variables) },
     hooks: { payload: typeof onPayload === "function", response: typeof onResponse === "function" },
   });
   const abort = () => hostSync("ai.stream.abort", { id });
