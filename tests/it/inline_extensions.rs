@@ -88,6 +88,37 @@ async fn a_session_is_given_extensions_as_functions() {
     rpc.notified(&expected.to_string()).await;
 }
 
+/// What they said of it was lost.
+#[tokio::test]
+async fn handlers_of_a_session_say_what_models_cost_a_tool() {
+    let server = ModelServer::start().await;
+    for tool in ["mine", "other"] {
+        server.push(Answer::tool(tool, json!({})));
+    }
+    server.push(Answer::text("Fine."));
+    let home = Home::new(&server);
+    home.extension(
+        "costs.ts",
+        r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@earendil-works/pi-coding-agent";
+        const tool = (name, more) => ({ name, label: name, description: name, parameters: { type: "object", properties: {} },
+          execute: async () => ({ content: [], details: {}, ...more }) });
+        export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => {
+          const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), extensionFactories: [(pi) =>
+            pi.on("tool_result", ({ toolName, usage }) => toolName === "mine" ? { usage: { input: usage.input + 1 } } : undefined)] });
+          await resourceLoader.reload();
+          const { session } = await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(), resourceLoader,
+            customTools: [tool("mine", { usage: { input: 4 } }), tool("other", { usage: { input: 9 } })] });
+          await session.prompt("go");
+          const results = session.messages.filter(({ role }) => role === "toolResult");
+          session.dispose();
+          ctx.ui.notify(JSON.stringify(results.map(({ usage }) => usage)));
+        } });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/go")).await;
+    rpc.notified(r#"[{"input":5},{"input":9}]"#).await;
+}
+
 /// Newer versions tell who listens to the session of it.
 #[tokio::test]
 async fn an_extension_of_a_session_stores_entries_in_it() {

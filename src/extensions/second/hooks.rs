@@ -60,6 +60,7 @@ struct After {
     details: Option<Value>,
     is_error: Option<bool>,
     terminate: Option<bool>,
+    usage: Option<Value>,
 }
 
 fn refusal(error: &ToolError) -> Refusal {
@@ -151,11 +152,15 @@ impl SecondHooks {
                     details,
                     is_error,
                     terminate,
+                    usage,
                 } = said;
                 let output = &mut outcome.output;
                 output.content = content.unwrap_or_else(|| std::mem::take(&mut output.content));
                 output.details = details.or_else(|| output.details.take());
                 output.terminate = terminate.unwrap_or(output.terminate);
+                if let Some(usage) = usage {
+                    output.other.insert("usage".into(), usage);
+                }
                 outcome.is_error = is_error.unwrap_or(outcome.is_error);
             }
             Err(error) => *outcome = refusal(&error).into(),

@@ -54,7 +54,7 @@ const notHere = (what: string) =>
 interface About {
   toolCall: { id: string; name: string };
   args: unknown;
-  result?: { content?: unknown; details?: unknown };
+  result?: { content?: unknown; details?: unknown; usage?: unknown };
   isError?: boolean;
 }
 
@@ -62,6 +62,7 @@ interface Outcome {
   content?: unknown;
   details?: unknown;
   isError?: boolean;
+  usage?: unknown;
 }
 
 export class InlineExtensions {
@@ -153,7 +154,11 @@ export class InlineExtensions {
   #hear(event: Event): void {
     if (event.type === "agent_start") this.#turn = 0;
     const told = this.#told(event);
-    if (event.type === "turn_end") this.#turn += 1;
+    if (event.type === "turn_end") {
+      // Its handlers were asked.
+      this.#turn += 1;
+      return;
+    }
     // What they throw is told as any other exception that nobody catches.
     for (const handler of this.#of(told.type)) void (async () => handler(told, this.#context(this.#quiet)))();
   }
@@ -207,10 +212,11 @@ export class InlineExtensions {
 
   async #after({ toolCall, args, result, isError }: About, signal = this.#quiet): Promise<Outcome> {
     const outcome: Outcome = { content: result?.content, details: result?.details, isError };
+    if (result?.usage !== undefined) outcome.usage = result.usage;
     for (const handler of this.#of("tool_result")) {
       const event = { type: "tool_result", toolName: toolCall.name, toolCallId: toolCall.id, input: args, ...outcome };
       const answer = (await handler(event, this.#context(signal)) ?? {}) as Outcome;
-      for (const name of ["content", "details", "isError"] as const) {
+      for (const name of ["content", "details", "isError", "usage"] as const) {
         if (answer[name] !== undefined) Object.assign(outcome, { [name]: answer[name] });
       }
     }

@@ -34,6 +34,7 @@ interface Before {
 interface After {
   content?: unknown;
   details?: unknown;
+  usage?: unknown;
   isError?: unknown;
   terminate?: unknown;
 }
@@ -224,11 +225,12 @@ export class SessionAgent {
     if (what === "after") {
       const said = Object(await agent.#after?.(about, signal)) as After;
       // It may have changed the result where it is.
-      const { content, details } = asked.result as After;
+      const { content, details, usage } = asked.result as After;
       const flag = (value: unknown) => value === undefined || value === null ? undefined : Boolean(value);
       return {
         content: said.content ?? content,
         details: said.details ?? details,
+        usage: said.usage ?? usage,
         isError: flag(said.isError),
         terminate: flag(said.terminate),
       };
