@@ -7,7 +7,8 @@ import type {
   ToolCallEvent,
   ToolResultEvent,
 } from "./events.js";
-import type { Message, Model, Usage } from "./pi-ai.js";
+import type { AssistantMessageEventStream, Context, Message, Model, SimpleStreamOptions, Usage } from "./pi-ai.js";
+import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { Component, Container, TUI } from "./pi-tui.js";
 import type {
   AgentMessage,
@@ -139,6 +140,31 @@ export function findCutPoint(
 /** Where the turn of an entry begins; -1 if it is before `startIndex`. */
 export function findTurnStartIndex(entries: SessionEntry[], entryIndex: number, startIndex: number): number;
 /** What pi itself does when it compacts, with the model that is given. */
+/** Of newer versions. With `streamFn` the extension asks the model itself; nothing is asked again without `retry`. */
+type SummaryArguments = [
+  thinkingLevel?: ThinkingLevel,
+  streamFn?: SummaryStream,
+  env?: Record<string, string>,
+  retry?: SummaryRetry,
+  callbacks?: SummaryRetryCallbacks,
+  sessionId?: string,
+];
+type SummaryStream = (
+  model: Model,
+  context: Context,
+  options?: SimpleStreamOptions,
+) => AssistantMessageEventStream | Promise<AssistantMessageEventStream>;
+interface SummaryRetry {
+  enabled: boolean;
+  maxRetries: number;
+  baseDelayMs: number;
+  maxAgentDelayMs?: number;
+}
+interface SummaryRetryCallbacks {
+  onRetryScheduled?(attempt: number, maxAttempts: number, delayMs: number, errorMessage: string): void | Promise<void>;
+  onRetryAttemptStart?(): void | Promise<void>;
+  onRetryFinished?(success: boolean, attempt: number, finalError?: string): void | Promise<void>;
+}
 export function compact(
   preparation: CompactionPreparation,
   model: Model,
@@ -146,6 +172,7 @@ export function compact(
   headers?: Record<string, string>,
   customInstructions?: string,
   signal?: AbortSignal,
+  ...newer: SummaryArguments
 ): Promise<CompactionResult>;
 export function generateSummary(
   currentMessages: AgentMessage[],
@@ -156,6 +183,7 @@ export function generateSummary(
   signal?: AbortSignal,
   customInstructions?: string,
   previousSummary?: string,
+  ...newer: SummaryArguments
 ): Promise<string>;
 export function collectEntriesForBranchSummary(
   session: ReadonlySessionManager,
@@ -190,6 +218,11 @@ export interface GenerateBranchSummaryOptions {
   customInstructions?: string;
   replaceInstructions?: boolean;
   reserveTokens?: number;
+  /** These are of newer versions. */
+  env?: Record<string, string>;
+  streamFn?: SummaryStream;
+  retry?: SummaryRetry;
+  callbacks?: SummaryRetryCallbacks;
 }
 export interface BranchSummaryResult {
   summary?: string;

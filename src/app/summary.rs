@@ -152,6 +152,8 @@ impl AgentSession {
             api_key: credentials.api_key,
             headers: credentials.headers,
             max_retry_delay_ms: Some(self.settings.values().retry.longest_asked_ms()),
+            thinking: None,
+            session_id: None,
         })
     }
 }

@@ -23,6 +23,9 @@ pub struct Summarizer {
     pub headers: IndexMap<String, String>,
     /// See [`StreamOptions::max_retry_delay_ms`].
     pub max_retry_delay_ms: Option<u64>,
+    /// Instead of what is usual for each summary.
+    pub thinking: Option<ThinkingLevel>,
+    pub session_id: Option<String>,
 }
 
 /// What a compaction came to: also the answer to `compact`, and what an extension
@@ -128,8 +131,7 @@ fn history(
     let instructions = prompts::with_focus(instructions, focus);
     let request = prompt(&preparation.messages_to_summarize, previous, instructions);
     let limit = preparation.settings.reserve_tokens.saturating_mul(4) / 5;
-    let thinking = summarizer.model.reasoning.then_some(ThinkingLevel::High);
-    summarizer.ask(request, limit, thinking, cancel)
+    summarizer.ask(request, limit, Some(ThinkingLevel::High), cancel)
 }
 
 /// The conversation, what is known of the time before it, and what to do with them.
@@ -162,6 +164,8 @@ impl Summarizer {
             0 => limit,
             most => limit.min(most),
         };
+        let thinking = self.thinking.or(thinking);
+        let thinks = |level: &ThinkingLevel| self.model.reasoning && *level != ThinkingLevel::Off;
         let request = Request {
             model: self.model.clone(),
             system_prompt: Some(prompts::ROLE.to_owned()),
@@ -170,8 +174,9 @@ impl Summarizer {
             options: StreamOptions {
                 api_key: self.api_key.clone(),
                 headers: self.headers.clone(),
-                reasoning: thinking,
+                reasoning: thinking.filter(thinks),
                 max_tokens: Some(limit),
+                session_id: self.session_id.clone(),
                 max_retry_delay_ms: self.max_retry_delay_ms,
                 ..StreamOptions::default()
             },

@@ -344,6 +344,8 @@ fn scripted(answers: Vec<AgentMessage>) -> (Arc<Scripted>, Summarizer) {
         api_key: Some("k".into()),
         headers: Default::default(),
         max_retry_delay_ms: None,
+        thinking: None,
+        session_id: None,
     };
     (api, summarizer)
 }

@@ -458,6 +458,7 @@ impl BridgeHost {
             "tools.next" => return self.tool_runs.next(method, args).await,
             "tools.data" => return self.tool_runs.data(method, args).await,
             "user_bash.data" => return self.outputs.data(method, args).await,
+            "compaction.next" => return self.summaries.next(method, args).await,
             "compaction.compact" | "compaction.branch" => {
                 return self.summaries.write(method, args).await;
             }

@@ -33,6 +33,7 @@ pub mod second;
 mod services;
 pub mod sessions;
 mod summaries;
+mod summary_questions;
 mod tool;
 mod tool_runs;
 pub mod ui;

@@ -13,11 +13,13 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
+use super::act::level_called;
 use super::host::{Answer, parse, to_value};
-use super::services::env_api_key;
+use super::summary_questions::Asking;
 use crate::agent::AgentMessage;
 use crate::ai::api::api;
 use crate::ai::model::Model;
+use crate::ai::stream::Api;
 use crate::compaction::{
     BranchRequest, Preparation, Summarizer, SummaryError, cut_point, estimate, newest, summarize,
     summarize_branch,
@@ -29,6 +31,7 @@ pub struct Summaries {
     /// The program's threads; JavaScript's has other things to do.
     handle: Handle,
     running: Mutex<HashMap<u64, CancellationToken>>,
+    asking: Asking,
 }
 
 #[derive(Deserialize)]
@@ -40,6 +43,13 @@ struct Asked {
     api_key: Option<String>,
     #[serde(default)]
     headers: Option<IndexMap<String, String>>,
+    #[serde(default)]
+    thinking: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    /// The extension asks the model itself.
+    #[serde(default)]
+    by_extension: bool,
 }
 
 #[derive(Deserialize)]
@@ -86,6 +96,7 @@ impl Summaries {
         Self {
             handle,
             running: Mutex::default(),
+            asking: Asking::default(),
         }
     }
 
@@ -115,7 +126,35 @@ impl Summaries {
                 }
                 Value::Null
             }),
+            "compaction.open" => self.asking.open(method, args),
+            "compaction.answer" => self.asking.answer(method, args),
             _ => return None,
+        })
+    }
+
+    /// What a summary of `by_extension` wants to know; nothing when it is over.
+    pub async fn next(&self, method: &str, args: &str) -> Answer {
+        let Token { token } = parse(method, args)?;
+        Ok(self.asking.next(token).await)
+    }
+
+    fn summarizer(&self, asked: Asked) -> Result<Summarizer, HostError> {
+        let api: Arc<dyn Api> = match asked.by_extension {
+            true => self.asking.api(asked.token)?,
+            false => api(&asked.model.api).ok_or_else(|| {
+                let name = &asked.model.api;
+                HostError::new(format!("No API provider registered for api: {name}"))
+            })?,
+        };
+        let thinking = asked.thinking.as_deref().map(level_called).transpose()?;
+        Ok(Summarizer {
+            api_key: asked.api_key,
+            headers: asked.headers.unwrap_or_default(),
+            model: Arc::new(asked.model),
+            api,
+            max_retry_delay_ms: None,
+            thinking,
+            session_id: asked.session_id,
         })
     }
 
@@ -130,7 +169,7 @@ impl Summaries {
         self.running.lock().insert(asked.token, cancel.clone());
         // An extension that is dropped leaves no request behind.
         let _dropped = cancel.clone().drop_guard();
-        let summarizer = summarizer(asked)?;
+        let summarizer = self.summarizer(asked)?;
         let written = match method {
             "compaction.compact" => {
                 let given: Compact = parse(method, args)?;
@@ -176,21 +215,8 @@ struct Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.summaries.running.lock().remove(&self.token);
+        self.summaries.asking.end(self.token);
     }
-}
-
-fn summarizer(asked: Asked) -> Result<Summarizer, HostError> {
-    let api = api(&asked.model.api).ok_or_else(|| {
-        let name = &asked.model.api;
-        HostError::new(format!("No API provider registered for api: {name}"))
-    })?;
-    Ok(Summarizer {
-        api_key: asked.api_key.or_else(|| env_api_key(&asked.model.provider)),
-        headers: asked.headers.unwrap_or_default(),
-        model: Arc::new(asked.model),
-        api,
-        max_retry_delay_ms: None,
-    })
 }
 
 fn entries(lines: &[Box<RawValue>]) -> Result<Vec<Arc<Entry>>, HostError> {

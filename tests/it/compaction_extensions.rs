@@ -301,6 +301,67 @@ async fn one_summarises_with_a_model_of_its_choice() {
     assert_eq!(compactions(&home)[0]["fromHook"], true);
 }
 
+/// They were not looked at, and models of an extension's own API could not be asked at all.
+#[tokio::test]
+async fn further_arguments_of_newer_versions_count() {
+    let (server, _home, mut rpc) = with(
+        r#"import { createAssistantMessageEventStream, streamSimple } from "@earendil-works/pi-ai";
+        import { compact, generateSummary } from "@earendil-works/pi-coding-agent";
+        const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
+        const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost };
+        const said = (model, text) => {
+          const stream = createAssistantMessageEventStream();
+          const message = { role: "assistant", content: [{ type: "text", text }], api: model.api, provider: model.provider,
+            model: model.id, usage, stopReason: "stop", timestamp: Date.now() };
+          stream.push({ type: "done", reason: "stop", message });
+          stream.end(message);
+          return stream;
+        };
+        export default (pi) => {
+          pi.registerProvider("own", { baseUrl: "http://127.0.0.1:9", apiKey: "k", api: "own-api",
+            models: [{ id: "m", name: "m", reasoning: false, input: ["text"], cost, contextWindow: 9000, maxTokens: 99 }],
+            streamSimple: (model) => said(model, "By my own.") });
+          pi.on("session_before_compact", async ({ preparation }, ctx) => {
+            const asked = [], retries = [];
+            const model = { ...ctx.model, reasoning: true };
+            const streamFn = (model, context, { maxTokens, reasoning, apiKey, sessionId }) => {
+              asked.push([context.messages.length, context.systemPrompt.length > 0, maxTokens, reasoning ?? null, apiKey, sessionId]);
+              return said(model, "Asked.");
+            };
+            const messages = preparation.messagesToSummarize;
+            const mine = await generateSummary(messages, model, 1000, "k", {}, undefined, "", "", "low", streamFn, {}, undefined, undefined, "s1");
+            const own = await generateSummary(messages, ctx.modelRegistry.find("own", "m"), 1000, undefined);
+            const retry = { enabled: true, maxRetries: 2, baseDelayMs: 1 };
+            const callbacks = {
+              onRetryScheduled: (attempt, most, delay, error) => retries.push([attempt, most, delay, error.includes("busy")]),
+              onRetryAttemptStart: () => retries.push("start"),
+              onRetryFinished: (...done) => retries.push(done),
+            };
+            const again = await generateSummary(messages, model, 1000, "k", {}, undefined, "", "", "off", undefined, {}, retry, callbacks);
+            const broken = await compact(preparation, model, "k", {}, "", undefined, "off",
+              () => { throw new Error("no such luck"); }).catch(({ message }) => message);
+            ctx.ui.notify(JSON.stringify({ asked, mine, own, again, retries, broken }));
+            return { cancel: true };
+          });
+        };"#,
+    )
+    .await;
+    server.push(Answer::error(529, "busy").with_header("x-should-retry", "false"));
+    server.push(Answer::text("At last."));
+    let known = server.requests().len();
+    rpc.refused(compact()).await;
+    let said = rpc.ui("notify").await["message"].clone();
+    let said: Value = serde_json::from_str(said.as_str().unwrap()).unwrap();
+    let expected = json!({
+        "asked": [[1, true, 800, "low", "k", "s1"]],
+        "mine": "Asked.", "own": "By my own.", "again": "At last.",
+        "retries": [[1, 2, 1, true], "start", [true, 1]],
+        "broken": "Summarization failed: no such luck",
+    });
+    assert_eq!(said, expected);
+    assert_eq!(server.requests().len(), known + 2);
+}
+
 #[tokio::test]
 async fn a_model_has_the_compaction_that_the_settings_say() {
     let server = ModelServer::start().await;

@@ -102,9 +102,12 @@ function ofProgram(api: string): ApiProvider {
   };
 }
 
+/** One that an extension implements. */
+export const ownApi = (api: string): ApiProvider | undefined => registered.get(api)?.at(-1)?.provider;
+
 export function getApiProvider(api: string): ApiProvider | undefined {
-  const own = registered.get(api)?.at(-1);
-  if (own) return own.provider;
+  const own = ownApi(api);
+  if (own) return own;
   return programs().includes(api) ? ofProgram(api) : undefined;
 }
 

@@ -1,7 +1,10 @@
 // The parts of compaction, for extensions that summarize in their own way, or with a model
 // of their own. The program does the work; here are the names and shapes of pi's package.
-import { host, hostSync } from "pi:host.ts";
+import { hostSync } from "pi:host.ts";
+import type { Variables } from "pi:pi-ai/env-key.ts";
 import type { Model } from "pi:pi-ai/models.ts";
+import { askForSummary } from "pi:pi-coding-agent/summary-request.ts";
+import type { RetryCallbacks, RetryPolicy, StreamFn } from "pi:pi-coding-agent/summary-request.ts";
 
 interface Usage {
   input: number;
@@ -100,20 +103,15 @@ export function findTurnStartIndex(
   return found < 0 ? -1 : found + startIndex;
 }
 
-let tokens = 0;
-
-/** Asks a model through the program, until the signal says that it is enough. */
-async function ask<T>(what: string, args: object, signal: AbortSignal | undefined): Promise<T> {
-  signal?.throwIfAborted();
-  const token = (tokens += 1);
-  const abort = () => hostSync("compaction.abort", { token });
-  signal?.addEventListener("abort", abort, { once: true });
-  try {
-    return await host<T>(`compaction.${what}`, { token, ...args });
-  } finally {
-    signal?.removeEventListener("abort", abort);
-  }
-}
+/** Further arguments of newer versions. */
+type Newer = [
+  thinkingLevel?: string,
+  streamFn?: StreamFn,
+  env?: Variables,
+  retry?: RetryPolicy,
+  callbacks?: RetryCallbacks,
+  sessionId?: string,
+];
 
 /** What pi itself does when it compacts, with the model that is given. */
 export function compact(
@@ -123,16 +121,18 @@ export function compact(
   headers?: Record<string, string>,
   customInstructions?: string,
   signal?: AbortSignal,
+  thinkingLevel?: string,
+  streamFn?: StreamFn,
+  env?: Variables,
+  retry?: RetryPolicy,
+  callbacks?: RetryCallbacks,
+  sessionId?: string,
 ): Promise<unknown> {
   const { read, written, edited } = preparation.fileOps;
   const fileOps = { read: [...read], written: [...written], edited: [...edited] };
-  return ask("compact", {
-    preparation: { ...preparation, fileOps },
-    model,
-    apiKey,
-    headers,
-    focus: customInstructions,
-  }, signal);
+  const asked = { preparation: { ...preparation, fileOps }, focus: customInstructions };
+  const by = { model, apiKey, headers, signal, thinkingLevel, streamFn, env, retry, callbacks, sessionId };
+  return askForSummary("compact", asked, by);
 }
 
 /** The summary alone, of these messages. */
@@ -145,6 +145,7 @@ export async function generateSummary(
   signal?: AbortSignal,
   customInstructions?: string,
   previousSummary?: string,
+  ...newer: Newer
 ): Promise<string> {
   const preparation = {
     firstKeptEntryId: "",
@@ -156,7 +157,7 @@ export async function generateSummary(
     fileOps: { read: new Set<string>(), written: new Set<string>(), edited: new Set<string>() },
     settings: { ...DEFAULT_COMPACTION_SETTINGS, reserveTokens },
   };
-  const compacted = await compact(preparation, model, apiKey, headers, customInstructions, signal);
+  const compacted = await compact(preparation, model, apiKey, headers, customInstructions, signal, ...newer);
   return (compacted as { summary: string }).summary;
 }
 
@@ -213,19 +214,20 @@ export async function generateBranchSummary(
     customInstructions?: string;
     replaceInstructions?: boolean;
     reserveTokens?: number;
+    env?: Variables;
+    streamFn?: StreamFn;
+    retry?: RetryPolicy;
+    callbacks?: RetryCallbacks;
   },
 ): Promise<BranchSummary> {
-  const { model, apiKey, headers, signal, customInstructions, replaceInstructions } = options;
+  const { signal, customInstructions, replaceInstructions } = options;
   try {
-    return await ask("branch", {
+    return await askForSummary("branch", {
       entries,
-      model,
-      apiKey,
-      headers,
       instructions: customInstructions,
       replace: replaceInstructions ?? false,
       reserve: options.reserveTokens ?? DEFAULT_COMPACTION_SETTINGS.reserveTokens,
-    }, signal);
+    }, options);
   } catch (error) {
     if (signal?.aborted) return { aborted: true };
     return { error: error instanceof Error ? error.message : String(error) };
