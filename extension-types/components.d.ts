@@ -90,16 +90,27 @@ export class ExtensionEditorComponent extends Container implements Focusable {
 }
 
 export class AssistantMessageComponent extends Container {
-  constructor(message?: AssistantMessage, hideThinkingBlock?: boolean, markdownTheme?: MarkdownTheme, hiddenThinkingLabel?: string);
+  constructor(
+    message?: AssistantMessage,
+    hideThinkingBlock?: boolean,
+    markdownTheme?: MarkdownTheme,
+    hiddenThinkingLabel?: string,
+    outputPad?: number,
+  );
+  /** Columns on both sides, 1 if nothing else is said; of newer versions, as in the other messages. */
+  setOutputPad(padding: number): void;
   setHideThinkingBlock(hide: boolean): void;
   setHiddenThinkingLabel(label: string): void;
   updateContent(message: AssistantMessage): void;
 }
 export class UserMessageComponent extends Container {
-  constructor(text: string, markdownTheme?: MarkdownTheme);
+  constructor(text: string, markdownTheme?: MarkdownTheme, outputPad?: number);
+  setOutputPad(padding: number): void;
 }
 export class CustomMessageComponent extends Container {
-  constructor(message: CustomMessage, customRenderer?: MessageRenderer, markdownTheme?: MarkdownTheme);
+  constructor(message: CustomMessage, customRenderer?: MessageRenderer, markdownTheme?: MarkdownTheme, outputPad?: number);
+  /** Told to its renderer. */
+  setOutputPad(padding: number): void;
   setExpanded(expanded: boolean): void;
 }
 export class BranchSummaryMessageComponent extends Box {
@@ -200,6 +211,10 @@ export class LoginDialogComponent extends Container implements Focusable {
   showPrompt(message: string, placeholder?: string): Promise<string>;
   showWaiting(message: string): void;
   showProgress(message: string): void;
+  /** These are of newer versions. */
+  showDeviceCode(info: OAuthDeviceCodeInfo): void;
+  showInfo(message: string, links?: readonly { url: string; label?: string }[], showCloseHint?: boolean): void;
+  showDetails(lines: string[]): void;
   handleInput(data: string): void;
 }
 export class ArminComponent implements Component {
@@ -211,7 +226,3 @@ export class ArminComponent implements Component {
 
 // Only what says so is exported.
 export {};
-  /** These are of newer versions. */
-  showDeviceCode(info: OAuthDeviceCodeInfo): void;
-  showInfo(message: string, links?: readonly { url: string; label?: string }[], showCloseHint?: boolean): void;
-  showDetails(lines: string[]): void;

@@ -7,7 +7,7 @@ export interface EntryRenderOptions {
   expanded: boolean;
 }
 export interface MessageRenderOptions extends EntryRenderOptions {
-  /** Columns beside a message, of newer versions: here there are none, and it is not set. */
+  /** Columns beside a message, of newer versions. */
   outputPad?: number;
 }
 export type MessageRenderer<T = unknown> = (

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::with_extension;
 
 const EXTENSION: &str = r#"
-import { createLsToolDefinition, CustomEditor, getMarkdownTheme, readToolDefinition, ToolExecutionComponent } from "@mariozechner/pi-coding-agent";
+import { AssistantMessageComponent, createLsToolDefinition, CustomEditor, CustomMessageComponent, getMarkdownTheme, readToolDefinition, ToolExecutionComponent, UserMessageComponent } from "@mariozechner/pi-coding-agent";
 import { Container, Editor, getKeybindings, Markdown, ProcessTerminal, Text, TUI } from "@earendil-works/pi-tui";
 import { writeFileSync } from "node:fs";
 
@@ -99,6 +99,21 @@ const CASES = {
     container.addChild(new Markdown(undefined, 0, 0, getMarkdownTheme()));
     return [container.render(0), container.render(-5), new Text("wide", 3, 0).render(1).length > 0];
   },
+  "messages have room on both sides": () => {
+    const told = [];
+    const bare = (row) => plain(row.render(20)).map((line) => line.replace(/\x1b\][^\x07]*\x07/g, "")).filter((line) => line.trim());
+    const theme = getMarkdownTheme();
+    const answer = new AssistantMessageComponent({ content: [{ type: "text", text: "hi" }], stopReason: "error", errorMessage: "no" },
+      false, theme, undefined, 3);
+    const said = new UserMessageComponent("hi", theme, 2);
+    const custom = new CustomMessageComponent({ customType: "x", content: "" }, (_message, { outputPad }) => {
+      told.push(outputPad);
+      return new Text("mine", 0, 0);
+    }, theme, 4);
+    const before = [bare(answer), bare(said), bare(new UserMessageComponent("hi"))];
+    for (const row of [answer, said, custom]) row.setOutputPad(0);
+    return [before, [bare(answer), bare(said)], told];
+  },
 };
 
 export default function (pi) {
@@ -137,6 +152,11 @@ async fn components_work_without_a_terminal() {
                  your own.",
             "nothing is too much": [true, true, true, true, true, true, true, true],
             "odd things are no reason to end": [[], [], true],
+            "messages have room on both sides": [
+                [["   hi", "   Error: no"], ["  hi"], [" hi"]],
+                [["hi", "Error: no"], ["hi"]],
+                [4, 0],
+            ],
         })
     );
 }

@@ -39,6 +39,7 @@ export class AssistantMessageComponent extends Container {
   private hideThinkingBlock: boolean;
   private markdownTheme: MarkdownTheme;
   private hiddenThinkingLabel: string;
+  private outputPad: number;
   private _message: AssistantMessage | undefined;
 
   constructor(
@@ -46,11 +47,13 @@ export class AssistantMessageComponent extends Container {
     hideThinkingBlock = false,
     markdownTheme: MarkdownTheme = getMarkdownTheme(),
     hiddenThinkingLabel = "Thinking...",
+    outputPad = 1,
   ) {
     super();
     this.hideThinkingBlock = hideThinkingBlock;
     this.markdownTheme = markdownTheme;
     this.hiddenThinkingLabel = hiddenThinkingLabel;
+    this.outputPad = outputPad;
     this.addChild(this._content);
     if (message) this.updateContent(message);
   }
@@ -62,6 +65,12 @@ export class AssistantMessageComponent extends Container {
 
   setHiddenThinkingLabel(label: string): void {
     this.hiddenThinkingLabel = label;
+    this._refresh();
+  }
+
+  /** Columns on both sides; of newer versions, as in the other messages. */
+  setOutputPad(columns: number): void {
+    this.outputPad = columns;
     this._refresh();
   }
 
@@ -91,7 +100,7 @@ export class AssistantMessageComponent extends Container {
     if (shown.length > 0) this._content.addChild(new Spacer(1));
     shown.forEach((part, i) => {
       if (part.type === "text") {
-        this._content.addChild(new Markdown(textOf(part), 1, 0, this.markdownTheme));
+        this._content.addChild(new Markdown(textOf(part), this.outputPad, 0, this.markdownTheme));
         return;
       }
       this._content.addChild(this._thinking(textOf(part)));
@@ -100,15 +109,15 @@ export class AssistantMessageComponent extends Container {
     const error = this.hasToolCalls ? undefined : errorOf(message);
     if (error === undefined) return;
     this._content.addChild(new Spacer(1));
-    this._content.addChild(new Text(theme.fg("error", error), 1, 0));
+    this._content.addChild(new Text(theme.fg("error", error), this.outputPad, 0));
   }
 
   private _thinking(text: string): Component {
     if (this.hideThinkingBlock) {
-      return new Text(theme.italic(theme.fg("thinkingText", this.hiddenThinkingLabel)), 1, 0);
+      return new Text(theme.italic(theme.fg("thinkingText", this.hiddenThinkingLabel)), this.outputPad, 0);
     }
     const color = (text: string) => theme.fg("thinkingText", text);
-    return new Markdown(text, 1, 0, this.markdownTheme, { color, italic: true });
+    return new Markdown(text, this.outputPad, 0, this.markdownTheme, { color, italic: true });
   }
 }
 
@@ -125,12 +134,21 @@ function errorOf({ stopReason, errorMessage }: AssistantMessage): string | undef
 }
 
 export class UserMessageComponent extends Container {
-  constructor(text: string, markdownTheme: MarkdownTheme = getMarkdownTheme()) {
+  private _show: (outputPad: number) => void;
+
+  constructor(text: string, markdownTheme: MarkdownTheme = getMarkdownTheme(), outputPad = 1) {
     super();
-    const box = new Box(1, 1, (text) => theme.bg("userMessageBg", text));
-    const color = (text: string) => theme.fg("userMessageText", text);
-    box.addChild(new Markdown(text, 0, 0, markdownTheme, { color }));
-    this.addChild(box);
+    this._show = (outputPad) => {
+      const box = new Box(outputPad, 1, (text) => theme.bg("userMessageBg", text));
+      const color = (text: string) => theme.fg("userMessageText", text);
+      box.addChild(new Markdown(text, 0, 0, markdownTheme, { color }));
+      this.children = [box];
+    };
+    this._show(outputPad);
+  }
+
+  setOutputPad(columns: number): void {
+    this._show(columns);
   }
 
   override render(width: number): string[] {
@@ -155,7 +173,7 @@ interface CustomMessage {
 
 export type MessageRenderer = (
   message: CustomMessage,
-  options: { expanded: boolean },
+  options: { expanded: boolean; outputPad?: number },
   theme: Theme,
 ) => Component | undefined;
 
@@ -165,13 +183,16 @@ export class CustomMessageComponent extends Container {
   private customRenderer?: MessageRenderer;
   private markdownTheme: MarkdownTheme;
   private _expanded = false;
+  private outputPad: number;
 
   constructor(
     message: CustomMessage,
     customRenderer?: MessageRenderer,
     markdownTheme: MarkdownTheme = getMarkdownTheme(),
+    outputPad = 1,
   ) {
     super();
+    this.outputPad = outputPad;
     this.message = message;
     this.customRenderer = customRenderer;
     this.markdownTheme = markdownTheme;
@@ -181,6 +202,12 @@ export class CustomMessageComponent extends Container {
   setExpanded(expanded: boolean): void {
     if (this._expanded === expanded) return;
     this._expanded = expanded;
+    this.rebuild();
+  }
+
+  /** For its renderer: what is drawn without one has its box. */
+  setOutputPad(columns: number): void {
+    this.outputPad = columns;
     this.rebuild();
   }
 
@@ -195,7 +222,7 @@ export class CustomMessageComponent extends Container {
 
   private _custom(): Component | undefined {
     try {
-      return this.customRenderer?.(this.message, { expanded: this._expanded }, theme);
+      return this.customRenderer?.(this.message, { expanded: this._expanded, outputPad: this.outputPad }, theme);
     } catch {
       // A renderer that fails must not hide the message.
       return undefined;
