@@ -6,7 +6,7 @@ use std::fs;
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, prompt, with_extension};
+use crate::support::{Home, Rpc, prompt, text_of, with_extension};
 
 /// What happened, in words, without updates.
 fn story(lines: &[Value]) -> Vec<String> {
@@ -380,5 +380,47 @@ export default (pi) => {
     assert_eq!(seen.len(), told.len());
     for (seen, told) in seen.iter().zip(told) {
         assert_eq!(seen, told);
+    }
+}
+
+/// What plan modes say when the user has chosen: 0.67.68 and we make one request of it,
+/// newer versions one of each message.
+#[tokio::test]
+async fn what_is_to_follow_is_said_at_once_where_the_end_has_been_waited_for() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    home.extension(
+        "ext.ts",
+        r#"let round = 0;
+        export default (pi) => pi.on("agent_end", async (_event, ctx) => {
+          round += 1;
+          if (round > 2) return;
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          const say = (content, more) => pi.sendMessage({ customType: "x", content, display: true }, { deliverAs: "followUp", ...more });
+          say(`plan ${round}`);
+          if (round === 2) say("execute", { triggerTurn: true });
+          ctx.ui.notify(`said ${round}`);
+        });"#,
+    );
+    for (who, mut rpc) in [("ours", home.rpc(&[])), ("theirs", home.original_rpc(&[]))] {
+        let before = server.requests().len();
+        rpc.ok(prompt("hello")).await;
+        rpc.notified("said 1").await;
+        rpc.ok(prompt("and now")).await;
+        rpc.notified("said 2").await;
+        server.received(before + 3).await;
+        let requests = server.requests();
+        let asked = requests[before..].iter().map(|request| {
+            let messages = request.body["messages"].as_array().unwrap().iter();
+            let theirs = messages.filter(|message| message["role"] == "user");
+            theirs.map(text_of).collect::<Vec<_>>()
+        });
+        let expected = [
+            &["hello"][..],
+            &["hello", "plan 1", "and now"],
+            &["hello", "plan 1", "and now", "plan 2", "execute"],
+        ];
+        assert_eq!(asked.collect::<Vec<_>>(), expected, "{who}");
     }
 }
