@@ -13,7 +13,7 @@ use super::run::object;
 use super::session::begin;
 use super::start::find_extensions;
 use super::texts::Added;
-use crate::extensions::{Emission, LoadReport};
+use crate::extensions::{Emission, LoadReport, limits_of_nothing};
 use crate::resources::resource_paths::NamedPath;
 use crate::session::{NewSession, Session};
 
@@ -87,6 +87,8 @@ impl AgentSession {
         let before = self.default_tools();
         self.settings.reload();
         self.note_settings("reload");
+        let limits = limits_of_nothing(&self.settings.values());
+        self.notes.lock().extend(limits);
         self.extensions.allow(&self.settings);
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
         self.models.reload();

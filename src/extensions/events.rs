@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::answers::{self, Fits, Makes};
+use crate::resources::settings::SettingsValues;
 
 /// One row of the table.
 #[derive(Debug)]
@@ -259,6 +260,19 @@ const LATER: [&str; 3] = [
 /// What to say of `name` if it is not an event.
 pub fn complaint(name: &str) -> Option<String> {
     find(name).is_none().then(|| unknown(name))
+}
+
+/// What is wrong with the names in the setting `extensionTimeouts.events`, each with its
+/// place. The limits themselves are kept: they hold for nothing.
+pub fn limits_of_nothing(settings: &SettingsValues) -> Vec<String> {
+    let names = settings.extension_timeouts.events.keys();
+    let wrong = names.filter_map(|name| {
+        let why = complaint(name)?;
+        Some(format!(
+            "\"extensionTimeouts.events.{name}\" has no effect: {why}"
+        ))
+    });
+    wrong.collect()
 }
 
 /// Whether `name` was an event once, or is one in later versions.

@@ -47,7 +47,7 @@ pub use boundary::{Draft, Proposal, drafts};
 pub use config::{Allowance, ExtensionsConfig};
 pub use conflicts::Shortcuts;
 pub use dispatch::Emission;
-pub use events::complaint as unknown_event;
+pub use events::{complaint as unknown_event, limits_of_nothing};
 pub use host::ConsoleSink;
 pub use manager::{Extensions, LoadReport, Statistics};
 pub use user_bash::UserBash;

@@ -224,3 +224,50 @@ async fn what_an_earlier_version_left_moves_as_in_the_original() {
     assert_eq!(trees[0].4, [false; 4]);
     assert_eq!(trees[0].1.get("apiKeys"), None);
 }
+
+/// One that was wrong said nothing of the others, and a name that is none nothing at all.
+#[tokio::test]
+async fn limits_of_events_are_kept_one_by_one_and_wrong_ones_named() {
+    let home = Home::bare();
+    home.settings(json!({"extensionTimeouts": {"events": {
+        "tool_cal": 500, "tool_call": "x", "session_switch": 5, "agent_start": 200,
+    }}}));
+    home.extension(
+        "hangs.ts",
+        "export default (pi) => pi.on(\"agent_start\", () => new Promise(() => {}));",
+    );
+    let unknown = "\"extensionTimeouts.events.tool_cal\" has no effect: There is no event \
+                   \"tool_cal\". The events are: resources_discover, session_start, ";
+    let former = "\"extensionTimeouts.events.session_switch\" has no effect: The event \
+                  \"session_switch\" is no more: use session_start";
+    let wrong = "\"extensionTimeouts.events.tool_call\" is ignored: invalid type: string \"x\", \
+                 expected a whole number of milliseconds, at least 1";
+    let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
+    rpc.ok(json!({"type": "get_state"})).await;
+    let is_error = |line: &Value| line["type"] == "extension_error";
+    rpc.ok(json!({"type": "reload"})).await;
+    let told: Vec<Value> = rpc.lines().into_iter().filter(is_error).collect();
+    let said = rpc.stderr();
+    for text in [unknown, former, wrong] {
+        assert!(said.contains(text), "{text}: {said}");
+        let again = |line: &Value| {
+            line["error"]
+                .as_str()
+                .is_some_and(|error| error.contains(text))
+        };
+        assert!(told.iter().any(again), "{text}: {told:#?}");
+    }
+    // The one that is right holds.
+    rpc.send(&json!({"type": "prompt", "message": "hello"}).to_string())
+        .await;
+    let late = rpc.wait("the deadline", is_error).await;
+    assert!(
+        late["error"].as_str().unwrap().contains("within 0.2 s"),
+        "{late}"
+    );
+    rpc.close().await;
+    let said = home.run(&["doctor"], "").await.stdout;
+    for text in [unknown, former, wrong] {
+        assert!(said.contains(text), "{text}: {said}");
+    }
+}

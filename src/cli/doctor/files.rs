@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::Doctor;
 use crate::ai::auth::AuthStore;
 use crate::ai::registry::ModelRegistry;
+use crate::extensions::limits_of_nothing;
 use crate::resources::keybindings::Keybindings;
 use crate::resources::settings::{KEYS, SettingsScope, parse_settings};
 
@@ -76,6 +77,9 @@ pub(super) fn settings(doctor: &mut Doctor) {
                         message,
                         "Correct the value, or remove it (docs/settings.md)",
                     );
+                }
+                for message in limits_of_nothing(&doctor.settings.values_of(scope)) {
+                    doctor.warning(&path, message, "Correct the name, or remove it");
                 }
                 for key in object.keys().map(String::as_str) {
                     if KEYS_OF_NEWER_VERSIONS.contains(&key) {

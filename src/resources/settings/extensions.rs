@@ -78,7 +78,7 @@ fn milliseconds_by_name<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Arc<BTreeMap<String, Duration>>, D::Error> {
     let values = BTreeMap::<String, NonZeroU64>::deserialize(deserializer)
-        .map_err(|error| D::Error::custom(format!("{error} of milliseconds")))?;
+        .map_err(|error| D::Error::custom(of_milliseconds(error)))?;
     let limits = values
         .into_iter()
         .map(|(name, value)| (name, Duration::from_millis(value.get())));
@@ -87,8 +87,16 @@ fn milliseconds_by_name<'de, D: Deserializer<'de>>(
 
 fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let value = NonZeroU64::deserialize(deserializer)
-        .map_err(|error| D::Error::custom(format!("{error} of milliseconds")))?;
+        .map_err(|error| D::Error::custom(of_milliseconds(error)))?;
     Ok(Duration::from_millis(value.get()))
+}
+
+/// serde names Rust's type.
+fn of_milliseconds(error: impl ToString) -> String {
+    error.to_string().replace(
+        "a nonzero u64",
+        "a whole number of milliseconds, at least 1",
+    )
 }
 
 /// The heap that all extensions of a session share, in MiB.

@@ -136,8 +136,8 @@ fn a_value_of_the_wrong_type_is_ignored_alone_and_reported() {
             "\"retry.maxRetries\" is ignored: invalid type: string \"many\", expected u32",
             "\"extensionHeapMb\" is ignored: expected at least 64 (MiB)",
             "\"extensionHost\" is ignored: unknown variant `moon`, expected `thread` or `process`",
-            "\"extensionTimeouts.load\" is ignored: invalid value: integer `0`, expected a nonzero u64 of milliseconds",
-            "\"extensionTimeouts.events.tool_call\" is ignored: invalid type: string \"q\", expected a nonzero u64 of milliseconds",
+            "\"extensionTimeouts.load\" is ignored: invalid value: integer `0`, expected a whole number of milliseconds, at least 1",
+            "\"extensionTimeouts.events.tool_call\" is ignored: invalid type: string \"q\", expected a whole number of milliseconds, at least 1",
             "\"extensionTimeouts.nonsense\" is ignored: unknown field `nonsense`, expected one of `handler`, `load`, `spin`, `shutdown`, `tool`, `command`, `events`",
         ]
         .map(|text| format!("(startup, project settings) {}: {text}", path.display()))
