@@ -281,6 +281,13 @@ pub enum ArgumentError {
     Invalid(String),
 }
 
+/// Whether pi has an option of this name, which is without dashes.
+pub fn is_own_option(name: &str) -> bool {
+    let options = Options::command();
+    let mut names = options.get_arguments().filter_map(Arg::get_long);
+    names.any(|own| own == name)
+}
+
 /// The name of the program is not among `words`.
 pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Arguments, Vec<ArgumentError>> {
     let words: Vec<String> = words.map(unicode).collect::<Result<_, _>>().map_err(only)?;

@@ -276,3 +276,54 @@ async fn a_folder_of_extensions_is_checked_one_by_one() {
         "{lines:#?}"
     );
 }
+
+/// They were loaded together, and the second was refused what the first had.
+#[tokio::test]
+async fn files_that_are_named_together_have_nothing_to_do_with_each_other() {
+    let home = Home::bare();
+    home.settings(json!({"extensionTimeouts": {"load": 1000, "spin": 300}}));
+    home.file("loose/spins.ts", "for (;;);\nexport default () => {};\n");
+    let spoils = "globalThis.spoilt = true; export default (pi) => pi.on(\"input\", () => {});";
+    home.file("loose/spoils.ts", spoils);
+    let looks = "export default (pi) => {\n\
+        if (globalThis.spoilt) throw new Error(\"not alone\");\n\
+        pi.on(\"input\", () => {});\n};";
+    home.file("loose/looks.ts", looks);
+    for name in ["loose/a.ts", "loose/b.ts", "both/a.ts", "both/b.ts"] {
+        home.file(name, GATE);
+    }
+    let names = ["a", "spins", "b", "spoils", "looks"].map(|name| format!("loose/{name}.ts"));
+    let mut words = vec!["ext", "check"];
+    words.extend(names.iter().map(String::as_str));
+    let checked = home.run(&words, "").await;
+    assert_eq!(checked.status.code(), Some(1), "{}", checked.stdout);
+    let lines = checked.stdout.lines();
+    let heads = lines.filter(|line| !line.starts_with(' ')).map(|line| {
+        let (word, path) = line.split_once(' ').unwrap();
+        (word, path.trim().rsplit('/').next().unwrap())
+    });
+    // In the order in which they were named.
+    assert_eq!(
+        heads.collect::<Vec<_>>(),
+        [
+            ("ok", "a.ts"),
+            ("FAILED", "spins.ts"),
+            ("ok", "b.ts"),
+            ("ok", "spoils.ts"),
+            ("ok", "looks.ts"),
+        ],
+        "{}",
+        checked.stdout
+    );
+
+    // What one folder holds is loaded together in a session, too.
+    let checked = home.run(&["ext", "check", "both"], "").await;
+    assert_eq!(checked.status.code(), Some(1), "{}", checked.stdout);
+    assert!(
+        checked
+            .stdout
+            .contains("error: Tool \"weigh\" conflicts with"),
+        "{}",
+        checked.stdout
+    );
+}

@@ -1,17 +1,15 @@
 //! `pi ext check`: everything that is wrong with an extension, found before its
 //! users do.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, CommandFactory};
 use serde::Serialize;
 use serde_json::json;
 
 use super::{Scratch, print_json};
 use crate::agent::event::{ExtensionError, Location};
-use crate::cli::args::Options;
+use crate::cli::args::is_own_option;
 use crate::cli::doctor::{module_of, syntax_of};
 use crate::cli::{CliError, output, paths};
 use crate::extensions::described::{Described, DescribedTool};
@@ -48,6 +46,9 @@ struct Finding {
 #[derive(Serialize)]
 struct Checked {
     path: PathBuf,
+    /// Of those that are loaded together.
+    #[serde(skip)]
+    set: usize,
     findings: Vec<Finding>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extension: Option<Described>,
@@ -56,15 +57,18 @@ struct Checked {
 pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
     let paths = paths()?;
     let mut checked: Vec<Checked> = Vec::new();
-    let mut loadable = Vec::new();
+    // What one name stands for, a package for instance, is loaded together; what has
+    // several names has nothing to do with each other.
+    let mut sets: Vec<Vec<ExtensionPath>> = Vec::new();
     let settings = Settings::load(&paths);
     for name in names {
+        let set = sets.len();
+        let mut loadable = Vec::new();
         let path = paths.resolve(name, &paths.cwd);
         if !path.exists() {
-            checked.push(Checked::new(
-                path,
-                Some("There is no such file or folder".into()),
-            ));
+            let problem = Some("There is no such file or folder".into());
+            checked.push(Checked::new(path, set, problem));
+            sets.push(loadable);
             continue;
         }
         // As `-e` would find it: a folder may be a package.
@@ -81,7 +85,7 @@ pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
                 true => "It is a package without extensions".to_owned(),
                 false => problems.join("\n"),
             };
-            checked.push(Checked::new(path, Some(problem)));
+            checked.push(Checked::new(path, set, Some(problem)));
         }
         for extension in found.paths.into_iter().flat_map(each_in) {
             let problem = match module_of(&extension.path) {
@@ -89,7 +93,7 @@ pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
                 // Loading would say the same, less well.
                 Some(module) => syntax_of(&module).err().map(|said| framed(&module, said)),
             };
-            checked.push(Checked::new(extension.path.clone(), problem.clone()));
+            checked.push(Checked::new(extension.path.clone(), set, problem.clone()));
             if problem.is_none() {
                 loadable.push(ExtensionPath {
                     source_info: source_of(&extension.path),
@@ -97,18 +101,21 @@ pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
                 });
             }
         }
+        sets.push(loadable);
     }
-    let scratch = Scratch::load(loadable, &paths)?;
-    for extension in scratch.extensions {
-        let is_it = |one: &&mut Checked| one.path == Path::new(&extension.path);
-        let Some(one) = checked.iter_mut().find(is_it) else {
-            continue;
-        };
-        one.findings = examine(&extension);
-        let own = (scratch.reports.iter()).filter(|(path, _)| *path == extension.path);
-        one.findings
-            .extend(own.map(|(_, report)| error(report.clone())));
-        one.extension = Some(extension);
+    for (set, scratch) in Scratch::load_each(sets, &paths)?.into_iter().enumerate() {
+        for extension in scratch.extensions {
+            let path = Path::new(&extension.path);
+            let is_it = |one: &&mut Checked| one.set == set && one.path == path;
+            let Some(one) = checked.iter_mut().find(is_it) else {
+                continue;
+            };
+            one.findings = examine(&extension);
+            let own = (scratch.reports.iter()).filter(|(path, _)| *path == extension.path);
+            one.findings
+                .extend(own.map(|(_, report)| error(report.clone())));
+            one.extension = Some(extension);
+        }
     }
     let failed = checked.iter().any(Checked::failed);
     match json {
@@ -152,9 +159,10 @@ fn framed(module: &Path, problem: String) -> String {
 }
 
 impl Checked {
-    fn new(path: PathBuf, problem: Option<String>) -> Self {
+    fn new(path: PathBuf, set: usize, problem: Option<String>) -> Self {
         Self {
             path,
+            set,
             findings: problem.into_iter().map(error).collect(),
             extension: None,
         }
@@ -206,6 +214,11 @@ fn examine(extension: &Described) -> Vec<Finding> {
                 "The command \"{name}\" cannot be typed: what follows a blank is its arguments"
             )));
         }
+        if let Some(bare) = name.strip_prefix('/') {
+            findings.push(warning(format!(
+                "The command \"{name}\" is typed with two slashes: call it \"{bare}\""
+            )));
+        }
         if is_own_command(name) {
             findings.push(warning(format!(
                 "/{name} is a command of pi's own, which comes first; this one can be run over \
@@ -213,13 +226,8 @@ fn examine(extension: &Described) -> Vec<Finding> {
             )));
         }
     }
-    let options = Options::command();
-    let own: HashSet<&str> = options.get_arguments().filter_map(Arg::get_long).collect();
-    for flag in extension
-        .flags
-        .iter()
-        .filter(|flag| own.contains(flag.name.as_str()))
-    {
+    let flags = extension.flags.iter();
+    for flag in flags.filter(|flag| is_own_option(&flag.name)) {
         findings.push(error(format!(
             "--{} is an option of pi's own: the extension never gets it",
             flag.name

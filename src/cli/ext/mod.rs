@@ -3,9 +3,11 @@
 mod check;
 mod list;
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use serde::Serialize;
 
 use super::{CliError, complain, output, runtime, warn};
@@ -23,12 +25,15 @@ Usage: pi ext list [--static] [--json]
 list     the extensions that a session here would load: where they are from, what
          they register, and what is wrong with them. It loads them; with --static
          nothing of them runs, and only what files tell is shown.
-check    loads files or folders as extensions, apart from everything else, and
+check    loads files or folders as extensions, each apart from the others and from
+         everything else (what one folder or package holds is loaded together), and
          reports what is wrong. The exit code is 1 if something is.
 ";
 /// Errors that come a moment after loading, from timers and promises, are waited
 /// for this long.
 const AFTERMATH: Duration = Duration::from_millis(200);
+/// An isolate takes tens of megabytes.
+const MOST_AT_A_TIME: usize = 4;
 
 /// Gives the exit code.
 pub fn run(words: &[String]) -> Result<u8, CliError> {
@@ -75,6 +80,7 @@ fn wrong(what: &str) -> Result<u8, CliError> {
 }
 
 /// What a scratch host, which no session belongs to, made of some extensions.
+#[derive(Default)]
 struct Scratch {
     extensions: Vec<Described>,
     /// Extension and complaint, of the time after loading.
@@ -83,41 +89,61 @@ struct Scratch {
 
 impl Scratch {
     fn load(found: Vec<ExtensionPath>, paths: &Paths) -> Result<Self, CliError> {
-        if found.is_empty() {
-            return Ok(Self {
-                extensions: Vec::new(),
-                reports: Vec::new(),
-            });
+        let mut loaded = Self::load_each(vec![found], paths)?;
+        Ok(loaded.pop().unwrap_or_default())
+    }
+
+    /// Each set in an isolate of its own, so that none sees what another registers or
+    /// breaks; some at a time, because each waits for what comes after loading.
+    fn load_each(sets: Vec<Vec<ExtensionPath>>, paths: &Paths) -> Result<Vec<Self>, CliError> {
+        if sets.iter().all(Vec::is_empty) {
+            return Ok(sets.iter().map(|_| Self::default()).collect());
         }
         js_runtime::init();
         let runtime = runtime()?;
-        let config = config(paths);
-        let loaded = runtime.block_on(async {
-            let extensions = Extensions::new(config);
-            extensions.load(found).await;
-            tokio::time::sleep(AFTERMATH).await;
-            let reports = extensions.take_early_errors().into_iter();
-            let reports = reports.map(|report| {
-                let frame = report.details.code_frame.map(|frame| format!("\n{frame}"));
-                let place = (report.details.location)
-                    .map(|place| format!("{}:{}:{}", place.file, place.line, place.column))
-                    .filter(|place| !report.error.contains(place.as_str()))
-                    .map(|place| format!(" ({place})"));
-                let text = format!(
-                    "{}{}{}",
-                    report.error,
-                    place.unwrap_or_default(),
-                    frame.unwrap_or_default()
-                );
-                (report.extension_path, text)
-            });
-            Self {
-                extensions: extensions.described(),
-                reports: reports.collect(),
-            }
-        });
+        let shared = config(paths);
+        let at_a_time = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let loaded = runtime.block_on(
+            futures::stream::iter(sets)
+                .map(|set| {
+                    // Nor does one see the providers of another.
+                    let models = Arc::new(ModelRegistry::load(&paths.agent_dir));
+                    let shared = shared.clone();
+                    Self::load_one(set, ExtensionsConfig { models, ..shared })
+                })
+                .buffered(at_a_time.min(MOST_AT_A_TIME))
+                .collect(),
+        );
         runtime.shutdown_background();
         Ok(loaded)
+    }
+
+    async fn load_one(found: Vec<ExtensionPath>, config: ExtensionsConfig) -> Self {
+        if found.is_empty() {
+            return Self::default();
+        }
+        let extensions = Extensions::new(config);
+        extensions.load(found).await;
+        tokio::time::sleep(AFTERMATH).await;
+        let reports = extensions.take_early_errors().into_iter();
+        let reports = reports.map(|report| {
+            let frame = report.details.code_frame.map(|frame| format!("\n{frame}"));
+            let place = (report.details.location)
+                .map(|place| format!("{}:{}:{}", place.file, place.line, place.column))
+                .filter(|place| !report.error.contains(place.as_str()))
+                .map(|place| format!(" ({place})"));
+            let text = format!(
+                "{}{}{}",
+                report.error,
+                place.unwrap_or_default(),
+                frame.unwrap_or_default()
+            );
+            (report.extension_path, text)
+        });
+        Self {
+            extensions: extensions.described(),
+            reports: reports.collect(),
+        }
     }
 }
 
