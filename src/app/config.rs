@@ -38,6 +38,8 @@ pub struct AppConfig {
     pub resources: ResourceFlags,
     /// Options that are not ours: extensions may have registered them.
     pub flags: Vec<(String, Option<String>)>,
+    /// Whether an option is ours, without its dashes.
+    pub is_own_option: fn(&str) -> bool,
     pub console: ConsoleSink,
     /// Packages that are missing are installed.
     pub fetch_packages: bool,

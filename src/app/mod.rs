@@ -4,6 +4,7 @@
 mod actions;
 mod bash;
 mod boundary;
+mod clashes;
 mod compact;
 mod config;
 mod export;

@@ -101,6 +101,7 @@ impl AgentSession {
         *self.loaded.lock() = report.clone();
         self.refresh_model();
         if !report.kept_old {
+            self.report_clashes().await;
             self.refresh_all_tools(&before);
             self.greet("reload", None).await;
         } else {
@@ -208,6 +209,7 @@ impl AgentSession {
         self.load_texts(&cwd, &Added::default());
         let report = self.extensions.restart(paths.0).await;
         self.report_failures(&report).await;
+        self.report_clashes().await;
         *self.loaded.lock() = report;
         // Its provider may be an extension's.
         if let Err(error) = self.choose_model() {

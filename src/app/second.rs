@@ -137,6 +137,7 @@ impl AgentSession {
             discover_extensions: false,
             resources: ResourceFlags::default(),
             flags: Vec::new(),
+            is_own_option: |_| false,
             console: self.config.console.clone(),
             fetch_packages: false,
             progress: self.config.progress.clone(),

@@ -241,6 +241,7 @@ impl AgentSession {
         }
         let report = self.load_report();
         self.report_failures(&report).await;
+        self.report_clashes().await;
         if self.settings.values().extension_watch {
             self.watch_extensions();
         }

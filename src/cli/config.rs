@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::args::{Arguments, Options};
+use super::args::{Arguments, Options, is_own_option};
 use super::{CliError, Mode, complain};
 use crate::ai::model::ThinkingLevel;
 use crate::app::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
@@ -65,6 +65,7 @@ pub fn build(
         discover_extensions: !options.no_extensions,
         resources: resource_flags(options, &paths),
         flags: arguments.flags.clone(),
+        is_own_option,
         console: mode.console(),
         fetch_packages: !crate::app::is_offline(),
         progress: Arc::new(complain),

@@ -1,7 +1,7 @@
 //! Keys that extensions register: which may have theirs, and what the others are
 //! told (behaviour.md §3.8). Only whoever reads keys asks.
 
-use super::registry::ShortcutRegistration;
+use super::registry::{ExtensionId, ShortcutRegistration};
 use crate::resources::keybindings::Keybindings;
 
 /// Actions whose keys no extension gets.
@@ -29,7 +29,14 @@ const RESERVED: [&str; 17] = [
 #[derive(Debug, Default)]
 pub struct Shortcuts {
     pub kept: Vec<ShortcutRegistration>,
-    pub problems: Vec<String>,
+    pub problems: Vec<Problem>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Whose registration it is about.
+    pub extension: ExtensionId,
+    pub text: String,
 }
 
 /// `registered` in load order; `path` names an extension.
@@ -41,10 +48,14 @@ pub fn settle(
     let mut settled = Shortcuts::default();
     for shortcut in registered {
         let (key, owner) = (&shortcut.key, path(shortcut.extension));
+        let problem = |text| Problem {
+            extension: shortcut.extension,
+            text,
+        };
         let action = action_of(keybindings, key);
         if let Some(action) = action {
             let reserved = RESERVED.contains(&action);
-            settled.problems.push(match reserved {
+            settled.problems.push(problem(match reserved {
                 true => format!(
                     "Extension shortcut '{key}' from {owner} conflicts with built-in shortcut. \
                      Skipping."
@@ -53,7 +64,7 @@ pub fn settle(
                     "Extension shortcut conflict: '{key}' is built-in shortcut for {action} and \
                      {owner}. Using {owner}."
                 ),
-            });
+            }));
             if reserved {
                 continue;
             }
@@ -62,10 +73,10 @@ pub fn settle(
             Some(known) if known.extension == shortcut.extension => *known = shortcut.clone(),
             Some(known) => {
                 let before = path(known.extension);
-                settled.problems.push(format!(
+                settled.problems.push(problem(format!(
                     "Extension shortcut conflict: '{key}' registered by both {before} and \
                      {owner}. Using {owner}."
-                ));
+                )));
                 *known = shortcut.clone();
             }
             None => settled.kept.push(shortcut.clone()),
@@ -103,7 +114,8 @@ mod tests {
         let settled = settle(&registered, &Keybindings::default(), |id| format!("e{id}"));
         let kept = settled.kept.into_iter();
         let kept = kept.map(|one| (one.extension, one.key)).collect();
-        (kept, settled.problems)
+        let problems = settled.problems.into_iter();
+        (kept, problems.map(|problem| problem.text).collect())
     }
 
     #[test]
