@@ -10,15 +10,29 @@ import { JSON } from "ext:js_runtime/safe.ts";
 // Extensions may replace it.
 const { captureStackTrace } = Error;
 
+/** What cannot be JSON is refused by name: V8 says only that something is a circle. */
+function written(method: string, args: unknown): string {
+  try {
+    return JSON.stringify(args ?? null);
+  } catch (error) {
+    const why = error instanceof TypeError ? `${error.message}` : "";
+    if (!UNWRITABLE.some((start) => why.startsWith(start))) throw error;
+    throw new TypeError(`${method}: what it is given cannot be written as JSON: ${why}`);
+  }
+}
+
+/** As V8 begins to say it. Whatever else is thrown comes from a `toJSON` of the author's. */
+const UNWRITABLE = ["Converting circular structure", "Do not know how to serialize"];
+
 /** Asks for something that is there at once. */
 export function hostSync<T = unknown>(method: string, args?: unknown): T {
-  const answer: string = op_host_call_sync(method, JSON.stringify(args ?? null));
+  const answer: string = op_host_call_sync(method, written(method, args));
   return (answer === "" ? undefined : JSON.parse(answer)) as T;
 }
 
 /** Asks for something that takes time. Begins before it returns. */
 export async function host<T = unknown>(method: string, args?: unknown): Promise<T> {
-  const asking = op_host_call(method, JSON.stringify(args ?? null));
+  const asking = op_host_call(method, written(method, args));
   // When it is refused, who asked may be on the stack no more.
   const place: { stack?: string } = {};
   captureStackTrace(place, host);

@@ -28,8 +28,9 @@ pub(crate) fn words(error: impl ToString) -> String {
     if let Some(member) = text.strip_prefix("missing field ") {
         return format!("{}{MISSING}", member.trim_matches('`'));
     }
+    let text = in_javascript(text);
     let Some((before, name)) = text.split_once("expected ") else {
-        return text.to_string();
+        return text;
     };
     let known = [
         "struct ",
@@ -37,10 +38,27 @@ pub(crate) fn words(error: impl ToString) -> String {
         "externally tagged enum ",
     ];
     let Some(name) = known.iter().find_map(|kind| name.strip_prefix(kind)) else {
-        return text.to_string();
+        return text;
     };
     let rest = name.find([' ', ',']).map_or("", |at| &name[at..]);
     format!("{before}expected an object{rest}")
+}
+
+/// What Rust and serde call what JavaScript has other words for.
+fn in_javascript(text: &str) -> String {
+    const WORDS: [(&str, &str); 9] = [
+        ("invalid type: sequence,", "invalid type: array,"),
+        ("invalid type: map,", "invalid type: object,"),
+        ("unknown variant ", "unknown value "),
+        ("expected a sequence", "expected an array"),
+        ("expected a map", "expected an object"),
+        ("expected f64", "expected a number"),
+        ("expected u64", "expected a whole number"),
+        ("expected u32", "expected a whole number"),
+        ("expected usize", "expected a whole number"),
+    ];
+    let replaced = |text: String, (theirs, ours): &(&str, &str)| text.replace(theirs, ours);
+    WORDS.iter().fold(text.to_owned(), replaced)
 }
 
 #[cfg(test)]
@@ -78,6 +96,12 @@ mod tests {
             ),
         ] {
             assert_eq!(misfit::<Given>(args).as_deref(), Some(expected), "{args}");
+        }
+        for (args, expected) in [
+            (r#""a""#, "invalid type: string \"a\", expected an array"),
+            ("{}", "invalid type: object, expected an array"),
+        ] {
+            assert_eq!(misfit::<Vec<String>>(args).as_deref(), Some(expected));
         }
         let names = misfit::<Vec<String>>(r#"["a", 2]"#);
         let expected = "[1]: invalid type: integer `2`, expected a string";

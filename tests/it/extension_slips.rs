@@ -177,7 +177,7 @@ async fn arguments_are_taken_as_javascript_takes_them() {
         "sure": true,
         "stdout": "1 true\n",
         "count": "4",
-        "wrong": "ctx.ui.setWidget: an array of strings is wanted, not [object Object]",
+        "wrong": "ctx.ui.setWidget: content must be an array of strings, not an object",
         "argv": ["--mode", "rpc", "--count", "4"],
     });
     assert_eq!(seen, expected);
@@ -334,7 +334,7 @@ async fn arguments_that_do_not_fit_are_named_as_the_extension_knows_them() {
             "TypeError pi.sendUserMessage: content: it must be a text, or an array of blocks of \
              text and pictures",
             "Error pi.registerProvider: config.baseUrl: invalid type: integer `1`, expected a string",
-            "TypeError The arguments of echo must be an array, such as [\"hi\"]",
+            "TypeError pi.exec: args must be an array of strings, not \"hi\" (write [\"hi\"])",
         ]
     );
 }

@@ -36,6 +36,7 @@ mod extension_api_options;
 mod extension_api_sdk;
 mod extension_api_sessions;
 mod extension_api_tools;
+mod extension_arguments;
 mod extension_effects;
 mod extension_reload;
 mod extension_slips;

@@ -83,6 +83,7 @@ deno_core::extension!(
         "bridge/theme.ts",
         "bridge/ui.ts",
         "bridge/updates.ts",
+        "bridge/wanted.ts",
         "brotli.ts",
         "connect.ts",
         "dispatchers.ts",

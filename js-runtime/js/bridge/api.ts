@@ -1,6 +1,5 @@
 // `pi`: what the factory of an extension is given.
 import { host, hostSync } from "ext:js_runtime/host.ts";
-import { text, textOrNone, texts } from "ext:js_runtime/safe.ts";
 import { events } from "ext:js_runtime/bridge/events.ts";
 import {
   commands,
@@ -12,6 +11,17 @@ import {
   tools,
 } from "ext:js_runtime/bridge/registry.ts";
 import { registerProvider, unregisterProvider } from "ext:js_runtime/bridge/providers.ts";
+import {
+  aFunction,
+  aSignal,
+  asName,
+  asText,
+  asTextOrNone,
+  asTexts,
+  someMilliseconds,
+  someOptions,
+  wrong,
+} from "ext:js_runtime/bridge/wanted.ts";
 import type { Command, Handler, ToolDefinition } from "ext:js_runtime/bridge/registry.ts";
 
 interface ExecOptions {
@@ -23,9 +33,23 @@ interface ExecOptions {
 
 let execs = 0;
 
-function requireFunction(value: unknown, what: string): void {
-  if (typeof value !== "function") {
-    throw new TypeError(`${what} must be a function, not ${value === null ? "null" : typeof value}`);
+/** What is registered: an object with these members. */
+function definition<T extends object>(where: string, value: T, members: string): void {
+  if (typeof value !== "object" || value === null) throw wrong(where, `an object with ${members}`, value);
+}
+
+interface FlagOptions {
+  description?: string;
+  type: "boolean" | "string";
+  default?: boolean | string;
+}
+
+function checkFlag(name: string, options: FlagOptions | undefined): void {
+  const { type, default: given } = someOptions("pi.registerFlag: options", options, '{ type: "boolean" }');
+  if (given === undefined || given === null) return;
+  // An unknown type is taken, and so is what comes with it.
+  if ((type === "boolean" || type === "string") && typeof given !== type) {
+    throw wrong(`pi.registerFlag: default of "${name}"`, `a ${type}, as its type says`, given);
   }
 }
 
@@ -38,7 +62,8 @@ export function createApi(extension: number) {
 
     /** Returns what ends the subscription. */
     on(event: string, handler: Handler): () => void {
-      requireFunction(handler, `The handler of pi.on("${event}")`);
+      asName("pi.on: event", event);
+      aFunction(`pi.on: the handler of "${event}"`, handler);
       const id = keep(handlers, handler);
       try {
         call("on", { event, id });
@@ -52,75 +77,97 @@ export function createApi(extension: number) {
       };
     },
 
-    registerTool(definition: ToolDefinition): void {
-      requireFunction(definition?.execute, `execute of the tool "${definition?.name}"`);
-      const id = keep(tools, definition);
+    registerTool(tool: ToolDefinition): void {
+      definition("pi.registerTool: tool", tool, "name, description, parameters and execute");
+      const name = asName("pi.registerTool: name", tool.name);
+      const of = (member: string) => `pi.registerTool: ${member} of "${name}"`;
+      aFunction(of("execute"), tool.execute);
+      const { prepareArguments } = tool;
+      if (prepareArguments !== undefined && prepareArguments !== null) {
+        aFunction(of("prepareArguments"), prepareArguments);
+      }
+      const label = asTextOrNone(of("label"), tool.label);
+      const description = asTextOrNone(of("description"), tool.description);
+      const id = keep(tools, tool);
       call("registerTool", {
         id,
-        name: definition.name,
-        label: textOrNone(definition.label),
-        description: textOrNone(definition.description),
-        parameters: definition.parameters,
-        promptSnippet: definition.promptSnippet,
-        promptGuidelines: definition.promptGuidelines,
-        executionMode: definition.executionMode,
-        prepares: typeof definition.prepareArguments === "function",
-        inactive: definition.defaultActive === false,
+        name,
+        label,
+        description,
+        parameters: tool.parameters,
+        promptSnippet: tool.promptSnippet,
+        promptGuidelines: tool.promptGuidelines,
+        executionMode: tool.executionMode,
+        prepares: typeof prepareArguments === "function",
+        inactive: tool.defaultActive === false,
       });
     },
 
     registerCommand(name: string, command: Command): void {
-      requireFunction(command?.handler, `The handler of the command "${name}"`);
+      asName("pi.registerCommand: name", name);
+      const where = (member: string) => `pi.registerCommand: ${member} of "${name}"`;
+      definition(where("options"), command, "a handler");
+      aFunction(where("handler"), command.handler);
+      const { getArgumentCompletions } = command;
+      if (getArgumentCompletions !== undefined && getArgumentCompletions !== null) {
+        aFunction(where("getArgumentCompletions"), getArgumentCompletions);
+      }
+      const description = asTextOrNone(where("description"), command.description);
       const id = keep(commands, command);
       call("registerCommand", {
         id,
         name,
-        description: textOrNone(command.description),
-        completes: typeof command.getArgumentCompletions === "function",
+        description,
+        completes: typeof getArgumentCompletions === "function",
       });
     },
 
     registerShortcut(key: string, options: { description?: string; handler: unknown }): void {
-      requireFunction(options?.handler, `The handler of the shortcut "${key}"`);
+      asName("pi.registerShortcut: key", key);
+      const where = (member: string) => `pi.registerShortcut: ${member} of "${key}"`;
+      definition(where("options"), options, "a handler");
+      aFunction(where("handler"), options.handler);
+      const description = asTextOrNone(where("description"), options.description);
       const id = keep(shortcuts, options.handler);
-      call("registerShortcut", { id, key, description: textOrNone(options.description) });
+      call("registerShortcut", { id, key, description });
     },
 
-    registerFlag(
-      name: string,
-      options: { description?: string; type: "boolean" | "string"; default?: boolean | string },
-    ): void {
+    registerFlag(name: string, options: FlagOptions): void {
+      asName("pi.registerFlag: name", name);
+      checkFlag(name, options);
       call("registerFlag", {
         name,
-        description: textOrNone(options?.description),
+        description: asTextOrNone(`pi.registerFlag: description of "${name}"`, options?.description),
         // What is no switch takes a value, whatever it is called.
         kind: options?.type === "boolean" ? "boolean" : "string",
         default: options?.default,
       });
     },
 
-    getFlag: (name: string) => call("getFlag", { name }),
+    getFlag: (name: string) => call("getFlag", { name: asName("pi.getFlag: name", name) }),
 
     registerMessageRenderer(customType: string, renderer: unknown): void {
-      requireFunction(renderer, `The renderer of "${customType}"`);
+      asName("pi.registerMessageRenderer: customType", customType);
+      aFunction(`pi.registerMessageRenderer: the renderer of "${customType}"`, renderer);
       call("registerRenderer", { id: keep(renderers, renderer), customType, kind: "message" });
     },
 
     /** The same for what `appendEntry` adds. */
     registerEntryRenderer(customType: string, renderer: unknown): void {
-      requireFunction(renderer, `The renderer of "${customType}"`);
+      asName("pi.registerEntryRenderer: customType", customType);
+      aFunction(`pi.registerEntryRenderer: the renderer of "${customType}"`, renderer);
       call("registerRenderer", { id: keep(renderers, renderer), customType, kind: "entry" });
     },
 
     /** Asked how a tool call is drawn, in load order. */
     registerToolRenderer(resolver: unknown): void {
-      requireFunction(resolver, "The argument of pi.registerToolRenderer()");
+      aFunction("pi.registerToolRenderer: the argument", resolver);
       call("registerRenderer", { id: keep(renderers, resolver), kind: "tool" });
     },
 
     /** Of what is drawn, not of what is stored; one for each extension. */
     registerMarkdownTransformer(transformer: unknown, options?: object): void {
-      requireFunction(transformer, "The argument of pi.registerMarkdownTransformer()");
+      aFunction("pi.registerMarkdownTransformer: the argument", transformer);
       call("registerRenderer", { id: keep(renderers, { transformer, ...options }), kind: "markdown" });
     },
 
@@ -133,29 +180,33 @@ export function createApi(extension: number) {
     },
 
     appendEntry(customType: string, data?: unknown): void {
-      call("appendEntry", { customType, data });
+      call("appendEntry", { customType: asName("pi.appendEntry: customType", customType), data });
     },
 
     setSessionName: (name: string) => {
       if (name === undefined || name === null) {
         throw new TypeError(`pi.setSessionName: a string is wanted, not ${name}`);
       }
-      call("setSessionName", { name: text(name) });
+      call("setSessionName", { name: asText("pi.setSessionName: name", name) });
     },
     getSessionName: () => call<string | undefined>("getSessionName"),
     setLabel(entryId: string, label: string | undefined): void {
-      call("setLabel", { entryId, label: textOrNone(label) });
+      call("setLabel", { entryId, label: asTextOrNone("pi.setLabel: label", label) });
     },
 
     /** What cannot be started has code 1. */
-    async exec(command: string, args: string[] = [], options: ExecOptions = {}) {
-      if (!Array.isArray(args)) {
-        throw new TypeError(`The arguments of ${command} must be an array, such as ["${args}"]`);
+    async exec(command: string, args: string[] = [], options?: ExecOptions | null) {
+      if (typeof command !== "string" || command === "") {
+        throw wrong("pi.exec: command", "the name of a program", command);
       }
-      const { signal, cwd, timeout } = options;
+      const hint = typeof args === "string" ? `write ["${args}"]` : "";
+      const words = { command, args: asTexts("pi.exec: args", args, hint) };
+      const given = someOptions("pi.exec: options", options, '{ cwd: "folder", timeout: 5000 }');
+      const cwd = asTextOrNone("pi.exec: options.cwd", given.cwd);
+      const timeout = someMilliseconds("pi.exec: options.timeout", given.timeout);
+      const signal = aSignal("pi.exec: options.signal", given.signal);
       const token = (execs += 1);
       const kill = () => hostSync("pi.execKill", { token });
-      const words = { command: text(command), args: texts(args) };
       const running = host("pi.exec", { extension, token, ...words, cwd, timeout });
       if (signal?.aborted) kill();
       signal?.addEventListener("abort", kill, { once: true });
@@ -168,19 +219,25 @@ export function createApi(extension: number) {
 
     getActiveTools: () => call<string[]>("getActiveTools"),
     // Whatever can be gone through.
-    setActiveTools: (names: Iterable<string>) => call<void>("setActiveTools", { names: [...names] }),
+    setActiveTools(names: Iterable<string>): void {
+      // The letters of a name are no tools.
+      if (typeof names === "string" || typeof names?.[Symbol.iterator] !== "function") {
+        throw wrong("pi.setActiveTools: names", "an array of strings", names);
+      }
+      call<void>("setActiveTools", { names: [...names] });
+    },
     getAllTools: () => call("getAllTools"),
     getSettings: () => call("getSettings"),
     getCommands: () => call("getCommands"),
 
-    setModel: (model: { provider: string; id: string }) =>
-      host<boolean>("pi.setModel", {
-        extension,
-        provider: model?.provider,
-        id: model?.id,
-        model,
-        queued: isQueued(),
-      }),
+    async setModel(model: { provider: string; id: string }): Promise<boolean> {
+      if (typeof model !== "object" || model === null) {
+        const hint = "ctx.modelRegistry.find(provider, id) gives one, or undefined if there is none";
+        throw wrong("pi.setModel: model", "a model", model, hint);
+      }
+      const { provider, id } = model;
+      return await host<boolean>("pi.setModel", { extension, provider, id, model, queued: isQueued() });
+    },
     getThinkingLevel: () => call<string>("getThinkingLevel"),
     setThinkingLevel: (level: string) => call<void>("setThinkingLevel", { level }),
 

@@ -1,6 +1,7 @@
 // `pi.events`: the bus on which extensions of one session talk to each other.
 import { describe } from "ext:js_runtime/host.ts";
 import { owned } from "ext:js_runtime/bridge/registry.ts";
+import { aFunction } from "ext:js_runtime/bridge/wanted.ts";
 
 type Listener = (data: unknown) => unknown;
 
@@ -41,6 +42,7 @@ export function createEventBus(): EventBus & { clear(): void } {
       }
     },
     on(channel, listener) {
+      aFunction(`pi.events.on: the listener of "${channel}"`, listener);
       let listeners = channels.get(channel);
       if (!listeners) channels.set(channel, (listeners = new Map()));
       // The same one twice is called once.

@@ -1,8 +1,8 @@
 // `ctx.ui`: questions and messages to the user. Dialogs end with their default
 // on Escape, timeout and abort, and where there is nobody to ask.
 import { host, hostSync } from "ext:js_runtime/host.ts";
-import { isArray, text, textOrNone, texts } from "ext:js_runtime/safe.ts";
 import { report } from "ext:js_runtime/bridge/registry.ts";
+import { aSignal, asText, asTextOrNone, asTexts, someMilliseconds, someOptions } from "ext:js_runtime/bridge/wanted.ts";
 import { availableThemes, changeTheme, findTheme, theme, type Theme } from "ext:js_runtime/bridge/theme.ts";
 
 interface DialogOptions {
@@ -36,19 +36,11 @@ function need(by: Calls, extension: number, method: string): void {
 
 let tokens = 0;
 
-/**
- * Whole milliseconds, as the program and the protocol take them; 0 is none. As with
- * `setTimeout` it may be a string, from an environment variable for instance.
- */
-function milliseconds(given: unknown): number | undefined {
-  const timeout = typeof given === "string" ? Number(given) : given;
-  if (typeof timeout !== "number" || !Number.isFinite(timeout) || timeout === 0) return undefined;
+/** Whole ones, as the program and the protocol take them; 0 is none. */
+function milliseconds(where: string, given: unknown): number | undefined {
+  const timeout = someMilliseconds(where, given);
+  if (timeout === undefined || timeout === 0) return undefined;
   return Math.min(Math.max(Math.round(timeout), 1), Number.MAX_SAFE_INTEGER);
-}
-
-function lines(method: string, given: unknown): string[] {
-  if (isArray(given)) return texts(given);
-  throw new TypeError(`ctx.ui.${method}: an array of strings is wanted, not ${text(given)}`);
 }
 
 /** The ways into the program; those of a visit (see context.ts) name it. */
@@ -64,10 +56,12 @@ async function ask(
   extension: number,
   method: string,
   args: object,
-  options: DialogOptions = {},
+  options?: DialogOptions | null,
 ): Promise<Answer> {
-  const { signal } = options ?? {};
-  const timeout = milliseconds(options?.timeout);
+  const where = `ctx.ui.${method}: options`;
+  const given = someOptions(where, options, "{ timeout: 5000 }");
+  const signal = aSignal(`${where}.signal`, given.signal);
+  const timeout = milliseconds(`${where}.timeout`, given.timeout);
   if (signal?.aborted) return { cancelled: true };
   need(by, extension, method);
   const token = (tokens += 1);
@@ -91,42 +85,66 @@ export function createUi(extension: number, by: Calls = OWN) {
       report(extension, `ctx.ui.${method}`, error);
     }
   };
+  const word = (method: string, name: string, value: unknown, hint?: string) =>
+    asText(`ctx.ui.${method}: ${name}`, value, hint);
+  const wordOrNone = (method: string, name: string, value: unknown, hint?: string) =>
+    asTextOrNone(`ctx.ui.${method}: ${name}`, value, hint);
   return {
     select: async (title: string, options: string[], dialog?: DialogOptions) => {
-      const asked = { title: text(title), options: lines("select", options) };
+      const asked = {
+        title: word("select", "title", title),
+        options: asTexts("ctx.ui.select: options", options),
+      };
       return (await ask(by, extension, "select", asked, dialog)).value;
     },
     confirm: async (title: string, message?: string, dialog?: DialogOptions) => {
-      const asked = { title: text(title), message: textOrNone(message) ?? "" };
+      const hint = "what a dialog may be told is the third argument";
+      const asked = {
+        title: word("confirm", "title", title),
+        message: wordOrNone("confirm", "message", message, hint) ?? "",
+      };
       return (await ask(by, extension, "confirm", asked, dialog)).confirmed ?? false;
     },
     input: async (title: string, placeholder?: string, dialog?: DialogOptions) => {
-      const asked = { title: textOrNone(title) ?? "", placeholder: textOrNone(placeholder) };
+      const hint = "what a dialog may be told is the third argument";
+      const asked = {
+        title: wordOrNone("input", "title", title) ?? "",
+        placeholder: wordOrNone("input", "placeholder", placeholder, hint),
+      };
       return (await ask(by, extension, "input", asked, dialog)).value;
     },
     editor: async (title: string, prefill?: string) => {
-      const asked = { title: textOrNone(title) ?? "", prefill: textOrNone(prefill) };
+      const asked = {
+        title: wordOrNone("editor", "title", title) ?? "",
+        prefill: wordOrNone("editor", "prefill", prefill),
+      };
       return (await ask(by, extension, "editor", asked)).value;
     },
 
     notify: (message: string, notifyType?: "info" | "warning" | "error") =>
-      say("notify", { message: text(message), notifyType: textOrNone(notifyType) }),
+      say("notify", {
+        message: word("notify", "message", message),
+        notifyType: wordOrNone("notify", "type", notifyType),
+      }),
     setStatus: (statusKey: string, statusText?: string) =>
-      say("setStatus", { statusKey: text(statusKey), statusText: textOrNone(statusText) }),
+      say("setStatus", {
+        statusKey: word("setStatus", "key", statusKey),
+        statusText: wordOrNone("setStatus", "text", statusText),
+      }),
     setWidget(key: string, content: unknown, options?: { placement?: string }): void {
       // Components need a terminal that draws; without one they are left out, as
       // the protocol says.
       if (typeof content === "function") return;
       const shown = typeof content === "string" ? [content] : content ?? undefined;
       say("setWidget", {
-        widgetKey: text(key),
-        widgetLines: shown && lines("setWidget", shown),
+        widgetKey: word("setWidget", "key", key),
+        widgetLines: shown && asTexts("ctx.ui.setWidget: content", shown),
         widgetPlacement: options?.placement,
       });
     },
-    setTitle: (title: string) => say("setTitle", { title: text(title) }),
-    setEditorText: (content: string) => say("set_editor_text", { text: text(content) }),
-    pasteToEditor: (content: string) => say("set_editor_text", { text: text(content) }),
+    setTitle: (title: string) => say("setTitle", { title: word("setTitle", "title", title) }),
+    setEditorText: (content: string) => say("set_editor_text", { text: word("setEditorText", "text", content) }),
+    pasteToEditor: (content: string) => say("set_editor_text", { text: word("pasteToEditor", "text", content) }),
 
     // What follows needs a terminal that draws. The protocol fixes what it does
     // without one.

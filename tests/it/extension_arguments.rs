@@ -1,0 +1,306 @@
+//! What an author hands over that cannot be meant: the error names the call and the
+//! argument, and what would have been right. What can be meant is taken.
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, prompt, with_extension};
+
+/// Runs each line of JavaScript by itself, with `pi` and `ctx`; gives what each threw.
+async fn thrown(lines: &[&str]) -> Vec<String> {
+    let calls: Vec<String> = lines
+        .iter()
+        .map(|line| format!("async () => {{ await ({line}); }}"))
+        .collect();
+    let source = format!(
+        "export default (pi) => pi.registerCommand(\"try\", {{ handler: async (_, ctx) => {{\n\
+         const words = [];\n\
+         for (const call of [{}]) {{\n\
+         try {{ await call(); words.push(\"nothing\"); }}\n\
+         catch (error) {{ words.push(`${{error.name}}: ${{error.message}}`); }}\n\
+         }}\n\
+         ctx.ui.notify(JSON.stringify(words));\n\
+         }} }});",
+        calls.join(",\n")
+    );
+    let (_server, _home, mut rpc) = with_extension(&source).await;
+    rpc.ok(prompt("/try")).await;
+    let is_it = |line: &Value| {
+        line["method"] == "notify"
+            && line["message"]
+                .as_str()
+                .is_some_and(|text| text.starts_with('['))
+    };
+    let said = rpc.wait("what was thrown", is_it).await;
+    serde_json::from_str(said["message"].as_str().unwrap()).unwrap()
+}
+
+async fn check(cases: &[(&str, &str)]) {
+    let lines: Vec<&str> = cases.iter().map(|(line, _)| *line).collect();
+    let found = thrown(&lines).await;
+    for ((line, expected), found) in cases.iter().zip(found) {
+        assert_eq!(found, *expected, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn registrations_that_cannot_work_say_which_argument_is_wrong() {
+    let tool = r#"name: "t", label: "T", description: "d", parameters: { type: "object" }"#;
+    let with = |more: &str| format!("pi.registerTool({{ {tool}, {more} }})");
+    let guidelines = with(r#"execute() {}, promptGuidelines: "x""#);
+    let prepares = with("execute() {}, prepareArguments: 5");
+    let handler = with("handler() {}");
+    let mode = with(r#"execute() {}, executionMode: "seq""#);
+    check(&[
+        ("pi.on()", "TypeError: pi.on: event must be a string, not undefined"),
+        (
+            "pi.on([\"input\"], () => {})",
+            "TypeError: pi.on: event must be a string, not an array",
+        ),
+        (
+            "pi.on(\"input\")",
+            "TypeError: pi.on: the handler of \"input\" must be a function, not undefined",
+        ),
+        (
+            "pi.registerCommand({ name: \"x\", handler() {} })",
+            "TypeError: pi.registerCommand: name must be a string, not an object",
+        ),
+        (
+            "pi.registerCommand(\"x\", () => {})",
+            "TypeError: pi.registerCommand: options of \"x\" must be an object with a handler, not a \
+             function",
+        ),
+        (
+            "pi.registerCommand(\"x\", { execute() {} })",
+            "TypeError: pi.registerCommand: handler of \"x\" must be a function, not undefined",
+        ),
+        (
+            "pi.registerCommand(\"x\", { handler() {}, description: {} })",
+            "TypeError: pi.registerCommand: description of \"x\" must be a string, not an object",
+        ),
+        (
+            "pi.registerTool(\"t\", { execute() {} })",
+            "TypeError: pi.registerTool: tool must be an object with name, description, parameters \
+             and execute, not \"t\"",
+        ),
+        (
+            "pi.registerTool({ execute() {} })",
+            "TypeError: pi.registerTool: name must be a string, not undefined",
+        ),
+        (
+            &handler,
+            "TypeError: pi.registerTool: execute of \"t\" must be a function, not undefined",
+        ),
+        (
+            &prepares,
+            "TypeError: pi.registerTool: prepareArguments of \"t\" must be a function, not 5",
+        ),
+        (
+            &guidelines,
+            "TypeError: pi.registerTool: promptGuidelines: invalid type: string \"x\", expected an \
+             array",
+        ),
+        (
+            &mode,
+            "TypeError: pi.registerTool: executionMode: unknown value `seq`, expected `parallel` or \
+             `sequential`",
+        ),
+        (
+            "pi.registerFlag(\"f\", { type: \"boolean\", default: \"x\" })",
+            "TypeError: pi.registerFlag: default of \"f\" must be a boolean, as its type says, not \
+             \"x\"",
+        ),
+        (
+            "pi.registerFlag(\"f\", { type: \"string\", default: 5 })",
+            "TypeError: pi.registerFlag: default of \"f\" must be a string, as its type says, not 5",
+        ),
+        (
+            "pi.registerShortcut(\"ctrl+x\", () => {})",
+            "TypeError: pi.registerShortcut: options of \"ctrl+x\" must be an object with a handler, \
+             not a function",
+        ),
+        (
+            "pi.registerMessageRenderer(\"x\", {})",
+            "TypeError: pi.registerMessageRenderer: the renderer of \"x\" must be a function, not an \
+             object",
+        ),
+        (
+            "pi.events.on(\"x\")",
+            "TypeError: pi.events.on: the listener of \"x\" must be a function, not undefined",
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn actions_that_cannot_work_say_which_argument_is_wrong() {
+    check(&[
+        (
+            "pi.exec(\"ls\", \"-l\")",
+            "TypeError: pi.exec: args must be an array of strings, not \"-l\" (write [\"-l\"])",
+        ),
+        (
+            "pi.exec()",
+            "TypeError: pi.exec: command must be the name of a program, not undefined",
+        ),
+        (
+            "pi.exec(\"ls\", [{}])",
+            "TypeError: pi.exec: args[0] must be a string, not an object",
+        ),
+        (
+            "pi.exec(\"ls\", [], { timeout: \"soon\" })",
+            "TypeError: pi.exec: options.timeout must be a number of milliseconds, not \"soon\"",
+        ),
+        (
+            "pi.exec(\"ls\", [], { signal: new AbortController() })",
+            "TypeError: pi.exec: options.signal must be an AbortSignal, not an object (pass the \
+             controller's .signal)",
+        ),
+        (
+            "pi.setModel(ctx.modelRegistry.find(\"no\", \"such\"))",
+            "TypeError: pi.setModel: model must be a model, not undefined \
+             (ctx.modelRegistry.find(provider, id) gives one, or undefined if there is none)",
+        ),
+        (
+            "pi.setActiveTools(\"read\")",
+            "TypeError: pi.setActiveTools: names must be an array of strings, not \"read\"",
+        ),
+        (
+            "pi.appendEntry({ customType: \"x\" })",
+            "TypeError: pi.appendEntry: customType must be a string, not an object",
+        ),
+        (
+            "pi.appendEntry(\"x\", 5n)",
+            "TypeError: pi.appendEntry: what it is given cannot be written as JSON: Do not know how \
+             to serialize a BigInt",
+        ),
+        // What does its work is taken.
+        ("pi.exec(\"echo\", [1, true], null)", "nothing"),
+        ("pi.exec(\"echo\", [], { timeout: \"5000\" })", "nothing"),
+        ("pi.setActiveTools(new Set([\"read\"]))", "nothing"),
+        ("pi.setSessionName(7)", "nothing"),
+    ])
+    .await;
+}
+
+/// The user read "[object Object]".
+#[tokio::test]
+async fn an_object_in_the_place_of_a_text_is_refused() {
+    check(&[
+        (
+            "ctx.ui.editor({ title: \"t\" })",
+            "TypeError: ctx.ui.editor: title must be a string, not an object",
+        ),
+        (
+            "ctx.ui.editor(\"t\", [\"x\"])",
+            "TypeError: ctx.ui.editor: prefill must be a string, not an array",
+        ),
+        (
+            "ctx.ui.select({ title: \"t\", options: [] })",
+            "TypeError: ctx.ui.select: title must be a string, not an object",
+        ),
+        (
+            "ctx.ui.select(\"t\", [{ label: \"a\" }])",
+            "TypeError: ctx.ui.select: options[0] must be a string, not an object",
+        ),
+        (
+            "ctx.ui.select(\"t\")",
+            "TypeError: ctx.ui.select: options must be an array of strings, not undefined",
+        ),
+        (
+            "ctx.ui.select(\"t\", [\"a\"], 500)",
+            "TypeError: ctx.ui.select: options must be an object such as { timeout: 5000 }, not 500",
+        ),
+        (
+            "ctx.ui.select(\"t\", [\"a\"], { timeout: \"soon\" })",
+            "TypeError: ctx.ui.select: options.timeout must be a number of milliseconds, not \"soon\"",
+        ),
+        (
+            "ctx.ui.confirm(\"t\", { timeout: 50 })",
+            "TypeError: ctx.ui.confirm: message must be a string, not an object (what a dialog may be \
+             told is the third argument)",
+        ),
+        (
+            "ctx.ui.input(\"t\", { placeholder: \"x\" })",
+            "TypeError: ctx.ui.input: placeholder must be a string, not an object (what a dialog may \
+             be told is the third argument)",
+        ),
+        (
+            "ctx.ui.notify({ message: \"x\" })",
+            "TypeError: ctx.ui.notify: message must be a string, not an object",
+        ),
+        (
+            "ctx.ui.setStatus(\"k\", {})",
+            "TypeError: ctx.ui.setStatus: text must be a string, not an object",
+        ),
+        (
+            "ctx.ui.setWidget(\"k\", {})",
+            "TypeError: ctx.ui.setWidget: content must be an array of strings, not an object",
+        ),
+        (
+            "ctx.ui.setEditorText({})",
+            "TypeError: ctx.ui.setEditorText: text must be a string, not an object",
+        ),
+        // What says what it is.
+        ("ctx.ui.notify(new Error(\"x\"))", "nothing"),
+        ("ctx.ui.notify(new URL(\"http://x\"))", "nothing"),
+        ("ctx.ui.setStatus(\"k\", 5)", "nothing"),
+        ("ctx.ui.input(\"t\", null, { timeout: \"1\" })", "nothing"),
+    ])
+    .await;
+}
+
+/// The error leads to the call, not into pi.
+#[tokio::test]
+async fn a_wrong_argument_while_it_loads_shows_the_line() {
+    let home = Home::bare();
+    let source = "export default (pi) => {\n  pi.registerFlag(\"f\", { type: \"boolean\", default: 1 });\n};";
+    let path = home.extension("f.ts", source);
+    let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
+    let error = rpc
+        .wait("the error", |line| line["type"] == "extension_error")
+        .await;
+    assert_eq!(error["event"], "load");
+    assert_eq!(error["location"]["line"], 2, "{error}");
+    assert_eq!(error["location"]["file"], path.to_str().unwrap(), "{error}");
+    rpc.close().await;
+}
+
+/// Nobody was told but who sat at a terminal.
+#[tokio::test]
+async fn what_pi_has_itself_is_told_over_rpc() {
+    let home = Home::bare();
+    let path = home.extension(
+        "clash.ts",
+        "export default (pi) => {\n\
+         pi.registerFlag(\"model\", { type: \"string\" });\n\
+         pi.registerFlag(\"mine\", { type: \"string\" });\n\
+         pi.registerShortcut(\"escape\", { handler() {} });\n\
+         pi.registerShortcut(\"ctrl+shift+y\", { handler() {} });\n\
+         };",
+    );
+    let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
+    rpc.ok(json!({"type": "get_state"})).await;
+    let told = |rpc: &crate::support::Rpc| -> Vec<String> {
+        let lines = rpc.lines().into_iter();
+        let errors = lines.filter(|line| line["type"] == "extension_error");
+        let errors = errors.inspect(|error| {
+            assert_eq!(error["event"], "load");
+            assert_eq!(error["extensionPath"], path.to_str().unwrap());
+        });
+        errors
+            .map(|error| error["error"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let expected = [
+        "Flag \"--model\" conflicts with pi's own option, which gets what the user gives"
+            .to_owned(),
+        format!(
+            "Extension shortcut 'escape' from {} conflicts with built-in shortcut. Skipping.",
+            path.display()
+        ),
+    ];
+    assert_eq!(told(&rpc), expected);
+    rpc.ok(json!({"type": "reload"})).await;
+    assert_eq!(told(&rpc).len(), 4, "a reload tells again");
+    rpc.close().await;
+}
