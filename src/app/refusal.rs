@@ -121,7 +121,7 @@ impl From<SessionError> for Refusal {
             SessionError::UnknownEntry { .. } | SessionError::BadMessage { .. } => {
                 ErrorCode::InvalidEntry
             }
-            SessionError::Locked { .. } => ErrorCode::SessionLocked,
+            SessionError::Locked { .. } | SessionError::Claimed { .. } => ErrorCode::SessionLocked,
             SessionError::NotASession { .. }
             | SessionError::Occupied { .. }
             | SessionError::Vanished { .. }

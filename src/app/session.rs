@@ -455,6 +455,7 @@ impl AgentSession {
         let limit = self.settings.values().extension_timeouts.shutdown * 2 + LAST_WORK;
         let _ = tokio::time::timeout(limit, rest).await;
         self.extensions.stop(code).await;
+        self.state.lock().session.let_go();
         // The program goes on after a session beside another.
         if !self.beside.is_second {
             exec::finish().await;

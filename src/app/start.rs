@@ -33,7 +33,10 @@ use crate::extensions::{Extensions, ExtensionsConfig, limits_of_nothing};
 use crate::resources::extension_paths::{self, ExtensionPath, ResourceSources};
 use crate::resources::paths::expand_tilde;
 use crate::resources::settings::Settings;
-use crate::session::{NewSession, Session, SessionError, Warning, default_session_dir, find_by_id};
+use crate::session::{
+    FolderHold, NewSession, Session, SessionError, Warning, check_id, default_session_dir,
+    find_by_id,
+};
 
 /// Why there is no session; the sentence is for the user.
 #[derive(Debug, thiserror::Error)]
@@ -342,6 +345,17 @@ fn open_session(
 ) -> Result<(Session, Vec<Warning>), StartError> {
     let cwd = &config.paths.cwd;
     let dir = session_dir(config, settings, cwd);
+    let begins = matches!(
+        config.session,
+        SessionTarget::New | SessionTarget::ForkOf(_)
+    );
+    let claimed = config.session_id.as_deref().filter(|_| begins);
+    // Until the id has its file, or is refused.
+    let _folder = claimed.map(|_| FolderHold::take(&dir));
+    // Before it is looked for: who has it may store something just now.
+    if let Some(id) = claimed {
+        check_id(&dir, id)?;
+    }
     let held = match &config.session_id {
         Some(id) => find_by_id(&dir, id)?
             .into_iter()
@@ -367,6 +381,9 @@ fn open_session(
             Session::fork_file(&find(config, settings, name)?, &dir, cwd, new.id)?
         }
     };
+    if claimed.is_some() {
+        session.claim()?;
+    }
     if !session.cwd().is_dir() && config.continue_here {
         session.override_cwd(cwd);
     }

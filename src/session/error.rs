@@ -17,6 +17,12 @@ pub enum SessionError {
         holder: Option<u32>,
     },
     #[error(
+        "the session id {id} was taken by another pi{} just before, and a session has one writer \
+         at a time. Use another id, or wait until that one has ended",
+        process(.holder)
+    )]
+    Claimed { id: String, holder: Option<u32> },
+    #[error(
         "{path} is not a session file: its first line is not a session header. \
          It was left as it is; choose another file, or move this one away"
     )]

@@ -103,7 +103,7 @@ fn refs(dir: &Path) -> Result<Vec<SessionRef>, SessionError> {
     Ok(refs)
 }
 
-fn session_files(dir: &Path) -> Result<Vec<PathBuf>, SessionError> {
+pub(super) fn session_files(dir: &Path) -> Result<Vec<PathBuf>, SessionError> {
     let mut files = children(dir)?;
     files.retain(|path| {
         path.extension()

@@ -2,6 +2,7 @@
 //! that is the truth. Knows nothing of agents.
 
 mod backing;
+mod claim;
 mod context;
 mod context_json;
 mod edits;
@@ -33,6 +34,7 @@ mod tree;
 mod tree_json;
 mod unsaved;
 
+pub use claim::{FolderHold, check_id};
 pub use context::{ModelRef, SessionContext};
 pub use entry::{Entry, EntryKind};
 pub use error::{SessionError, Warning};

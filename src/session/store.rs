@@ -20,11 +20,30 @@ use super::tree::fresh_id;
 const LAST_BREATH: Duration = Duration::from_secs(2);
 
 pub(super) struct SessionFile {
+    /// Before the file, whose lock ends when it is dropped.
+    unused: Option<Unused>,
     storage: Arc<dyn Storage>,
     path: PathBuf,
     file: Box<dyn StoredFile>,
     /// Where our last record ended.
     end: u64,
+}
+
+/// A file that was made only to be had: it goes unless something was written to it.
+struct Unused {
+    storage: Arc<dyn Storage>,
+    path: PathBuf,
+}
+
+impl Drop for Unused {
+    fn drop(&mut self) {
+        // It may be another one by now.
+        let there = self.storage.open(&self.path);
+        if there.is_ok_and(|file| file.size().is_ok_and(|size| size == 0)) {
+            // An empty file is no session, and the next who wants its id removes it.
+            let _ = self.storage.remove(&self.path);
+        }
+    }
 }
 
 /// In the place of an end that no record ends at.
@@ -113,11 +132,20 @@ impl SessionFile {
             }
         }
         Ok(Self {
+            unused: None,
             storage: Arc::clone(storage),
             path: path.to_owned(),
             file,
             end: 0,
         })
+    }
+
+    /// The file is removed with this, unless something is written to it.
+    pub(super) fn give_up_if_empty(&mut self) {
+        self.unused = Some(Unused {
+            storage: self.storage(),
+            path: self.path.clone(),
+        });
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -210,3 +210,72 @@ async fn on_a_full_disk_the_user_is_told_and_the_file_stays_whole() {
     let said = texts(&assert_one_chain(&file));
     assert_eq!(said, ["begin", "Yes.", "now there is room", "Yes."]);
 }
+
+/// Each made a file of its own, and one of the conversations was never found again.
+#[tokio::test]
+async fn of_two_that_begin_with_one_new_id_the_second_is_refused() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    server.repeat(Answer::text("Yes."));
+    let words = ["-ne", "--session-id", "job-7"];
+    let mut first = home.rpc(&words);
+    // Nothing has been said, and there is no session to be found yet.
+    first.ok(json!({"type": "get_state"})).await;
+    for more in [
+        &["-p", "me too"][..],
+        &["--mode", "rpc"],
+        &["--mode", "json", "hi"],
+    ] {
+        let second = home.run(&[&words[..], more].concat(), "").await;
+        let error = second.failed(1);
+        assert!(error.contains("the session id job-7 was taken"), "{error}");
+        if cfg!(target_os = "linux") {
+            let holder = format!("(process {})", first.process_id());
+            assert!(error.contains(&holder), "{error}");
+        }
+    }
+    assert_eq!(first.answer_to("begin").await, "Yes.");
+    let second = home
+        .run(&[&words[..], &["-p", "me too"]].concat(), "")
+        .await;
+    assert!(second.failed(1).contains("is open in another pi"));
+    first.close().await;
+    let third = home.run(&[&words[..], &["-p", "go on"]].concat(), "").await;
+    assert_eq!(third.ok(), "Yes.\n");
+    let said = texts(&assert_one_chain(&home.session()));
+    assert_eq!(said, ["begin", "Yes.", "go on", "Yes."]);
+}
+
+#[tokio::test]
+async fn of_many_that_begin_with_one_new_id_one_begins() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let mut all: Vec<Rpc> = (0..RIVALS)
+        .map(|_| home.rpc(&["-ne", "--session-id", "job-8"]))
+        .collect();
+    let state = json!({"type": "get_state", "id": "1"}).to_string();
+    for one in &mut all {
+        one.send(&state).await;
+        one.close_stdin();
+    }
+    let ended = join_all(all.iter_mut().map(Rpc::end)).await;
+    let begun = ended.iter().filter(|status| status.success()).count();
+    assert!(begun >= 1, "{ended:?}");
+    // Those that came when the others had ended began as well; nothing was stored, and
+    // nothing is left.
+    assert_eq!(home.sessions(), Vec::<std::path::PathBuf>::new());
+}
+
+#[tokio::test]
+async fn an_id_that_a_killed_program_had_taken_is_free() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    server.repeat(Answer::text("Yes."));
+    let words = ["-ne", "--session-id", "job-9"];
+    let mut first = home.rpc(&words);
+    first.ok(json!({"type": "get_state"})).await;
+    first.kill().await;
+    let second = home.run(&[&words[..], &["-p", "begin"]].concat(), "").await;
+    assert_eq!(second.ok(), "Yes.\n");
+    assert_eq!(texts(&assert_one_chain(&home.session())), ["begin", "Yes."]);
+}

@@ -1,0 +1,154 @@
+//! A session that was told its id: of two programs that begin it at the same moment one
+//! gets it, and the other hears why it does not. Else each would make a file of its own,
+//! and only one of the two conversations would be found again by the id.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::backing::Backing;
+use super::error::SessionError;
+use super::handle::Session;
+use super::list::session_files;
+use super::storage::{Disk, Storage};
+use super::store::SessionFile;
+
+/// Looking for an id and making its file takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// While it lives nobody else looks for an id in this folder, or takes one. Where folders
+/// cannot be locked it holds nothing.
+pub struct FolderHold {
+    _folder: Option<File>,
+}
+
+impl FolderHold {
+    pub fn take(dir: &Path) -> Self {
+        // An error comes up again when something is to be stored there.
+        let _ = std::fs::create_dir_all(dir);
+        let folder = File::open(dir).ok().filter(|folder| {
+            let began = Instant::now();
+            loop {
+                match folder.try_lock() {
+                    Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => {
+                        std::thread::sleep(PAUSE);
+                    }
+                    taken => return taken.is_ok(),
+                }
+            }
+        });
+        Self { _folder: folder }
+    }
+}
+
+/// Whether another program has taken the id and not stored anything yet. What one that was
+/// killed has left is removed.
+pub fn check_id(dir: &Path, id: &str) -> Result<(), SessionError> {
+    let storage: Arc<dyn Storage> = Arc::new(Disk);
+    let ending = format!("_{id}.jsonl");
+    let is_its = |path: &std::path::PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        name.is_some_and(|name| name.ends_with(&ending))
+            && path.metadata().is_ok_and(|about| about.len() == 0)
+    };
+    for path in session_files(dir)?.into_iter().filter(is_its) {
+        match SessionFile::open(&storage, &path, &mut Vec::new()) {
+            Ok(None) => {}
+            // It is ours now, and goes if it is still empty.
+            Ok(Some(mut file)) => file.give_up_if_empty(),
+            Err(SessionError::Locked { holder, .. }) => {
+                return Err(SessionError::Claimed {
+                    id: id.to_owned(),
+                    holder,
+                });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+impl Session {
+    /// Makes its file now, empty and locked, so that the id is taken. It goes again with the
+    /// session if nothing is said. What cannot be written is told with the first message.
+    pub fn claim(&mut self) -> Result<(), SessionError> {
+        let Backing::Unwritten {
+            storage,
+            path,
+            file: file @ None,
+        } = &mut self.backing
+        else {
+            return Ok(());
+        };
+        match SessionFile::create(storage, path, &mut Vec::new()) {
+            Ok(mut made) => {
+                made.give_up_if_empty();
+                *file = Some(made);
+            }
+            Err(error @ SessionError::Io { .. }) => {
+                tracing::warn!("the id of the session is not claimed: {error}");
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// The program ends: an id that nothing was stored under is free again.
+    pub fn let_go(&mut self) {
+        if let Backing::Unwritten { file, .. } = &mut self.backing {
+            *file = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::NewSession;
+
+    fn named(dir: &Path, id: &str) -> Session {
+        let new = NewSession {
+            id: Some(id.into()),
+            ..NewSession::default()
+        };
+        Session::create(dir, dir, new)
+    }
+
+    fn files(dir: &Path) -> usize {
+        session_files(dir).unwrap().len()
+    }
+
+    #[test]
+    fn an_id_is_taken_until_its_session_is_gone_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut session = named(dir.path(), "job-1");
+        session.claim().unwrap();
+        assert_eq!(files(dir.path()), 1);
+        let taken = check_id(dir.path(), "job-1").unwrap_err().to_string();
+        assert!(taken.contains("job-1"), "{taken}");
+        check_id(dir.path(), "job").unwrap();
+        drop(session);
+        assert_eq!(files(dir.path()), 0);
+        check_id(dir.path(), "job-1").unwrap();
+    }
+
+    #[test]
+    fn what_was_stored_stays_and_what_a_killed_program_left_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut session = named(dir.path(), "job-2");
+        session.claim().unwrap();
+        session.append_session_info("said").unwrap();
+        let written = session.path().unwrap().to_owned();
+        session.let_go();
+        drop(session);
+        let stored = written.metadata().map_or(0, |about| about.len());
+        // Without a message a name is not worth a file.
+        assert_eq!(stored, 0);
+        let left = dir.path().join("2026-01-01T00-00-00-000Z_job-3.jsonl");
+        std::fs::write(&left, "").unwrap();
+        check_id(dir.path(), "job-3").unwrap();
+        assert!(!left.exists());
+    }
+}
