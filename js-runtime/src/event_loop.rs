@@ -379,7 +379,7 @@ impl EventLoop {
         let url = loader.entry(id, path).map_err(Thrown::new)?;
         preload_known(worker, loader);
         let module = preload(worker, &url)?;
-        inspector::wait_if_asked(&self.isolate.worker.js_runtime);
+        inspector::wait_if_asked(&self.isolate.worker.js_runtime, &*self.host);
         let author = Author {
             id,
             what: "load".into(),

@@ -14,6 +14,7 @@ use deno_runtime::deno_inspector_server::{
 use js_runtime_ext::{Console, Host};
 use serde_json::{Value, json};
 
+use crate::options::RuntimeOptions;
 use crate::process::Inspect;
 
 static INSPECTED: OnceLock<Inspected> = OnceLock::new();
@@ -94,13 +95,29 @@ pub(crate) fn announce(runtime: &mut JsRuntime, host: &dyn Host) {
     }
 }
 
+/// What the host is told, `true` and then `false`: that the isolate stands still until a
+/// debugger comes, and that one has.
+const WAITS: &str = "debugger.waits";
+
 /// Before the first module is evaluated.
-pub(crate) fn wait_if_asked(runtime: &JsRuntime) {
+pub(crate) fn wait_if_asked(runtime: &JsRuntime, host: &dyn Host) {
     let asked = |inspected: &Inspected| inspected.waits.swap(false, Ordering::Relaxed);
     if INSPECTED.get().is_some_and(asked) {
+        // A host that does not want to know refuses.
+        let _ = host.call_sync(WAITS, "true");
         runtime
             .inspector()
             .wait_for_session_and_break_on_next_statement();
+        let _ = host.call_sync(WAITS, "false");
+    }
+}
+
+/// What the thread of an isolate is called. Debuggers show that name.
+pub(crate) fn thread_name(options: &RuntimeOptions) -> String {
+    match is_inspected() && !options.label.is_empty() {
+        // Names end at a zero byte.
+        true => options.label.replace('\0', ""),
+        false => "js".to_owned(),
     }
 }
 

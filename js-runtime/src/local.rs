@@ -14,6 +14,7 @@ use crate::control::Control;
 use crate::error::StartError;
 use crate::event_loop::EventLoop;
 use crate::imports::Imports;
+use crate::inspector;
 use crate::memory::Memory;
 use crate::options::RuntimeOptions;
 use crate::reply::{Answer, Reply};
@@ -40,7 +41,7 @@ impl Local {
         let (commands, receiver) = mpsc::channel(QUEUE);
         let (ready, started) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new()
-            .name("js".into())
+            .name(inspector::thread_name(&options))
             .stack_size(STACK)
             .spawn(move || {
                 let witness = host.clone();

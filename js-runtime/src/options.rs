@@ -23,6 +23,8 @@ pub struct RuntimeOptions {
     pub entries: Vec<(u32, PathBuf)>,
     /// `name/version`, for the `User-Agent` of requests and the cache.
     pub version: String,
+    /// What debuggers call the isolate.
+    pub label: String,
     /// Gives the isolate a process of its own.
     pub process: Option<HostProcess>,
     /// Methods of the host that always answer with nothing: a process of its own does
@@ -62,6 +64,7 @@ impl Default for RuntimeOptions {
             args: Vec::new(),
             entries: Vec::new(),
             version: concat!("pi/", env!("CARGO_PKG_VERSION")).to_string(),
+            label: String::new(),
             process: None,
             one_way: Vec::new(),
         }

@@ -207,6 +207,7 @@ impl AgentSession {
         let paths = find_extensions(&self.config, &self.settings, &cwd);
         self.notes.lock().extend(paths.1);
         self.load_texts(&cwd, &Added::default());
+        self.name_session(&cwd);
         let report = self.extensions.restart(paths.0).await;
         self.report_failures(&report).await;
         self.report_clashes().await;

@@ -254,9 +254,15 @@ impl AgentSession {
     async fn load_extensions(&self, cwd: &Path) -> Result<(), StartError> {
         let (paths, problems) = find_extensions(&self.config, &self.settings, cwd);
         self.notes.lock().extend(problems);
+        self.name_session(cwd);
         let report = self.extensions.load(paths).await;
         *self.loaded.lock() = report;
         self.apply_flags()
+    }
+
+    pub(super) fn name_session(&self, cwd: &Path) {
+        let id = self.state.lock().session.id().to_string();
+        self.extensions.name_session(&id, cwd);
     }
 
     /// `--api-key` is for the model's provider, and is not stored.

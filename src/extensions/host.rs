@@ -26,6 +26,7 @@ use super::answers;
 use super::boundary::Proposals;
 use super::clipboard;
 use super::deadline::Waits;
+use super::debugger;
 use super::events;
 use super::exec::{Execs, milliseconds};
 use super::generation::stop_text;
@@ -321,6 +322,10 @@ impl BridgeHost {
                 let report: ReportArgs = parse(method, args)?;
                 let stack = js_runtime::readable_stack(&report.error);
                 self.report_thrown(report.extension, &report.event, report.plain, Some(stack));
+                return Ok(Value::Null);
+            }
+            "debugger.waits" => {
+                debugger::note(args);
                 return Ok(Value::Null);
             }
             "pi.getFlag" => return self.flag(args),

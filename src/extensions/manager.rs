@@ -61,6 +61,8 @@ pub struct Extensions {
     ui: Arc<UiBroker>,
     /// Values of the flags given on the command line.
     flags: Arc<Mutex<HashMap<String, Value>>>,
+    /// What debuggers call the isolate.
+    label: Mutex<String>,
     /// What the current generation was loaded from.
     paths: Mutex<Vec<ExtensionPath>>,
     /// Brought an isolate down.
@@ -124,6 +126,7 @@ impl Extensions {
             actions: Mutex::default(),
             ui,
             flags,
+            label: Mutex::default(),
             paths: Mutex::default(),
             quarantine: Quarantine::default(),
             generations: AtomicU32::new(1),
@@ -197,6 +200,11 @@ impl Extensions {
     /// What extensions reported before [`Self::bind`].
     pub fn take_early_errors(&self) -> Vec<ExtensionError> {
         std::mem::take(&mut self.early.lock())
+    }
+
+    /// For debuggers: of which session the next isolates are.
+    pub fn name_session(&self, id: &str, cwd: &Path) {
+        *self.label.lock() = format!("pi, session {id} in {}", cwd.display());
     }
 
     pub fn set_flag(&self, name: &str, value: Value) {

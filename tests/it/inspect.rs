@@ -135,3 +135,58 @@ async fn a_wrong_debugging_address_is_refused() {
         "{said}"
     );
 }
+
+/// The list said "deno" and nothing of where it belongs.
+#[tokio::test]
+async fn the_list_of_the_debugger_names_the_session() {
+    let home = Home::bare();
+    home.extension("adder.ts", EXTENSION);
+    let mut rpc = home.rpc(&[
+        "--inspect=localhost:0",
+        "--provider",
+        "demo",
+        "--model",
+        "demo",
+    ]);
+    let said = rpc.said("ws://").await;
+    let state = rpc.ok(json!({"type": "get_state"})).await;
+    let address = said
+        .split("ws://")
+        .nth(1)
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap();
+    let list = reqwest::get(format!("http://{address}/json/list")).await;
+    let list: Value = serde_json::from_str(&list.unwrap().text().await.unwrap()).unwrap();
+    let title = list[0]["title"].as_str().unwrap();
+    let name = format!(
+        "pi, session {} in {}",
+        state["sessionId"].as_str().unwrap(),
+        home.cwd().canonicalize().unwrap().display()
+    );
+    assert!(title.contains(&name), "{title}");
+    rpc.close().await;
+}
+
+/// Whoever had sent a command before was waited for without end.
+#[tokio::test]
+async fn who_waits_for_a_debugger_ends_with_its_client() {
+    let home = Home::bare();
+    home.extension("adder.ts", EXTENSION);
+    let mut rpc = home.rpc(&[
+        "--inspect-brk=localhost:0",
+        "--provider",
+        "demo",
+        "--model",
+        "demo",
+    ]);
+    rpc.said("ws://").await;
+    rpc.send(&json!({"type": "get_state", "id": "1"}).to_string())
+        .await;
+    rpc.close_stdin();
+    assert!(rpc.end().await.success());
+    let lines = rpc.lines();
+    let answered = |line: &&Value| line["type"] == "response" && line["id"] == "1";
+    assert_eq!(lines.iter().filter(answered).count(), 1, "{lines:#?}");
+}

@@ -124,7 +124,7 @@ fn begin(link: &Arc<Link>, start: Start, words: UnixStream) -> io::Result<Option
         one_way: options.one_way.clone(),
     });
     let thread = std::thread::Builder::new()
-        .name("js".into())
+        .name(inspector::thread_name(&options))
         .stack_size(STACK)
         .spawn(move || {
             let link = theirs.clone();

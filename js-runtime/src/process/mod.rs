@@ -48,6 +48,7 @@ struct Start {
     args: Vec<String>,
     entries: Vec<(u32, OsString)>,
     version: String,
+    label: String,
     one_way: Vec<String>,
     inspect: Option<Inspect>,
 }
@@ -74,6 +75,7 @@ impl Start {
                 .map(|(id, path)| (*id, path.clone().into_os_string()))
                 .collect(),
             version: options.version.clone(),
+            label: options.label.clone(),
             one_way: options.one_way.clone(),
             inspect,
         }
@@ -92,6 +94,7 @@ impl Start {
                 .map(|(id, path)| (id, path.into()))
                 .collect(),
             version: self.version,
+            label: self.label,
             process: None,
             one_way: self.one_way,
         }

@@ -201,6 +201,7 @@ impl Extensions {
             cache_dir: self.config.cache_dir.clone(),
             max_heap: allowance.max_heap,
             spin_limit: allowance.limits.spin,
+            label: self.label.lock().clone(),
             entries: wanted.map(|(id, path)| (id, path.path.clone())).collect(),
             ..RuntimeOptions::default()
         };

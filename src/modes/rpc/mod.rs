@@ -28,6 +28,7 @@ use super::signals::{self, Interrupt};
 use super::wire::Agreed;
 use super::{complain, complain_of_stdout, reader};
 use crate::app::{AgentSession, AppConfig};
+use crate::extensions::waits_for_debugger;
 
 /// How long commands that are being answered when stdin closes may take.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -187,8 +188,8 @@ impl Client<'_> {
             let reads = !self.gone && self.early_bytes < EARLY;
             tokio::select! {
                 done = &mut opening => return done,
-                // Nobody is there who wants anything.
-                _ = long.tick(), if self.gone && self.early.is_empty() => {
+                // Nobody is there who wants anything, or who would attach a debugger.
+                _ = long.tick(), if self.gone && (self.early.is_empty() || waits_for_debugger()) => {
                     self.session.extensions().abort_load();
                 }
                 line = self.lines.recv(), if reads => match line {
