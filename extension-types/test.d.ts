@@ -197,7 +197,7 @@ export interface TestContext {
   /** A pi with a user, a project and a model of its own; ends with the test. */
   start(options?: StartOptions): Promise<TestPi>;
   /** `pi -p`, where nobody can be asked. */
-  print(prompt: string, options?: StartOptions & { stdin?: string }): Promise<PrintResult>;
+  print(prompt: string, options?: Omit<StartOptions, "expectErrors"> & { stdin?: string }): Promise<PrintResult>;
   /** Called when the test is over. */
   after(work: () => unknown): void;
 }

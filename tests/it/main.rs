@@ -59,6 +59,7 @@ mod newer_events;
 mod node_layer;
 mod packages;
 mod pi_test;
+mod pi_test_helpers;
 mod prompt_order;
 mod providers_examples;
 mod providers_registry;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::interruption::{self, Interruption};
 use super::report::{FileReport, Record, Recorded};
 
 /// How often is looked whether a process has ended.
@@ -17,17 +18,25 @@ const PAUSE: Duration = Duration::from_millis(25);
 const GRACE: Duration = Duration::from_secs(15);
 /// For reading the file, before its first test.
 const READING: Duration = Duration::from_secs(60);
+/// For a process to end its pis when it is asked to end.
+const FAREWELL: Duration = Duration::from_secs(8);
 
 /// What all files of a run have in common.
 pub(super) struct Surroundings {
     folder: TempDir,
     filter: String,
     timeout: Duration,
+    interruption: Interruption,
 }
 
 impl Surroundings {
-    pub(super) fn new(filter: &str, timeout: Duration) -> io::Result<Self> {
+    pub(super) fn new(
+        filter: &str,
+        timeout: Duration,
+        interruption: Interruption,
+    ) -> io::Result<Self> {
         Ok(Self {
+            interruption,
             folder: TempDir::with_prefix("pi-tests-")?,
             filter: filter.to_owned(),
             timeout,
@@ -39,7 +48,7 @@ impl Surroundings {
         let begun = Instant::now();
         let ended = self
             .start(&file, &records)
-            .and_then(|child| watch(child, &records));
+            .and_then(|child| watch(child, &records, &self.interruption));
         let recorded = Recorded::read(&records);
         FileReport::new(file, recorded, ended, begun.elapsed())
     }
@@ -70,12 +79,13 @@ pub(super) struct Ended {
     pub printed: String,
 }
 
-fn watch(mut child: Child, records: &Path) -> io::Result<Ended> {
+fn watch(mut child: Child, records: &Path, interruption: &Interruption) -> io::Result<Ended> {
     let printed = [
         child.stdout.take().map(read_all),
         child.stderr.take().map(read_all),
     ];
     let mut killed = false;
+    let mut asked: Option<Instant> = None;
     let mut seen = 0;
     let mut since = Instant::now();
     let mut patience = READING;
@@ -90,7 +100,14 @@ fn watch(mut child: Child, records: &Path) -> io::Result<Ended> {
             let timeout = Recorded::read(records).newest_timeout();
             patience = timeout.map_or(READING, |timeout| timeout.saturating_add(GRACE));
         }
-        if !killed && since.elapsed() > patience {
+        if interruption.code().is_some() && asked.is_none() {
+            asked = Some(Instant::now());
+            interruption::ask_to_end(&child);
+        }
+        let is_late = asked.map_or(since.elapsed() > patience, |asked| {
+            asked.elapsed() > FAREWELL
+        });
+        if !killed && is_late {
             killed = true;
             child.kill()?;
         }

@@ -4,6 +4,7 @@
 
 mod child;
 mod find;
+mod interruption;
 mod report;
 
 use std::collections::VecDeque;
@@ -14,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use self::child::Surroundings;
 use self::find::find;
+use self::interruption::Interruption;
 use self::report::{FileReport, Summary};
-use super::{CliError, complain, output, paths};
+use super::{CliError, complain, output, paths, runtime};
 
 const USAGE: &str = "\
 Usage: pi test [FILE|FOLDER]... [--filter TEXT] [--timeout MS] [--jobs N] [--json]
@@ -64,7 +66,10 @@ pub fn run(words: &[String]) -> Result<u8, CliError> {
             return Ok(1);
         }
     };
-    let surroundings = match Surroundings::new(&asked.filter, asked.timeout) {
+    let runtime = runtime()?;
+    let interruption = Interruption::listen(&runtime);
+    let made = Surroundings::new(&asked.filter, asked.timeout, interruption.clone());
+    let surroundings = match made {
         Ok(surroundings) => surroundings,
         Err(error) => {
             complain(&format!("Error: no temporary folder can be made: {error}"));
@@ -74,7 +79,7 @@ pub fn run(words: &[String]) -> Result<u8, CliError> {
     let begun = Instant::now();
     let mut summary = Summary::default();
     let jobs = asked.jobs.or(std::thread::available_parallelism().ok());
-    run_files(files, &surroundings, jobs, &mut |report| {
+    run_files(files, &surroundings, &interruption, jobs, &mut |report| {
         let text = match asked.json {
             true => Ok(()),
             false => output(&report.in_words(&cwd)),
@@ -82,6 +87,11 @@ pub fn run(words: &[String]) -> Result<u8, CliError> {
         summary.add(report);
         text
     })?;
+    runtime.shutdown_background();
+    if let Some(code) = interruption.code() {
+        complain("Interrupted: the tests that ran were stopped, the others were not run");
+        return Ok(code);
+    }
     summary.took(begun.elapsed());
     output(&match asked.json {
         true => summary.json(),
@@ -96,10 +106,11 @@ pub fn run(words: &[String]) -> Result<u8, CliError> {
     Ok(u8::from(summary.is_empty() || summary.has_failed()))
 }
 
-/// Several at a time; `tell` hears of them in order.
+/// Several at a time, until it is interrupted; `tell` hears of them in order.
 fn run_files(
     files: Vec<PathBuf>,
     surroundings: &Surroundings,
+    interruption: &Interruption,
     jobs: Option<NonZero<usize>>,
     tell: &mut dyn FnMut(FileReport) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
@@ -117,8 +128,10 @@ fn run_files(
             let done = done.clone();
             scope.spawn(move || {
                 while let Some((index, file)) = next() {
-                    // An error means that the report cannot be written any more.
-                    if done.send((index, surroundings.run(index, file))).is_err() {
+                    let report = surroundings.run(index, file);
+                    // What was stopped says nothing. An error means that the report cannot
+                    // be written any more.
+                    if interruption.code().is_some() || done.send((index, report)).is_err() {
                         return;
                     }
                 }

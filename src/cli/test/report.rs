@@ -60,10 +60,20 @@ pub(super) struct Failure {
     pub line: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
+    /// Where the test called that, if it is in another file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Place>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actual: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Place {
+    pub file: PathBuf,
+    pub line: usize,
+    pub column: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -253,15 +263,29 @@ impl Failure {
             text += &difference(expected, actual);
         }
         if let (Some(file), Some(line)) = (&self.file, self.line) {
-            let column = self.column.unwrap_or(1);
-            _ = writeln!(text, "at {}:{line}:{column}", name(file));
-            let source = fs::read_to_string(file).unwrap_or_default();
-            if let Some(code) = source.lines().nth(line.saturating_sub(1)) {
-                _ = writeln!(text, "  {line} | {}", code.trim_end());
-            }
+            text += &shown("at", file, (line, self.column.unwrap_or(1)), name);
+        }
+        if let Some(from) = &self.from {
+            let place = (from.line, from.column);
+            text += &shown("called at", &from.file, place, name);
         }
         text
     }
+}
+
+/// A place and what stands there.
+fn shown(
+    what: &str,
+    file: &Path,
+    (line, column): (usize, usize),
+    name: &dyn Fn(&Path) -> String,
+) -> String {
+    let mut text = format!("{what} {}:{line}:{column}\n", name(file));
+    let source = fs::read_to_string(file).unwrap_or_default();
+    if let Some(code) = source.lines().nth(line.saturating_sub(1)) {
+        _ = writeln!(text, "  {line} | {}", code.trim_end());
+    }
+    text
 }
 
 /// Line by line, with numbers: `-` was expected, `+` came.
@@ -409,6 +433,18 @@ mod tests {
         assert_eq!(
             failure.in_words(&|_| "a.test.ts".into()),
             "it is wrong\nat a.test.ts:2:3\n  2 |   two();\n"
+        );
+        let helped = Failure {
+            from: Some(Place {
+                file: failure.file.clone().unwrap(),
+                line: 1,
+                column: 1,
+            }),
+            ..failure
+        };
+        assert_eq!(
+            helped.in_words(&|_| "a.test.ts".into()),
+            "it is wrong\nat a.test.ts:2:3\n  2 |   two();\ncalled at a.test.ts:1:1\n  1 | one\n"
         );
     }
 }

@@ -1,4 +1,6 @@
 // What the scripted model says, and how that looks on the wire (Anthropic's).
+import { checkOptions, checkValue, COUNT, OBJECT, oneOf, TEXT } from "pi:pi-coding-agent/test/given.ts";
+import type { Wanted } from "pi:pi-coding-agent/test/given.ts";
 
 export interface Text {
   type: "text";
@@ -33,14 +35,22 @@ export type Answer = Part | Part[] | Reply | Failure;
 
 export const say = (text: string): Text => ({ type: "text", text });
 export const think = (thinking: string): Thinking => ({ type: "thinking", thinking });
-export const call = (name: string, args: Record<string, unknown> = {}): Call => ({
-  type: "call",
-  name,
-  arguments: args,
-});
+export function call(name: string, args: Record<string, unknown> = {}): Call {
+  checkValue("call: the tool", name, TEXT);
+  checkValue(`call("${name}"): the arguments`, args, OBJECT);
+  return { type: "call", name, arguments: args };
+}
 export const fail = (status: number, message: string): Failure => ({ type: "failure", status, message });
 
 type Event = { type: string } & Record<string, unknown>;
+
+/** Of a reply. */
+const REPLY: Record<string, Wanted> = {
+  content: ["what the model says", () => true],
+  inputTokens: COUNT,
+  outputTokens: COUNT,
+  stop: oneOf("stop", "toolUse", "length"),
+};
 
 const isReply = (answer: Answer): answer is Reply =>
   typeof answer === "object" && !Array.isArray(answer) && "content" in answer;
@@ -48,6 +58,7 @@ const isReply = (answer: Answer): answer is Reply =>
 /** The events of a stream, or the failure. */
 export function render(answer: Answer, number: number, model: string): Event[] | Failure {
   if (typeof answer === "object" && "type" in answer && answer.type === "failure") return answer;
+  if (isReply(answer)) checkOptions("An answer of the model", answer, REPLY);
   const reply: Reply = isReply(answer) ? answer : { content: answer as Part | Part[] };
   const parts = (Array.isArray(reply.content) ? reply.content : [reply.content]).map(part);
   const { inputTokens = 10, outputTokens = 5 } = reply;

@@ -1,6 +1,6 @@
 // A pi in RPC mode: commands go in, answers and events come out.
 import { spawn } from "node:child_process";
-import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import type { ChildProcess, ChildProcessWithoutNullStreams } from "node:child_process";
 import process from "node:process";
 
 // deno-lint-ignore no-explicit-any
@@ -108,8 +108,10 @@ export async function runToEnd(
   args: string[],
   where: { cwd: string; env: Record<string, string> },
   input: string,
+  onStart: (child: ChildProcess) => void,
 ): Promise<Printed> {
   const child = spawn(process.execPath, args, { ...where, stdio: "pipe" });
+  onStart(child);
   let [stdout, stderr] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));

@@ -7,6 +7,18 @@ import type { ModelRequest, Script } from "pi:pi-coding-agent/test/model.ts";
 import type { Answer } from "pi:pi-coding-agent/test/answers.ts";
 import { Place } from "pi:pi-coding-agent/test/place.ts";
 import type { PlaceOptions } from "pi:pi-coding-agent/test/place.ts";
+import {
+  checkOptions,
+  checkValue,
+  NUMBER,
+  OBJECT,
+  OBJECTS,
+  PATTERN,
+  PATTERNS,
+  SCRIPT,
+  TEXTS,
+} from "pi:pi-coding-agent/test/given.ts";
+import type { Wanted } from "pi:pi-coding-agent/test/given.ts";
 import { Run } from "pi:pi-coding-agent/test/run.ts";
 import { transcript } from "pi:pi-coding-agent/test/transcript.ts";
 import { Ui } from "pi:pi-coding-agent/test/ui.ts";
@@ -21,6 +33,19 @@ export interface StartOptions extends PlaceOptions {
   /** Errors of the extension that the test is about. */
   expectErrors?: (string | RegExp)[];
 }
+
+/** Of `t.start` and of `t.print`. */
+export const PLACE_OPTIONS: Record<string, Wanted> = {
+  model: SCRIPT,
+  files: OBJECT,
+  agentFiles: OBJECT,
+  settings: OBJECT,
+  args: TEXTS,
+  env: OBJECT,
+  extensions: TEXTS,
+  contextWindow: NUMBER,
+};
+export const START_OPTIONS: Record<string, Wanted> = { ...PLACE_OPTIONS, expectErrors: PATTERNS };
 
 /** Milliseconds for a pi whose test has failed. */
 const MERCY = 2_000;
@@ -71,6 +96,7 @@ export class Pi {
 
   /** Says something to the agent, and waits until nothing is left to do. */
   async prompt(text: string, options: { images?: object[] } = {}): Promise<Run> {
+    checkOptions("pi.prompt", options, { images: OBJECTS });
     return await this._run(`the end of the prompt ${quote(text)}`, async () => {
       await this.rpc("prompt", { message: text, ...options });
     });
@@ -187,6 +213,7 @@ export class Pi {
 
   /** An error of the extension that is not to fail the test. */
   expectError(pattern: string | RegExp): void {
+    checkValue("pi.expectError: the error", pattern, PATTERN);
     this._expected.push({ pattern, seen: false });
   }
 

@@ -2,13 +2,15 @@
 // read, and writes down for `pi test` how they went.
 import { AssertionError } from "node:assert";
 import { AsyncLocalStorage } from "node:async_hooks";
+import type { ChildProcess } from "node:child_process";
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { inspect } from "node:util";
 import { runToEnd } from "pi:pi-coding-agent/test/connection.ts";
 import { Model } from "pi:pi-coding-agent/test/model.ts";
-import { Pi } from "pi:pi-coding-agent/test/pi.ts";
+import { checkOptions, NUMBER, TEXT } from "pi:pi-coding-agent/test/given.ts";
+import { Pi, PLACE_OPTIONS, START_OPTIONS } from "pi:pi-coding-agent/test/pi.ts";
 import type { StartOptions } from "pi:pi-coding-agent/test/pi.ts";
 import { Place } from "pi:pi-coding-agent/test/place.ts";
 
@@ -83,6 +85,7 @@ function extensionsOf({ extensions }: StartOptions): string[] {
 class TestContext {
   readonly name: string;
   private _pis: Pi[] = [];
+  private _printing: ChildProcess[] = [];
   private _after: (() => unknown)[] = [];
 
   constructor(name: string) {
@@ -91,18 +94,21 @@ class TestContext {
 
   /** A pi of its own, which ends with the test. */
   async start(options: StartOptions = {}): Promise<Pi> {
+    checkOptions("t.start", options, START_OPTIONS);
     return await Pi.start(options, extensionsOf(options), (pi) => this._pis.push(pi));
   }
 
   /** `pi -p`: where there is nobody who could be asked. Gives what was printed. */
-  async print(prompt: string, options: StartOptions & { stdin?: string } = {}): Promise<PrintResult> {
+  async print(prompt: string, options: Omit<StartOptions, "expectErrors"> & { stdin?: string } = {}): Promise<PrintResult> {
+    checkOptions("t.print", options, { ...PLACE_OPTIONS, stdin: TEXT });
     let problem: string | undefined;
     const model = new Model(options.model ?? [], (message) => (problem ??= message));
     const place = new Place(options, await model.start());
     try {
       const args = extensionsOf(options).flatMap((path) => ["-e", path]);
       const where = { cwd: place.project, env: place.env };
-      const printed = await runToEnd([...args, ...(options.args ?? []), "-p", prompt], where, options.stdin ?? "");
+      const words = [...args, ...(options.args ?? []), "-p", prompt];
+      const printed = await runToEnd(words, where, options.stdin ?? "", (child) => this._printing.push(child));
       if (problem !== undefined) throw new Error(problem);
       if (model.left > 0) throw new Error(`The model was not asked for ${model.left} of its answers`);
       return {
@@ -129,6 +135,8 @@ class TestContext {
   /** Ends what the test started. `check`: it passed so far. */
   async end(check: boolean): Promise<void> {
     const problems: unknown[] = [];
+    // Asked, so that it ends what it has started; one that has ended does not hear it.
+    for (const child of this._printing) child.kill("SIGTERM");
     for (const pi of this._pis.reverse()) problems.push(await pi.stop(check).catch((error) => error));
     for (const work of this._after.reverse()) {
       try {
@@ -151,6 +159,7 @@ const report = (record: object): void => {
 function collect(name: string, given: TestOptions | Body, then: Body | undefined, more: Partial<Test>): void {
   const [options, body] = typeof given === "function" ? [{}, given] : [given, then];
   if (typeof body !== "function") throw new TypeError(`The test "${name}" has no function`);
+  checkOptions(`test("${name}")`, options, { timeout: NUMBER });
   if (!collecting) throw new Error(`The test "${name}" comes too late: call test() while the file is read`);
   if (process.env.PI_TEST_REPORT === undefined) {
     throw new Error(`${basename(testFile())} is a test: run it with "pi test"`);
@@ -177,12 +186,15 @@ test.only = (name: string, options: TestOptions | Body, body?: Body): void => {
 
 async function runAll(): Promise<void> {
   collecting = false;
+  endWhenAsked();
   const filter = process.env.PI_TEST_FILTER ?? "";
   const alone = tests.some(({ only }) => only);
   const chosen = tests.filter(({ name }) => name.includes(filter));
   // Whoever reads this can tell what was not run, if one of them ends the process.
   report({ type: "plan", names: chosen.map(({ name }) => name) });
   for (const test of chosen) {
+    // The process ends now.
+    if (asked.size > 0) return;
     if (test.skipped || (alone && !test.only)) report({ type: "skipped", name: test.name });
     else await runOne(test);
   }
@@ -228,10 +240,32 @@ function rest(): Promise<void> {
   });
 }
 
+/** Those who ask for the end: the user with Ctrl-C, or `pi test`. */
+const ENDINGS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
+
+/** What runs now, to be ended with the process. */
+let open: TestContext | undefined;
+
+/** The signals that have come. */
+const asked = new Set<string>();
+
+/** Ends what the test has started, and then the process. Who asks twice does not want to wait. */
+function endWhenAsked(): void {
+  for (const [signal, code] of Object.entries(ENDINGS)) {
+    process.on(signal, () => {
+      // After Ctrl-C, which all processes of the terminal hear, `pi test` asks as well.
+      if (asked.has(signal) || !open) return process.exit(code);
+      asked.add(signal);
+      if (asked.size === 1) void open.end(false).finally(() => process.exit(code));
+    });
+  }
+}
+
 async function runOne({ name, body, timeout }: Test): Promise<void> {
   report({ type: "start", name, timeout });
   const begun = performance.now();
   const context = new TestContext(name);
+  open = context;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let running: Running | undefined;
   const late = new Promise<never>((_resolve, reject) => {
@@ -263,6 +297,7 @@ async function runOne({ name, body, timeout }: Test): Promise<void> {
   }
   clearTimeout(timer);
   current = undefined;
+  open = undefined;
   const ms = Math.round(performance.now() - begun);
   report(failure ? { type: "failed", name, ms, error: explain(failure.error) } : { type: "passed", name, ms });
   running!.fail = (error) => {
@@ -289,12 +324,21 @@ function explain(error: unknown): object {
   return { message, ...place };
 }
 
-/** The first line of a stack that is the author's. */
-function placeOf(stack: string): { file?: string; line?: number; column?: number } {
-  for (const line of stack.split("\n")) {
+interface Frame {
+  file: string;
+  line: number;
+  column: number;
+}
+
+/** Where it happened in the author's code, and where the test came to that, if it is elsewhere. */
+function placeOf(stack: string): Partial<Frame> & { from?: Frame } {
+  const frames = stack.split("\n").flatMap((line): Frame[] => {
     // The path is as the file system has it, with whatever stands in it.
     const found = /(?:^|[ (])file:\/\/(\/.*):(\d+):(\d+)\)?$/.exec(line);
-    if (found) return { file: found[1], line: Number(found[2]), column: Number(found[3]) };
-  }
-  return {};
+    return found ? [{ file: found[1], line: Number(found[2]), column: Number(found[3]) }] : [];
+  });
+  const [first] = frames;
+  if (!first) return {};
+  const here = testFile();
+  return { ...first, from: first.file === here ? undefined : frames.find(({ file }) => file === here) };
 }

@@ -1,5 +1,6 @@
 // The user of a test: answers dialogs as the test said beforehand, and sees what is shown.
 import type { RpcEvent } from "pi:pi-coding-agent/test/connection.ts";
+import { checkOptions, oneOf, PATTERN } from "pi:pi-coding-agent/test/given.ts";
 
 export type DialogMethod = "select" | "confirm" | "input" | "editor";
 
@@ -50,6 +51,33 @@ export function shown({ method, title, message, options }: Dialog): string {
   return `${method} ${JSON.stringify(title)}${about}`;
 }
 
+/** One that fits every dialog because it is misspelt would answer what nobody has thought of. */
+function checkWhich(where: string, which: unknown): void {
+  if (which instanceof RegExp) return;
+  if (typeof which === "string") {
+    if (METHODS.includes(which)) return;
+    throw new TypeError(
+      `No dialog is called "${which}": use ${METHODS.join(", ")}, or a regular expression for the title`,
+    );
+  }
+  if (typeof which !== "object" || which === null || Array.isArray(which)) {
+    const kinds = METHODS.map((method) => `"${method}"`).join(", ");
+    throw new TypeError(
+      `${where}: which dialog is meant must be one of ${kinds}, a regular expression for the title, or ` +
+        `{ method, title }, not ${JSON.stringify(which)}`,
+    );
+  }
+  checkOptions(`${where}: which`, which, { method: oneOf(...METHODS), title: PATTERN });
+}
+
+function checkAnswering(where: string, answering: unknown): void {
+  if (answering === null || ["string", "boolean", "function"].includes(typeof answering)) return;
+  const given = answering === undefined ? "nothing" : JSON.stringify(answering);
+  throw new TypeError(
+    `${where}: the answer must be a string, a boolean for confirm, null, which cancels, or a function, not ${given}`,
+  );
+}
+
 export class Ui {
   readonly dialogs: Dialog[] = [];
   readonly notifications: { message: string; type: string }[] = [];
@@ -71,25 +99,23 @@ export class Ui {
 
   /** The answer to the next dialog of that kind; `null` cancels it. */
   answer(which: Which, answering: Answering): void {
-    this._add(which, answering, 1);
+    checkAnswering("pi.ui.answer", answering);
+    this._add("pi.ui.answer", which, answering, 1);
   }
 
   /** The answer to every dialog of that kind. */
   always(which: Which, answering: Answering): void {
-    this._add(which, answering, Infinity);
+    checkAnswering("pi.ui.always", answering);
+    this._add("pi.ui.always", which, answering, Infinity);
   }
 
   /** Leaves the next dialog of that kind open, until its timeout or signal ends it. */
   ignore(which: Which): void {
-    this._add(which, undefined, 1);
+    this._add("pi.ui.ignore", which, undefined, 1);
   }
 
-  private _add(which: Which, answering: Answering | undefined, left: number): void {
-    if (typeof which === "string" && !METHODS.includes(which)) {
-      throw new TypeError(
-        `No dialog is called "${which}": use ${METHODS.join(", ")}, or a regular expression for the title`,
-      );
-    }
+  private _add(where: string, which: Which, answering: Answering | undefined, left: number): void {
+    checkWhich(where, which);
     this._rules.push({ which, answering, left });
   }
 

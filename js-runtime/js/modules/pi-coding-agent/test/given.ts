@@ -1,0 +1,48 @@
+// What tests hand over, looked at where they do: what is misspelt would be left out, and the
+// test would pass or fail for another reason than it says.
+import { inspect } from "node:util";
+
+const shown = (value: unknown): string => inspect(value, { depth: 1, breakLength: Infinity });
+
+type Fits = (value: unknown) => boolean;
+/** What an option must be, in words, and whether it is. */
+export type Wanted = readonly [words: string, fits: Fits];
+
+const isPlain: Fits = (value) =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof RegExp);
+const isText: Fits = (value) => typeof value === "string";
+const isPattern: Fits = (value) => isText(value) || value instanceof RegExp;
+const each = (fits: Fits): Fits => (value) => Array.isArray(value) && value.every(fits);
+
+export const TEXT: Wanted = ["a string", isText];
+export const TEXTS: Wanted = ["an array of strings", each(isText)];
+export const PATTERNS: Wanted = ["an array of strings and regular expressions", each(isPattern)];
+export const PATTERN: Wanted = ["a string or a regular expression", isPattern];
+export const OBJECT: Wanted = ["an object", isPlain];
+export const OBJECTS: Wanted = ["an array of objects", each(isPlain)];
+export const NUMBER: Wanted = ["a number above 0", (value) => typeof value === "number" && value > 0];
+export const COUNT: Wanted = ["a number", (value) => typeof value === "number" && value >= 0];
+export const SCRIPT: Wanted = [
+  "an array of answers, or a function",
+  (value) => Array.isArray(value) || typeof value === "function",
+];
+
+export function oneOf(...values: string[]): Wanted {
+  return [`one of ${values.map((value) => JSON.stringify(value)).join(", ")}`, (value) => values.includes(value as string)];
+}
+
+/** `where` is the call: "t.start". */
+export function checkValue(where: string, value: unknown, [words, fits]: Wanted): void {
+  if (!fits(value)) throw new TypeError(`${where} must be ${words}, not ${shown(value)}`);
+}
+
+/** Every member must be known, and what is there must fit. */
+export function checkOptions(where: string, options: unknown, known: Record<string, Wanted>): void {
+  if (!isPlain(options)) throw new TypeError(`${where}: the options must be an object, not ${shown(options)}`);
+  for (const [name, value] of Object.entries(options as object)) {
+    if (!Object.hasOwn(known, name)) {
+      throw new TypeError(`${where} has no option "${name}". The options are: ${Object.keys(known).join(", ")}`);
+    }
+    if (value !== undefined) checkValue(`${where}: ${name}`, value, known[name]);
+  }
+}

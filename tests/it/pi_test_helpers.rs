@@ -1,0 +1,315 @@
+//! `pi test` when a test is wrong itself, when a helper of it fails, and when somebody
+//! ends it: whose fault it is is said, and nothing is left behind.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::time::{sleep, timeout};
+
+use crate::support::{Finished, Home};
+
+/// For some pis, beside all other tests.
+const PATIENCE: Duration = Duration::from_secs(300);
+const PAUSE: Duration = Duration::from_millis(20);
+
+fn command(home: &Home, arguments: &[&str]) -> tokio::process::Command {
+    let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
+    command.arg("test").args(arguments);
+    command
+}
+
+async fn pi_test(home: &Home, arguments: &[&str]) -> Finished {
+    let output = timeout(PATIENCE, command(home, arguments).output()).await;
+    let output = output.expect("it ends").unwrap();
+    Finished {
+        status: output.status,
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[tokio::test]
+async fn a_failure_in_a_helper_shows_the_line_of_the_test_as_well() {
+    let home = Home::bare();
+    home.file("x.ts", "export default () => {};");
+    home.file(
+        "helper.ts",
+        "import assert from \"node:assert/strict\";\n\
+         export function same(a: number, b: number) {\n\
+         \x20 assert.equal(a, b);\n\
+         }\n\
+         export async function says(pi, text) {\n\
+         \x20 assert.equal((await pi.prompt(\"hi\")).text, text);\n\
+         }\n",
+    );
+    home.file(
+        "x.test.ts",
+        "import { test } from \"@mariozechner/pi-coding-agent/test\";\n\
+         import { same, says } from \"./helper.ts\";\n\
+         test(\"plain\", () => {\n\
+         \x20 same(1, 2);\n\
+         });\n\
+         test(\"awaited\", async (t) => {\n\
+         \x20 const pi = await t.start({ model: [\"no\"] });\n\
+         \x20 await says(pi, \"yes\");\n\
+         });\n\
+         test(\"own\", () => { throw new Error(\"here\"); });\n",
+    );
+    let said = pi_test(&home, &["x.test.ts", "--timeout", "240000"]).await;
+    assert_eq!(said.status.code(), Some(1));
+    for text in [
+        "at helper.ts:3:10\n      3 |   assert.equal(a, b);\n    called at x.test.ts:4:3\n      4 |   same(1, 2);\n",
+        "at helper.ts:6:10\n",
+        "called at x.test.ts:8:3\n      8 |   await says(pi, \"yes\");\n",
+        "    here\n    at x.test.ts:10:27\n      10 | test(\"own\"",
+    ] {
+        assert!(
+            said.stdout.contains(text),
+            "no {text:?} in\n{}",
+            said.stdout
+        );
+    }
+    assert_eq!(
+        said.stdout.matches("called at").count(),
+        2,
+        "{}",
+        said.stdout
+    );
+    let json = pi_test(&home, &["x.test.ts", "--json", "--filter", "plain"]).await;
+    let report: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let from = &report["files"][0]["tests"][0]["error"]["from"];
+    assert_eq!(from["line"], 4, "{report}");
+}
+
+/// They were left out without a word, and a `which` that was misspelt fitted every dialog.
+#[tokio::test]
+async fn what_is_misspelt_is_an_error_that_names_it() {
+    let home = Home::bare();
+    home.file("x.ts", "export default () => {};");
+    let cases = [
+        (
+            "t.start({ modle: [] })",
+            "t.start has no option \"modle\". The options are: model, files, agentFiles, settings, \
+             args, env, extensions, contextWindow, expectErrors",
+        ),
+        (
+            "t.start({ model: \"hello\" })",
+            "t.start: model must be an array of answers, or a function, not 'hello'",
+        ),
+        (
+            "t.start({ extensions: \"./x.ts\" })",
+            "t.start: extensions must be an array of strings, not './x.ts'",
+        ),
+        (
+            "t.print(\"hi\", { expectErrors: [\"x\"] })",
+            "t.print has no option \"expectErrors\". The options are: model, files, agentFiles, \
+             settings, args, env, extensions, contextWindow, stdin",
+        ),
+        (
+            "pi.prompt(\"hi\", { image: [] })",
+            "pi.prompt has no option \"image\". The options are: images",
+        ),
+        (
+            "pi.ui.answer([\"select\", \"confirm\"], \"a\")",
+            "pi.ui.answer: which dialog is meant must be one of \"select\", \"confirm\", \"input\", \
+             \"editor\", a regular expression for the title, or { method, title }, not \
+             [\"select\",\"confirm\"]",
+        ),
+        (
+            "pi.ui.always({ methods: \"select\" }, \"a\")",
+            "pi.ui.always: which has no option \"methods\". The options are: method, title",
+        ),
+        (
+            "pi.ui.ignore({ method: \"choose\" })",
+            "pi.ui.ignore: which: method must be one of \"select\", \"confirm\", \"input\", \
+             \"editor\", not 'choose'",
+        ),
+        (
+            "pi.ui.answer(\"select\", [\"a\"])",
+            "pi.ui.answer: the answer must be a string, a boolean for confirm, null, which cancels, \
+             or a function, not [\"a\"]",
+        ),
+        (
+            "pi.ui.answer(\"select\")",
+            "pi.ui.answer: the answer must be a string, a boolean for confirm, null, which cancels, \
+             or a function, not nothing",
+        ),
+        (
+            "call(\"bash\", \"ls\")",
+            "call(\"bash\"): the arguments must be an object, not 'ls'",
+        ),
+        (
+            "(pi.answer({ content: \"a\", inputToken: 5 }), pi.prompt(\"hi\"))",
+            "The model cannot answer: An answer of the model has no option \"inputToken\". The \
+             options are: content, inputTokens, outputTokens, stop",
+        ),
+    ];
+    let mut source =
+        "import { call, test } from \"@mariozechner/pi-coding-agent/test\";\n".to_owned();
+    for (index, (code, _)) in cases.iter().enumerate() {
+        let pi = match code.contains("pi.") {
+            true => "const pi = await t.start();",
+            false => "",
+        };
+        source += &format!("test(\"case {index}\", async (t) => {{ {pi} await {code}; }});\n");
+    }
+    home.file("x.test.ts", &source);
+    home.file(
+        "y.test.ts",
+        "import { test } from \"@mariozechner/pi-coding-agent/test\";\n\
+         test(\"slow\", { timeuot: 5 }, () => {});\n",
+    );
+    let said = pi_test(&home, &["--timeout", "240000", "--json"]).await;
+    let report: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let tests = report["files"][0]["tests"].as_array().unwrap();
+    assert_eq!(tests.len(), cases.len());
+    for (index, ((code, expected), test)) in cases.iter().zip(tests).enumerate() {
+        let message = test["error"]["message"].as_str().unwrap_or_default();
+        let message = message.strip_prefix("TypeError: ").unwrap_or(message);
+        assert_eq!(message, *expected, "{code}");
+        // The line of the test, which begins in the second.
+        assert_eq!(test["error"]["line"], index + 2, "{code}: {test}");
+    }
+    let broken = report["files"][1]["error"].as_str().unwrap();
+    assert!(
+        broken.contains("test(\"slow\") has no option \"timeuot\". The options are: timeout"),
+        "{broken}"
+    );
+}
+
+/// Writes down every process: of pi, of the shell that its tool runs, and of what that
+/// started.
+const NOTES: &str = r#"
+import { appendFileSync } from "node:fs";
+export default function (pi) {
+  appendFileSync(process.env.NOTES, `${process.pid}\n`);
+  pi.on("session_start", () => appendFileSync(process.env.NOTES, `${process.ppid}\n`));
+}
+"#;
+
+/// A test that does something while a tool runs.
+const BUSY: &str = r#"
+import { call, test } from "@mariozechner/pi-coding-agent/test";
+const notes = `${import.meta.dirname}/notes`;
+const run = (then) => async (t) => {
+  const shell = `echo $$ >> ${notes}; sleep 600 & echo $! >> ${notes}; echo ready >> ${notes}; wait`;
+  const pi = await t.start({ env: { NOTES: notes }, model: [call("bash", { command: shell })] });
+  void pi.prompt("go").catch(() => {});
+  await pi.waitFor("tool_execution_start");
+  await then(pi);
+};
+"#;
+
+/// The processes that were noted, without the test's own.
+fn noted(notes: &Path) -> Vec<Pid> {
+    let text = fs::read_to_string(notes).unwrap_or_default();
+    let numbers = text.lines().filter_map(|line| line.parse().ok());
+    numbers.map(Pid::from_raw).collect()
+}
+
+fn lives(process: Pid) -> bool {
+    // One that nobody has asked for its exit code has ended, too.
+    let status = fs::read_to_string(format!("/proc/{process}/stat"));
+    match status {
+        Ok(status) => !status
+            .rsplit(") ")
+            .next()
+            .unwrap_or_default()
+            .starts_with('Z'),
+        Err(_) => !Path::new("/proc/self").exists() && kill(process, None).is_ok(),
+    }
+}
+
+/// Of what was noted nothing is there any more.
+async fn all_gone(notes: &Path) {
+    let processes = noted(notes);
+    assert!(processes.len() >= 3, "{processes:?}");
+    let gone = async {
+        while processes.iter().any(|process| lives(*process)) {
+            sleep(PAUSE).await;
+        }
+    };
+    let gone = timeout(Duration::from_secs(30), gone).await;
+    assert!(gone.is_ok(), "one of {processes:?} is still there");
+}
+
+async fn ready(notes: &Path, times: usize) {
+    let there = async {
+        let count = || {
+            let text = fs::read_to_string(notes).unwrap_or_default();
+            text.lines().filter(|line| *line == "ready").count()
+        };
+        while count() < times {
+            sleep(PAUSE).await;
+        }
+    };
+    timeout(PATIENCE, there).await.expect("the tools run");
+}
+
+const UNTIL_READY: &str = r#"
+import { readFileSync } from "node:fs";
+const until = async (times) => {
+  while (readFileSync(notes, "utf8").split("ready\n").length <= times) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+};
+"#;
+
+#[tokio::test]
+async fn a_failed_test_leaves_no_process_behind() {
+    let home = Home::bare();
+    home.file("x.ts", NOTES);
+    let tests = r#"
+test("throws", run(async () => { await until(1); throw new Error("on purpose"); }));
+test("takes too long", { timeout: 20_000 }, run(() => new Promise(() => {})));
+test("ends the process", run(async () => { await until(3); process.exit(3); }));
+"#;
+    home.file("x.test.ts", &format!("{BUSY}{UNTIL_READY}{tests}"));
+    let said = pi_test(&home, &["x.test.ts", "--timeout", "240000"]).await;
+    assert_eq!(said.status.code(), Some(1), "{said:#?}");
+    for text in [
+        "on purpose",
+        "It took longer than 20000 ms",
+        "it ended too early",
+    ] {
+        assert!(said.stdout.contains(text), "{text}: {}", said.stdout);
+    }
+    let notes = home.cwd().join("notes");
+    ready(&notes, 3).await;
+    all_gone(&notes).await;
+}
+
+/// A terminal's Ctrl-C reaches all processes; a signal of a program reaches only this one.
+#[tokio::test]
+async fn a_signal_to_the_runner_alone_ends_all_that_it_has_started() {
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+        let home = Home::bare();
+        home.file("x.ts", NOTES);
+        let waits = "test(\"waits\", { timeout: 600_000 }, run(() => new Promise(() => {})));\n\
+                     test(\"comes next\", () => { throw new Error(\"it was begun\"); });\n";
+        home.file("x.test.ts", &format!("{BUSY}{waits}"));
+        home.file(
+            "y.test.ts",
+            &format!("{BUSY}{waits}").replace("t.start({", "t.start({ extensions: [\"./x.ts\"],"),
+        );
+        let mut command = command(&home, &["--jobs", "2"]);
+        command
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped());
+        let runner = command.spawn().unwrap();
+        let process = Pid::from_raw(runner.id().unwrap().cast_signed());
+        let notes = home.cwd().join("notes");
+        ready(&notes, 2).await;
+        kill(process, signal).unwrap();
+        let output = timeout(PATIENCE, runner.wait_with_output()).await;
+        let output = output.expect("it ends").unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(!said.contains("it was begun"), "{said}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("Interrupted"));
+        all_gone(&notes).await;
+    }
+}
