@@ -52,6 +52,11 @@ fn location(text: &str) -> Option<Location> {
     let places = PLACE.captures_iter(text).filter_map(|found| {
         // A file that is not there stands before the one that wants it.
         let file = found[1].rsplit("(imported at ").next()?;
+        // A message may have such a parenthesis, too: "/(/: Unterminated group (/p/a.js:1:2)".
+        let file = match file.rsplit_once(" (") {
+            Some((_, file)) if file.starts_with('/') && !Path::new(&found[1]).exists() => file,
+            _ => file,
+        };
         Some(Location {
             file: file.to_owned(),
             line: found[2].parse().ok()?,
@@ -232,6 +237,10 @@ mod tests {
             None
         );
         assert_eq!(location("Error: see http://x:1:2 for more"), None);
+        assert_eq!(
+            location("Invalid regular expression: /(/: Unterminated group (/p/a.js:4:15)"),
+            Some(place("/p/a.js", 4, 15))
+        );
     }
 
     #[test]

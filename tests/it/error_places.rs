@@ -266,3 +266,56 @@ async fn what_does_not_compile_when_it_is_required_is_named() {
         "{said}"
     );
 }
+
+/// Lines and columns of the file, and not of what is put around it.
+#[tokio::test]
+async fn what_does_not_parse_in_imported_commonjs_is_found_in_its_file() {
+    let home = Home::bare();
+    for (name, source, place) in [
+        (
+            "first.js",
+            "exports.a = 1; let b = 1; let b = 2;\n",
+            (1, 31),
+        ),
+        (
+            "later.js",
+            "exports.a = 1;\n\n  let b = 1; let b = 2;\n",
+            (3, 18),
+        ),
+        (
+            "shebang.cjs",
+            "#!/usr/bin/env node\nexports.a = 1;\n  foo bar;\n",
+            (3, 7),
+        ),
+        (
+            "typed.cts",
+            "interface A {\n  b: string;\n}\nlet c = 1; let c = 2;\nexports.a = c;\n",
+            (4, 16),
+        ),
+        (
+            "regex.cjs",
+            "exports.a = 1;\n\n   const b = /(/;\n",
+            (3, 14),
+        ),
+        (
+            "strict.cjs",
+            "\"use strict\";\nexports.a = 1;\n with (exports) {}\n",
+            (3, 2),
+        ),
+    ] {
+        home.file(name, source);
+        let stem = name.split('.').next().unwrap();
+        let importer = format!("import b from \"./{name}\";\nexport default () => {{ b; }};\n");
+        let importer = home.file(&format!("{stem}-importer.ts"), &importer);
+        let mut rpc = home.rpc(&[&DEMO[..], &["-e", importer.to_str().unwrap()]].concat());
+        let is_it = |line: &Value| line["type"] == "extension_error";
+        let error = rpc.wait("an extension_error", is_it).await;
+        let file = home.cwd().join(name).canonicalize().unwrap();
+        let expected = json!({"file": file.to_str(), "line": place.0, "column": place.1});
+        assert_eq!(error["location"], expected, "{name}: {error}");
+        let frame = error["codeFrame"].as_str().unwrap();
+        assert!(frame.contains(&format!("> {} | ", place.0)), "{frame}");
+        rpc.ok(json!({"type": "get_state"})).await;
+        rpc.close().await;
+    }
+}
