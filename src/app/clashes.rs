@@ -18,7 +18,7 @@ impl AgentSession {
             }
         }
         // Where a terminal is drawn on the mode tells of keys itself; the others read none.
-        if self.config.mode != "rpc" {
+        if self.config.mode != "rpc" || !self.extensions.has_shortcuts() {
             return;
         }
         let (keybindings, _) = Keybindings::load(&self.keybindings_path());

@@ -42,6 +42,10 @@ impl Extensions {
         }
     }
 
+    pub fn has_shortcuts(&self) -> bool {
+        self.with_registry(|registry| !registry.shortcuts().is_empty())
+    }
+
     /// The keys that extensions have, and who came too late.
     pub fn shortcuts(&self, keybindings: &Keybindings) -> Shortcuts {
         let generation = self.current();
