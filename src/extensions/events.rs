@@ -250,6 +250,9 @@ pub fn find(name: &str) -> Option<(usize, &'static EventKind)> {
         .find(|(_, kind)| kind.name == name)
 }
 
+/// Of two names, from which on one may be meant for the other.
+const LIKENESS: f32 = 0.75;
+
 /// Events of later versions that do not happen here.
 const LATER: [&str; 3] = [
     "project_trust",
@@ -289,8 +292,12 @@ pub fn unknown(name: &str) -> String {
         return format!("The event \"{name}\" does not happen in this version of pi");
     }
     let names: Vec<&str> = EVENTS.iter().map(|kind| kind.name).collect();
+    // First: the list is long, and not shown to its end everywhere.
+    let meant = similar::get_close_matches(name, &names, 1, LIKENESS);
+    let meant = meant.first().map(|meant| format!(" Is \"{meant}\" meant?"));
     format!(
-        "There is no event \"{name}\". The events are: {}",
+        "There is no event \"{name}\".{} The events are: {}",
+        meant.unwrap_or_default(),
         names.join(", ")
     )
 }
@@ -302,6 +309,16 @@ mod tests {
     #[test]
     fn unknown_names_are_told_what_exists() {
         assert!(unknown("tool_cal").contains("tool_call,"));
+        for (name, meant) in [
+            ("tool_cal", "tool_call"),
+            ("session_started", "session_start"),
+            ("toolResult", "tool_result"),
+            ("on_agent_end", "agent_end"),
+        ] {
+            let meant = format!("\"{name}\". Is \"{meant}\" meant? The events are: ");
+            assert!(unknown(name).contains(&meant), "{}", unknown(name));
+        }
+        assert!(unknown("boot").starts_with("There is no event \"boot\". The events"));
         assert!(unknown("session_switch").contains("session_start"));
         assert!(unknown("project_trust").contains("does not happen"));
     }

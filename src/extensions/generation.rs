@@ -340,7 +340,11 @@ pub fn outcome<T>(answer: &Result<T, CallFailure>) -> Outcome {
 
 pub fn stop_text(reason: Stop) -> Cow<'static, str> {
     match reason {
-        Stop::Deadline => "it did not give the thread back in time".into(),
+        Stop::Deadline => {
+            "it did not give the thread back in time, as an endless loop does (settings: \
+             extensionTimeouts)"
+                .into()
+        }
         Stop::OutOfMemory => "it used up its memory".into(),
         Stop::OutOfDescriptors => "it used up the files and connections that pi may have open; \
                                    what it opens it has to close"

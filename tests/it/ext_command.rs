@@ -327,3 +327,30 @@ async fn files_that_are_named_together_have_nothing_to_do_with_each_other() {
         checked.stdout
     );
 }
+
+/// It said only that something could not be parsed, or loaded.
+#[tokio::test]
+async fn the_list_shows_the_lines_of_what_is_wrong() {
+    let home = Home::bare();
+    home.extension("broken.ts", "let a = 1;\nexport default (\n  => {};\n");
+    home.extension("throws.ts", "let a = 1;\n  throw new Error(\"no\");\n");
+    home.extension(
+        "listens.ts",
+        "export default (pi) => {\n  pi.on(\"session_started\", () => {});\n};\n",
+    );
+    let listed = home.run(&["ext", "list"], "").await;
+    assert_eq!(listed.status.code(), Some(1), "{}", listed.stdout);
+    let listens = home.agent_dir().join("extensions/listens.ts");
+    for text in [
+        "    > 2 |   throw new Error(\"no\");\n        |         ^\n",
+        "error: There is no event \"session_started\". Is \"session_start\" meant? The events are: ",
+        &format!(" ({}:2:6)\n", listens.canonicalize().unwrap().display()),
+        "    > 2 |   pi.on(\"session_started\", () => {});\n        |      ^\n",
+    ] {
+        assert!(listed.stdout.contains(text), "{text}: {}", listed.stdout);
+    }
+    let listed = home.run(&["ext", "list", "--static"], "").await;
+    let frame = "error: line 3, column 3: Expression expected\n      1 | let a = 1;\n      2 | export \
+                 default (\n    > 3 |   => {};\n        |   ^\n";
+    assert!(listed.stdout.contains(frame), "{}", listed.stdout);
+}

@@ -7,6 +7,7 @@ import {
   isQueued,
   keep,
   renderers,
+  report,
   shortcuts,
   tools,
 } from "ext:js_runtime/bridge/registry.ts";
@@ -57,6 +58,12 @@ export function createApi(extension: number) {
   const call = <T>(method: string, args: object = {}): T =>
     hostSync<T>(`pi.${method}`, { extension, ...args });
 
+  /** What is taken, or not taken, with a remark: it is told with the line that it is about. */
+  const register = (method: string, args: object): void => {
+    const remark = call<string | null>(method, args);
+    if (typeof remark === "string") report(extension, "load", new Error(remark));
+  };
+
   return {
     events,
 
@@ -66,7 +73,7 @@ export function createApi(extension: number) {
       aFunction(`pi.on: the handler of "${event}"`, handler);
       const id = keep(handlers, handler);
       try {
-        call("on", { event, id });
+        register("on", { event, id });
       } catch (error) {
         handlers.delete(id);
         throw error;
@@ -89,7 +96,7 @@ export function createApi(extension: number) {
       const label = asTextOrNone(of("label"), tool.label);
       const description = asTextOrNone(of("description"), tool.description);
       const id = keep(tools, tool);
-      call("registerTool", {
+      register("registerTool", {
         id,
         name,
         label,
@@ -114,7 +121,7 @@ export function createApi(extension: number) {
       }
       const description = asTextOrNone(where("description"), command.description);
       const id = keep(commands, command);
-      call("registerCommand", {
+      register("registerCommand", {
         id,
         name,
         description,
@@ -129,13 +136,13 @@ export function createApi(extension: number) {
       aFunction(where("handler"), options.handler);
       const description = asTextOrNone(where("description"), options.description);
       const id = keep(shortcuts, options.handler);
-      call("registerShortcut", { id, key, description });
+      register("registerShortcut", { id, key, description });
     },
 
     registerFlag(name: string, options: FlagOptions): void {
       asName("pi.registerFlag: name", name);
       checkFlag(name, options);
-      call("registerFlag", {
+      register("registerFlag", {
         name,
         description: asTextOrNone(`pi.registerFlag: description of "${name}"`, options?.description),
         // What is no switch takes a value, whatever it is called.
@@ -149,26 +156,26 @@ export function createApi(extension: number) {
     registerMessageRenderer(customType: string, renderer: unknown): void {
       asName("pi.registerMessageRenderer: customType", customType);
       aFunction(`pi.registerMessageRenderer: the renderer of "${customType}"`, renderer);
-      call("registerRenderer", { id: keep(renderers, renderer), customType, kind: "message" });
+      register("registerRenderer", { id: keep(renderers, renderer), customType, kind: "message" });
     },
 
     /** The same for what `appendEntry` adds. */
     registerEntryRenderer(customType: string, renderer: unknown): void {
       asName("pi.registerEntryRenderer: customType", customType);
       aFunction(`pi.registerEntryRenderer: the renderer of "${customType}"`, renderer);
-      call("registerRenderer", { id: keep(renderers, renderer), customType, kind: "entry" });
+      register("registerRenderer", { id: keep(renderers, renderer), customType, kind: "entry" });
     },
 
     /** Asked how a tool call is drawn, in load order. */
     registerToolRenderer(resolver: unknown): void {
       aFunction("pi.registerToolRenderer: the argument", resolver);
-      call("registerRenderer", { id: keep(renderers, resolver), kind: "tool" });
+      register("registerRenderer", { id: keep(renderers, resolver), kind: "tool" });
     },
 
     /** Of what is drawn, not of what is stored; one for each extension. */
     registerMarkdownTransformer(transformer: unknown, options?: object): void {
       aFunction("pi.registerMarkdownTransformer: the argument", transformer);
-      call("registerRenderer", { id: keep(renderers, { transformer, ...options }), kind: "markdown" });
+      register("registerRenderer", { id: keep(renderers, { transformer, ...options }), kind: "markdown" });
     },
 
     sendMessage(message: unknown, options?: unknown): void {

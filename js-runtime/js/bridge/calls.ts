@@ -61,7 +61,8 @@ export async function activate(
   }
   if (typeof factory !== "function") {
     throw new Error(
-      "Extension does not export a valid factory function: write `export default function (pi) { ... }`",
+      "Extension does not export a valid factory function: write `export default function (pi) { ... }`. " +
+        "A file that only helps others belongs into a folder that has no index.ts",
     );
   }
   enter(extension, "load");

@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Scratch, print_json};
-use crate::agent::event::{ExtensionError, Location};
+use super::{Scratch, framed, print_json, why_not_loaded};
 use crate::cli::args::is_own_option;
 use crate::cli::doctor::{module_of, syntax_of};
 use crate::cli::{CliError, output, paths};
 use crate::extensions::described::{Described, DescribedTool};
-use crate::extensions::explain::{code_frame, explain};
 use crate::extensions::unknown_event;
 use crate::modes::line::is_own_command;
 use crate::resources::extension_paths::{ExtensionPath, ResourceSources, find_extensions};
@@ -141,23 +139,6 @@ fn each_in(extension: ExtensionPath) -> Vec<ExtensionPath> {
     files.into_iter().map(one).collect()
 }
 
-/// With the lines of code that it is about.
-fn framed(module: &Path, problem: String) -> String {
-    let place = || {
-        let (line, rest) = problem.strip_prefix("line ")?.split_once(", column ")?;
-        let (column, _) = rest.split_once(": ")?;
-        code_frame(&Location {
-            file: module.display().to_string(),
-            line: line.parse().ok()?,
-            column: column.parse().ok()?,
-        })
-    };
-    match place() {
-        Some(frame) => format!("{problem}\n{frame}"),
-        None => problem,
-    }
-}
-
 impl Checked {
     fn new(path: PathBuf, set: usize, problem: Option<String>) -> Self {
         Self {
@@ -200,11 +181,8 @@ fn warning(message: String) -> Finding {
 }
 
 fn examine(extension: &Described) -> Vec<Finding> {
-    if let Some(text) = &extension.error {
-        let mut report = ExtensionError::new(&extension.path, "load", text);
-        explain(&mut report, None);
-        let frame = report.details.code_frame.map(|frame| format!("\n{frame}"));
-        return vec![error(format!("{text}{}", frame.unwrap_or_default()))];
+    if let Some(problem) = why_not_loaded(extension) {
+        return vec![error(problem)];
     }
     let mut findings: Vec<Finding> = extension.tools.iter().flat_map(examine_tool).collect();
     for command in &extension.commands {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Scratch, print_json};
+use super::{Scratch, framed, print_json, why_not_loaded};
 use crate::cli::doctor::{module_of, syntax_of};
 use crate::cli::{CliError, output, paths};
 use crate::extensions::described::Described;
@@ -51,7 +51,7 @@ pub fn run(is_static: bool, json: bool) -> Result<u8, CliError> {
             text += &head(&one.name.name, version, &one.source, &one.path);
             text += &match &one.error {
                 None => format!("  loaded in {:.1} ms\n", one.load_ms),
-                error => trouble(error.as_deref()),
+                _ => trouble(why_not_loaded(one).as_deref()),
             };
             let mut shown = json!(one);
             if one.error.is_none() {
@@ -108,7 +108,7 @@ fn on_disk(found: &ExtensionPath) -> OnDisk {
         source: found.source_info.clone(),
         error: match module_of(&found.path) {
             None => Some("It is no module: there is no index.ts or index.js in it".to_owned()),
-            Some(module) => syntax_of(&module).err(),
+            Some(module) => syntax_of(&module).err().map(|said| framed(&module, said)),
         },
     }
 }

@@ -4,6 +4,7 @@ mod check;
 mod list;
 
 use std::num::NonZero;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,10 @@ use futures::StreamExt as _;
 use serde::Serialize;
 
 use super::{CliError, complain, output, runtime, warn};
+use crate::agent::event::{ExtensionError, Location};
 use crate::ai::registry::ModelRegistry;
 use crate::extensions::described::Described;
+use crate::extensions::explain::{code_frame, explain};
 use crate::extensions::{Extensions, ExtensionsConfig};
 use crate::resources::extension_paths::ExtensionPath;
 use crate::resources::paths::Paths;
@@ -144,6 +147,32 @@ impl Scratch {
             extensions: extensions.described(),
             reports: reports.collect(),
         }
+    }
+}
+
+/// Of one that did not load; with the lines of code that it is about.
+fn why_not_loaded(extension: &Described) -> Option<String> {
+    let text = extension.error.as_ref()?;
+    let mut report = ExtensionError::new(&extension.path, "load", text);
+    explain(&mut report, None);
+    let frame = report.details.code_frame.map(|frame| format!("\n{frame}"));
+    Some(format!("{text}{}", frame.unwrap_or_default()))
+}
+
+/// With the lines of code that it is about.
+fn framed(module: &Path, problem: String) -> String {
+    let place = || {
+        let (line, rest) = problem.strip_prefix("line ")?.split_once(", column ")?;
+        let (column, _) = rest.split_once(": ")?;
+        code_frame(&Location {
+            file: module.display().to_string(),
+            line: line.parse().ok()?,
+            column: column.parse().ok()?,
+        })
+    };
+    match place() {
+        Some(frame) => format!("{problem}\n{frame}"),
+        None => problem,
     }
 }
 

@@ -5,53 +5,48 @@ use serde_json::Value;
 use super::arguments::{Name, On, check_tool, parse, parse_told};
 use super::{Answer, BridgeHost};
 use crate::extensions::registry::{
-    CommandRegistration, ExtensionId, FlagRegistration, RendererRegistration, ShortcutRegistration,
+    CommandRegistration, FlagRegistration, RendererRegistration, ShortcutRegistration,
     ToolRegistration,
 };
 
-/// Whose it is; an error names whoever came too late, or listens to nothing.
-type Registered = (ExtensionId, Result<(), String>);
+/// An error names whoever came too late, or listens to nothing.
+type Registered = Result<(), String>;
 
 impl BridgeHost {
     pub(super) fn register(&self, method: &str, args: &str) -> Option<Answer> {
         let mut registry = self.registry.lock();
         let registered: Result<Registered, _> = match method {
-            "pi.on" => parse(method, args).map(|on: On| {
-                (
-                    on.extension,
-                    registry.add_handler(on.extension, &on.event, on.id),
-                )
-            }),
+            "pi.on" => parse(method, args)
+                .map(|on: On| registry.add_handler(on.extension, &on.event, on.id)),
             "pi.off" => parse(method, args).map(|on: On| {
                 registry.remove_handler(on.id);
-                (on.extension, Ok(()))
+                Ok(())
             }),
             "pi.registerTool" => parse_told(method, args).and_then(|tool: ToolRegistration| {
                 check_tool(&tool)?;
                 tracing::debug!(tool.name, "a tool is registered");
-                Ok((tool.extension, registry.add_tool(tool)))
+                Ok(registry.add_tool(tool))
             }),
             "pi.registerCommand" => parse(method, args).map(|command: CommandRegistration| {
-                let extension = command.extension;
                 registry.add_command(command);
-                (extension, Ok(()))
+                Ok(())
             }),
-            "pi.registerFlag" => parse(method, args)
-                .map(|flag: FlagRegistration| (flag.extension, registry.add_flag(flag))),
+            "pi.registerFlag" => {
+                parse(method, args).map(|flag: FlagRegistration| registry.add_flag(flag))
+            }
             "pi.registerShortcut" => parse(method, args).map(|shortcut: ShortcutRegistration| {
-                let extension = shortcut.extension;
                 registry.add_shortcut(shortcut);
-                (extension, Ok(()))
+                Ok(())
             }),
-            "pi.registerRenderer" => parse(method, args).map(|renderer: RendererRegistration| {
-                (renderer.extension, registry.add_renderer(renderer))
-            }),
+            "pi.registerRenderer" => parse(method, args)
+                .map(|renderer: RendererRegistration| registry.add_renderer(renderer)),
             _ => return None,
         };
         drop(registry);
-        let answer = registered.map(|(extension, added)| {
+        let answer = registered.map(|added| {
             match added {
-                Err(conflict) => self.report(extension, "load", conflict),
+                // Reported from there, where it is known which line it is.
+                Err(problem) => return Value::String(problem),
                 // Before the session is bound it asks for the tools itself.
                 Ok(()) if method == "pi.registerTool" => {
                     if let Ok(actions) = self.actions(args) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::ambient::Ambient;
 use super::style::Style;
-use super::text::{Cleaner, clean, counted, error_line, extension_name, one_line};
+use super::text::{Cleaner, clean, counted, error_line, extension_name, first_line, one_line};
 use super::tool_line;
 use crate::agent::AgentMessage;
 use crate::agent::event::{CompactionReason, Event, ExtensionError, ExtensionWait, UiMethod};
@@ -402,7 +402,7 @@ impl Screen {
         let line = format!(
             "Extension error: {name}, {}: {}",
             one_line(&error.event),
-            error_line(error.whole())
+            placed_line(error)
         );
         let mut lines = self.style.red(&line);
         let details = &error.details;
@@ -487,6 +487,18 @@ impl Screen {
             true => String::new(),
             false => "\n".to_string(),
         }
+    }
+}
+
+/// What went wrong and where in the extension: what threw may be somebody else's code.
+fn placed_line(error: &ExtensionError) -> String {
+    let line = error_line(error.whole());
+    match &error.details.location {
+        Some(place) if !line.contains(&place.file) => {
+            let first = first_line(error.whole());
+            format!("{first} at {}:{}:{}", place.file, place.line, place.column)
+        }
+        _ => line,
     }
 }
 

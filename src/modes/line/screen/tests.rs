@@ -6,6 +6,7 @@ use super::*;
 use crate::agent::event::{MessageUpdate, UiRequest};
 use crate::ai::message::{AssistantBlock, ImageContent, TextContent, Usage, UserMessage};
 use crate::ai::stream::Partial;
+use crate::extensions::explain::explain;
 use crate::session::message::CustomMessage;
 
 const PLAIN: Style = Style {
@@ -303,6 +304,23 @@ fn an_extension_s_error_names_it_and_the_event() {
     assert_eq!(
         said,
         "Extension error: gate, tool_call: boom at gate.ts:3:5\n"
+    );
+}
+
+/// It said "at JSON.parse (<anonymous>)", which is nobody's line.
+#[test]
+fn an_error_that_javascript_threw_shows_the_line_of_the_extension() {
+    let stack =
+        "SyntaxError: bad\n    at JSON.parse (<anonymous>)\n    at handler (/x/gate.ts:3:5)";
+    let mut error =
+        ExtensionError::thrown("/x/gate.ts", "command", "bad".into(), Some(stack.into()));
+    explain(&mut error, None);
+    let said = Show::new(PLAIN)
+        .event(Event::ExtensionError(error))
+        .settle();
+    assert_eq!(
+        said,
+        "Extension error: gate.ts, command: SyntaxError: bad at /x/gate.ts:3:5\n"
     );
 }
 
