@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::generation::{CallFailure, Generation};
+use super::misfit::{misfit, words};
 use super::registry::ToolRegistration;
 use crate::ai::stream::ToolSpec;
 use crate::tools::tool::{ExecutionMode, Tool, ToolError, ToolInvocation, ToolOutput};
@@ -47,11 +48,17 @@ impl ExtensionTool {
     }
 
     fn output(&self, json: Option<String>) -> Result<ToolOutput, ToolError> {
-        serde_json::from_str(json.as_deref().unwrap_or("null")).map_err(|error| {
-            ToolError::new(format!(
-                "The tool \"{}\" returned something that is no tool result ({error})",
+        let json = json.as_deref().unwrap_or("null");
+        serde_json::from_str(json).map_err(|error| {
+            let why = misfit::<ToolOutput>(json).unwrap_or_else(|| words(error));
+            let text = format!(
+                "The tool \"{}\" returned something that is no tool result: {why}",
                 self.spec.name
-            ))
+            );
+            // The model is told; so is whoever can do something about it.
+            let (extension, host) = (self.registration.extension, &self.generation.host);
+            host.report(extension, &self.event(), text.as_str());
+            ToolError::new(text)
         })
     }
 }

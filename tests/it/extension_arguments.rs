@@ -1,6 +1,7 @@
 //! What an author hands over that cannot be meant: the error names the call and the
 //! argument, and what would have been right. What can be meant is taken.
 
+use model_server::Answer;
 use serde_json::{Value, json};
 
 use crate::support::{Home, prompt, with_extension};
@@ -303,4 +304,83 @@ async fn what_pi_has_itself_is_told_over_rpc() {
     rpc.ok(json!({"type": "reload"})).await;
     assert_eq!(told(&rpc).len(), 4, "a reload tells again");
     rpc.close().await;
+}
+
+/// Only the file was told, and of an event all that there are before the one that is meant.
+#[tokio::test]
+async fn what_is_taken_with_a_remark_shows_the_line() {
+    let home = Home::bare();
+    home.extension(
+        "a.ts",
+        "export default (pi) => { pi.registerFlag(\"own\", { type: \"string\" }); };",
+    );
+    let path = home.extension(
+        "b.ts",
+        "export default (pi) => {\n\
+         \x20 pi.registerFlag(\"own\", { type: \"string\" });\n\
+         \x20 pi.on(\"session_started\", () => {});\n\
+         };\n",
+    );
+    let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
+    let is_error = |line: &Value| line["type"] == "extension_error";
+    for (line, start) in [
+        (2, "Flag \"--own\" conflicts with "),
+        (
+            3,
+            "There is no event \"session_started\". Is \"session_start\" meant? The events are: ",
+        ),
+    ] {
+        let error = rpc.wait("an error", is_error).await;
+        assert!(
+            error["error"].as_str().unwrap().starts_with(start),
+            "{error}"
+        );
+        assert_eq!(error["extensionPath"], path.to_str().unwrap());
+        assert_eq!(error["location"]["line"], line, "{error}");
+        let marked = format!("> {line} | ");
+        assert!(
+            error["codeFrame"].as_str().unwrap().contains(&marked),
+            "{error}"
+        );
+    }
+    rpc.close().await;
+}
+
+/// Only the model was told, and partly in Rust's words.
+#[tokio::test]
+async fn a_tool_that_returns_no_result_is_told_to_its_author_as_well() {
+    let (server, _home, mut rpc) = with_extension(
+        "const results = ['text', { content: [{ type: 'txt' }] }, { content: [{ type: 'text' }] }];\n\
+         export default (pi) => results.forEach((result, index) => pi.registerTool({\n\
+         name: `t${index}`, label: 'T', description: 'd',\n\
+         parameters: { type: 'object', properties: {} }, execute: async () => result }));",
+    )
+    .await;
+    let no_result = "returned something that is no tool result: content[0]";
+    let expected = [
+        "The tool \"t0\" must return { content: [...] }, an array of text and image blocks"
+            .to_owned(),
+        format!(
+            "The tool \"t1\" {no_result}.type: unknown value `txt`, expected `text` or `image`"
+        ),
+        format!("The tool \"t2\" {no_result}.text is missing"),
+    ];
+    for (index, expected) in expected.iter().enumerate() {
+        let name = format!("t{index}");
+        server.push(Answer::tools([(name.as_str(), json!({}))]));
+        server.push(Answer::text("Done."));
+        let events = rpc.run("go").await;
+        let result = events
+            .iter()
+            .find(|event| event["type"] == "tool_execution_end");
+        let result = &result.unwrap()["result"];
+        assert_eq!(result["content"][0]["text"], *expected);
+        let error = rpc
+            .find(0, "the error", |line| {
+                line["type"] == "extension_error" && line["event"] == format!("tool:t{index}")
+            })
+            .await
+            .1;
+        assert_eq!(error["error"], *expected);
+    }
 }

@@ -373,9 +373,12 @@ export async function executeTool(json: string): Promise<string> {
       Object.assign(createContext(extension, run), { signal: controller.signal }),
     );
     if (!isArray((result as { content?: unknown } | undefined)?.content)) {
-      throw new TypeError(
+      const error = new TypeError(
         `The tool "${definition.name}" must return { content: [...] }, an array of text and image blocks`,
       );
+      // The model is told; so is whoever can do something about it.
+      if (!controller.signal.aborted) report(extension, `tool:${definition.name}`, error);
+      throw error;
     }
     return JSON.stringify(result);
   } catch (error) {
