@@ -225,8 +225,10 @@ async fn hand_over(generation: &Generation, batch: &Batch) -> bool {
     let call = generation.call("notify", batch);
     tokio::pin!(call);
     let mut shown: Option<Shown<'_>> = None;
-    // Half of it, which is when the user is told of the wait.
-    let mut pause = generation.limits.handler / 2;
+    // Half of it, which is when the user is told of the wait. Which event's turn comes
+    // while nobody looks is not known: its limit may be the shortest.
+    let longest_pause = (generation.limits.shortest() / 2).max(LEAST_PAUSE);
+    let mut pause = longest_pause;
     // While pi was stopped.
     let mut lost = Duration::ZERO;
     loop {
@@ -250,7 +252,7 @@ async fn hand_over(generation: &Generation, batch: &Batch) -> bool {
             late = awake::sleep(pause) => {
                 lost += late;
                 match overdue(generation, &mut shown, lost).await {
-                    Some(left) => pause = left,
+                    Some(left) => pause = left.min(longest_pause),
                     None => return false,
                 }
             }
@@ -284,6 +286,9 @@ fn charge(generation: &Generation, spent: &str) {
         generation.host.charge(sum.extension, &sum.event, tally);
     }
 }
+
+/// Between two looks at how long a handler has run.
+const LEAST_PAUSE: Duration = Duration::from_millis(10);
 
 /// A wait that the user was told of.
 struct Shown<'a> {
@@ -337,7 +342,7 @@ async fn overdue<'a>(
             Some(_) => limit,
             None => limit / 2,
         };
-        return Some(next.saturating_sub(used).max(Duration::from_millis(10)));
+        return Some(next.saturating_sub(used).max(LEAST_PAUSE));
     }
     if let Some(shown) = shown.take() {
         shown.wait.over(Outcome::Abandoned);

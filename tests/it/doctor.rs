@@ -234,10 +234,10 @@ async fn limits_of_events_are_kept_one_by_one_and_wrong_ones_named() {
     }}}));
     home.extension(
         "hangs.ts",
-        "export default (pi) => pi.on(\"agent_start\", () => new Promise(() => {}));",
+        "export default (pi) => pi.on(\"agent_start\", () => new Promise((done) => setTimeout(done, 5000)));",
     );
     let unknown = "\"extensionTimeouts.events.tool_cal\" has no effect: There is no event \
-                   \"tool_cal\". The events are: resources_discover, session_start, ";
+                   \"tool_cal\". Is \"tool_call\" meant? The events are: resources_discover, session_start, ";
     let former = "\"extensionTimeouts.events.session_switch\" has no effect: The event \
                   \"session_switch\" is no more: use session_start";
     let wrong = "\"extensionTimeouts.events.tool_call\" is ignored: invalid type: string \"x\", \
@@ -257,14 +257,17 @@ async fn limits_of_events_are_kept_one_by_one_and_wrong_ones_named() {
         };
         assert!(told.iter().any(again), "{text}: {told:#?}");
     }
-    // The one that is right holds.
+    // The one that is right holds, and is not looked at only when another would be over.
     rpc.send(&json!({"type": "prompt", "message": "hello"}).to_string())
         .await;
-    let late = rpc.wait("the deadline", is_error).await;
+    let is_late = |line: &Value| is_error(line) && line["event"] == "agent_start";
+    let late = rpc.wait("the deadline", is_late).await;
     assert!(
         late["error"].as_str().unwrap().contains("within 0.2 s"),
         "{late}"
     );
+    let from = late["error"].as_str().unwrap();
+    assert!(from.contains("was left behind"), "{from}");
     rpc.close().await;
     let said = home.run(&["doctor"], "").await.stdout;
     for text in [unknown, former, wrong] {

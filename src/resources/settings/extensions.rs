@@ -52,6 +52,12 @@ impl ExtensionTimeouts {
     pub fn of(&self, event: &str) -> Duration {
         self.events.get(event).copied().unwrap_or(self.handler)
     }
+
+    /// For whichever event it is, no handler has less.
+    pub fn shortest(&self) -> Duration {
+        let all = self.events.values().copied();
+        all.chain([self.handler]).min().unwrap_or(self.handler)
+    }
 }
 
 impl Default for ExtensionTimeouts {
