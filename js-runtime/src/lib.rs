@@ -48,9 +48,9 @@ pub use memory::Memory;
 pub use options::{HostProcess, RuntimeOptions};
 pub use process::serve_if_asked;
 pub use runtime::Runtime;
-pub use script::{Channel, Script, is_script, run_script};
+pub use script::{Channel, Preload, Script, Source, is_script, run_script};
 pub use standard_streams::{StandardStreams, take_standard_streams};
-pub use syntax::{SyntaxProblem, check_syntax};
+pub use syntax::{SyntaxProblem, check_syntax, is_javascript};
 
 /// Must be called once, on the main thread, before any [`Runtime`] starts: V8
 /// protects its code pages with memory keys that only threads started below this

@@ -27,6 +27,8 @@ use crate::worker::{Parts, main_worker, remove_bridge};
 const EVAL: &str = r#"{
     const { argv, getBuiltinModule } = process;
     argv.splice(1, 1);
+    // Those that are forked have the options without it.
+    process._eval = CODE;
     for (const name of getBuiltinModule("module").builtinModules) {
         if (!/^[a-z]\w*$/.test(name) || name in globalThis) continue;
         const define = (value) => Object.defineProperty(globalThis, name, { value, writable: true });
@@ -38,16 +40,87 @@ const EVAL: &str = r#"{
     }
 }"#;
 
+/// What comes in has a place among the arguments.
+const INPUT: &str = "process.argv[1] = \"-\";";
+
+/// As `node -p` has it: a script, whose last value is printed.
+const PRINT: &str = r#"{
+    const { cwd, getBuiltinModule } = process;
+    const require = getBuiltinModule("module").createRequire(`${cwd()}/[eval]`);
+    const exports = {};
+    Object.assign(globalThis, { require, exports, module: { exports }, __filename: "[eval]", __dirname: "." });
+    console.log(getBuiltinModule("vm").runInThisContext(CODE, { filename: "[eval]" }));
+}"#;
+
 /// How a script is run.
 #[derive(Clone, Debug)]
 pub struct Script {
     /// `process.argv` from 2 on.
     pub args: Vec<String>,
-    /// Run in the place of the file `options.script`, which need not be there. Then it is
-    /// not in `process.argv`, either.
-    pub code: Option<String>,
+    /// `process.execArgv`: options that come before the script.
+    pub options: Vec<String>,
+    /// Run before it, in this order.
+    pub preloads: Vec<Preload>,
+    pub source: Source,
     /// The parent process listens here (`child_process.fork`).
     pub channel: Option<Channel>,
+}
+
+/// A module that runs before the script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Preload {
+    /// `--import`
+    Import(String),
+    /// `--require`
+    Require(String),
+}
+
+/// What is run. All but the file run in its place, and it need not be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// `options.script`
+    File,
+    /// A module, which is not in `process.argv`.
+    Code(String),
+    /// A script of which the last value is printed.
+    Printed(String),
+    /// A module that has come in, which is `-` in `process.argv`.
+    Input(String),
+}
+
+impl Source {
+    /// What stands for the file, if that is not to be read.
+    fn text(&self) -> Option<String> {
+        match self {
+            Self::File => None,
+            Self::Code(code) | Self::Input(code) => Some(code.clone()),
+            Self::Printed(code) => Some(PRINT.replace("CODE", &as_literal(code))),
+        }
+    }
+
+    fn preparation(&self) -> Option<String> {
+        match self {
+            Self::File => None,
+            Self::Code(code) | Self::Printed(code) => Some(EVAL.replace("CODE", &as_literal(code))),
+            Self::Input(_) => Some(INPUT.to_owned()),
+        }
+    }
+}
+
+/// JSON is JavaScript.
+fn as_literal(value: &(impl serde::Serialize + ?Sized)) -> String {
+    serde_json::to_string(value).expect("texts have a JSON")
+}
+
+/// One module that has them run in turn, as if it were beside the files of the folder.
+fn preloading(preloads: &[Preload]) -> String {
+    let each = preloads.iter().map(|preload| match preload {
+        Preload::Import(name) => format!("await import({});", as_literal(name)),
+        Preload::Require(name) => format!("require({});", as_literal(name)),
+    });
+    let require =
+        "const require = process.getBuiltinModule('module').createRequire(import.meta.url);";
+    std::iter::once(require.to_owned()).chain(each).collect()
 }
 
 /// One end of the pipe between a forked script and its parent.
@@ -97,8 +170,8 @@ async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> 
         };
         (channel.descriptor, serialization)
     });
-    let module = match &script.code {
-        Some(code) => loader.give(options.script.clone(), code),
+    let module = match script.source.text() {
+        Some(code) => loader.give(options.script.clone(), &code),
         None => loader.entry(0, &options.script),
     };
     let module = module.map_err(StartError::Bootstrap)?;
@@ -112,17 +185,37 @@ async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> 
         workers,
         bootstrap: BootstrapOptions {
             args: script.args,
+            // As it was given: Node tells of it, and has its own path in `process.argv`.
+            argv0: std::env::args_os()
+                .next()
+                .map(|word| word.to_string_lossy().into_owned()),
             node_ipc_init,
             ..crate::worker::bootstrap(&options.version)
         },
         max_heap: None,
     });
     remove_bridge(&mut worker.js_runtime);
-    if script.code.is_some() {
-        let prepared = worker.js_runtime.execute_script("pi:eval", EVAL);
-        prepared.map_err(|error| StartError::Bootstrap(error.to_string()))?;
+    let mut prepare = |code: String| {
+        let prepared = worker.js_runtime.execute_script("pi:script", code);
+        prepared.map_err(|error| StartError::Bootstrap(error.to_string()))
+    };
+    if let Some(preparation) = script.source.preparation() {
+        prepare(preparation)?;
     }
-    let code = match live(&mut worker, &module).await {
+    if !script.options.is_empty() {
+        let options = as_literal(&script.options);
+        prepare(format!("process.execArgv.push(...{options});"))?;
+    }
+    let preloads = match script.preloads.as_slice() {
+        [] => None,
+        preloads => {
+            let folder = std::env::current_dir()
+                .map_err(|error| StartError::Bootstrap(format!("there is no folder: {error}")))?;
+            let given = loader.give(folder.join("[preload].mjs"), &preloading(preloads));
+            Some(given.map_err(StartError::Bootstrap)?)
+        }
+    };
+    let code = match live(&mut worker, preloads.as_ref(), &module).await {
         Ok(()) => worker.exit_code(),
         Err(error) => {
             eprintln!("{}", Thrown::from(&error).report());
@@ -137,8 +230,12 @@ async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> 
 /// From `import` to `exit`, with the events between.
 async fn live(
     worker: &mut MainWorker,
+    preloads: Option<&deno_core::ModuleSpecifier>,
     module: &deno_core::ModuleSpecifier,
 ) -> Result<(), CoreError> {
+    if let Some(preloads) = preloads {
+        worker.execute_side_module(preloads).await?;
+    }
     worker.execute_main_module(module).await?;
     worker.dispatch_load_event()?;
     loop {

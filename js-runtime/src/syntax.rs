@@ -14,6 +14,8 @@ use deno_ast::{MediaType, ModuleSpecifier, ParseDiagnostic, ParseParams};
 const STACK: usize = 64 << 20;
 /// Nobody writes what is nested deeper, and the parser would take for ever.
 const DEEPEST: usize = 2000;
+/// For the stack that there is.
+const SHALLOW: usize = 50;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// What is wrong with a module, and where.
@@ -69,6 +71,23 @@ pub fn check_syntax(path: &Path) -> Result<(), SyntaxProblem> {
             RecvTimeoutError::Disconnected => fatal("The parser gave up on it".to_owned()),
         })
     })
+}
+
+/// Whether a text is a script. One in a language of people hardly ever is.
+pub fn is_javascript(text: &str) -> bool {
+    let Ok(specifier) = ModuleSpecifier::parse("file:///eval.cjs") else {
+        return false;
+    };
+    depth(text) <= SHALLOW
+        && deno_ast::parse_script(ParseParams {
+            specifier,
+            text: text.into(),
+            media_type: MediaType::Cjs,
+            capture_tokens: false,
+            scope_analysis: false,
+            maybe_syntax: None,
+        })
+        .is_ok_and(|parsed| parsed.diagnostics().is_empty())
 }
 
 /// How deep brackets are nested; those in texts and comments count, too, but they

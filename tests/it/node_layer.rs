@@ -1,6 +1,5 @@
 //! What is corrected in Deno's Node layer (`js-runtime/snapshot/corrections.rs`).
 
-use std::path::Path;
 use std::process::Command;
 
 use model_server::ModelServer;
@@ -74,36 +73,6 @@ async fn it_does_what_node_does() {
             exports, or set HTTP_PROXY",
     ]);
     rpc.notified(&expected.to_string()).await;
-}
-
-/// Node is asked the same; what it answers is right.
-fn answers_are_those_of_node(questions: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/node_layer");
-    let questions = folder.join(questions);
-    let ask = |program: &str| {
-        let folder = tempfile::tempdir().unwrap();
-        let asked = Command::new(program)
-            .arg(&questions)
-            .current_dir(folder.path())
-            .env("PI_CODING_AGENT", "true")
-            .env("PI_CODING_AGENT_DIR", folder.path().join("agent"))
-            .output()
-            .unwrap();
-        let told = String::from_utf8_lossy(&asked.stderr);
-        assert!(asked.status.success(), "{program}: {told}");
-        String::from_utf8(asked.stdout).unwrap()
-    };
-    assert_eq!(ask(env!("CARGO_BIN_EXE_pi")), ask("node"));
-}
-
-#[tokio::test]
-async fn files_children_and_connections_are_those_of_node() {
-    answers_are_those_of_node("questions.mjs");
-}
-
-#[tokio::test]
-async fn what_is_loaded_when_it_is_used_is_that_of_node() {
-    answers_are_those_of_node("stand_ins.mjs");
 }
 
 async fn with_command(body: &str) -> (Home, Rpc) {

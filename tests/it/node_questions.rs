@@ -1,0 +1,174 @@
+//! Node and pi in its place are asked the same (`node_layer/*.mjs`); what Node answers is
+//! right. The answers have to be those of every Node from 20 on.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const PI: &str = env!("CARGO_BIN_EXE_pi");
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/node_layer")
+}
+
+/// In the folder `place`, with a variable that is no UTF-8.
+fn program(program: &str, place: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .current_dir(place)
+        .env("BROKEN", OsStr::from_bytes(b"a\xffb"))
+        .env("PI_CODING_AGENT", "true")
+        .env("PI_CODING_AGENT_DIR", place.join("agent"));
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn asked(name: &str, questions: &str) -> Output {
+    let place = tempfile::tempdir().unwrap();
+    let answered = program(name, place.path())
+        .arg(folder().join(questions))
+        .output()
+        .unwrap();
+    let told = text(&answered.stderr);
+    assert!(answered.status.success(), "{name}: {told}");
+    answered
+}
+
+fn answers_are_those_of_node(questions: &str) {
+    let answers = |name| text(&asked(name, questions).stdout);
+    assert_eq!(answers(PI), answers("node"));
+}
+
+#[tokio::test]
+async fn files_children_and_connections_are_those_of_node() {
+    answers_are_those_of_node("questions.mjs");
+}
+
+#[tokio::test]
+async fn what_is_loaded_when_it_is_used_is_that_of_node() {
+    answers_are_those_of_node("stand_ins.mjs");
+}
+
+/// What comes out of the words, and how it ends.
+fn said(name: &str, place: &Path, words: &[&str], input: &str) -> (String, bool) {
+    let mut child = program(name, place)
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // A program that does not read it may be over.
+    _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    (text(&output.stdout), output.status.success())
+}
+
+/// All of these but `-e` were taken for words of pi's own.
+#[tokio::test]
+async fn options_of_node_are_those_of_node() {
+    let place = tempfile::tempdir().unwrap();
+    for (name, code) in [
+        ("before.mjs", "globalThis.before = 'imported';"),
+        ("before.cjs", "globalThis.before = 'required';"),
+        (
+            "told.mjs",
+            "console.log(globalThis.before, process.execArgv, process.argv.slice(2));",
+        ),
+        (
+            "forks.cjs",
+            "require('node:child_process').fork('./told.mjs', ['forked'], { execArgv: ['--import', './before.mjs'] });",
+        ),
+        ("broken.js", "let x = ;"),
+    ] {
+        std::fs::write(place.path().join(name), code).unwrap();
+    }
+    let typed = "import { sep } from 'node:path'; console.log(sep, process.argv.length);";
+    for (words, input) in [
+        (&["-p", "process.argv.length"][..], ""),
+        (
+            &["-p", "[1, 'a', typeof fs.readFileSync, require('os').EOL]"],
+            "",
+        ),
+        (&["-pe", "1 + 1"], ""),
+        (
+            &[
+                "-p",
+                "process.execArgv.concat(process.argv.slice(1))",
+                "--",
+                "a",
+                "b",
+            ],
+            "",
+        ),
+        (&["-p", "process.exitCode = 3; throw new Error('no')"], ""),
+        (&["--import", "./before.mjs", "told.mjs", "a"], ""),
+        (
+            &["--require", "./before.cjs", "--no-warnings", "told.mjs"],
+            "",
+        ),
+        (
+            &["-r", "./before.cjs", "--import=./before.mjs", "told.mjs"],
+            "",
+        ),
+        (&["--import", "./nothing.mjs", "told.mjs"], ""),
+        (&["forks.cjs"], ""),
+        (
+            &[
+                "-e",
+                "require('node:child_process').fork('./told.mjs', ['of code'])",
+            ],
+            "",
+        ),
+        (&["--check", "told.mjs"], ""),
+        (&["--check", "broken.js"], ""),
+        (&["-c", "broken.js"], ""),
+        (&["--check", "nothing.js"], ""),
+        (
+            &["-", "a"],
+            "console.log(typeof require, process.argv.slice(1));",
+        ),
+        (&["--input-type=module"], typed),
+        (&["--no-warnings"], "console.log(process.execArgv);"),
+    ] {
+        let [ours, nodes] = [PI, "node"].map(|name| said(name, place.path(), words, input));
+        assert_eq!(ours, nodes, "{words:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_option_of_node_that_is_missing_is_named() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("x.mjs"), "console.log('ran')").unwrap();
+    for option in [
+        "--test",
+        "--watch",
+        "--env-file=x",
+        "--experimental-loader=x",
+    ] {
+        let refused = program(PI, place.path())
+            .args([option, "x.mjs"])
+            .output()
+            .unwrap();
+        let name = option.split('=').next().unwrap();
+        assert_eq!(
+            (
+                text(&refused.stdout),
+                text(&refused.stderr),
+                refused.status.code()
+            ),
+            (
+                String::new(),
+                format!(
+                    "Error: {name} is an option of node that pi does not have: scripts run here without it\n"
+                ),
+                Some(9),
+            )
+        );
+    }
+}
