@@ -11,6 +11,7 @@ import "ext:js_runtime/bodies.ts";
 import "ext:js_runtime/dispatchers.ts";
 import "ext:js_runtime/brotli.ts";
 import "ext:js_runtime/files.ts";
+import "ext:js_runtime/stats.ts";
 import "ext:js_runtime/segmenter.ts";
 import "ext:js_runtime/stand-ins.ts";
 import "ext:js_runtime/watch-tree.ts";

@@ -39,6 +39,17 @@ function bootstrapWithScript(this: unknown, ...args: unknown[]): unknown {
 /** Deno's `process` does not have them (`snapshot/corrections.rs`). */
 internals.setGroups = (name: string) => op_process_groups(`process.${name}()`);
 
+/** What Node tells later, of a child that could not be run. */
+const TOLD_LATER = ["EACCES", "EAGAIN", "EMFILE", "ENFILE", "ENOENT"];
+
+/** Another reason why there is no child, as Node throws it. */
+internals.spawnRefusal = (error: any, named: (code: string) => any): Error | undefined => {
+  const code = /: cwd is not a directory '/.test(error?.message) ? "ENOTDIR" : error?.code;
+  if (typeof code !== "string" || !/^E[0-9A-Z]+$/.test(code) || TOLD_LATER.includes(code)) return undefined;
+  const { errno } = named(code);
+  return Object.assign(new Error(`spawn ${code}`), { errno, code, syscall: "spawn" });
+};
+
 // Set by `node:process` when it is first loaded, which is long after this.
 Object.defineProperty(internals, "__bootstrapNodeProcess", {
   configurable: true,

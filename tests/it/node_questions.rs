@@ -54,6 +54,13 @@ async fn what_is_loaded_when_it_is_used_is_that_of_node() {
     answers_are_those_of_node("stand_ins.mjs");
 }
 
+/// `process.env.X` threw for what is no UTF-8, a child's first word was a path, and the
+/// times of files were whole milliseconds.
+#[tokio::test]
+async fn variables_words_of_children_and_times_are_those_of_node() {
+    answers_are_those_of_node("environment.mjs");
+}
+
 /// What comes out of the words, and how it ends.
 fn said(name: &str, place: &Path, words: &[&str], input: &str) -> (String, bool) {
     let mut child = program(name, place)

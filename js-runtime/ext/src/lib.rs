@@ -6,6 +6,7 @@ mod addons;
 mod author;
 mod descriptors;
 pub mod diff_words;
+mod environment;
 pub mod highlight;
 mod host;
 pub mod markdown;
@@ -14,6 +15,7 @@ mod ops;
 mod probe;
 mod process_ids;
 mod promise_hooks;
+mod stat;
 mod terminals;
 pub mod text;
 mod uv;
@@ -47,6 +49,9 @@ deno_core::extension!(
         promise_hooks::op_promise_hooks,
         process_ids::op_process_groups,
         addons::op_addon_lacks,
+        stat::op_stat,
+        stat::op_stat_descriptor,
+        stat::op_stat_now,
         terminals::op_terminal_write,
         text::op_text_width,
         text::op_text_truncate,
@@ -97,6 +102,7 @@ deno_core::extension!(
         "safe.ts",
         "imported.ts",
         "segmenter.ts",
+        "stats.ts",
         "stand-ins.ts",
         "uncaught.ts",
         "watch-tree.ts",

@@ -21,6 +21,7 @@ use nix::unistd::Pid;
 use serde::Deserialize;
 
 use crate::author::author;
+use crate::environment;
 use crate::host::{Author, Fault, Host, HostError};
 use crate::modules::virtual_module;
 use crate::process_ids;
@@ -84,6 +85,11 @@ pub(crate) async fn op_host_call(
 /// Applied to every op of the runtime when it is registered.
 pub(crate) fn replace(op: OpDecl) -> OpDecl {
     match op.name {
+        "op_env" => op.with_implementation_from(&environment::op_env()),
+        "op_get_env" => op.with_implementation_from(&environment::op_get_env()),
+        "op_get_env_no_permission_check" => {
+            op.with_implementation_from(&environment::op_get_env_no_permission_check())
+        }
         "op_exit" => op.with_implementation_from(&op_exit()),
         "op_node_process_kill" => op.with_implementation_from(&op_node_process_kill()),
         "op_kill" => op.with_implementation_from(&op_kill()),

@@ -102,13 +102,13 @@ pub(super) const CORRECTIONS: &[Correction] = &[
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "Deno.utimeSync(path, atime, mtime);",
-        replacement: "try { Deno.utimeSync(path, atime, mtime); } catch (err) { \
+        replacement: "try { __bootstrap.internals.utimeNow(path, atime, mtime); } catch (err) { \
                       throw denoErrorToNodeError(err, { syscall: \"utime\", path }); }",
     },
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "PromisePrototypeThen(Deno.utime(path, atime, mtime), ()=>callback(null), callback);",
-        replacement: "PromisePrototypeThen(Deno.utime(path, atime, mtime), ()=>callback(null), \
+        replacement: "PromisePrototypeThen(__bootstrap.internals.utime(path, atime, mtime), ()=>callback(null), \
                       (err) => callback(denoErrorToNodeError(err, { syscall: \"utime\", path })));",
     },
     Correction {
@@ -395,5 +395,22 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "return __bootstrap.internals.Utf8Stream ??= \
                       __bootstrap.internals.standIn(\"Utf8Stream\", \
                       () => lazyUtf8Stream().default);",
+    },
+    // Times in nanoseconds (`js/stats.ts`).
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.stat(path), (stat)=>callback(null, CFISBIS(stat, options.bigint))",
+        replacement: "__bootstrap.internals.stat(path, true), (stat) => \
+                      callback(null, __bootstrap.internals.statsOf(stat, options.bigint))",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const origin = Deno.statSync(path);",
+        replacement: "const origin = __bootstrap.internals.statNow(path, true);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "return CFISBIS(origin, options.bigint);",
+        replacement: "return __bootstrap.internals.statsOf(origin, options.bigint);",
     },
 ];

@@ -403,4 +403,28 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "if ((state[kState] & kDecoder) === 0 && state.length) {",
         replacement: "if (false) {",
     },
+    // The first word of a child is the command as it was given, or `argv0`.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "argv0: argv0 !== cmd ? argv0 : undefined",
+        replacement: "argv0",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "argv0: argv0 !== command ? argv0 : undefined",
+        replacement: "argv0",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "this.spawnargs = [\n        cmd,",
+        replacement: "this.spawnargs = [ argv0,",
+    },
+    // What is wrong with the call itself is thrown, as in Node.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "let e = err;",
+        replacement: "const refusal = __bootstrap.internals.spawnRefusal(err, (code) => \
+                      _createSpawnError(code, command, [])); \
+                      if (refusal) throw refusal; let e = err;",
+    },
 ];
