@@ -6,6 +6,7 @@
 import { core, internals, primordials } from "ext:core/mod.js";
 
 const {
+  ArrayPrototypeIncludes,
   Error,
   ObjectAssign,
   ObjectPrototypeIsPrototypeOf,
@@ -47,9 +48,17 @@ webidl.converters["async_sequence<Uint8Array>"] = (body: any, ...context: unknow
   return sequence;
 };
 
+/** What is said of data that are not what the headers say, by what decodes them. */
+const DAMAGED = ["Invalid gzip header", "brotli error"];
+
 /** An error of a body, as `fetch` of Node has it. */
 function terminated(error: any): unknown {
-  const broken = StringPrototypeStartsWith(`${error?.message}`, "error reading a body from connection");
+  const message = `${error?.message}`;
+  if (ArrayPrototypeIncludes(DAMAGED, message)) {
+    const cause = ObjectAssign(new Error(message), { code: "Z_DATA_ERROR" });
+    return new TypeError("terminated", { cause });
+  }
+  const broken = StringPrototypeStartsWith(message, "error reading a body from connection");
   if (!broken) return error;
   const cause = ObjectAssign(new Error("other side closed"), { name: "SocketError", code: "UND_ERR_SOCKET" });
   return new TypeError("terminated", { cause });

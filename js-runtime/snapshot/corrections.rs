@@ -3,6 +3,7 @@
 
 mod files;
 mod names;
+mod network;
 mod others;
 
 struct Correction {
@@ -12,7 +13,12 @@ struct Correction {
 }
 
 fn all() -> impl Iterator<Item = &'static Correction> {
-    files::CORRECTIONS.iter().chain(others::CORRECTIONS)
+    let lists = [
+        files::CORRECTIONS,
+        network::CORRECTIONS,
+        others::CORRECTIONS,
+    ];
+    lists.into_iter().flatten()
 }
 
 /// The text of a module as the program has it.

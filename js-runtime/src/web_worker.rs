@@ -26,7 +26,7 @@ use crate::guest::Shared;
 use crate::loader::{Loader, Prepared};
 use crate::memory;
 use crate::options::RuntimeOptions;
-use crate::worker::{bootstrap, remove_bridge};
+use crate::worker::{bootstrap, remove_bridge, take_many_headers};
 
 /// What all workers of a program are made of.
 pub(crate) struct Workers {
@@ -160,6 +160,7 @@ impl Workers {
             },
         );
         remove_bridge(&mut worker.js_runtime);
+        take_many_headers(&worker.js_runtime);
         let isolate = worker.js_runtime.v8_isolate().thread_safe_handle();
         let membership = self.family.join(args.worker_id, isolate.clone());
         worker.js_runtime.op_state().borrow_mut().put(membership);

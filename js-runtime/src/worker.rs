@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use deno_core::{JsRuntime, ModuleSpecifier, v8};
+use deno_runtime::deno_fetch;
 use deno_runtime::deno_fs::RealFs;
 use deno_runtime::deno_io::Stdio;
 use deno_runtime::deno_permissions::PermissionsContainer;
@@ -151,7 +152,22 @@ pub(crate) fn main_worker(parts: Parts) -> MainWorker {
         },
     );
     loader.cache_scripts(&worker.js_runtime);
+    take_many_headers(&worker.js_runtime);
     worker
+}
+
+/// `fetch` takes as many headers of a response as Node's HTTP does. hyper refuses more than
+/// 100, which some proxies and gateways send.
+pub(crate) fn take_many_headers(runtime: &JsRuntime) {
+    const MOST_HEADERS: usize = 2000;
+    let state = runtime.op_state();
+    let mut state = state.borrow_mut();
+    if let Some(options) = state.try_borrow_mut::<deno_fetch::Options>() {
+        options.client_builder_hook = Some(|mut builder| {
+            builder.http1_max_headers(MOST_HEADERS);
+            builder
+        });
+    }
 }
 
 /// What is the same for every isolate.

@@ -61,6 +61,12 @@ async fn variables_words_of_children_and_times_are_those_of_node() {
     answers_are_those_of_node("environment.mjs");
 }
 
+/// `deflate` and two encodings came as they were, the 101st header was an error.
+#[tokio::test]
+async fn encodings_and_many_headers_are_those_of_node() {
+    answers_are_those_of_node("network.mjs");
+}
+
 /// What comes out of the words, and how it ends.
 fn said(name: &str, place: &Path, words: &[&str], input: &str) -> (String, bool) {
     let mut child = program(name, place)

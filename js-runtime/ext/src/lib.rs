@@ -92,6 +92,7 @@ deno_core::extension!(
         "brotli.ts",
         "connect.ts",
         "dispatchers.ts",
+        "encodings.ts",
         "files.ts",
         "host.ts",
         "node-repairs.ts",
