@@ -46,6 +46,10 @@ Object.assign(util, {
   isUndefined: (value: unknown) => value === undefined,
 });
 
+// https://nodejs.org/docs/latest-v24.x/api/url.html#class-urlpattern
+const { URLPattern } = core.loadExtScript("ext:deno_web/01_urlpattern.js");
+Object.assign(core.loadExtScript("ext:deno_node/url.ts"), { URLPattern });
+
 // `stream.isReadable()` and its like ask a web stream for these. undici's `fetch` breaks a
 // body off only if it is readable.
 const { _state, isReadableStreamDisturbed, ReadableStream, WritableStream } = core.loadExtScript(

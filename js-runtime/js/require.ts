@@ -12,6 +12,7 @@ interface NodeRequire {
 }
 
 interface NodeModule {
+  _extensions: Record<string, unknown>;
   _load(request: string, parent: unknown, isMain: boolean): unknown;
   _resolveFilename(request: string, parent?: { filename?: string }, ...others: unknown[]): string;
 }
@@ -27,10 +28,36 @@ function namespaceOf(specifier: string): unknown {
 
 const hooked = new WeakSet<NodeModule>();
 
+/** Node's functions for files with a name that ends in a certain way. */
+const nodesOwn = new Set<unknown>();
+
+/** Hooks of `registerHooks` hear of what Node's own functions load; others load past them. */
+const loadsWithHooks = (loader: unknown): boolean => nodesOwn.has(loader);
+
+/** What such a hook is told of a file, and what it is if no hook says something else. */
+function formatOf(filename: string, mayBeCommonJs: (filename: string) => boolean): string | undefined {
+  if (filename.endsWith(".json")) return "json";
+  if (filename.endsWith(".cjs")) return "commonjs";
+  if (filename.endsWith(".mjs")) return "module";
+  try {
+    return mayBeCommonJs(filename) ? undefined : "module";
+  } catch {
+    return undefined; // A hook may have made a name up.
+  }
+}
+
+/** Modules that are Node's only with "node:" before their names: packages have them, too. */
+const needsScheme = (name: string): boolean => SCHEME_ONLY.has(name);
+const SCHEME_ONLY = new Set(["sea", "sqlite", "test", "test/reporters"]);
+
 /** Teaches `require` in CommonJS files our modules. */
 function hookRequire(Module: NodeModule): void {
   if (hooked.has(Module)) return;
   hooked.add(Module);
+  for (const name of Object.keys(Module._extensions)) {
+    // Node loads an addon past the hooks.
+    if (name !== ".node") nodesOwn.add(Module._extensions[name]);
+  }
   const load = Module._load;
   Module._load = function (request, parent, isMain) {
     const specifier = op_virtual_module(String(request));
@@ -121,6 +148,6 @@ function placed(error: any, compile: () => [unknown, { thrown: unknown }]): unkn
 }
 
 // Called when Node's modules are evaluated (snapshot/corrections.rs).
-Object.assign(internals, { hookRequire, checkAddon, placed });
+Object.assign(internals, { hookRequire, checkAddon, formatOf, loadsWithHooks, needsScheme, placed });
 
 Object.defineProperty(globalThis, Symbol.for("pi.requireOf"), { value: requireOf });

@@ -2,6 +2,7 @@
 //! line of its text is another one in the program.
 
 mod files;
+mod modules;
 mod names;
 mod network;
 mod others;
@@ -15,6 +16,7 @@ struct Correction {
 fn all() -> impl Iterator<Item = &'static Correction> {
     let lists = [
         files::CORRECTIONS,
+        modules::CORRECTIONS,
         network::CORRECTIONS,
         others::CORRECTIONS,
     ];

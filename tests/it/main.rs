@@ -57,6 +57,7 @@ mod line_mode;
 mod logins;
 mod newer_events;
 mod node_layer;
+mod node_newer;
 mod node_questions;
 mod packages;
 mod pi_test;

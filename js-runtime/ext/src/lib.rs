@@ -107,6 +107,7 @@ deno_core::extension!(
         "stand-ins.ts",
         "uncaught.ts",
         "watch-tree.ts",
+        "node:sea" = "node-sea.ts",
     ],
     options = { host: Option<Arc<dyn Host>> },
     middleware = ops::replace,

@@ -79,6 +79,14 @@ pub const ADDITIONS: &[Addition] = &[
         text: "export let BoundSocket;",
     },
     Addition {
+        specifier: "node:path/posix",
+        text: "export const { matchesGlob } = mod.posix;",
+    },
+    Addition {
+        specifier: "node:path/win32",
+        text: "export const { matchesGlob } = mod.win32;",
+    },
+    Addition {
         specifier: "node:perf_hooks",
         text: "export const { Performance, PerformanceMark, PerformanceMeasure, \
                  PerformanceResourceTiming } = globalThis;",

@@ -30,6 +30,10 @@ use node_resolver::{
     PackageJsonResolverRc, ResolutionMode,
 };
 
+/// Modules of Node's that are packages without "node:" before their names, as `require` has
+/// it (`js/require.ts`).
+const WITH_SCHEME: [&str; 4] = ["sea", "sqlite", "test", "test/reporters"];
+
 pub(crate) type FolderResolver = NpmResolver<Disk>;
 
 #[derive(Clone)]
@@ -148,6 +152,9 @@ impl Resolver {
         {
             return ModuleSpecifier::parse(specifier).map_err(error);
         }
+        if WITH_SCHEME.contains(&specifier) {
+            return self.past_node(specifier, referrer);
+        }
         if DenoIsBuiltInNodeModuleChecker.is_builtin_node_module(specifier) {
             return ModuleSpecifier::parse(&format!("node:{specifier}")).map_err(error);
         }
@@ -160,6 +167,32 @@ impl Resolver {
         } else {
             self.package(specifier, &referrer)
         }
+    }
+
+    /// The package of a name that Deno takes for a module of Node's.
+    fn past_node(&self, specifier: &str, referrer: &str) -> Result<ModuleSpecifier, JsErrorBox> {
+        let referrer = ModuleSpecifier::parse(referrer).map_err(error)?;
+        let from = url_to_file_path(&referrer).map_err(error)?;
+        let (name, within) = match specifier.split_once('/') {
+            Some((name, within)) => (name, Some(within)),
+            None => (specifier, None),
+        };
+        let mut folders = from.ancestors().skip(1);
+        let package = folders.find_map(|folder| {
+            let package = folder.join("node_modules").join(name);
+            package.is_dir().then_some(package)
+        });
+        let package =
+            package.ok_or_else(|| JsErrorBox::generic(format!("Cannot find package '{name}'")))?;
+        let found = self.node.resolve_package_subpath_from_deno_module(
+            &package,
+            within,
+            Some(&referrer),
+            ResolutionMode::Import,
+            NodeResolutionKind::Execution,
+        );
+        let found = found.map_err(JsErrorBox::from_err)?;
+        found.into_url().map_err(JsErrorBox::from_err)
     }
 
     fn file(

@@ -1,0 +1,36 @@
+// `node:sea`, of programs that are one file with Node in it. No script is one here, as none
+// is where Node itself runs it: https://nodejs.org/docs/latest-v24.x/api/single-executable-applications.html
+// deno-lint-ignore-file
+// @ts-ignore: provided by the runtime
+import { core } from "ext:core/mod.js";
+
+const { validateString } = core.loadExtScript("ext:deno_node/internal/validators.mjs");
+
+export const isSea = (): boolean => false;
+
+function refused(): Error {
+  const error = new Error("Operation cannot be invoked when not in a single-executable application");
+  return Object.assign(error, { code: "ERR_NOT_IN_SINGLE_EXECUTABLE_APPLICATION" });
+}
+
+export function getAsset(key: string, encoding?: string): never {
+  validateString(key, "key");
+  if (encoding !== undefined) validateString(encoding, "encoding");
+  throw refused();
+}
+
+export function getRawAsset(key: string): never {
+  validateString(key, "key");
+  throw refused();
+}
+
+export function getAssetAsBlob(key: string, _options?: object): never {
+  validateString(key, "key");
+  throw refused();
+}
+
+export function getAssetKeys(): never {
+  throw refused();
+}
+
+export default { isSea, getAsset, getRawAsset, getAssetAsBlob, getAssetKeys };
