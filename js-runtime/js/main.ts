@@ -8,6 +8,7 @@ import "ext:js_runtime/imported.ts";
 import "ext:js_runtime/bridge.ts";
 import "ext:js_runtime/node-layer.ts";
 import "ext:js_runtime/bodies.ts";
+import "ext:js_runtime/console.ts";
 import "ext:js_runtime/dispatchers.ts";
 import "ext:js_runtime/brotli.ts";
 import "ext:js_runtime/encodings.ts";

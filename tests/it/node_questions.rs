@@ -67,6 +67,14 @@ async fn encodings_and_many_headers_are_those_of_node() {
     answers_are_those_of_node("network.mjs");
 }
 
+/// Texts in objects had double quotes, and what was deeper than two was there.
+#[tokio::test]
+async fn what_is_printed_reads_as_in_node() {
+    let [ours, nodes] = [PI, "node"].map(|name| asked(name, "console.mjs"));
+    assert_eq!(text(&ours.stdout), text(&nodes.stdout));
+    assert_eq!(text(&ours.stderr), text(&nodes.stderr));
+}
+
 /// What comes out of the words, and how it ends.
 fn said(name: &str, place: &Path, words: &[&str], input: &str) -> (String, bool) {
     let mut child = program(name, place)

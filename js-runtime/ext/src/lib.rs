@@ -91,6 +91,7 @@ deno_core::extension!(
         "bridge/wanted.ts",
         "brotli.ts",
         "connect.ts",
+        "console.ts",
         "dispatchers.ts",
         "encodings.ts",
         "files.ts",

@@ -14,8 +14,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         specifier: "ext:deno_node/worker_threads.ts",
         text: "const origStdoutWrite = FunctionPrototypeBind(",
         replacement: "if (metadata.hasStdout || metadata.hasStderr) { \
-                      const { Console } = core.loadExtScript(\"ext:deno_web/01_console.js\"); \
-                      const own = new Console((text, level) => { const isError = level > 1; \
+                      const own = __bootstrap.internals.consoleOf((text, isError) => { \
                       if (!(isError ? metadata.hasStderr : metadata.hasStdout)) \
                       return core.print(text, isError); \
                       parentPort.postMessage({ type: isError ? \"WORKER_STDERR\" : \
