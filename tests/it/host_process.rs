@@ -88,6 +88,8 @@ impl Session {
         self.rpc.notified("pong 1").await;
         self.server.push(Answer::text("Still here."));
         assert_eq!(self.rpc.answer_to("are you there?").await, "Still here.");
+        // Else whoever waits for that of the next run may hear this one.
+        self.rpc.event("agent_settled").await;
     }
 
     /// What the model was told and said is in the file.
