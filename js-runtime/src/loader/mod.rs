@@ -76,8 +76,10 @@ pub(crate) struct Loader {
     /// Files whose contents had a say in what was found in the cache, if somebody wants
     /// to know.
     read_for_code: RefCell<Option<Vec<PathBuf>>>,
-    /// What was asked for with `import()` and has not begun to be loaded.
-    coming: RefCell<Vec<ModuleSpecifier>>,
+    /// What was asked for with `import()` and has not begun to be loaded, if somebody wants
+    /// to know.
+    coming: RefCell<Option<Vec<ModuleSpecifier>>>,
+    /// What [`KNOWN`] will import.
     known: RefCell<Vec<String>>,
     pub imports: Imports,
 }
@@ -143,7 +145,7 @@ impl Loader {
 
     /// What is about to be loaded for `import()`.
     pub fn coming(&self) -> Vec<ModuleSpecifier> {
-        self.coming.take()
+        (self.coming.borrow_mut().as_mut()).map_or_else(Vec::new, std::mem::take)
     }
 
     /// Whether there is anything in [`KNOWN`]. Afterwards there is not.
@@ -154,11 +156,12 @@ impl Loader {
         is_any
     }
 
-    fn known_imports(&self, specifier: &ModuleSpecifier) -> ModuleSource {
+    /// `None` for whoever else imports it.
+    fn known_imports(&self, specifier: &ModuleSpecifier) -> Option<ModuleSource> {
         let known = self.known.take();
         let code = known.iter().map(|name| format!("import {name:?};\n"));
         let code = code.collect::<String>();
-        module(ModuleType::JavaScript, code, specifier, None)
+        (!known.is_empty()).then(|| module(ModuleType::JavaScript, code, specifier, None))
     }
 
     fn source(
@@ -166,8 +169,10 @@ impl Loader {
         specifier: &ModuleSpecifier,
         requested: &RequestedModuleType,
     ) -> Result<ModuleSource, JsErrorBox> {
-        if specifier.as_str() == KNOWN {
-            return Ok(self.known_imports(specifier));
+        if specifier.as_str() == KNOWN
+            && let Some(known) = self.known_imports(specifier)
+        {
+            return Ok(known);
         }
         if specifier.scheme() == "pi" {
             // deno_core has the texts of those that there are.
@@ -351,6 +356,7 @@ impl Loader {
     pub fn begin_load(&self, runtime: &mut JsRuntime) {
         self.files.disk.begin();
         self.warm.begin();
+        self.coming.borrow_mut().get_or_insert_default();
         locales::watch(runtime.v8_isolate(), &self.files.trail);
     }
 
@@ -394,8 +400,12 @@ impl ModuleLoader for Loader {
             let media_type = MediaType::from_specifier(&resolved);
             matches!(media_type, MediaType::Json | MediaType::Wasm)
         };
-        if kind == ResolutionKind::DynamicImport && resolved.scheme() == "file" && !is_data() {
-            self.coming.borrow_mut().push(resolved.clone());
+        if kind == ResolutionKind::DynamicImport
+            && resolved.scheme() == "file"
+            && !is_data()
+            && let Some(coming) = &mut *self.coming.borrow_mut()
+        {
+            coming.push(resolved.clone());
         }
         Ok(resolved)
     }
