@@ -25,7 +25,9 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// What an entry consists of; none has all.
-const PARTS: [&str; 8] = ["js", "map", "deps", "cjs", "v8", "hot", "trail", "ascii"];
+const PARTS: [&str; 9] = [
+    "js", "map", "deps", "cjs", "v8", "hot", "trail", "ascii", "moves",
+];
 
 /// Its age tells when the folder was last swept.
 const SWEPT: &str = "swept";

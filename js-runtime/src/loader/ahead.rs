@@ -11,11 +11,11 @@ use deno_core::ModuleSpecifier;
 use deno_path_util::url_to_file_path;
 use node_resolver::InNpmPackageChecker;
 
-use super::Loader;
 use super::files::read_text;
 use super::prepared::{Found, Module, Prepared, Stamp};
 use super::trail::{self, Step};
 use super::warm::HOT;
+use super::{Loader, code_hash};
 use crate::cache::DiskCache;
 use crate::local::STACK;
 
@@ -77,11 +77,8 @@ impl Loader {
             Step::Text(path) => {
                 let stamp = Stamp::of(path)?;
                 let text = read_text(path).ok()?;
-                let text = match ModuleSpecifier::from_file_path(path) {
-                    Ok(url) => self.files.in_ascii(&url, text),
-                    Err(()) => text,
-                };
-                Some(Found::Text(stamp, text))
+                let url = ModuleSpecifier::from_file_path(path).ok()?;
+                Some(Found::Text(stamp, self.files.in_ascii(&url, text)))
             }
             Step::Compiled(key) => self.files.cache.read(*key, HOT).map(Found::Compiled),
             Step::Locales(rules) => {
@@ -107,14 +104,16 @@ impl Loader {
                 made_of.push(Stamp::of(&path)?);
             }
         }
-        let hash = self.code_hash(&specifier, &code);
+        let code = self.files.in_ascii(&specifier, code);
+        let hash = code_hash(&self.files.cache, &specifier, &code.text);
         let key = self.compiled_key(&specifier, hash);
         Some(Module {
             made_of,
             map: self.files.cached_map(specifier.as_str()),
             hash,
             compiled: self.files.cache.read(key, HOT)?,
-            code: (self.files).code(&specifier, self.files.in_ascii(&specifier, code)),
+            instead: code.instead,
+            code: self.files.code(&specifier, code),
         })
     }
 }

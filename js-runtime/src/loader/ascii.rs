@@ -1,42 +1,73 @@
-//! V8 keeps a text with one dash or quotation mark in a comment in two bytes a character, and copies
-//! it. So what packages have in comments beyond ASCII is made question marks: every place in the
-//! text stays where it was, and what V8 has compiled of the one holds for the other. Finding out
-//! where comments are takes a parser, so it is done at rest, on a thread of its own, for the next
-//! start.
+//! V8 keeps a text with one dash or quotation mark in two bytes a character, and copies it. So it
+//! gets what packages say in ASCII (`escapes.rs`). Finding out how takes a parser, so it is done
+//! at rest, on a thread of its own, for the next start.
 
 use std::thread;
 
-use deno_ast::{MediaType, SourceRangedForSpanned};
 use deno_core::ModuleSpecifier;
 
-use super::Loader;
-use super::emit::parse;
+use super::escapes::in_ascii;
 use super::files::Files;
-use super::scripts::hash_of;
+use super::moves::Moves;
 use super::warm::HOT;
+use super::{Loader, code_hash, compiled_key, maps, scripts};
 use crate::cache::{DiskCache, Key};
 use crate::local::STACK;
 
 /// The ending of such a text in the cache; an empty one says that there is none.
 const PART: &str = "ascii";
+/// The ending of what says which places are others in it, if any are.
+const MOVES: &str = "moves";
+
+/// On its way to V8.
+pub(super) struct Text {
+    pub text: String,
+    /// What it is instead of, if it is.
+    pub instead: Option<Key>,
+}
 
 /// A text of a package that V8 has compiled.
 pub(super) struct Seen {
     pub specifier: ModuleSpecifier,
     pub text: String,
-    /// V8's code cache of what is required, which is found by its text.
-    pub compiled: Option<Vec<u8>>,
+    /// It is required.
+    pub is_script: bool,
+    /// V8's code cache of it.
+    pub compiled: Vec<u8>,
 }
 
 impl Files {
     /// The same in ASCII, if that was found out before.
-    pub fn in_ascii(&self, specifier: &ModuleSpecifier, text: String) -> String {
-        if text.is_ascii() || !self.is_packaged(specifier) {
-            return text;
+    pub fn in_ascii(&self, specifier: &ModuleSpecifier, text: String) -> Text {
+        if !text.is_ascii() && self.is_packaged(specifier) {
+            let key = key(&self.cache, &text);
+            let known = self.cache.read(key, PART);
+            let known = known.and_then(|known| String::from_utf8(known).ok());
+            if let Some(text) = known.filter(|known| !known.is_empty()) {
+                let instead = Some(key);
+                return Text { text, instead };
+            }
         }
-        let known = self.cache.read(key(&self.cache, &text), PART);
-        let known = known.and_then(|known| String::from_utf8(known).ok());
-        known.filter(|known| !known.is_empty()).unwrap_or(text)
+        Text {
+            text,
+            instead: None,
+        }
+    }
+
+    /// With which errors of what V8 has of a file find its own places.
+    pub fn map_of(&self, file_name: &str) -> Option<Vec<u8>> {
+        let own = || {
+            let map = self.source_map(file_name);
+            map.or_else(|| maps::of_script(file_name))
+        };
+        let moves = || -> Option<Moves> {
+            let key = *self.instead.borrow().get(file_name)?;
+            serde_json::from_slice(&self.cache.read(key, MOVES)?).ok()
+        };
+        match moves() {
+            Some(moves) => moves.source_map(file_name, own().as_deref()).ok(),
+            None => own(),
+        }
     }
 }
 
@@ -53,99 +84,35 @@ impl Loader {
         // Without the thread the texts stay as they are.
         _ = thread.stack_size(STACK).spawn(move || {
             for seen in wanted {
-                let text = comments_in_ascii(&seen.specifier, &seen.text).unwrap_or_default();
-                if let Some(compiled) = seen.compiled.filter(|_| !text.is_empty()) {
-                    let units: Vec<u16> = text.encode_utf16().collect();
-                    let key = super::compiled_key(&cache, &seen.specifier, hash_of(&units));
-                    cache.write(key, HOT, &compiled);
-                }
-                cache.write(key(&cache, &seen.text), PART, text.as_bytes());
+                make(&cache, &seen);
             }
         });
     }
 }
 
+fn make(cache: &DiskCache, seen: &Seen) {
+    let key = key(cache, &seen.text);
+    let Some(found) = in_ascii(&seen.specifier, &seen.text) else {
+        return cache.write(key, PART, b"");
+    };
+    match found.moves.map(|moves| serde_json::to_vec(&moves)) {
+        Some(Ok(moves)) => cache.write(key, MOVES, &moves),
+        // It would be told at wrong places.
+        Some(Err(_)) => return,
+        // What V8 has compiled of the one holds for the other.
+        None => {
+            let hash = match seen.is_script {
+                true => scripts::hash_of_text(&found.text),
+                false => code_hash(cache, &seen.specifier, &found.text),
+            };
+            let key = compiled_key(cache, &seen.specifier, hash);
+            cache.write(key, HOT, &seen.compiled);
+        }
+    }
+    // The text last: whoever finds it finds the rest.
+    cache.write(key, PART, found.text.as_bytes());
+}
+
 fn key(cache: &DiskCache, text: &str) -> Key {
     cache.key(&[PART.as_bytes(), text.as_bytes()])
-}
-
-/// `None` if there is something else beyond ASCII, or something about the comments counts.
-fn comments_in_ascii(specifier: &ModuleSpecifier, text: &str) -> Option<String> {
-    let parsed = parse(specifier, MediaType::JavaScript, text.to_string(), false).ok()?;
-    let start = parsed.text_info_lazy().range().start;
-    let mut changed = text.as_bytes().to_vec();
-    let mut removed = Vec::new();
-    for comment in parsed.comments().get_vec() {
-        let range = comment.range().as_byte_range(start);
-        let comment = text.get(range.clone())?;
-        // Ends of lines, and places of maps.
-        let counts = ['\u{2028}', '\u{2029}']
-            .iter()
-            .any(|end| comment.contains(*end))
-            || comment.contains("sourceMappingURL")
-            || comment.contains("sourceURL");
-        if !comment.is_ascii() {
-            if counts {
-                return None;
-            }
-            removed.push((range, in_question_marks(comment)));
-        }
-    }
-    removed.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
-    for (range, comment) in removed {
-        changed.splice(range, comment.into_bytes());
-    }
-    String::from_utf8(changed)
-        .ok()
-        .filter(|text| text.is_ascii())
-}
-
-/// As many as V8 counts characters.
-fn in_question_marks(comment: &str) -> String {
-    let mut ascii = String::with_capacity(comment.len());
-    for character in comment.chars() {
-        match character.is_ascii() {
-            true => ascii.push(character),
-            false => ascii.extend(std::iter::repeat_n('?', character.len_utf16())),
-        }
-    }
-    ascii
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ascii(text: &str) -> Option<String> {
-        let url = ModuleSpecifier::parse("file:///node_modules/a/index.js").unwrap();
-        comments_in_ascii(&url, text)
-    }
-
-    #[test]
-    fn comments_lose_what_is_no_ascii_and_nothing_moves() {
-        let text =
-            "/* – 😀 */ const a = 'x'; // “b”\nconst b = /\\/* [/*] /; // …\nexports.b = a\n";
-        let changed = ascii(text).unwrap();
-        assert_eq!(
-            changed,
-            "/* ? ?? */ const a = 'x'; // ?b?\nconst b = /\\/* [/*] /; // ?\nexports.b = a\n"
-        );
-        assert_eq!(changed.len(), text.encode_utf16().count());
-    }
-
-    #[test]
-    fn what_is_no_comment_stays() {
-        for text in [
-            "const a = '–'; // –",
-            "const a = `// –`;",
-            "const a = /[/*]–/;",
-            "const é = 1;",
-            "a\u{a0}= 1;",
-            "/* \u{2028} */ a = 1;",
-            "a = 1; //# sourceMappingURL=–.map",
-            "this is no JavaScript –",
-        ] {
-            assert_eq!(ascii(text), None, "{text}");
-        }
-    }
 }

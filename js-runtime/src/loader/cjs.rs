@@ -63,17 +63,18 @@ impl NodeRequireLoader for RequireLoader {
     fn load_text_file_lossy(&self, path: &Path) -> Result<FastString, JsErrorBox> {
         self.files.trail.note(|| Step::Text(path.to_path_buf()));
         // Who requires a file again has changed it.
-        let source = match self.files.prepared.text(path) {
-            Some(text) => text,
-            None => read_text(path)?,
-        };
+        let prepared = self.files.prepared.text(path);
         self.imports.note_required(path);
         let media_type = MediaType::from_path(path);
         let url = url_from_file_path(path).map_err(error)?;
+        let source = match prepared {
+            Some(text) => text,
+            None => self.files.in_ascii(&url, read_text(path)?),
+        };
         if !media_type.is_emittable() && !media_type.is_declaration() {
             return Ok(self.files.code(&url, source).into());
         }
-        let (code, map) = transpile(&url, source)?;
+        let (code, map) = transpile(&url, source.text)?;
         if let Some(map) = map {
             self.files.keep_map(&url, map);
         }

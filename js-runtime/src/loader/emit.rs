@@ -19,6 +19,9 @@ use crate::cache::Key;
 /// The code that makes cached files: when it changes, they do not count any more.
 pub(crate) const EMIT_SETTINGS: &str = concat!(
     include_str!("emit.rs"),
+    include_str!("ascii.rs"),
+    include_str!("escapes.rs"),
+    include_str!("moves.rs"),
     include_str!("compat.rs"),
     include_str!("exports.rs"),
     include_str!("cjs.rs"),

@@ -15,6 +15,7 @@ use deno_resolver::npm::DenoInNpmPackageChecker;
 use node_resolver::errors::PackageJsonLoadError;
 use node_resolver::{InNpmPackageChecker, PackageJsonResolverRc};
 
+use super::ascii::Text;
 use super::disk::Disk;
 use super::prepared::Prepared;
 use super::texts::Code;
@@ -35,6 +36,8 @@ pub(crate) struct Files {
     /// Code that is in no file, by where it would be.
     given: Rc<RefCell<HashMap<PathBuf, Arc<str>>>>,
     source_maps: Rc<RefCell<HashMap<String, SourceMap>>>,
+    /// Files of which V8 has another text, in ASCII.
+    pub instead: Rc<RefCell<HashMap<String, Key>>>,
     pub trail: Rc<Trail>,
     pub prepared: Prepared,
 }
@@ -60,6 +63,7 @@ impl Files {
             package_json,
             given: Rc::default(),
             source_maps: Rc::default(),
+            instead: Rc::default(),
             trail: Rc::default(),
             prepared,
         }
@@ -108,8 +112,16 @@ impl Files {
     }
 
     /// What V8 is to have of a module or a script.
-    pub fn code(&self, specifier: &ModuleSpecifier, text: String) -> Code {
-        Code::new(text, self.is_packaged(specifier))
+    pub fn code(&self, specifier: &ModuleSpecifier, text: Text) -> Code {
+        self.note_instead(specifier, text.instead);
+        Code::new(text.text, self.is_packaged(specifier))
+    }
+
+    pub fn note_instead(&self, specifier: &ModuleSpecifier, instead: Option<Key>) {
+        if let Some(key) = instead {
+            let mut all = self.instead.borrow_mut();
+            all.insert(specifier.to_string(), key);
+        }
     }
 
     pub fn is_packaged(&self, specifier: &ModuleSpecifier) -> bool {

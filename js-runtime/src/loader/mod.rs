@@ -13,11 +13,13 @@ mod compat;
 mod disk;
 mod emit;
 mod enums;
+mod escapes;
 mod exports;
 mod files;
 mod legacy;
 mod locales;
 mod maps;
+mod moves;
 mod position;
 mod prepared;
 mod prime;
@@ -236,15 +238,18 @@ impl Loader {
             }
         };
         let code = match shown {
-            Some(source) => with_map(code, self.files.source_map(specifier.as_str()), &source),
-            None => code,
+            Some(source) => ascii::Text {
+                text: with_map(code, self.files.source_map(specifier.as_str()), &source),
+                instead: None,
+            },
+            None => self.files.in_ascii(specifier, code),
         };
-        let hash = self.code_hash(specifier, &code);
+        let hash = code_hash(&self.files.cache, specifier, &code.text);
         let key = self.compiled_key(specifier, hash);
         let cached = SourceCodeCacheInfo {
             hash,
             data: self
-                .compiled(specifier, key, || Text::Module(code.clone()))
+                .compiled(specifier, key, || Text::Module(code.text.clone()))
                 .map(Cow::Owned),
         };
         let code = self.files.code(specifier, code);
@@ -267,17 +272,13 @@ impl Loader {
         if let Some(map) = found.map {
             self.files.remember_map(specifier, map, None);
         }
+        self.files.note_instead(specifier, found.instead);
         let cached = SourceCodeCacheInfo {
             hash: found.hash,
             data: Some(Cow::Owned(found.compiled)),
         };
         let kind = ModuleType::JavaScript;
         Some(module(kind, found.code, specifier, Some(cached)))
-    }
-
-    fn code_hash(&self, specifier: &ModuleSpecifier, code: &str) -> u64 {
-        let parts = [b"module", specifier.as_str().as_bytes(), code.as_bytes()];
-        self.files.cache.key(&parts).number()
     }
 
     fn javascript(
@@ -382,6 +383,12 @@ impl Loader {
     }
 }
 
+/// Of a module. V8 passes it through.
+fn code_hash(cache: &DiskCache, specifier: &ModuleSpecifier, code: &str) -> u64 {
+    let parts = [b"module", specifier.as_str().as_bytes(), code.as_bytes()];
+    cache.key(&parts).number()
+}
+
 /// By which V8's code cache of a text with this hash is found.
 fn compiled_key(cache: &DiskCache, specifier: &ModuleSpecifier, hash: u64) -> Key {
     let name = specifier.as_str().as_bytes();
@@ -461,8 +468,7 @@ impl ModuleLoader for Loader {
     }
 
     fn get_source_map(&self, file_name: &str) -> Option<Cow<'_, [u8]>> {
-        let map = self.files.source_map(file_name);
-        map.or_else(|| maps::of_script(file_name)).map(Cow::Owned)
+        self.files.map_of(file_name).map(Cow::Owned)
     }
 
     fn load_external_source_map(&self, source_map_url: &str) -> Option<Cow<'_, [u8]>> {

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use deno_core::ModuleSpecifier;
 
+use super::ascii::Text;
 use super::texts::Code;
 use super::trail::Step;
 use crate::cache::Key;
@@ -31,7 +32,7 @@ struct Inner {
 
 pub(super) enum Found {
     Module(Module),
-    Text(Stamp, String),
+    Text(Stamp, Text),
     Compiled(Vec<u8>),
 }
 
@@ -40,6 +41,8 @@ pub(super) struct Module {
     /// The file, and others that had a say in it.
     pub made_of: Vec<Stamp>,
     pub code: Code,
+    /// What the code is instead of, if it is.
+    pub instead: Option<Key>,
     /// By which the source map is found.
     pub map: Option<Key>,
     /// Passed through V8.
@@ -83,7 +86,7 @@ impl Prepared {
         }
     }
 
-    pub(super) fn text(&self, path: &Path) -> Option<String> {
+    pub(super) fn text(&self, path: &Path) -> Option<Text> {
         match self.take(Step::Text(path.to_path_buf()))? {
             Found::Text(stamp, text) if stamp.holds() => Some(text),
             _ => None,

@@ -39,12 +39,19 @@ impl Loader {
     /// What `require` has compiled of a file, if it is what the file says now.
     pub(super) fn required(&self, specifier: &ModuleSpecifier, key: Key) -> Option<String> {
         let text = read_text(&url_to_file_path(specifier).ok()?).ok()?;
-        let units: Vec<u16> = text.encode_utf16().collect();
-        (self.compiled_key(specifier, hash_of(&units)) == key).then_some(text)
+        let is_it = |text: &String| self.compiled_key(specifier, hash_of_text(text)) == key;
+        if is_it(&text) {
+            return Some(text);
+        }
+        Some(self.files.in_ascii(specifier, text).text).filter(is_it)
     }
 }
 
-pub(super) fn hash_of(text: &[u16]) -> u64 {
+pub(super) fn hash_of_text(text: &str) -> u64 {
+    hash_of(&Vec::from_iter(text.encode_utf16()))
+}
+
+fn hash_of(text: &[u16]) -> u64 {
     let mut hasher = XxHash64::default();
     text.hash(&mut hasher);
     hasher.finish()

@@ -69,11 +69,11 @@ impl Warm {
         if let Some((data, foreign)) = hot_cache(runtime, loader, &compiled) {
             loader.files.cache.write(compiled.key, HOT, &data);
             if let Some(text) = foreign {
-                let is_script = matches!(compiled.text, Text::Script);
                 self.foreign.borrow_mut().push(Seen {
+                    is_script: matches!(compiled.text, Text::Script),
                     specifier: compiled.specifier,
                     text,
-                    compiled: is_script.then_some(data),
+                    compiled: data,
                 });
             }
         }

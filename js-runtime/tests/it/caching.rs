@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use deno_core::sourcemap::SourceMapBuilder;
 use serde_json::{Value, json};
 use twox_hash::XxHash64;
 
@@ -325,38 +326,62 @@ async fn what_was_loaded_is_read_before_it_is_asked_for_unless_it_has_changed() 
 }
 
 #[tokio::test]
-async fn comments_of_packages_take_one_byte_a_character_once_they_were_read_at_rest() {
-    let told = "(() => { /* \u{2013} */ return '\u{2013}'; }).toString()";
+async fn packages_are_in_ascii_once_they_were_read_at_rest_and_tell_the_places_of_their_files() {
     let plain = "(() => { /* \u{2013} */ return 1; }).toString()";
+    let place = "new Error().stack.match(/[^/]*:\\d+:\\d+/)[0]";
+    let strings = format!(
+        "said = (() => '\u{2013}').toString(), pattern = /\u{2013}\\/\"/u, at = () => ['\u{1f600}', {place}]"
+    );
+    let column = |text: &str| {
+        text[..text.find("new Error").unwrap()]
+            .encode_utf16()
+            .count()
+    };
+    let (esm, cjs) = (
+        format!("export const {strings};"),
+        format!("const {strings};"),
+    );
+    let mut map = SourceMapBuilder::new(None);
+    let column_of_mapped = u32::try_from(column(&esm)).unwrap();
+    map.add(0, column_of_mapped, 6, 2, Some("mapped.ts"), None, false);
+    let mut written = Vec::new();
+    map.into_sourcemap().to_writer(&mut written).unwrap();
     let folder = Folder::new(&[
         (
             "index.ts",
             &answering(
-                "import { esm, throws } from 'a';\nimport { said } from 'b';\n\
-                 const cjs = require('a/made.cjs');",
-                "[esm, cjs, said, throws()]",
+                "import { esm, at } from 'a';\nimport * as b from 'a/strings.js';\n\
+                 import * as mapped from 'a/mapped.js';\n\
+                 const cjs = require('a/made.cjs');\nconst c = require('a/strings.cjs');",
+                "[esm, cjs, at(), ...[b, c, mapped].map((it) => \
+                 [it.said, it.pattern.source, it.pattern.flags, it.at()])]",
             ),
         ),
-        (
-            "node_modules/a/package.json",
-            r#"{"type": "module", "exports": {".": "./index.js", "./made.cjs": "./made.cjs"}}"#,
-        ),
+        ("node_modules/a/package.json", r#"{"type": "module"}"#),
         (
             "node_modules/a/index.js",
             &format!(
-                "// \u{1f600}\nexport const esm = {plain};\nexport const throws = () => {{\n  /* \u{2013} */ \
-                 const at = new Error().stack; return at.match(/:\\d+:\\d+/)[0]; }};"
+                "// \u{1f600}\nexport const esm = {plain};\n/* \u{2013} */ export const at = () => {place};"
             ),
         ),
         (
             "node_modules/a/made.cjs",
             &format!("module.exports = {plain};"),
         ),
-        ("node_modules/b/package.json", r#"{"type": "module"}"#),
+        ("node_modules/a/strings.js", &esm),
         (
-            "node_modules/b/index.js",
-            &format!("export const said = {told};"),
+            "node_modules/a/strings.cjs",
+            &format!("{cjs}\nmodule.exports = {{ said, pattern, at }};"),
         ),
+        (
+            "node_modules/a/mapped.js",
+            &format!("{esm}\n//# sourceMappingURL=mapped.js.map"),
+        ),
+        (
+            "node_modules/a/mapped.js.map",
+            std::str::from_utf8(&written).unwrap(),
+        ),
+        ("node_modules/a/mapped.ts", ""),
     ]);
     let (path, cache) = (folder.path("index.ts"), folder.path("cache"));
     let start = || {
@@ -369,31 +394,45 @@ async fn comments_of_packages_take_one_byte_a_character_once_they_were_read_at_r
         js.load(1, &path).await.unwrap();
         js.dispatch("get", Value::Null).await.unwrap()
     };
-    let as_is = |dash: &str| {
-        let plain = format!("() => {{ /* {dash} */ return 1; }}");
-        let told = "() => { /* \u{2013} */ return '\u{2013}'; }";
-        json!([plain, plain, told, ":4:22"])
+    let expected = |in_comment: &str, in_text: &str| {
+        let plain = format!("() => {{ /* {in_comment} */ return 1; }}");
+        let strings = |place: String| {
+            let said = format!("() => '{in_text}'");
+            json!([said, "\u{2013}\\/\"", "u", ["\u{1f600}", place]])
+        };
+        json!([
+            plain,
+            plain,
+            "index.js:3:33",
+            strings(format!("strings.js:1:{}", column(&esm) + 1)),
+            strings(format!("strings.cjs:1:{}", column(&cjs) + 1)),
+            strings("mapped.ts:7:3".into()),
+        ])
+    };
+    let at_rest = async |js: Js, files: usize| {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while sizes(&cache, "ascii").len() < files {
+            assert!(Instant::now() < deadline, "{:?}", sizes(&cache, "ascii"));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        js.runtime.shutdown().await;
     };
     let js = start();
-    assert_eq!(answer(&js).await, as_is("\u{2013}"));
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while sizes(&cache, "ascii").len() < 3 {
-        assert!(Instant::now() < deadline, "{:?}", sizes(&cache, "ascii"));
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    comes(&cache, "trail", &HashMap::new()).await;
-    js.runtime.shutdown().await;
+    assert_eq!(answer(&js).await, expected("\u{2013}", "\u{2013}"));
+    at_rest(js, 5).await;
+    let compiled = sizes(&cache, "hot");
 
+    // What V8 compiles anew first, and has compiled then.
+    let js = start();
+    assert_eq!(answer(&js).await, expected("?", "\\u2013"));
+    comes(&cache, "hot", &compiled).await;
+    at_rest(js, 5).await;
     let mut pause = Duration::from_millis(50);
-    loop {
+    while pause < Duration::from_secs(1) {
         let js = start();
         tokio::time::sleep(pause).await;
-        let found = answer(&js).await;
+        assert_eq!(answer(&js).await, expected("?", "\\u2013"));
         js.runtime.shutdown().await;
-        if found == as_is("?") {
-            break;
-        }
-        assert!(Instant::now() < deadline, "{found}");
-        pause *= 2;
+        pause *= 4;
     }
 }
