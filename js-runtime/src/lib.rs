@@ -23,6 +23,7 @@ mod imports;
 mod inspector;
 mod loader;
 mod local;
+mod malloc;
 mod memory;
 mod options;
 mod preload;
@@ -59,6 +60,7 @@ pub fn init() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         witness::hold_still_when_stopped();
+        malloc::take_more_at_once();
         // TurboFan drops the interrupt check of loops that it unrolls, and such a
         // loop (`for (;;) all.push(new Array(1000).fill(0))`) never sees a request
         // to terminate.
