@@ -17,7 +17,7 @@ use js_runtime_ext::{Host, probe};
 use crate::cache::DiskCache;
 use crate::error::{StartError, Thrown};
 use crate::guest::{ProcessHost, Shared};
-use crate::loader::{Loader, Prepared};
+use crate::loader::{Disk, Loader, Prepared};
 use crate::local::STACK;
 use crate::options::RuntimeOptions;
 use crate::web_worker::{Family, Workers};
@@ -152,7 +152,7 @@ pub fn run_script(options: RuntimeOptions, script: Script) -> Result<u8, StartEr
 
 async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> {
     let cache = DiskCache::new(options.cache_dir.clone(), &options.version);
-    let (loader, node_services) = Loader::new(cache, Prepared::default());
+    let (loader, node_services) = Loader::new(cache, Disk::default(), Prepared::default());
     let host: Arc<dyn Host> = Arc::new(ProcessHost);
     let shared = Shared::default();
     let workers = Workers {

@@ -23,7 +23,7 @@ use js_runtime_ext::{Fault, Host, js_runtime};
 use crate::cache::DiskCache;
 use crate::certificates;
 use crate::guest::Shared;
-use crate::loader::{Loader, Prepared};
+use crate::loader::{Disk, Loader, Prepared};
 use crate::memory;
 use crate::options::RuntimeOptions;
 use crate::worker::{bootstrap, remove_bridge, take_many_headers};
@@ -104,7 +104,7 @@ impl Workers {
 
     fn create(self: &Arc<Self>, args: CreateWebWorkerArgs) -> (WebWorker, SendableWebWorkerHandle) {
         let cache = DiskCache::new(self.options.cache_dir.clone(), &self.options.version);
-        let (loader, node_services) = Loader::new(cache, Prepared::default());
+        let (loader, node_services) = Loader::new(cache, Disk::default(), Prepared::default());
         // A panic ends the new thread only; `new Worker` throws.
         let stdio = (self.stdio)(&self.host).expect("there are file descriptors left");
         let (mut worker, handle) = WebWorker::bootstrap_from_options(

@@ -26,7 +26,7 @@ use crate::error::StartError;
 use crate::guest::{Shared, WorkerHost};
 use crate::inspector;
 use crate::loader::ahead::work_ahead;
-use crate::loader::{Loader, NodeServices};
+use crate::loader::{Disk, Loader, NodeServices};
 use crate::memory;
 use crate::options::RuntimeOptions;
 use crate::stdio::{self, Readers};
@@ -48,8 +48,9 @@ pub(crate) fn create(
 ) -> Result<(Isolate, Control), StartError> {
     descriptors::raise_limit();
     let cache = DiskCache::new(options.cache_dir.clone(), &options.version);
-    let prepared = work_ahead(&cache, options.entries.clone());
-    let (loader, node_services) = Loader::new(cache, prepared);
+    let disk = Disk::default();
+    let prepared = work_ahead(&cache, &disk, options.entries.clone());
+    let (loader, node_services) = Loader::new(cache, disk, prepared);
     loader.begin_set(&options.entries);
     let (stdio, readers) = stdio::redirect(host).map_err(StartError::Stdio)?;
     let shared = Shared::default();

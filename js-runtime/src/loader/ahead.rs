@@ -15,16 +15,19 @@ use super::files::read_text;
 use super::prepared::{Found, Module, Prepared, Stamp};
 use super::trail::{self, Step};
 use super::warm::HOT;
-use super::{Loader, code_hash};
+use super::{Disk, Loader, code_hash};
 use crate::cache::DiskCache;
 use crate::local::STACK;
 
 /// For extensions with their numbers, in the order in which they will be loaded.
-pub(crate) fn work_ahead(cache: &DiskCache, entries: Vec<(u32, PathBuf)>) -> Prepared {
+/// What it sees of `disk` nobody has to look for again.
+pub(crate) fn work_ahead(cache: &DiskCache, disk: &Disk, entries: Vec<(u32, PathBuf)>) -> Prepared {
     if !cache.is_on() || entries.is_empty() {
         return Prepared::default();
     }
-    let cache = cache.clone();
+    // From here on: whoever loads them ends it.
+    disk.begin();
+    let (cache, disk) = (cache.clone(), disk.beside());
     let ours = Prepared::begin();
     let prepared = ours.clone();
     let thread = thread::Builder::new().name("js-ahead".into());
@@ -33,8 +36,7 @@ pub(crate) fn work_ahead(cache: &DiskCache, entries: Vec<(u32, PathBuf)>) -> Pre
         let mut steps = trail::kept(&cache, &entries);
         let known = steps.extract_if(.., |step| matches!(step, Step::Known(_)));
         prepared.expect(known.filter_map(Step::known).collect());
-        let (loader, _services) = Loader::new(cache, Prepared::default());
-        loader.files.disk.begin();
+        let (loader, _services) = Loader::new(cache, disk, Prepared::default());
         let mut seen = HashSet::new();
         for step in steps {
             if prepared.is_over() {
@@ -83,6 +85,15 @@ impl Loader {
             Step::Compiled(key) => self.files.cache.read(*key, HOT).map(Found::Compiled),
             Step::Locales(rules) => {
                 rules.look_up();
+                None
+            }
+            Step::Path(path) => {
+                self.files.disk.probe(path);
+                None
+            }
+            Step::Package { name, referrer } => {
+                // Whoever imports it is told what is wrong.
+                _ = self.resolver.find(name, referrer);
                 None
             }
             Step::Known(_) => None,

@@ -23,23 +23,31 @@ use sys_traits::{
 };
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Disk(Arc<Mutex<Seen>>);
+pub(crate) struct Disk {
+    seen: Arc<Mutex<Seen>>,
+    // `None` when the code that was loaded may have been called.
+    ways: Arc<Mutex<Option<Ways>>>,
+    contents: Arc<Mutex<Option<Contents>>>,
+}
 
 #[derive(Debug, Default)]
 struct Seen {
     real: HashMap<PathBuf, PathBuf>,
     kinds: HashMap<PathBuf, FileType>,
     package_json: HashMap<PathBuf, Option<PackageJsonRc>>,
-    loading: Option<Loading>,
 }
 
-/// What counts until the code that was loaded is called.
+/// Where imports lead.
 #[derive(Debug, Default)]
-struct Loading {
+struct Ways {
     probed: HashMap<PathBuf, Probed>,
+    packages: HashMap<(String, String), ModuleSpecifier>,
+}
+
+#[derive(Debug, Default)]
+struct Contents {
     texts: HashMap<PathBuf, Arc<str>>,
     hashes: HashMap<PathBuf, u64>,
-    packages: HashMap<(String, String), ModuleSpecifier>,
 }
 
 /// The file that a path means.
@@ -51,13 +59,24 @@ pub(crate) struct Probed {
 }
 
 impl Disk {
-    /// From now on, what is in files is remembered as well.
+    /// From now on, where imports lead and what is in files is remembered as well.
     pub fn begin(&self) {
-        self.seen().loading.get_or_insert_default();
+        lock(&self.ways).get_or_insert_default();
+        lock(&self.contents).get_or_insert_default();
+    }
+
+    /// For another thread that looks ahead: both know what either has seen. What is in files
+    /// may change before it is asked for, so that is only its own.
+    pub fn beside(&self) -> Self {
+        Self {
+            contents: Arc::new(Mutex::new(Some(Contents::default()))),
+            ..self.clone()
+        }
     }
 
     pub fn end(&self) {
-        self.seen().loading = None;
+        *lock(&self.ways) = None;
+        *lock(&self.contents) = None;
     }
 
     /// See [`js_runtime_ext::probe`].
@@ -67,7 +86,7 @@ impl Disk {
             let real = self.real(&path).unwrap_or_else(|_| path.clone());
             Ok::<_, ()>(Probed { path, real })
         };
-        self.recall(|loading| &mut loading.probed, path, look).ok()
+        recall(&self.ways, |ways| &mut ways.probed, path, look).ok()
     }
 
     /// Where a path leads when links are followed. Each folder on the way is looked at once.
@@ -96,13 +115,13 @@ impl Disk {
         read: impl FnOnce(&Path) -> Result<String, E>,
     ) -> Result<Arc<str>, E> {
         let look = || read(path).map(Arc::from);
-        self.recall(|loading| &mut loading.texts, path, look)
+        recall(&self.contents, |contents| &mut contents.texts, path, look)
     }
 
     /// What `hash` makes of the bytes of a file; `None` if they cannot be read.
     pub fn hash(&self, path: &Path, hash: impl FnOnce(&[u8]) -> u64) -> Option<u64> {
         let look = || std::fs::read(path).map(|bytes| hash(&bytes));
-        self.recall(|loading| &mut loading.hashes, path, look).ok()
+        recall(&self.contents, |contents| &mut contents.hashes, path, look).ok()
     }
 
     /// Where the import of a package leads from a folder.
@@ -116,35 +135,39 @@ impl Disk {
             return find();
         };
         let key = (specifier.to_owned(), folder.to_string());
-        self.recall(|loading| &mut loading.packages, &key, find)
-    }
-
-    fn recall<K, Q, V: Clone, E>(
-        &self,
-        map: impl Fn(&mut Loading) -> &mut HashMap<K, V>,
-        key: &Q,
-        look: impl FnOnce() -> Result<V, E>,
-    ) -> Result<V, E>
-    where
-        K: Borrow<Q> + Eq + Hash,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
-    {
-        if let Some(loading) = &mut self.seen().loading
-            && let Some(known) = map(loading).get(key)
-        {
-            return Ok(known.clone());
-        }
-        let found = look()?;
-        if let Some(loading) = &mut self.seen().loading {
-            map(loading).insert(key.to_owned(), found.clone());
-        }
-        Ok(found)
+        recall(&self.ways, |ways| &mut ways.packages, &key, find)
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
-        // Nothing panics while it holds the lock; what was seen is whole in any case.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.seen)
     }
+}
+
+fn recall<S, K, Q, V: Clone, E>(
+    seen: &Mutex<Option<S>>,
+    map: impl Fn(&mut S) -> &mut HashMap<K, V>,
+    key: &Q,
+    look: impl FnOnce() -> Result<V, E>,
+) -> Result<V, E>
+where
+    K: Borrow<Q> + Eq + Hash,
+    Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+{
+    if let Some(seen) = &mut *lock(seen)
+        && let Some(known) = map(seen).get(key)
+    {
+        return Ok(known.clone());
+    }
+    let found = look()?;
+    if let Some(seen) = &mut *lock(seen) {
+        map(seen).insert(key.to_owned(), found.clone());
+    }
+    Ok(found)
+}
+
+fn lock<T>(seen: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds the lock; what was seen is whole in any case.
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether this is the `package.json` of a folder inside of an installed package.
@@ -256,6 +279,30 @@ impl BaseEnvVar for Disk {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_threads_share_where_imports_lead_and_not_what_is_in_files() {
+        let folder = std::env::temp_dir().join(format!("js-disk-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("a.ts");
+        std::fs::write(&path, "").unwrap();
+        let disk = Disk::default();
+        disk.begin();
+        let beside = disk.beside();
+        let text = |disk: &Disk, text: &str| {
+            let text = disk.text(&path, |_| Ok::<_, ()>(text.to_string()));
+            text.unwrap().to_string()
+        };
+        assert!(beside.probe(&folder.join("a")).is_some());
+        assert_eq!(text(&beside, "before"), "before");
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(disk.probe(&folder.join("a")).is_some());
+        assert_eq!(text(&disk, "after"), "after");
+        assert_eq!(text(&disk, "later"), "after");
+        disk.end();
+        assert!(disk.probe(&folder.join("a")).is_none());
+        assert!(beside.probe(&folder.join("a")).is_none());
+    }
 
     #[test]
     fn only_folders_within_packages_never_get_a_package_json() {

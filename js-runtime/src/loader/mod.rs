@@ -52,7 +52,7 @@ use deno_runtime::deno_node::NodeExtInitServices;
 use futures::FutureExt;
 
 use self::cjs::{RequireLoader, Translator};
-use self::disk::Disk;
+pub(crate) use self::disk::Disk;
 pub(crate) use self::emit::EMIT_SETTINGS;
 use self::exports::{Analyses, Transpiled};
 use self::files::{Checker, Files, error, io_error, read_text};
@@ -90,9 +90,9 @@ pub(crate) struct Loader {
 pub(crate) const KNOWN: &str = "pi:known";
 
 impl Loader {
-    pub fn new(cache: DiskCache, prepared: Prepared) -> (Rc<Self>, NodeServices) {
+    pub fn new(cache: DiskCache, disk: Disk, prepared: Prepared) -> (Rc<Self>, NodeServices) {
         let imports = Imports::default();
-        let (resolver, files) = Resolver::new(cache, prepared, imports.clone());
+        let (resolver, files) = Resolver::new(cache, disk, prepared, imports.clone());
         let translator = cjs::translator(&files, &resolver);
         let services = NodeExtInitServices {
             node_require_loader: Rc::new(RequireLoader {

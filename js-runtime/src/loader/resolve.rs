@@ -12,6 +12,7 @@ use super::disk::Disk;
 use super::files::{COPY, Checker, Files, error};
 use super::position;
 use super::prepared::Prepared;
+use super::trail::Step;
 use crate::cache::DiskCache;
 use crate::imports::Imports;
 use deno_core::ModuleSpecifier;
@@ -56,8 +57,12 @@ struct Owners {
 }
 
 impl Resolver {
-    pub fn new(cache: DiskCache, prepared: Prepared, imports: Imports) -> (Self, Files) {
-        let disk = Disk::default();
+    pub fn new(
+        cache: DiskCache,
+        disk: Disk,
+        prepared: Prepared,
+        imports: Imports,
+    ) -> (Self, Files) {
         let checker = DenoInNpmPackageChecker::Byonm(ByonmInNpmPackageChecker);
         let sys = NodeResolutionSys::new(disk.clone(), Some(Arc::new(disk.clone())));
         let package_json: PackageJsonResolverRc<Disk> = deno_maybe_sync::new_rc(
@@ -206,6 +211,7 @@ impl Resolver {
             return Ok(url);
         }
         let owner = self.owners.borrow().of.get(referrer).copied();
+        self.files.trail.note(|| Step::Path(path.clone()));
         let found = self.files.disk.probe(&path).ok_or_else(|| {
             if let Some(owner) = owner {
                 self.imports.note_missing(owner, &path);
@@ -240,6 +246,14 @@ impl Resolver {
         specifier: &str,
         referrer: &ModuleSpecifier,
     ) -> Result<ModuleSpecifier, JsErrorBox> {
+        self.files.trail.note(|| Step::Package {
+            name: specifier.to_owned(),
+            // All files of a folder find the same.
+            referrer: referrer
+                .join("_")
+                .unwrap_or_else(|_| referrer.clone())
+                .into(),
+        });
         let resolve = |referrer: &ModuleSpecifier, mode| {
             self.node
                 .resolve(specifier, referrer, mode, NodeResolutionKind::Execution)

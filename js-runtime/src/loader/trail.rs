@@ -17,6 +17,10 @@ const PART: &str = "trail";
 pub(crate) enum Step {
     /// An ES module in a file, by its URL.
     Module(String),
+    /// A path that a file imports, as it is written there.
+    Path(PathBuf),
+    /// What a file imports of packages.
+    Package { name: String, referrer: String },
     /// A file that is required.
     Text(PathBuf),
     /// V8's code cache of what is required, or of a module of the program.

@@ -247,12 +247,14 @@ async fn comes(cache: &Path, ending: &str, known: &HashMap<PathBuf, u64>) {
 
 #[tokio::test]
 async fn what_was_loaded_is_read_before_it_is_asked_for_unless_it_has_changed() {
-    let imports = "import { n } from './lib';\nimport 'node:zlib';\nconst made = require('./made.cjs');\n\
+    let imports = "import { n } from './lib';\nimport 'a';\nimport 'node:zlib';\nconst made = require('./made.cjs');\n\
          ['b', 'a'].sort((a, b) => a.localeCompare(b));";
     let folder = Folder::new(&[
         ("index.ts", &answering(imports, "[n, made]")),
         ("lib.ts", "export const n: any = 1;"),
         ("made.cjs", "module.exports = 1;"),
+        ("node_modules/a/index.mjs", ""),
+        ("node_modules/a/package.json", r#"{"main": "index.mjs"}"#),
     ]);
     let (path, cache) = (folder.path("index.ts"), folder.path("cache"));
     let start = || {
@@ -282,6 +284,8 @@ async fn what_was_loaded_is_read_before_it_is_asked_for_unless_it_has_changed() 
     for step in [
         "/index.ts\"",
         "/lib.ts\"",
+        "/lib\"}",
+        "{\"Package\":{\"name\":\"a\",",
         "{\"Text\":",
         "/made.cjs\"",
         "{\"Compiled\":",
