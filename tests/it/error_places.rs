@@ -29,13 +29,14 @@ async fn an_error_shows_the_line_and_whose_it_is() {
     fs::write(
         folder.join("src/main.ts"),
         "import { fails } from \"dep\";\n\
-         import { open } from \"old-dep\"; import { close } from \"cjs-dep\";\n\
+         import { open } from \"old-dep\"; import { close } from \"cjs-dep\"; import { enter } from \"within-dep\";\n\
          interface Removed { byTheCompiler: boolean }\n\
          export default function (pi) {\n\
          \x20 const handler = async () => fails();\n\
          \x20 pi.registerCommand(\"esm\", { handler });\n\
          \x20 pi.registerCommand(\"old\", { handler: async () => { open(); } });\n\
          \x20 pi.registerCommand(\"cjs\", { handler: async () => { close(); } });\n\
+         \x20 pi.registerCommand(\"within\", { handler: async () => { enter(); } });\n\
          }\n",
     )
     .unwrap();
@@ -54,7 +55,9 @@ async fn an_error_shows_the_line_and_whose_it_is() {
          //# sourceMappingURL=index.js.map\n",
     )
     .unwrap();
-    fs::write(dep.join("dist/index.js.map"), map("../src/index.ts")).unwrap();
+    // As `tsc` writes it.
+    let of_tsc = map("../src/index.ts").replace("\"names\"", "\"sourceRoot\":\"\",\"names\"");
+    fs::write(dep.join("dist/index.js.map"), of_tsc).unwrap();
     fs::write(
         dep.join("src/index.ts"),
         "// 1\n// 2\n// 3\nexport function fails() {}\n",
@@ -74,6 +77,22 @@ async fn an_error_shows_the_line_and_whose_it_is() {
     )
     .unwrap();
     fs::write(old.join("index.js.map"), map("src/gone.ts")).unwrap();
+
+    // They are in its map, as most of npm has it.
+    let within = folder.join("node_modules/within-dep");
+    fs::create_dir_all(&within).unwrap();
+    fs::write(
+        within.join("package.json"),
+        r#"{"name": "within-dep", "type": "module", "main": "index.js"}"#,
+    )
+    .unwrap();
+    fs::write(
+        within.join("index.js"),
+        "export function enter() { throw new Error('within'); }\n//# sourceMappingURL=index.js.map\n",
+    )
+    .unwrap();
+    let content = map("src/gone.ts").replace("\"names\"", "\"sourcesContent\":[\"\"],\"names\"");
+    fs::write(within.join("index.js.map"), content).unwrap();
 
     // CommonJS, and its map lies elsewhere.
     let cjs = folder.join("node_modules/cjs-dep");
@@ -122,6 +141,11 @@ async fn an_error_shows_the_line_and_whose_it_is() {
     let compiled = old.join("index.js:1:");
     assert!(text.contains(compiled.to_str().unwrap()), "{text}");
     assert_eq!(gone["location"]["line"], 7, "{gone}");
+
+    let within_map = error(&mut rpc, "/within").await;
+    let text = within_map["stack"].as_str().unwrap();
+    let source = within.join("src/gone.ts:4:1");
+    assert!(text.contains(source.to_str().unwrap()), "{text}");
 
     let closed = error(&mut rpc, "/cjs").await;
     assert_eq!(closed["error"], "closed");

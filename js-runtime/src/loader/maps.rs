@@ -4,11 +4,12 @@ use data_url::DataUrl;
 use deno_core::ModuleSpecifier;
 use deno_path_util::url_to_file_path;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::files::read_text;
 
-/// The map at `url`, if the sources that it speaks of are there, too: a place in a file
+/// The map at `url`, if the sources that it speaks of are there, or in it: a place in a file
 /// that nobody has helps less than one in the compiled file.
 pub(super) fn external(url: &str) -> Option<Vec<u8>> {
     let url = ModuleSpecifier::parse(url).ok()?;
@@ -21,9 +22,9 @@ pub(super) fn external(url: &str) -> Option<Vec<u8>> {
     // deno_core asks for the maps of all modules that import something, and most packages
     // have no sources: their maps are not read to the end.
     let named: Named = serde_json::from_slice(&text).ok()?;
-    let root = named
-        .source_root
-        .map(|root| format!("{}/", root.trim_end_matches('/')));
+    // The compiler of TypeScript writes an empty one.
+    let root = named.source_root.as_deref().filter(|it| !it.is_empty());
+    let root = root.map(|root| format!("{}/", root.trim_end_matches('/')));
     // They are relative to the map, not to the file that was made of them.
     let absolute = |path: &str| url.join(&format!("{}{path}", root.as_deref().unwrap_or_default()));
     let sources = named
@@ -32,7 +33,7 @@ pub(super) fn external(url: &str) -> Option<Vec<u8>> {
         .map(|path| path.as_deref().map(absolute).transpose());
     let sources: Vec<_> = sources.collect::<Result<_, _>>().ok()?;
     let is_there = |url: &ModuleSpecifier| url_to_file_path(url).is_ok_and(|path| path.exists());
-    if !sources.iter().flatten().any(is_there) {
+    if !named.has_content() && !sources.iter().flatten().any(is_there) {
         return None;
     }
     let mut map: Map<String, Value> = serde_json::from_slice(&text).ok()?;
@@ -47,6 +48,14 @@ pub(super) fn external(url: &str) -> Option<Vec<u8>> {
 struct Named {
     source_root: Option<String>,
     sources: Vec<Option<String>>,
+    #[serde(default)]
+    sources_content: Vec<Option<IgnoredAny>>,
+}
+
+impl Named {
+    fn has_content(&self) -> bool {
+        self.sources_content.iter().any(Option::is_some)
+    }
 }
 
 /// The map that a CommonJS file names: deno_core looks for those of ES modules.
