@@ -163,6 +163,18 @@ async fn what_newer_versions_have_besides() {
 /// first called. One whose module was loaded in the wrong way has the text of another
 /// (`js/node-layer.ts`).
 #[tokio::test]
+async fn every_module_can_be_asked_for_while_code_runs() {
+    // deno_core panicked: what these import of Node nobody had loaded.
+    for ask in ["await import(name)", "require(name)"] {
+        let given =
+            format!("const name = '@mariozechner/pi-coding-agent/test';\nconst found = {ask};");
+        let folder = Folder::new(&[("index.ts", &answering(&given, "typeof found.test"))]);
+        let answer = Js::start().get(&folder.path("index.ts")).await;
+        assert_eq!(answer, json!("function"), "{ask}");
+    }
+}
+
+#[tokio::test]
 async fn every_function_of_node_has_its_own_text() {
     let folder = Folder::new(&[(
         "index.ts",

@@ -1,7 +1,7 @@
 // A pi in RPC mode: commands go in, answers and events come out.
-import { spawn } from "node:child_process";
 import type { ChildProcess, ChildProcessWithoutNullStreams } from "node:child_process";
-import process from "node:process";
+
+const { spawn } = process.getBuiltinModule("node:child_process");
 
 // deno-lint-ignore no-explicit-any
 export type RpcEvent = { type: string } & Record<string, any>;

@@ -1,6 +1,6 @@
 // What tests hand over, looked at where they do: what is misspelt would be left out, and the
 // test would pass or fail for another reason than it says.
-import { inspect } from "node:util";
+const { inspect } = process.getBuiltinModule("node:util");
 
 const shown = (value: unknown): string => inspect(value, { depth: 1, breakLength: Infinity });
 

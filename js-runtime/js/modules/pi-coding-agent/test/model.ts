@@ -1,9 +1,10 @@
 // A model on loopback that says what the test tells it to.
-import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { render } from "pi:pi-coding-agent/test/answers.ts";
 import type { Answer } from "pi:pi-coding-agent/test/answers.ts";
+
+const { createServer } = process.getBuiltinModule("node:http");
 
 export const PROVIDER = "scripted";
 export const MODEL = "scripted-1";

@@ -1,10 +1,11 @@
 // A user and a project of their own for each test, in a temporary folder: nothing of
 // the machine's user is read or written.
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
-import process from "node:process";
 import { MODEL, PROVIDER } from "pi:pi-coding-agent/test/model.ts";
+
+const { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } =
+  process.getBuiltinModule("node:fs");
+const { tmpdir } = process.getBuiltinModule("node:os");
+const { dirname, join, resolve } = process.getBuiltinModule("node:path");
 
 /** By path: text, or what is to be written as JSON. */
 export type Files = Record<string, string | object>;

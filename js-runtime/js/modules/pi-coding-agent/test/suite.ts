@@ -1,18 +1,18 @@
 // Collects the tests of a file, runs them one after the other when the file has been
 // read, and writes down for `pi test` how they went.
-import { AssertionError } from "node:assert";
-import { AsyncLocalStorage } from "node:async_hooks";
 import type { ChildProcess } from "node:child_process";
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
-import process from "node:process";
-import { inspect } from "node:util";
 import { runToEnd } from "pi:pi-coding-agent/test/connection.ts";
 import { Model } from "pi:pi-coding-agent/test/model.ts";
 import { checkOptions, NUMBER, TEXT } from "pi:pi-coding-agent/test/given.ts";
 import { Pi, PLACE_OPTIONS, START_OPTIONS } from "pi:pi-coding-agent/test/pi.ts";
 import type { StartOptions } from "pi:pi-coding-agent/test/pi.ts";
 import { Place } from "pi:pi-coding-agent/test/place.ts";
+
+const { AssertionError } = process.getBuiltinModule("node:assert");
+const { AsyncLocalStorage } = process.getBuiltinModule("node:async_hooks");
+const { appendFileSync, existsSync, readFileSync } = process.getBuiltinModule("node:fs");
+const { basename, dirname, join, resolve } = process.getBuiltinModule("node:path");
+const { inspect } = process.getBuiltinModule("node:util");
 
 interface TestOptions {
   /** Milliseconds. */
