@@ -45,6 +45,7 @@ pub use inspector::{inspect_processes, is_inspected, start_inspector};
 pub use js_runtime_ext::{
     Author, Console, Damage, Death, Fault, Host, HostError, Stop, text, virtual_modules,
 };
+pub use loader::Kept;
 pub use memory::Memory;
 pub use options::{HostProcess, RuntimeOptions};
 pub use process::serve_if_asked;

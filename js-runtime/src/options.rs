@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::loader::Kept;
+
 #[derive(Clone, Debug)]
 pub struct RuntimeOptions {
     /// Where transpiled code and V8's code cache are kept. Several processes may
@@ -21,6 +23,8 @@ pub struct RuntimeOptions {
     /// What will be loaded, with the numbers it will be loaded by: read and compiled beside
     /// the start of the isolate, if there is a cache.
     pub entries: Vec<(u32, PathBuf)>,
+    /// What isolates before have read of these, if they were given the same.
+    pub kept: Kept,
     /// `name/version`, for the `User-Agent` of requests and the cache.
     pub version: String,
     /// What debuggers call the isolate.
@@ -63,6 +67,7 @@ impl Default for RuntimeOptions {
             script: PathBuf::from("/$bunfs/root/pi"),
             args: Vec::new(),
             entries: Vec::new(),
+            kept: Kept::default(),
             version: concat!("pi/", env!("CARGO_PKG_VERSION")).to_string(),
             label: String::new(),
             process: None,

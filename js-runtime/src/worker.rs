@@ -48,7 +48,7 @@ pub(crate) fn create(
 ) -> Result<(Isolate, Control), StartError> {
     descriptors::raise_limit();
     let cache = DiskCache::new(options.cache_dir.clone(), &options.version);
-    let disk = Disk::default();
+    let disk = Disk::with(options.kept.clone());
     let prepared = work_ahead(&cache, &disk, options.entries.clone());
     let (loader, node_services) = Loader::new(cache, disk, prepared);
     loader.begin_set(&options.entries);

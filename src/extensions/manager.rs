@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
+use js_runtime::Kept;
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, mpsc, watch};
@@ -63,6 +64,8 @@ pub struct Extensions {
     flags: Arc<Mutex<HashMap<String, Value>>>,
     /// What debuggers call the isolate.
     label: Mutex<String>,
+    /// What was read for the isolates so far.
+    kept: Kept,
     /// What the current generation was loaded from.
     paths: Mutex<Vec<ExtensionPath>>,
     /// Brought an isolate down.
@@ -127,6 +130,7 @@ impl Extensions {
             ui,
             flags,
             label: Mutex::default(),
+            kept: Kept::default(),
             paths: Mutex::default(),
             quarantine: Quarantine::default(),
             generations: AtomicU32::new(1),

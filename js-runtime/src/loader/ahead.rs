@@ -3,16 +3,18 @@
 //! and extensions that are new are compiled.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use deno_ast::MediaType;
 use deno_core::ModuleSpecifier;
+use deno_error::JsErrorBox;
 use deno_path_util::url_to_file_path;
 use node_resolver::InNpmPackageChecker;
 
+use super::emit::Consulted;
 use super::files::read_text;
-use super::prepared::{Found, Module, Prepared, Stamp};
+use super::prepared::{Found, Module, Prepared, Stamp, Terms, Text};
 use super::trail::{self, Step};
 use super::warm::HOT;
 use super::{Disk, Loader, code_hash};
@@ -43,7 +45,7 @@ pub(crate) fn work_ahead(cache: &DiskCache, disk: &Disk, entries: Vec<(u32, Path
                 return;
             }
             if prepared.is_wanted(&step)
-                && let Some(found) = loader.prepare(&step)
+                && let Some(found) = loader.kept_or_prepared(&step)
             {
                 if let (Step::Module(url), Found::Module(_)) = (&step, &found) {
                     seen.extend(ModuleSpecifier::parse(url));
@@ -73,15 +75,38 @@ fn compile(loader: &Loader, entries: Vec<(u32, PathBuf)>, mut seen: HashSet<Modu
 }
 
 impl Loader {
+    fn kept_or_prepared(&self, step: &Step) -> Option<Found> {
+        let kept = match step {
+            Step::Module(url) => {
+                let url = ModuleSpecifier::parse(url).ok()?;
+                self.kept_module(&url).map(Found::Module)
+            }
+            step => self.files.kept.found(step),
+        };
+        kept.or_else(|| {
+            let found = self.prepare(step)?;
+            self.files.kept.keep(step, &found);
+            Some(found)
+        })
+    }
+
+    pub(super) fn kept_module(&self, specifier: &ModuleSpecifier) -> Option<Module> {
+        let found = self
+            .files
+            .kept
+            .found(&Step::Module(specifier.to_string()))?;
+        let Found::Module(module) = found else {
+            return None;
+        };
+        // Where its imports lead had a say in its text.
+        let terms = module.terms.as_ref()?;
+        self.are_current(&terms.ways, specifier).then_some(module)
+    }
+
     fn prepare(&self, step: &Step) -> Option<Found> {
         match step {
             Step::Module(url) => self.prepare_module(url).map(Found::Module),
-            Step::Text(path) => {
-                let stamp = Stamp::of(path)?;
-                let text = read_text(path).ok()?;
-                let url = ModuleSpecifier::from_file_path(path).ok()?;
-                Some(Found::Text(stamp, self.files.in_ascii(&url, text)))
-            }
+            Step::Text(path) => self.prepare_text(path).map(Found::Text),
             Step::Compiled(key) => self.files.cache.read(*key, HOT).map(Found::Compiled),
             Step::Locales(rules) => {
                 rules.look_up();
@@ -100,19 +125,34 @@ impl Loader {
         }
     }
 
+    fn prepare_text(&self, path: &Path) -> Option<Text> {
+        let media_type = MediaType::from_path(path);
+        if media_type.is_emittable() || media_type.is_declaration() {
+            return None;
+        }
+        let file = Stamp::of(path)?;
+        let text = read_text(path).ok()?;
+        let url = ModuleSpecifier::from_file_path(path).ok()?;
+        let text = self.files.in_ascii(&url, text);
+        Some(Text {
+            file,
+            instead: text.instead,
+            code: self.files.code(&url, text),
+        })
+    }
+
     fn prepare_module(&self, url: &str) -> Option<Module> {
         let specifier = ModuleSpecifier::parse(url).ok()?;
         let path = url_to_file_path(&specifier).ok()?;
         let mut made_of = vec![Stamp::of(&path)?];
         let source = self.files.text_of(&specifier).ok()?;
         let media_type = MediaType::from_path(&path);
-        self.read_for_code.replace(Some(Vec::new()));
-        let code = self.javascript(&specifier, media_type, &source).ok()?;
-        for path in self.read_for_code.take().unwrap_or_default() {
+        let (code, terms) = self.javascript_on(&specifier, media_type, &source).ok()?;
+        for file in terms.iter().flat_map(|terms| &terms.files) {
             // What is in packages is not written while they are loaded.
-            let url = ModuleSpecifier::from_file_path(&path).ok()?;
+            let url = ModuleSpecifier::from_file_path(file.path()).ok()?;
             if !self.files.checker.in_npm_package(&url) {
-                made_of.push(Stamp::of(&path)?);
+                made_of.push(file.clone());
             }
         }
         let code = self.files.in_ascii(&specifier, code);
@@ -120,6 +160,7 @@ impl Loader {
         let key = self.compiled_key(&specifier, hash);
         Some(Module {
             made_of,
+            terms,
             map: self.files.cached_map(specifier.as_str()),
             hash,
             compiled: self.files.cache.read(key, HOT)?,
@@ -127,4 +168,29 @@ impl Loader {
             code: self.files.code(&specifier, code),
         })
     }
+
+    /// With what had a say in it, if it can be told.
+    pub(super) fn javascript_on(
+        &self,
+        specifier: &ModuleSpecifier,
+        media_type: MediaType,
+        source: &str,
+    ) -> Result<(String, Option<Terms>), JsErrorBox> {
+        self.witnessed.replace(Some(Vec::new()));
+        let code = self.javascript(specifier, media_type, source);
+        let terms = self.witnessed.take().and_then(terms);
+        Ok((code?, terms))
+    }
+}
+
+/// `None` if a file was changed just now.
+fn terms(witnessed: Vec<Consulted>) -> Option<Terms> {
+    let mut terms = Terms::default();
+    for consulted in witnessed {
+        match consulted {
+            Consulted::Contents { path, .. } => terms.files.push(Stamp::of(&path)?),
+            other => terms.ways.push(other),
+        }
+    }
+    Some(terms)
 }

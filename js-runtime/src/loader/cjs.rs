@@ -20,6 +20,7 @@ use node_resolver::errors::PackageJsonLoadError;
 use super::disk::Disk;
 use super::emit::{parse, transpile};
 use super::files::{Checker, Files, error, read_text};
+use super::prepared::{Stamp, Text};
 use super::resolve::{FolderResolver, Resolver};
 use super::trail::Step;
 use crate::imports::Imports;
@@ -64,17 +65,31 @@ impl NodeRequireLoader for RequireLoader {
         self.files.trail.note(|| Step::Text(path.to_path_buf()));
         // Who requires a file again has changed it.
         let prepared = self.files.prepared.text(path);
+        let known = prepared.or_else(|| self.files.kept.text(path));
         self.imports.note_required(path);
         let media_type = MediaType::from_path(path);
         let url = url_from_file_path(path).map_err(error)?;
-        let source = match prepared {
-            Some(text) => text,
-            None => self.files.in_ascii(&url, read_text(path)?),
-        };
-        if !media_type.is_emittable() && !media_type.is_declaration() {
-            return Ok(self.files.code(&url, source).into());
+        if let Some(text) = known {
+            self.files.note_instead(&url, text.instead);
+            return Ok(text.code.into());
         }
-        let (code, map) = transpile(&url, source.text)?;
+        let file = Stamp::of(path);
+        let source = read_text(path)?;
+        if !media_type.is_emittable() && !media_type.is_declaration() {
+            let source = self.files.in_ascii(&url, source);
+            let instead = source.instead;
+            let code = self.files.code(&url, source);
+            if let Some(file) = file {
+                let text = Text {
+                    file,
+                    code: code.clone(),
+                    instead,
+                };
+                self.files.kept.keep_text(path, text);
+            }
+            return Ok(code.into());
+        }
+        let (code, map) = transpile(&url, source)?;
         if let Some(map) = map {
             self.files.keep_map(&url, map);
         }

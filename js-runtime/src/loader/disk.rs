@@ -22,12 +22,15 @@ use sys_traits::{
     EnvCurrentDir, FileType, OpenOptions,
 };
 
+use super::kept::Kept;
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
     seen: Arc<Mutex<Seen>>,
     // `None` when the code that was loaded may have been called.
     ways: Arc<Mutex<Option<Ways>>>,
     contents: Arc<Mutex<Option<Contents>>>,
+    kept: Kept,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +62,17 @@ pub(crate) struct Probed {
 }
 
 impl Disk {
+    pub fn with(kept: Kept) -> Self {
+        Self {
+            kept,
+            ..Self::default()
+        }
+    }
+
+    pub fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
     /// From now on, where imports lead and what is in files is remembered as well.
     pub fn begin(&self) {
         lock(&self.ways).get_or_insert_default();
@@ -189,13 +203,22 @@ fn is_within_package(package_json: &Path) -> bool {
 
 impl PackageJsonCache for Disk {
     fn get(&self, path: &Path) -> PackageJsonCacheResult {
-        match self.seen().package_json.get(path) {
-            Some(known) => PackageJsonCacheResult::Hit(known.clone()),
-            None => PackageJsonCacheResult::NotCached,
+        if let Some(known) = self.seen().package_json.get(path) {
+            return PackageJsonCacheResult::Hit(known.clone());
         }
+        let Some(kept) = self.kept.package_json(path) else {
+            return PackageJsonCacheResult::NotCached;
+        };
+        let known = Some(kept);
+        let mut seen = self.seen();
+        seen.package_json.insert(path.to_path_buf(), known.clone());
+        PackageJsonCacheResult::Hit(known)
     }
 
     fn set(&self, path: PathBuf, package_json: Option<PackageJsonRc>) {
+        if let Some(package_json) = &package_json {
+            self.kept.keep_package_json(&path, package_json);
+        }
         if package_json.is_some() || is_within_package(&path) {
             self.seen().package_json.insert(path, package_json);
         }

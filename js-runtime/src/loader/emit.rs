@@ -31,7 +31,7 @@ pub(crate) const EMIT_SETTINGS: &str = concat!(
 );
 
 /// Something outside a file that shaped what was made of it.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Consulted {
     /// Where an import leads; `None` if nowhere.
     Import {
@@ -157,15 +157,13 @@ impl Loader {
     }
 
     /// Whether that is as it was.
-    fn are_current(&self, consulted: &[Consulted], importer: &ModuleSpecifier) -> bool {
+    pub(super) fn are_current(&self, consulted: &[Consulted], importer: &ModuleSpecifier) -> bool {
+        if let Some(witnessed) = &mut *self.witnessed.borrow_mut() {
+            witnessed.extend_from_slice(consulted);
+        }
         consulted.iter().all(|consulted| match consulted {
             Consulted::Import { specifier, target } => self.target(specifier, importer) == *target,
-            Consulted::Contents { path, hash } => {
-                if let Some(all) = &mut *self.read_for_code.borrow_mut() {
-                    all.push(path.clone());
-                }
-                self.contents_hash(path) == *hash
-            }
+            Consulted::Contents { path, hash } => self.contents_hash(path) == *hash,
             Consulted::MaybeCjs { url, answer } => {
                 self.files.is_maybe_cjs(url).unwrap_or(false) == *answer
             }

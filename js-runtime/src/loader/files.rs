@@ -17,6 +17,7 @@ use node_resolver::{InNpmPackageChecker, PackageJsonResolverRc};
 
 use super::ascii::Text;
 use super::disk::Disk;
+use super::kept::Kept;
 use super::prepared::Prepared;
 use super::texts::Code;
 use super::trail::Trail;
@@ -40,6 +41,7 @@ pub(crate) struct Files {
     pub instead: Rc<RefCell<HashMap<String, Key>>>,
     pub trail: Rc<Trail>,
     pub prepared: Prepared,
+    pub kept: Kept,
 }
 
 enum SourceMap {
@@ -56,6 +58,7 @@ impl Files {
         checker: Checker,
         package_json: PackageJsonResolverRc<Disk>,
     ) -> Self {
+        let kept = disk.kept().clone();
         Self {
             cache,
             disk,
@@ -66,6 +69,7 @@ impl Files {
             instead: Rc::default(),
             trail: Rc::default(),
             prepared,
+            kept,
         }
     }
 

@@ -16,6 +16,7 @@ mod enums;
 mod escapes;
 mod exports;
 mod files;
+mod kept;
 mod legacy;
 mod locales;
 mod maps;
@@ -53,10 +54,13 @@ use futures::FutureExt;
 
 use self::cjs::{RequireLoader, Translator};
 pub(crate) use self::disk::Disk;
+use self::emit::Consulted;
 pub(crate) use self::emit::EMIT_SETTINGS;
 use self::exports::{Analyses, Transpiled};
 use self::files::{Checker, Files, error, io_error, read_text};
+pub use self::kept::Kept;
 pub(crate) use self::prepared::Prepared;
+use self::prepared::{Found, Module, Stamp, Terms};
 use self::prime::Primed;
 use self::resolve::{FolderResolver, Resolver};
 use self::trail::Step;
@@ -75,9 +79,9 @@ pub(crate) struct Loader {
     transpiled: Transpiled,
     warm: Warm,
     primed: Primed,
-    /// Files whose contents had a say in what was found in the cache, if somebody wants
-    /// to know.
-    read_for_code: RefCell<Option<Vec<PathBuf>>>,
+    /// What had a say in the text of the module that is being looked up, if somebody wants
+    /// to know and it can be told.
+    witnessed: RefCell<Option<Vec<Consulted>>>,
     /// What was asked for with `import()` and has not begun to be loaded, if somebody wants
     /// to know.
     coming: RefCell<Option<Vec<ModuleSpecifier>>>,
@@ -111,7 +115,7 @@ impl Loader {
             transpiled: Transpiled::default(),
             warm: Warm::default(),
             primed: Primed::default(),
-            read_for_code: RefCell::default(),
+            witnessed: RefCell::default(),
             coming: RefCell::default(),
             known: RefCell::default(),
             imports,
@@ -205,31 +209,19 @@ impl Loader {
         let is_javascript = *requested == RequestedModuleType::None
             && media_type != MediaType::Json
             && !media_type.is_declaration();
-        if is_javascript && let Some(module) = self.prepared(specifier, &path) {
-            return Ok(module);
+        if is_javascript {
+            return self.javascript_source(specifier, &path, media_type);
         }
-        let source = self.files.text_of(specifier)?;
-        let shown = is_inspected().then(|| source.clone());
+        let source = self.files.text_of(specifier)?.to_string();
         let code = match requested {
             RequestedModuleType::Json => {
-                return Ok(module(
-                    ModuleType::Json,
-                    source.to_string(),
-                    specifier,
-                    None,
-                ));
+                return Ok(module(ModuleType::Json, source, specifier, None));
             }
             RequestedModuleType::Text => {
-                return Ok(module(
-                    ModuleType::Text,
-                    source.to_string(),
-                    specifier,
-                    None,
-                ));
+                return Ok(module(ModuleType::Text, source, specifier, None));
             }
             RequestedModuleType::None if media_type == MediaType::Json => json(specifier, &source)?,
-            RequestedModuleType::None if media_type.is_declaration() => String::new(),
-            RequestedModuleType::None => self.javascript(specifier, media_type, &source)?,
+            RequestedModuleType::None => String::new(),
             _ => {
                 return Err(JsErrorBox::type_error(format!(
                     "{specifier} is imported with an attribute that is not supported: use \
@@ -237,28 +229,67 @@ impl Loader {
                 )));
             }
         };
-        let code = match shown {
-            Some(source) => ascii::Text {
-                text: with_map(code, self.files.source_map(specifier.as_str()), &source),
+        Ok(self.compiled_source(specifier, self.files.in_ascii(specifier, code), None))
+    }
+
+    fn javascript_source(
+        &self,
+        specifier: &ModuleSpecifier,
+        path: &Path,
+        media_type: MediaType,
+    ) -> Result<ModuleSource, JsErrorBox> {
+        if let Some(module) = self.prepared(specifier, path) {
+            return Ok(module);
+        }
+        let file = Stamp::of(path).filter(|_| !self.files.is_given(path));
+        let source = self.files.text_of(specifier)?;
+        let (code, terms) = self.javascript_on(specifier, media_type, &source)?;
+        if is_inspected() {
+            let map = self.files.source_map(specifier.as_str());
+            let code = ascii::Text {
+                text: with_map(code, map, &source),
                 instead: None,
-            },
-            None => self.files.in_ascii(specifier, code),
-        };
+            };
+            return Ok(self.compiled_source(specifier, code, None));
+        }
+        let code = self.files.in_ascii(specifier, code);
+        Ok(self.compiled_source(specifier, code, file.zip(terms)))
+    }
+
+    /// `made_of` is the file, and what else had a say in `code`.
+    fn compiled_source(
+        &self,
+        specifier: &ModuleSpecifier,
+        code: ascii::Text,
+        made_of: Option<(Stamp, Terms)>,
+    ) -> ModuleSource {
         let hash = code_hash(&self.files.cache, specifier, &code.text);
         let key = self.compiled_key(specifier, hash);
+        let hot = self.files.cache.read(key, HOT);
+        let data = match &hot {
+            Some(_) => hot.clone(),
+            None => self.first_compiled(specifier, key, || Text::Module(code.text.clone())),
+        };
+        let instead = code.instead;
+        let code = self.files.code(specifier, code);
+        if let Some((compiled, (file, terms))) = hot.zip(made_of) {
+            let module = Module {
+                made_of: vec![file],
+                terms: Some(terms),
+                code: code.clone(),
+                instead,
+                map: self.files.cached_map(specifier.as_str()),
+                hash,
+                compiled,
+            };
+            let step = Step::Module(specifier.to_string());
+            self.files.kept.keep(&step, &Found::Module(module));
+        }
         let cached = SourceCodeCacheInfo {
             hash,
-            data: self
-                .compiled(specifier, key, || Text::Module(code.text.clone()))
-                .map(Cow::Owned),
+            data: data.map(Cow::Owned),
         };
-        let code = self.files.code(specifier, code);
-        Ok(module(
-            ModuleType::JavaScript,
-            code,
-            specifier,
-            Some(cached),
-        ))
+        module(ModuleType::JavaScript, code, specifier, Some(cached))
     }
 
     /// What another thread has found before (`ahead.rs`).
@@ -268,7 +299,8 @@ impl Loader {
         if is_inspected() || self.files.is_given(path) {
             return None;
         }
-        let found = self.files.prepared.module(specifier)?;
+        let found = self.files.prepared.module(specifier);
+        let found = found.or_else(|| self.kept_module(specifier))?;
         if let Some(map) = found.map {
             self.files.remember_map(specifier, map, None);
         }
@@ -291,11 +323,15 @@ impl Loader {
         if media_type.is_emittable() {
             return self.emit(specifier, source, lenient);
         }
-        if self
-            .files
-            .is_maybe_cjs(specifier)
-            .map_err(JsErrorBox::from_err)?
-        {
+        let maybe_cjs = self.files.is_maybe_cjs(specifier);
+        let maybe_cjs = maybe_cjs.map_err(JsErrorBox::from_err)?;
+        if let Some(witnessed) = &mut *self.witnessed.borrow_mut() {
+            witnessed.push(Consulted::MaybeCjs {
+                url: specifier.clone(),
+                answer: maybe_cjs,
+            });
+        }
+        if maybe_cjs {
             let translated = self
                 .translator
                 .translate_cjs_to_esm_with_source_provider(
@@ -309,6 +345,8 @@ impl Loader {
             // What comes back as it went in is an ES module. Nothing but its words says so:
             // it was made for bundlers, and may have `require`.
             if let Cow::Owned(translated) = translated {
+                // Its names may come from other files.
+                self.witnessed.take();
                 return Ok(translated);
             }
             lenient = true;
@@ -325,25 +363,31 @@ impl Loader {
         text: impl FnOnce() -> Text,
     ) -> Option<Vec<u8>> {
         let key = self.compiled_key(specifier, hash);
-        self.files.trail.note(|| Step::Compiled(key));
-        let prepared = self.files.prepared.compiled(key);
-        prepared.or_else(|| self.compiled(specifier, key, text))
+        let step = Step::Compiled(key);
+        self.files.trail.note(|| step.clone());
+        let known = (self.files.prepared.compiled(key)).or_else(|| self.files.kept.compiled(key));
+        if known.is_some() {
+            return known;
+        }
+        let hot = self.files.cache.read(key, HOT);
+        if let Some(hot) = &hot {
+            self.files.kept.keep(&step, &Found::Compiled(hot.clone()));
+        }
+        hot.or_else(|| self.first_compiled(specifier, key, text))
     }
 
-    /// V8's code cache: the one with what ran, or else the one without it.
-    fn compiled(
+    /// V8's code cache without what ran. One with it is to be made.
+    fn first_compiled(
         &self,
         specifier: &ModuleSpecifier,
         key: Key,
         text: impl FnOnce() -> Text,
     ) -> Option<Vec<u8>> {
-        let cache = &self.files.cache;
-        let hot = cache.read(key, HOT);
-        if hot.is_some() || !cache.is_on() {
-            return hot;
+        if !self.files.cache.is_on() {
+            return None;
         }
         self.warm.note(specifier, text, key);
-        cache.read(key, "v8")
+        self.files.cache.read(key, "v8")
     }
 
     /// There is no code cache, or V8 did not take it.
@@ -351,6 +395,7 @@ impl Loader {
         let key = self.compiled_key(specifier, hash);
         self.files.cache.write(key, "v8", data);
         self.files.cache.remove(key, HOT);
+        self.files.kept.forget(specifier, key);
     }
 
     /// Whoever says this says [`Self::end_load`] and [`Self::warm_up`] later.

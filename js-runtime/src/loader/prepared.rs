@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use deno_core::ModuleSpecifier;
 
-use super::ascii::Text;
+use super::emit::Consulted;
 use super::texts::Code;
 use super::trail::Step;
 use crate::cache::Key;
@@ -30,16 +30,52 @@ struct Inner {
     is_open: bool,
 }
 
+#[derive(Clone)]
 pub(super) enum Found {
     Module(Module),
-    Text(Stamp, Text),
+    Text(Text),
     Compiled(Vec<u8>),
 }
 
+impl Found {
+    pub fn holds(&self) -> bool {
+        match self {
+            Self::Module(module) => {
+                let more = module.terms.iter().flat_map(|terms| &terms.files);
+                module.made_of.iter().chain(more).all(Stamp::holds)
+            }
+            Self::Text(text) => text.file.holds(),
+            // It is named by what it was made of.
+            Self::Compiled(_) => true,
+        }
+    }
+
+    /// Bytes
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Module(module) => module.code.size() + module.compiled.len(),
+            Self::Text(text) => text.code.size(),
+            Self::Compiled(data) => data.len(),
+        }
+    }
+}
+
+/// What `require` reads.
+#[derive(Clone)]
+pub(super) struct Text {
+    pub file: Stamp,
+    pub code: Code,
+    /// What the code is instead of, if it is.
+    pub instead: Option<Key>,
+}
+
 /// JavaScript that V8 has compiled before.
+#[derive(Clone)]
 pub(super) struct Module {
     /// The file, and others that had a say in it.
     pub made_of: Vec<Stamp>,
+    /// `None` if it is not worth keeping: not all that had a say in it is known.
+    pub terms: Option<Terms>,
     pub code: Code,
     /// What the code is instead of, if it is.
     pub instead: Option<Key>,
@@ -48,6 +84,13 @@ pub(super) struct Module {
     /// Passed through V8.
     pub hash: u64,
     pub compiled: Vec<u8>,
+}
+
+/// What else has to be as it was, to be the same much later.
+#[derive(Clone, Default)]
+pub(super) struct Terms {
+    pub files: Vec<Stamp>,
+    pub ways: Vec<Consulted>,
 }
 
 impl Prepared {
@@ -81,14 +124,15 @@ impl Prepared {
 
     pub(super) fn module(&self, specifier: &ModuleSpecifier) -> Option<Module> {
         match self.take(Step::Module(specifier.to_string()))? {
-            Found::Module(module) if module.made_of.iter().all(Stamp::holds) => Some(module),
+            found @ Found::Module(_) if !found.holds() => None,
+            Found::Module(module) => Some(module),
             _ => None,
         }
     }
 
     pub(super) fn text(&self, path: &Path) -> Option<Text> {
         match self.take(Step::Text(path.to_path_buf()))? {
-            Found::Text(stamp, text) if stamp.holds() => Some(text),
+            Found::Text(text) if text.file.holds() => Some(text),
             _ => None,
         }
     }
@@ -126,7 +170,7 @@ impl Prepared {
 }
 
 /// How a file was before it was read.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     path: PathBuf,
     length: u64,
@@ -134,6 +178,10 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn now(path: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(path).ok()?;
         Some(Self {
@@ -150,7 +198,7 @@ impl Stamp {
         (age > LEFT_ALONE).then_some(stamp)
     }
 
-    fn holds(&self) -> bool {
+    pub fn holds(&self) -> bool {
         Self::now(&self.path).is_some_and(|now| now == *self)
     }
 }

@@ -13,6 +13,7 @@ use twox_hash::XxHash64;
 static LASTING: LazyLock<Mutex<HashMap<u64, Vec<&'static str>>>> = LazyLock::new(Mutex::default);
 
 /// JavaScript on its way to V8.
+#[derive(Clone)]
 pub(crate) enum Code {
     Lasting(&'static str),
     /// deno_core keeps it for a while: this is what it makes no copy of.
@@ -25,6 +26,16 @@ impl Code {
         match in_package && text.is_ascii() {
             true => Self::Lasting(lasting(text)),
             false => Self::Passing(text.into()),
+        }
+    }
+}
+
+impl Code {
+    /// Bytes that are there because of it.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Lasting(_) => 0,
+            Self::Passing(text) => text.len(),
         }
     }
 }

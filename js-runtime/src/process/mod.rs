@@ -28,6 +28,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Thrown;
+use crate::loader::Kept;
 use crate::options::RuntimeOptions;
 
 pub use self::child::serve_if_asked;
@@ -93,6 +94,8 @@ impl Start {
                 .into_iter()
                 .map(|(id, path)| (id, path.into()))
                 .collect(),
+            // A process has one isolate.
+            kept: Kept::default(),
             version: self.version,
             label: self.label,
             process: None,

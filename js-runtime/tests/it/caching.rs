@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use deno_core::sourcemap::SourceMapBuilder;
+use js_runtime::Kept;
 use serde_json::{Value, json};
 use twox_hash::XxHash64;
 
@@ -327,6 +328,100 @@ async fn what_was_loaded_is_read_before_it_is_asked_for_unless_it_has_changed() 
     folder.write("lib.ts", "export const n: any = 2;");
     folder.write("made.cjs", "module.exports = 2;");
     assert_eq!(answer(&js).await, json!([2, 2]));
+}
+
+/// Another text of the same length; nobody can tell by the file's length and time.
+fn replace_unseen(path: &Path, from: &str, to: &str) {
+    let modified = std::fs::metadata(path).unwrap().modified().unwrap();
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.contains(from) && from.len() == to.len());
+    std::fs::write(path, text.replace(from, to)).unwrap();
+    let file = std::fs::File::options().append(true).open(path).unwrap();
+    file.set_modified(modified).unwrap();
+}
+
+#[tokio::test]
+async fn the_next_isolate_of_a_program_reads_nothing_again_unless_it_has_changed() {
+    let imports =
+        "import { n } from './lib';\nimport { p } from 'a';\nconst made = require('./made.cjs');";
+    let folder = Folder::new(&[
+        ("index.ts", &answering(imports, "[n, made, p]")),
+        ("lib.ts", "export const n: any = 1;"),
+        ("made.cjs", "module.exports = 1;"),
+        ("node_modules/a/package.json", r#"{"main": "1.mjs"}"#),
+        ("node_modules/a/1.mjs", "export const p = 1;"),
+        ("node_modules/a/2.mjs", "export const p = 2;"),
+    ]);
+    let (path, cache) = (folder.path("index.ts"), folder.path("cache"));
+    let start = |kept: &Kept| {
+        let mut options = options();
+        options.cache_dir = Some(cache.clone());
+        options.entries = vec![(1, path.clone())];
+        options.kept = kept.clone();
+        Js::with(options)
+    };
+    let answer = async |js: &Js| {
+        js.load(1, &path).await.unwrap();
+        js.dispatch("get", Value::Null).await.unwrap()
+    };
+    // Files that have been left alone.
+    let old = SystemTime::now() - Duration::from_secs(60);
+    let files = [
+        "index.ts",
+        "lib.ts",
+        "made.cjs",
+        "node_modules/a/package.json",
+    ];
+    for file in files.into_iter().chain(["node_modules/a/1.mjs"]) {
+        let file = std::fs::File::options()
+            .append(true)
+            .open(folder.path(file));
+        file.unwrap().set_modified(old).unwrap();
+    }
+    let js = start(&Kept::default());
+    assert_eq!(answer(&js).await, json!([1, 1, 1]));
+    comes(&cache, "trail", &HashMap::new()).await;
+    js.runtime.shutdown().await;
+
+    // The first that looks ahead keeps what it finds.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut pause = Duration::from_millis(50);
+    let kept = loop {
+        let kept = Kept::default();
+        for _ in 0..2 {
+            let js = start(&kept);
+            tokio::time::sleep(pause).await;
+            assert_eq!(answer(&js).await, json!([1, 1, 1]));
+            js.runtime.shutdown().await;
+        }
+        replace_unseen(&folder.path("lib.ts"), "= 1", "= 2");
+        replace_unseen(&folder.path("made.cjs"), "= 1", "= 2");
+        replace_unseen(&folder.path("node_modules/a/package.json"), "1.", "2.");
+        let js = start(&kept);
+        tokio::time::sleep(pause).await;
+        let found = answer(&js).await;
+        js.runtime.shutdown().await;
+        if found == json!([1, 1, 1]) {
+            break kept;
+        }
+        assert!(Instant::now() < deadline, "it is read again: {found}");
+        replace_unseen(&folder.path("lib.ts"), "= 2", "= 1");
+        replace_unseen(&folder.path("made.cjs"), "= 2", "= 1");
+        replace_unseen(&folder.path("node_modules/a/package.json"), "2.", "1.");
+        pause *= 2;
+    };
+
+    // Who has not kept it reads it, and so does everybody what has changed.
+    let js = start(&Kept::default());
+    tokio::time::sleep(pause).await;
+    assert_eq!(answer(&js).await, json!([2, 2, 2]));
+    js.runtime.shutdown().await;
+    folder.write("lib.ts", "export const n: any = 3;");
+    folder.write("made.cjs", "module.exports = 3;");
+    folder.write("node_modules/a/package.json", r#"{"main": "./2.mjs"}"#);
+    let js = start(&kept);
+    tokio::time::sleep(pause).await;
+    assert_eq!(answer(&js).await, json!([3, 3, 2]));
 }
 
 #[tokio::test]

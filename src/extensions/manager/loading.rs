@@ -202,6 +202,7 @@ impl Extensions {
             max_heap: allowance.max_heap,
             spin_limit: allowance.limits.spin,
             label: self.label.lock().clone(),
+            kept: self.kept.clone(),
             entries: wanted.map(|(id, path)| (id, path.path.clone())).collect(),
             ..RuntimeOptions::default()
         };
