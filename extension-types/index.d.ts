@@ -32,6 +32,7 @@ export * from "./api.js";
 export * from "./components.js";
 export type * from "./renderers.js";
 export * from "./screens.js";
+export * from "./model-runtime.js";
 export * from "./providers.js";
 export * from "./rpc-client.js";
 export type * from "./rpc-names.js";

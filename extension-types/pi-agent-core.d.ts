@@ -17,6 +17,8 @@ export interface AgentToolResult<TDetails> {
   details: TDetails;
   /** `true`: the agent need not go on. It stops if all results of an answer's calls say so. */
   terminate?: boolean;
+  /** `true`: an error, as if the tool had thrown, with this content and these details. */
+  isError?: boolean;
   /** Of models that the tool itself has asked: counted with what the session costs. */
   usage?: Usage;
 }

@@ -5,6 +5,7 @@ import type { OpenAICompletionsCompat, OpenAIResponsesCompat } from "./ai-provid
 
 export * from "./ai-providers.js";
 export type * from "./auth.js";
+export * from "./credential-store.js";
 export type * from "./json.js";
 export type * from "./single-apis.js";
 export * from "./put-together.js";

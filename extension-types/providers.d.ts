@@ -1,6 +1,7 @@
 // Providers that an extension registers, and the user's models, keys and settings.
 import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Model, SimpleStreamOptions, StreamOptions } from "./pi-ai.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
+import type { ModelRuntime } from "./model-runtime.js";
 import type { PutTogether } from "./put-together.js";
 import type { AuthResult, OAuthCredential } from "./auth.js";
 import type { OAuthCredentials, OAuthLoginGiven, OAuthProviderInterface, OAuthSignIn } from "./oauth.js";
@@ -107,10 +108,12 @@ export interface ResolveModelScopeResult {
 
 /** The models that there are, and what it takes to ask them. */
 export class ModelRegistry {
-  private constructor();
+  constructor(runtime: ModelRuntime);
   static create(authStorage?: AuthStorage, modelsJsonPath?: string): ModelRegistry;
   static inMemory(authStorage: AuthStorage): ModelRegistry;
   readonly authStorage: AuthStorage;
+  /** The same as newer versions know it. */
+  readonly runtime: ModelRuntime;
   find(provider: string, modelId: string): Model | undefined;
   getAll(): Model[];
   /** Those that there are keys for. */

@@ -8,6 +8,7 @@ import type { ExtensionRuntime } from "./extension-runtime.js";
 import type { EntryRenderer, MarkdownTransformer, MessageRenderer } from "./renderers.js";
 import type { ContextUsage, Navigated } from "./context.js";
 import type { CompactionReason, CompactionResult, InputSource, SessionStartEvent } from "./events.js";
+import type { ModelRuntime } from "./model-runtime.js";
 import type { AuthStorage, ModelRegistry, ScopedModel } from "./providers.js";
 import type { AgentMessage, CustomMessage, SessionEntry, SessionManager } from "./session.js";
 import type { SettingsManager } from "./settings.js";
@@ -92,9 +93,18 @@ export interface ExtensionError {
   error: string;
   stack?: string;
 }
+/** Others of them are not looked at: nobody can be asked in such a session. */
 export interface ExtensionBindings {
   onError?(error: ExtensionError): void;
   [other: string]: unknown;
+}
+/** What of the original's runner there is. */
+export interface SessionExtensionRunner {
+  hasHandlers(eventType: string): boolean;
+  /** Of `session_shutdown`; others throw. Who disposes of the session need not emit it. */
+  emit(event: { type: string; [member: string]: unknown }): Promise<void>;
+  /** Returns what ends it. */
+  onError(listener: (error: ExtensionError) => void): () => void;
 }
 interface BashOptions {
   /** The model is not told of it. */
@@ -106,6 +116,7 @@ export class AgentSession {
   readonly sessionManager: SessionManager;
   readonly settingsManager: SettingsManager;
   readonly modelRegistry: ModelRegistry;
+  readonly modelRuntime: ModelRuntime;
   readonly resourceLoader: ResourceLoader;
   /** What runs it, pi itself: what else is set in it, its streams above all, is refused. */
   readonly agent: SessionAgent;
@@ -196,20 +207,19 @@ export class AgentSession {
   exportToJsonl(outputPath?: string): string;
   getLastAssistantText(): string | undefined;
   reload(): Promise<void>;
-  /** No extensions are loaded into a session that an extension runs: this does nothing … */
+  /** The extensions that were loaded for it hear of `session_start` now. */
   bindExtensions(bindings: ExtensionBindings): Promise<void>;
-  /** … this is `false`, … */
   hasExtensionHandlers(eventType: string): boolean;
-  /** … and this is `undefined`. */
-  // deno-lint-ignore no-explicit-any
-  readonly extensionRunner: Record<string, any> | undefined;
+  readonly extensionRunner: SessionExtensionRunner;
 }
 
 export interface CreateAgentSessionOptions {
   cwd?: string;
   agentDir?: string;
-  authStorage?: AuthStorage;
+  /** Where models and keys are looked up; of these the first that is given counts. */
+  modelRuntime?: ModelRuntime;
   modelRegistry?: ModelRegistry;
+  authStorage?: AuthStorage;
   model?: Model;
   thinkingLevel?: ThinkingLevel;
   scopedModels?: ScopedModel[];
@@ -227,8 +237,10 @@ export interface CreateAgentSessionOptions {
   resourceLoader?: ResourceLoader;
   sessionManager?: SessionManager;
   settingsManager?: SettingsManager;
-  /** What `extensionFactories` hear first; else that it starts. */
+  /** What its extensions hear first; else that it starts. */
   sessionStartEvent?: SessionStartEvent;
+  /** Of flags that its extensions have registered. */
+  extensionFlagValues?: Map<string, boolean | string>;
 }
 export interface CreateAgentSessionResult {
   session: AgentSession;
@@ -247,7 +259,10 @@ export interface AgentSessionServices {
   authStorage: AuthStorage;
   settingsManager: SettingsManager;
   modelRegistry: ModelRegistry;
+  modelRuntime: ModelRuntime;
   resourceLoader: ResourceLoader;
+  /** For the extensions of the session that is made of these. */
+  extensionFlagValues?: Map<string, boolean | string>;
   diagnostics: AgentSessionRuntimeDiagnostic[];
 }
 export interface CreateAgentSessionServicesOptions {
@@ -256,10 +271,11 @@ export interface CreateAgentSessionServicesOptions {
   authStorage?: AuthStorage;
   settingsManager?: SettingsManager;
   modelRegistry?: ModelRegistry;
+  modelRuntime?: ModelRuntime;
   resourceLoaderOptions?: Omit<DefaultResourceLoaderOptions, "cwd" | "agentDir" | "settingsManager">;
   /** Of newer versions. */
   resourceLoaderReloadOptions?: ResourceLoaderReloadOptions;
-  /** Not looked at: no extensions are loaded that would have flags. */
+  /** Of flags that the extensions have registered. */
   extensionFlagValues?: Map<string, boolean | string>;
 }
 export interface CreateAgentSessionFromServicesOptions
@@ -389,7 +405,10 @@ export interface Extension {
   shortcuts: Map<string, ExtensionShortcut>;
 }
 export interface LoadExtensionsResult {
-  /** The `extensionFactories`, by their paths (`<inline:1>`): what they register can not be read. None are loaded from files. */
+  /**
+   * Of the `extensionFactories` (`<inline:1>`) what they register cannot be read. Of those from files it can be looked
+   * at; they run in an isolate of their own, so nothing of it can be changed or called.
+   */
   extensions: Extension[];
   errors: { path: string; error: string }[];
   runtime?: ExtensionRuntime;
@@ -448,13 +467,13 @@ export interface DefaultResourceLoaderOptions {
   /** A text, or the path of a file that has it; so are those after it. */
   systemPrompt?: string;
   appendSystemPrompt?: string | string[];
-  /** If there are any, the constructor throws: no extensions are loaded from files. */
+  /** Files and packages, beside those that are found; also with `noExtensions`. */
   additionalExtensionPaths?: string[];
   /** They hear what happens in the session and may block tools; what else of `pi` they call throws. */
   extensionFactories?: InlineExtension[];
   /** What is `pi.events` for them. */
   eventBus?: EventBus;
-  /** Which of the `extensionFactories` run; others than those that it is given are refused. */
+  /** Which of the extensions run; others than those that it is given are refused. */
   extensionsOverride?(base: LoadExtensionsResult): LoadExtensionsResult;
   skillsOverride?(base: LoadSkillsResult): LoadSkillsResult;
   promptsOverride?(base: PromptsResult): PromptsResult;

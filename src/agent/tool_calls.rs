@@ -181,8 +181,8 @@ async fn run(hooks: &dyn RunHooks, prepared: &Prepared<'_>, cancel: &Cancellatio
     tell().await;
     match result {
         Ok(output) => Outcome {
+            is_error: output.says_it_failed(),
             output,
-            is_error: false,
         },
         Err(error) => Outcome::error(error.0),
     }

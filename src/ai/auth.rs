@@ -234,6 +234,12 @@ impl AuthStore {
         }
     }
 
+    /// Those of another store, for the same run.
+    pub fn adopt_runtime_keys(&self, other: &Self) {
+        let keys = other.runtime.read().clone();
+        self.runtime.write().extend(keys);
+    }
+
     /// Waits for the lock of the file for a while. Fields that an entry of the same
     /// type has besides ours stay. Also in an error it holds for this run.
     pub fn set(&self, provider: &str, entry: &AuthEntry) -> Result<(), AuthFileError> {

@@ -11,6 +11,7 @@ use parking_lot::RwLock;
 use serde_json::{Map, Value};
 
 mod credentials;
+mod layers;
 
 pub use self::credentials::{AuthError, Credentials};
 use super::api;
@@ -32,6 +33,7 @@ pub struct ModelRegistry {
     state: RwLock<State>,
     /// Of the extensions that are in force.
     provided: RwLock<Arc<Providers>>,
+    beside: layers::Layers,
 }
 
 #[derive(Default)]
@@ -93,6 +95,7 @@ impl ModelRegistry {
             env,
             state: RwLock::default(),
             provided: RwLock::default(),
+            beside: layers::Layers::default(),
         };
         registry.read_models_json();
         registry
@@ -148,7 +151,9 @@ impl ModelRegistry {
     /// The wire API of that name: an extension's, or ours. `None` for one that
     /// nobody knows.
     pub fn api(&self, name: &str) -> Option<Arc<dyn Api>> {
-        self.provided().api(name).or_else(|| api::api(name))
+        let provided = self.provided().api(name);
+        let provided = provided.or_else(|| self.beside.api(name));
+        provided.or_else(|| api::api(name))
     }
 
     /// Every provider that has models: the built-in ones in their order, the
@@ -158,7 +163,9 @@ impl ModelRegistry {
         let mut ids: Vec<String> = Vec::new();
         let built_in = PROVIDERS.iter().map(|provider| provider.id.to_owned());
         let own = config.providers.keys().cloned();
-        for id in built_in.chain(own).chain(self.provided().names()) {
+        let provided = self.provided().names().into_iter();
+        let provided = provided.chain(self.beside.names());
+        for id in built_in.chain(own).chain(provided) {
             if id != demo::PROVIDER && !ids.contains(&id) {
                 ids.push(id);
             }
@@ -192,8 +199,7 @@ impl ModelRegistry {
 
     /// Parses at most this provider.
     pub fn models_of(&self, provider: &str) -> Arc<[Arc<Model>]> {
-        let provided = self.provided();
-        let revision = provided.revision();
+        let revision = self.provided().revision().max(self.beside.revision());
         {
             let state = self.state.read();
             if state.revision == revision
@@ -202,7 +208,7 @@ impl ModelRegistry {
                 return Arc::clone(models);
             }
         }
-        let added = provided.get(provider);
+        let added = self.added(provider);
         let mut state = self.state.write();
         if state.revision != revision {
             state.models.clear();
@@ -252,7 +258,7 @@ impl ModelRegistry {
     pub fn has_auth(&self, provider: &str) -> bool {
         provider == demo::PROVIDER
             || self.has_own_auth(provider)
-            || self.provided().get(provider).is_some_and(|added| {
+            || self.added(provider).is_some_and(|added| {
                 added
                     .config
                     .api_key
@@ -271,7 +277,7 @@ impl ModelRegistry {
 
     /// For people.
     pub fn display_name(&self, provider: &str) -> String {
-        let added = self.provided().get(provider);
+        let added = self.added(provider);
         let named = added.and_then(|added| added.config.name);
         let built_in = || catalogue::provider(provider).map(|known| known.name.to_owned());
         named
@@ -309,7 +315,7 @@ impl ModelRegistry {
             return Ok(credentials);
         }
         let provider = &model.provider;
-        let (config, added) = (self.config(), self.provided().get(provider));
+        let (config, added) = (self.config(), self.added(provider));
         let config = request_config(config.providers.get(provider), added.as_ref(), &model.id);
         let key = self.key(provider, config.api_key).await?;
         self.add_headers(&mut credentials.headers, model, &config)
@@ -329,7 +335,7 @@ impl ModelRegistry {
             found => return found,
         }
         let mut headers = model.headers.clone().unwrap_or_default();
-        let (config, added) = (self.config(), self.provided().get(&model.provider));
+        let (config, added) = (self.config(), self.added(&model.provider));
         let config = config.providers.get(&model.provider);
         let config = request_config(config, added.as_ref(), &model.id);
         if config.auth_header {
@@ -349,7 +355,7 @@ impl ModelRegistry {
 
     /// The key alone, as for any model of the provider.
     pub async fn api_key(&self, provider: &str) -> Result<String, AuthError> {
-        let (config, added) = (self.config(), self.provided().get(provider));
+        let (config, added) = (self.config(), self.added(provider));
         let config = request_config(config.providers.get(provider), added.as_ref(), "");
         self.key(provider, config.api_key).await
     }

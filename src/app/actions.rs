@@ -30,7 +30,7 @@ use crate::extensions::actions::{
     Navigated, SendOptions,
 };
 use crate::extensions::registry::ExtensionId;
-use crate::extensions::second::{SecondBegin, SecondSession};
+use crate::extensions::second::{SecondBegin, SecondSession, SecondSet, SetBegin};
 use crate::extensions::sessions;
 use crate::session::message::CustomMessage;
 use crate::session::{Entry, LooseSession, SessionError};
@@ -426,6 +426,12 @@ impl Actions for AgentSession {
         let session = self.arc();
         let reload = async move { session.reload().await.map(|_| ()) };
         self.apart(reload).await.map_err(ActionError::new)
+    }
+
+    async fn second_extensions(&self, begin: SetBegin) -> ActionResult<SecondSet> {
+        let session = self.arc();
+        let load = async move { Ok::<_, String>(session.load_for_second(begin).await) };
+        self.apart(load).await.map_err(ActionError::new)
     }
 
     async fn second_session(&self, begin: SecondBegin) -> ActionResult<Arc<dyn SecondSession>> {

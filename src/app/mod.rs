@@ -24,6 +24,7 @@ mod rest;
 mod run;
 mod run_hooks;
 mod second;
+mod second_set;
 mod session;
 mod showing;
 mod sign_in;

@@ -177,14 +177,13 @@ impl RunHooks for Hooks<'_> {
         };
         let name = event.name();
         let told = self.tell_extensions(&event).await;
-        let proposal = match &self.session.beside.hooks {
-            Some(hooks) => {
-                let turn = self.session.state.lock().turn - 1;
-                let ended = ForExtensions::new(&event, turn, self.session);
-                self.end_second_turn(hooks, ended).await
-            }
-            None => told.proposal,
-        };
+        let mut proposal = told.proposal;
+        if let Some(hooks) = &self.session.beside.hooks {
+            let turn = self.session.state.lock().turn - 1;
+            let ended = ForExtensions::new(&event, turn, self.session);
+            let more = self.end_second_turn(hooks, ended).await;
+            proposal = Proposal::and(proposal, more);
+        }
         self.tell_others(event, told.ends).await;
         match proposal {
             Some(proposal) => self.commit(name, proposal).await,
@@ -258,9 +257,61 @@ impl RunHooks for Hooks<'_> {
         args: &mut Value,
         cancel: &CancellationToken,
     ) -> Result<(), Refusal> {
-        if let Some(hooks) = &self.session.beside.hooks {
-            return hooks.before(call, args, cancel).await;
+        self.ask_handlers(call, args, cancel).await?;
+        match &self.session.beside.hooks {
+            Some(hooks) => hooks.before(call, args, cancel).await,
+            None => Ok(()),
         }
+    }
+
+    async fn after_tool_call(
+        &self,
+        call: &ToolCall,
+        args: &Value,
+        outcome: &mut Outcome,
+        cancel: &CancellationToken,
+    ) {
+        self.show_handlers(call, args, outcome, cancel).await;
+        if let Some(hooks) = &self.session.beside.hooks {
+            hooks.after(call, args, outcome, cancel).await;
+        }
+    }
+
+    async fn take_steering(&self) -> Vec<Arc<AgentMessage>> {
+        let session = self.session;
+        let cancel = session.run_cancel();
+        tokio::select! {
+            () = session.steered.settle(STEERING) => {}
+            () = cancel.cancelled() => {}
+        }
+        self.take(Delivery::Steer)
+    }
+
+    async fn take_quiet(&self) -> Vec<Arc<AgentMessage>> {
+        self.session.state.lock().queues.take_quiet()
+    }
+
+    async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>> {
+        self.take(Delivery::FollowUp)
+    }
+
+    async fn queue_taken(&self) {
+        self.session.queue_changed().await;
+    }
+}
+
+impl Hooks<'_> {
+    fn take(&self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
+        self.session.state.lock().queues.take(delivery)
+    }
+
+    /// `tool_call`
+    async fn ask_handlers(
+        &self,
+        call: &ToolCall,
+        args: &mut Value,
+        cancel: &CancellationToken,
+    ) -> Result<(), Refusal> {
         let extensions = &self.session.extensions;
         if !extensions.has_handlers("tool_call") {
             return Ok(());
@@ -296,16 +347,14 @@ impl RunHooks for Hooks<'_> {
         Ok(())
     }
 
-    async fn after_tool_call(
+    /// `tool_result`
+    async fn show_handlers(
         &self,
         call: &ToolCall,
         args: &Value,
         outcome: &mut Outcome,
         cancel: &CancellationToken,
     ) {
-        if let Some(hooks) = &self.session.beside.hooks {
-            return hooks.after(call, args, outcome, cancel).await;
-        }
         let extensions = &self.session.extensions;
         if !extensions.has_handlers("tool_result") {
             return;
@@ -348,34 +397,6 @@ impl RunHooks for Hooks<'_> {
         if let Some(Value::Bool(is_error)) = emission.event.get("isError") {
             outcome.is_error = *is_error;
         }
-    }
-
-    async fn take_steering(&self) -> Vec<Arc<AgentMessage>> {
-        let session = self.session;
-        let cancel = session.run_cancel();
-        tokio::select! {
-            () = session.steered.settle(STEERING) => {}
-            () = cancel.cancelled() => {}
-        }
-        self.take(Delivery::Steer)
-    }
-
-    async fn take_quiet(&self) -> Vec<Arc<AgentMessage>> {
-        self.session.state.lock().queues.take_quiet()
-    }
-
-    async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>> {
-        self.take(Delivery::FollowUp)
-    }
-
-    async fn queue_taken(&self) {
-        self.session.queue_changed().await;
-    }
-}
-
-impl Hooks<'_> {
-    fn take(&self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
-        self.session.state.lock().queues.take(delivery)
     }
 }
 

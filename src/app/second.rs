@@ -29,7 +29,9 @@ use crate::extensions::actions::{
     ActionError, ActionResult, Actions, NavigateOptions, SendOptions,
 };
 use crate::extensions::drafts;
-use crate::extensions::second::{GivenTexts, SecondBegin, SecondHooks, SecondNews, SecondSession};
+use crate::extensions::second::{
+    GivenTexts, SecondBegin, SecondHooks, SecondNews, SecondSession, SecondSet,
+};
 use crate::resources::prompt_files::PromptFlags;
 use crate::resources::settings::Settings;
 use crate::session::message::CustomMessage;
@@ -45,6 +47,8 @@ pub(super) struct Beside {
     pub hooks: Option<Arc<SecondHooks>>,
     pub texts: GivenTexts,
     pub model: Option<Arc<Model>>,
+    /// Those that were loaded for it.
+    pub extensions: Option<SecondSet>,
 }
 
 /// What it is begun with.
@@ -64,10 +68,7 @@ struct ToExtension(mpsc::Sender<SecondNews>);
 #[async_trait]
 impl EventSink for ToExtension {
     async fn send(&self, event: Arc<Event>) {
-        if !matches!(
-            *event,
-            Event::ExtensionError(_) | Event::ExtensionUiRequest(_)
-        ) {
+        if !matches!(*event, Event::ExtensionUiRequest(_)) {
             let ends_turn = matches!(*event, Event::TurnEnd { .. });
             // It may have been disposed.
             let _ = self.0.send(SecondNews::Event(event)).await;
@@ -87,8 +88,11 @@ impl AgentSession {
         &self,
         begin: SecondBegin,
     ) -> ActionResult<Arc<dyn SecondSession>> {
+        let begins_alone = begin.models.is_none();
         let SecondBegin {
             options,
+            models,
+            set,
             session,
             tools,
             hooks,
@@ -98,10 +102,23 @@ impl AgentSession {
         let cwd = std::path::absolute(&options.cwd).map_err(|error| wrong(&error))?;
         let ours = &self.config.paths.agent_dir;
         let agent_dir = options.agent_dir.unwrap_or_else(|| ours.clone());
-        let models = match agent_dir == *ours {
-            true => self.models.clone(),
-            false => Arc::new(ModelRegistry::load(&agent_dir)),
+        let is_ours = agent_dir == *ours;
+        let models = match models {
+            Some(given) => given,
+            None if is_ours && set.is_none() => self.models.clone(),
+            None => Arc::new(ModelRegistry::load(&agent_dir)),
         };
+        if let Some(set) = &set {
+            models.join(set.models.clone());
+            // Where its own extensions have nothing to say, those here do.
+            if is_ours && begins_alone {
+                models.auth().adopt_runtime_keys(self.models.auth());
+                models.join(self.models.clone());
+            }
+        }
+        let extensions = set.iter().flat_map(|set| &set.files);
+        let extensions = extensions.map(|file| file.to_string_lossy().into_owned());
+        let extensions = extensions.collect();
         let paths = self.config.paths.with_cwd(&cwd);
         let paths = paths.of_extension(agent_dir, options.project_trusted);
         let session = match session {
@@ -133,10 +150,11 @@ impl AgentSession {
             },
             prompt: PromptFlags::default(),
             no_context_files: false,
-            extensions: Vec::new(),
+            // When they are loaded again.
+            extensions,
             discover_extensions: false,
             resources: ResourceFlags::default(),
-            flags: Vec::new(),
+            flags: options.flags,
             is_own_option: |_| false,
             console: self.config.console.clone(),
             fetch_packages: false,
@@ -153,6 +171,7 @@ impl AgentSession {
                 hooks: Some(hooks),
                 texts: options.texts,
                 model: options.model.map(Arc::new),
+                extensions: set,
             },
         };
         let second = AgentSession::assemble(config, Arc::new(ToExtension(news)), begin);
@@ -281,6 +300,21 @@ impl SecondSession for AgentSession {
                 }
                 nothing
             }
+            // Extensions hear that it is there.
+            "greet" => {
+                let reason: Option<String> = given(args, "reason")?;
+                let previous: Option<String> = given(args, "previousSessionFile")?;
+                for error in self.extensions.take_early_errors() {
+                    self.tell(Event::ExtensionError(error)).await;
+                }
+                self.greet(reason.as_deref().unwrap_or("startup"), previous)
+                    .await;
+                nothing
+            }
+            "shutDownExtensions" => {
+                self.extensions.shut_down("quit", None).await;
+                nothing
+            }
             "abort" => {
                 self.abort();
                 self.wait_idle().await;
@@ -352,6 +386,10 @@ impl SecondSession for AgentSession {
         let nothing = Ok(Value::Null);
         match question {
             "state" => shown(self.state()),
+            "hasHandlers" => {
+                let event: String = given(args, "event")?;
+                Ok(json!(self.extensions.has_handlers(&event)))
+            }
             "messages" => self.new_messages(),
             "stats" => shown(self.stats()),
             "contextUsage" => shown(self.usage()),
@@ -503,5 +541,8 @@ impl SecondSession for AgentSession {
 
     async fn close(&self) {
         self.shutdown(0).await;
+        if let Some(set) = &self.beside.extensions {
+            self.models.part_from(&set.models);
+        }
     }
 }

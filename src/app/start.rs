@@ -116,18 +116,22 @@ impl AgentSession {
             models,
             beside,
         } = begin;
-        // A session beside another brings no extensions, and must not take away the
-        // providers of those that are there.
-        let provided = match beside.is_second {
-            true => Arc::new(ModelRegistry::load(&config.paths.agent_dir)),
-            false => Arc::clone(&models),
+        let make = |provided| {
+            Extensions::new(ExtensionsConfig::new(
+                &settings,
+                &config.paths,
+                provided,
+                config.console.clone(),
+            ))
         };
-        let extensions = Extensions::new(ExtensionsConfig::new(
-            &settings,
-            &config.paths,
-            provided,
-            config.console.clone(),
-        ));
+        let extensions = match &beside.extensions {
+            Some(set) => Arc::clone(&set.extensions),
+            // It must not take away the providers of the extensions that are there.
+            None if beside.is_second => {
+                make(Arc::new(ModelRegistry::load(&config.paths.agent_dir)))
+            }
+            None => make(Arc::clone(&models)),
+        };
         let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let complaints = settings.take_warnings();
         notes.extend(complaints.iter().map(|warning| warning.describe("startup")));
@@ -252,6 +256,10 @@ impl AgentSession {
     }
 
     async fn load_extensions(&self, cwd: &Path) -> Result<(), StartError> {
+        if let Some(set) = &self.beside.extensions {
+            *self.loaded.lock() = set.report.clone();
+            return self.apply_flags();
+        }
         let (paths, problems) = find_extensions(&self.config, &self.settings, cwd);
         self.notes.lock().extend(problems);
         self.name_session(cwd);

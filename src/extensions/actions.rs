@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::boundary::Draft;
 use super::registry::ExtensionId;
-use super::second::{SecondBegin, SecondSession};
+use super::second::{SecondBegin, SecondSession, SecondSet, SetBegin};
 use crate::agent::event::{Event, UiMethod};
 use crate::agent::queue::Delivery;
 use crate::ai::message::{UserContent, js_number_if_any};
@@ -246,6 +246,8 @@ pub trait Actions: Send + Sync {
         options: NavigateOptions,
     ) -> ActionResult<Navigated>;
     async fn reload(&self) -> ActionResult<()>;
+    /// Loads extensions for a session beside this one, before it begins.
+    async fn second_extensions(&self, begin: SetBegin) -> ActionResult<SecondSet>;
     /// A session beside this one, which the extension runs.
     async fn second_session(&self, begin: SecondBegin) -> ActionResult<Arc<dyn SecondSession>>;
 }

@@ -29,6 +29,20 @@ pub struct Proposal {
     pub go_on: bool,
 }
 
+impl Proposal {
+    /// What both want.
+    pub fn and(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+        match (first, second) {
+            (Some(mut both), Some(second)) => {
+                both.drafts.extend(second.drafts);
+                both.go_on |= second.go_on;
+                Some(both)
+            }
+            (first, second) => first.or(second),
+        }
+    }
+}
+
 const TYPES: [&str; 4] = ["custom", "custom_message", "context_edit", "compaction"];
 
 impl Draft {

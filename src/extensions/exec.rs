@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::ending::Running;
 pub use self::ending::finish;
+use crate::tools::os_error;
 
 /// What a process that was asked to end is given before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -78,7 +79,7 @@ async fn run(request: ExecRequest, default_cwd: String, cancel: CancellationToke
         Err(error) => {
             return ExecResult {
                 stdout: String::new(),
-                stderr: format!("{}: {error}", request.command),
+                stderr: os_error::spawn(&error, &request.command),
                 code: 1,
                 killed: false,
             };

@@ -63,7 +63,7 @@ pub struct BridgeHost {
     ui: Arc<UiBroker>,
     execs: Execs,
     mutations: FileMutations,
-    sessions: Sessions,
+    pub(super) sessions: Sessions,
     /// Calls that are let through although this generation is stale.
     pub visits: Visits,
     pub yields: Yields,
@@ -481,10 +481,10 @@ impl BridgeHost {
         }
         let actions = self.actions(args)?;
         match method {
+            "second.load" => self.second_sessions.load(&*actions, method, args).await,
             "second.open" => {
-                let sessions = &self.sessions;
                 self.second_sessions
-                    .open(&*actions, sessions, method, args)
+                    .open(&self, &*actions, method, args)
                     .await
             }
             "ui.ask" => {

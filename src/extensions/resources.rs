@@ -22,13 +22,13 @@ use crate::resources::trust::{has_something_to_trust, recorded};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Place {
+pub(super) struct Place {
     cwd: PathBuf,
     agent_dir: PathBuf,
     #[serde(default, alias = "skillPaths")]
-    paths: Vec<String>,
+    pub(super) paths: Vec<String>,
     #[serde(default = "yes")]
-    include_defaults: bool,
+    pub(super) include_defaults: bool,
     /// Whether what the project brings counts, if the user has not said otherwise.
     #[serde(default = "yes")]
     project_trusted: bool,
@@ -58,12 +58,12 @@ fn yes() -> bool {
 }
 
 impl Place {
-    fn paths(&self) -> Paths {
+    pub(super) fn paths(&self) -> Paths {
         let paths = Paths::from_env(&self.cwd);
         paths.of_extension(self.agent_dir.clone(), self.project_trusted)
     }
 
-    fn settings(&self, paths: &Paths) -> Arc<Settings> {
+    pub(super) fn settings(&self, paths: &Paths) -> Arc<Settings> {
         match &self.settings {
             Some(settings) => Settings::in_memory(settings.clone()),
             None => Settings::load(paths),

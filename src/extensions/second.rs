@@ -21,16 +21,19 @@ use tokio_util::sync::CancellationToken;
 
 mod calls;
 mod hooks;
+mod sets;
 
 use self::calls::{Calls, CustomTool, JsCommands, JsTool};
 pub use self::hooks::SecondHooks;
 use self::hooks::SetHooks;
+use self::sets::SecondSets;
+pub use self::sets::{SecondSet, SetBegin};
 use super::actions::{ActionResult, Actions};
-use super::host::{Answer, parse, to_value};
-use super::sessions::Sessions;
+use super::host::{Answer, BridgeHost, parse, to_value};
 use super::user_bash::Outputs;
 use crate::agent::event::Event;
 use crate::ai::model::{Model, ThinkingLevel};
+use crate::ai::registry::ModelRegistry;
 use crate::resources::prompt_templates::PromptTemplate;
 use crate::resources::skills::Skill;
 use crate::session::LooseSession;
@@ -68,6 +71,15 @@ pub struct SecondOptions {
     pub cwd: PathBuf,
     #[serde(default)]
     pub agent_dir: Option<PathBuf>,
+    /// The extensions that a resource loader has loaded for it; none if not given.
+    #[serde(default)]
+    pub set: Option<u64>,
+    /// Values of their flags.
+    #[serde(default)]
+    pub flags: Vec<(String, Option<String>)>,
+    /// Where its models and keys are looked up; where this session does, if not given.
+    #[serde(default)]
+    pub registry: Option<u64>,
     #[serde(default)]
     pub model: Option<Model>,
     #[serde(default)]
@@ -189,6 +201,7 @@ impl Serialize for SecondNews {
 pub struct SecondSessions {
     handle: Handle,
     outputs: Arc<Outputs>,
+    sets: SecondSets,
     open: Mutex<HashMap<u64, Arc<Second>>>,
     last: AtomicU64,
 }
@@ -295,6 +308,7 @@ impl SecondSessions {
         Self {
             handle,
             outputs,
+            sets: SecondSets::default(),
             open: Mutex::default(),
             last: AtomicU64::new(1),
         }
@@ -348,6 +362,7 @@ impl SecondSessions {
                 self.get(of.token)?.hooks.set(&of.set);
                 Ok(Value::Null)
             }),
+            "second.unload" => self.sets.unload(&self.handle, method, args),
             "second.close" => of(args).map(|of| {
                 if let Some(second) = self.open.lock().remove(&of.token) {
                     self.end(&second);
@@ -358,14 +373,28 @@ impl SecondSessions {
         })
     }
 
+    /// Extensions for a session that is going to begin.
+    pub async fn load(&self, actions: &dyn Actions, method: &str, args: &str) -> Answer {
+        let number = self.last.fetch_add(1, Ordering::Relaxed);
+        self.sets.load(actions, number, method, args).await
+    }
+
     pub async fn open(
         &self,
+        host: &BridgeHost,
         actions: &dyn Actions,
-        sessions: &Sessions,
         method: &str,
         args: &str,
     ) -> Answer {
         let open: Open = parse(method, args)?;
+        let models = open.options.registry.map(|number| host.registry_of(number));
+        let models = models.transpose()?;
+        let set = open.options.set.map(|number| {
+            let set = self.sets.take(number);
+            set.ok_or_else(|| HostError::new(format!("The extensions {number} are not there")))
+        });
+        let set = set.transpose()?;
+        let sessions = &host.sessions;
         let session = open.session.map(|token| sessions.take(token)).transpose()?;
         let (news, received) = mpsc::channel(NEWS);
         let calls = Arc::new(Calls::new(news.clone()));
@@ -374,6 +403,8 @@ impl SecondSessions {
         let hooks = Arc::new(SecondHooks::new(calls.clone()));
         let begin = SecondBegin {
             options: open.options,
+            models,
+            set,
             session,
             tools,
             hooks: hooks.clone(),
@@ -509,6 +540,10 @@ impl Drop for SecondSessions {
 /// What the program makes one of.
 pub struct SecondBegin {
     pub options: SecondOptions,
+    /// What `registry` means.
+    pub models: Option<Arc<ModelRegistry>>,
+    /// What `set` means.
+    pub set: Option<SecondSet>,
     /// In memory if there is none.
     pub session: Option<LooseSession>,
     pub tools: Vec<Arc<dyn Tool>>,

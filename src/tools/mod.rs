@@ -26,7 +26,7 @@ mod coerce;
 mod collation;
 mod lossy;
 mod notices;
-mod os_error;
+pub(crate) mod os_error;
 mod output;
 #[cfg(test)]
 mod testing;

@@ -15,6 +15,14 @@ pub(crate) fn describe(error: &io::Error, operation: &str, path: Option<&Path>) 
     ToolError::new(text)
 }
 
+/// Why a program could not be started: `spawn gh ENOENT`.
+pub(crate) fn spawn(error: &io::Error, program: &str) -> String {
+    match code(error) {
+        Some((code, _)) => format!("spawn {program} {code}"),
+        None => format!("spawn {program}: {error}"),
+    }
+}
+
 #[cfg(unix)]
 fn code(error: &io::Error) -> Option<(&'static str, &'static str)> {
     use nix::errno::Errno;
@@ -60,6 +68,7 @@ mod tests {
             describe(&missing, "open", Some(Path::new("/no/such/place"))).0,
             "ENOENT: no such file or directory, open '/no/such/place'"
         );
+        assert_eq!(spawn(&missing, "gh"), "spawn gh ENOENT");
         let odd = io::Error::other("the moon is full");
         assert_eq!(describe(&odd, "read", None).0, "the moon is full, read");
     }

@@ -40,6 +40,12 @@ fn only_true<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Erro
 }
 
 impl ToolOutput {
+    /// Whether a tool says so itself that it failed, as newer versions let it; who throws
+    /// has no output.
+    pub fn says_it_failed(&self) -> bool {
+        self.other.get("isError") == Some(&Value::Bool(true))
+    }
+
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             content: vec![ContentBlock::text(text)],

@@ -187,7 +187,7 @@ export default (pi) => pi.registerCommand("own", { handler: async (_args, ctx) =
     found: await sources({}),
     named: await sources({ systemPrompt: "mine.md", appendSystemPrompt: ["Be kind.", ctx.cwd + "/mine.md"] }),
     texts: await sources({ systemPrompt: "Be brief.", appendSystemPrompt: [] }),
-    runtime: [extensions, [...runtime.flagValues.keys()], refused, typeof extensionsResult.runtime.registerProvider],
+    runtime: [extensions.map(({ path }) => path.replace(getAgentDir(), "AGENT")), [...runtime.flagValues.keys()], refused, typeof extensionsResult.runtime.registerProvider],
   }));
 } });
 "#;
@@ -206,7 +206,7 @@ async fn a_loader_says_where_it_has_the_prompt_from() {
         "found": ["CWD/.pi/SYSTEM.md", "AGENT/APPEND_SYSTEM.md"],
         "named": ["CWD/mine.md", "CWD/mine.md"],
         "texts": [null],
-        "runtime": [[], ["flag"], "Extension runtime not initialized", "function"],
+        "runtime": [["AGENT/extensions/own.ts"], ["flag"], "Extension runtime not initialized", "function"],
     });
     assert_eq!(checked(&mut rpc, "own").await, expected);
 }

@@ -79,7 +79,8 @@ async fn extensions_override_says_which_of_the_given_functions_run() {
             r#"const begun = [], told = [];
             const extensionFactories = [() => void begun.push("first"), { name: "second", factory: () => void begun.push("second") }];
             const load = async (extensionsOverride) => {
-              const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), extensionFactories, extensionsOverride });
+              const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), noExtensions: true,
+                extensionFactories, extensionsOverride });
               await resourceLoader.reload();
               const { session, extensionsResult } = await createAgentSession({ resourceLoader, sessionManager: SessionManager.inMemory() });
               session.dispose();

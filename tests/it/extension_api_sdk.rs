@@ -367,7 +367,6 @@ async fn agents_resources_and_children() {
         "parsed": {"name": "dig", "location": "/d", "content": "Take it.", "userMessage": "now"},
         "unparsed": null,
         "loader": ["Mine.", 1, 1],
-        "refused": "DefaultResourceLoader",
         "runtime": "Extension runtime not initialized. Action methods cannot be called during \
                     extension loading.",
     });

@@ -227,3 +227,76 @@ async fn what_a_definition_says_is_what_happens() {
     let listed = rpc.ok(json!({"type": "get_state"})).await;
     assert_eq!(listed["isStreaming"], false);
 }
+
+/// As newer versions document it, and published tools rely on it: the model was told of a
+/// success.
+#[tokio::test]
+async fn a_result_that_says_that_it_failed_is_an_error() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "says.ts",
+        r#"export default (pi) => {
+          for (const [name, isError] of [["fails", true], ["almost", "yes"], ["works", false]]) {
+            pi.registerTool({ name, label: name, description: name, parameters: { type: "object", properties: {} },
+              execute: async () => ({ content: [{ type: "text", text: name }], details: { kept: name }, isError }) });
+          }
+          pi.on("tool_result", ({ toolName, isError }, ctx) => ctx.ui.notify(`${toolName} ${isError}`));
+        };"#,
+    );
+    server.push(Answer::tools([
+        ("fails", json!({})),
+        ("almost", json!({})),
+        ("works", json!({})),
+    ]));
+    server.push(Answer::text("I see."));
+    let mut rpc = home.rpc(&[]);
+    let events = rpc.run("go").await;
+    let results = events
+        .iter()
+        .filter(|event| event["type"] == "message_end" && event["message"]["role"] == "toolResult");
+    let results: Vec<Value> = results
+        .map(|event| {
+            let message = &event["message"];
+            json!([
+                message["toolName"],
+                message["isError"],
+                message["details"]["kept"]
+            ])
+        })
+        .collect();
+    assert_eq!(
+        results,
+        [
+            json!(["fails", true, "fails"]),
+            json!(["almost", false, "almost"]),
+            json!(["works", false, "works"]),
+        ]
+    );
+    let told = events.iter().filter_map(|event| event["message"].as_str());
+    let told: Vec<&str> = told.collect();
+    assert!(told.contains(&"fails true"), "{told:?}");
+    let sent = server.last_request().body["messages"].to_string();
+    assert_eq!(sent.matches("\"is_error\":true").count(), 1, "{sent}");
+}
+
+/// In the words of Node, which extensions look for.
+#[tokio::test]
+async fn why_a_program_cannot_be_started_is_told_as_node_tells_it() {
+    let home = Home::bare();
+    home.extension(
+        "runs.ts",
+        r#"export default (pi) => pi.registerCommand("runs", { handler: async (_args, ctx) => {
+          const told = [await pi.exec("no-such-program", []), await pi.exec("/", []), await pi.exec("ls", [], { cwd: "/no/such" })];
+          ctx.ui.notify(JSON.stringify(told.map(({ code, stderr }) => [code, stderr])));
+        } });"#,
+    );
+    let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
+    rpc.ok(prompt("/runs")).await;
+    let expected = json!([
+        [1, "spawn no-such-program ENOENT"],
+        [1, "spawn / EACCES"],
+        [1, "spawn ls ENOENT"],
+    ]);
+    rpc.notified(&expected.to_string()).await;
+}

@@ -208,10 +208,6 @@ async fn an_object_in_the_place_of_a_text_is_refused() {
             "TypeError: ctx.ui.select: options must be an array of strings, not undefined",
         ),
         (
-            "ctx.ui.select(\"t\", [\"a\"], 500)",
-            "TypeError: ctx.ui.select: options must be an object such as { timeout: 5000 }, not 500",
-        ),
-        (
             "ctx.ui.select(\"t\", [\"a\"], { timeout: \"soon\" })",
             "TypeError: ctx.ui.select: options.timeout must be a number of milliseconds, not \"soon\"",
         ),
@@ -248,6 +244,35 @@ async fn an_object_in_the_place_of_a_text_is_refused() {
         ("ctx.ui.input(\"t\", null, { timeout: \"1\" })", "nothing"),
     ])
     .await;
+}
+
+/// Published extensions give `input` what the user is to begin with: the original has no use for
+/// it either, and asks.
+#[tokio::test]
+async fn a_text_in_the_place_of_a_dialogs_options_is_told_and_the_user_is_asked() {
+    let home = Home::bare();
+    home.extension(
+        "asks.ts",
+        r#"export default (pi) => pi.registerCommand("asks", { handler: async (_args, ctx) => {
+          ctx.ui.notify(await ctx.ui.input("Who?", "a name", "me"));
+          ctx.ui.setEditorText(undefined);
+        } });"#,
+    );
+    let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
+    rpc.send(&prompt("/asks").to_string()).await;
+    let question = rpc.ui("input").await;
+    rpc.reply(&question, json!({"value": "you"})).await;
+    rpc.notified("you").await;
+    assert_eq!(rpc.ui("set_editor_text").await["text"], "");
+    // Before or after the question, as it comes.
+    let lines = rpc.lines();
+    let error = lines.iter().find(|line| line["type"] == "extension_error");
+    let error = error.expect("it is told");
+    assert_eq!(error["event"], "ctx.ui.input");
+    assert_eq!(
+        error["error"],
+        "ctx.ui.input: options must be an object such as { timeout: 5000 }, not \"me\""
+    );
 }
 
 /// The error leads to the call, not into pi.

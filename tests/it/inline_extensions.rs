@@ -253,3 +253,46 @@ async fn what_handlers_want_at_the_end_of_a_turn_is_in_their_session() {
         "{text}"
     );
 }
+
+/// Published sub-agents write their guard down as the original's loaders give extensions.
+#[tokio::test]
+async fn an_extension_that_is_written_down_guards_a_session() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "written.ts",
+        r#"import { createAgentSession, createExtensionRuntime, SessionManager } from "@earendil-works/pi-coding-agent";
+        const written = (more) => ({ path: "written:gate", resolvedPath: "written:gate", commands: new Map(), flags: new Map(),
+          handlers: new Map([["tool_call", [async ({ toolName }) => toolName === "bash" ? { block: true, reason: "no bash" } : undefined]]]),
+          tools: new Map([["mine", { definition: { name: "mine", label: "m", description: "m", parameters: { type: "object", properties: {} },
+            execute: async () => ({ content: [{ type: "text", text: "from mine" }], details: {} }) } }]]), ...more });
+        const open = async (ctx, extension) => {
+          const resourceLoader = { getExtensions: () => ({ extensions: [extension], errors: [], runtime: createExtensionRuntime() }),
+            getSkills: () => ({ skills: [], diagnostics: [] }), getPrompts: () => ({ prompts: [], diagnostics: [] }),
+            getThemes: () => ({ themes: [], diagnostics: [] }), getAgentsFiles: () => ({ agentsFiles: [] }),
+            getSystemPrompt: () => "Be brief.", getAppendSystemPrompt: () => [], extendResources() {}, async reload() {} };
+          return (await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(), resourceLoader })).session;
+        };
+        export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => {
+          const session = await open(ctx, written({}));
+          await session.prompt("go");
+          const results = session.messages.filter(({ role }) => role === "toolResult").map(({ content }) => content[0].text);
+          session.dispose();
+          const refused = await open(ctx, written({ commands: new Map([["x", {}]]) })).catch(({ message }) => message);
+          ctx.ui.notify(JSON.stringify([results, refused]));
+        } });"#,
+    );
+    server.push(Answer::tools([
+        ("bash", json!({"command": "ls"})),
+        ("mine", json!({})),
+    ]));
+    server.push(Answer::text("Fine."));
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/go")).await;
+    let expected = json!([
+        ["no bash", "from mine"],
+        "written:gate: what its `commands` have is not available to an extension of extensionFactories in this version \
+         of pi",
+    ]);
+    rpc.notified(&expected.to_string()).await;
+}

@@ -51,6 +51,16 @@ export interface Calls {
 
 const OWN: Calls = { host, hostSync };
 
+/** A text in their place is meant as what the user begins with, which no version has: they are asked all the same. */
+function dialogOptions(extension: number, where: string, options: unknown): DialogOptions {
+  try {
+    return someOptions(where, options as DialogOptions, "{ timeout: 5000 }");
+  } catch (error) {
+    report(extension, where.slice(0, where.indexOf(":")), error);
+    return {};
+  }
+}
+
 async function ask(
   by: Calls,
   extension: number,
@@ -59,7 +69,7 @@ async function ask(
   options?: DialogOptions | null,
 ): Promise<Answer> {
   const where = `ctx.ui.${method}: options`;
-  const given = someOptions(where, options, "{ timeout: 5000 }");
+  const given = dialogOptions(extension, where, options);
   const signal = aSignal(`${where}.signal`, given.signal);
   const timeout = milliseconds(`${where}.timeout`, given.timeout);
   if (signal?.aborted) return { cancelled: true };
@@ -143,8 +153,11 @@ export function createUi(extension: number, by: Calls = OWN) {
       });
     },
     setTitle: (title: string) => say("setTitle", { title: word("setTitle", "title", title) }),
-    setEditorText: (content: string) => say("set_editor_text", { text: word("setEditorText", "text", content) }),
-    pasteToEditor: (content: string) => say("set_editor_text", { text: word("pasteToEditor", "text", content) }),
+    // Nothing to show is an empty editor.
+    setEditorText: (content?: string) =>
+      say("set_editor_text", { text: wordOrNone("setEditorText", "text", content) ?? "" }),
+    pasteToEditor: (content?: string) =>
+      say("set_editor_text", { text: wordOrNone("pasteToEditor", "text", content) ?? "" }),
 
     // What follows needs a terminal that draws. The protocol fixes what it does
     // without one.

@@ -12,6 +12,7 @@ export {
   resetApiProviders,
   unregisterApiProviders,
 } from "pi:pi-ai/api-registry.ts";
+export { InMemoryCredentialStore } from "pi:pi-ai/credential-store.ts";
 export {
   AssistantMessageEventStream,
   createAssistantMessageEventStream,

@@ -75,6 +75,7 @@ export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
 export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";
 export { convertToLlm, serializeConversation } from "pi:pi-coding-agent/messages.ts";
 export { ModelRegistry, resolveModelScopeWithDiagnostics } from "pi:pi-coding-agent/model-registry.ts";
+export { ModelRuntime } from "pi:pi-coding-agent/model-runtime.ts";
 export {
   createSyntheticSourceInfo,
   DefaultResourceLoader,

@@ -12,6 +12,7 @@ impl ModelRegistry {
     /// How to sign in to a provider: an extension's way, or ours.
     pub fn sign_in(&self, provider: &str) -> Option<Arc<dyn SignIn>> {
         let provided = self.provided().sign_in(provider);
+        let provided = provided.or_else(|| self.beside.sign_in(provider));
         provided.or_else(|| oauth::built_in(provider))
     }
 

@@ -24,7 +24,7 @@ impl ModelRegistry {
         if !self.has_auth(provider) {
             return None;
         }
-        let added = self.provided().get(provider);
+        let added = self.added(provider);
         let added = added.and_then(|added| added.config.api_key);
         let added = added.filter(|key| self.secrets.is_there(key));
         let plain = match &added {

@@ -38,7 +38,8 @@ impl Extensions {
         target: Option<String>,
     ) {
         generation.host.leave();
-        if !generation.greeted.load(Ordering::Relaxed) {
+        // Nor does it hear of the end twice.
+        if !generation.greeted.swap(false, Ordering::Relaxed) {
             return;
         }
         let limit = generation.limits.shutdown * 2;

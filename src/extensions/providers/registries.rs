@@ -94,8 +94,11 @@ impl Registries {
 }
 
 impl BridgeHost {
-    /// The registry that a registration is for.
-    pub(super) fn registry_of(&self, number: u64) -> Result<Arc<ModelRegistry>, HostError> {
+    /// The registry that a registration is for, or that a session beside this one is to use.
+    pub(in crate::extensions) fn registry_of(
+        &self,
+        number: u64,
+    ) -> Result<Arc<ModelRegistry>, HostError> {
         let provisions = &self.provisions;
         provisions.registries.get(provisions, number)
     }
@@ -114,6 +117,7 @@ impl BridgeHost {
         let registries = &self.provisions.registries;
         if method == "open" {
             let registry = ModelRegistry::open(asked.models, asked.auth, asked.data);
+            let registry = registry.opened_by(Arc::clone(&self.provisions.registered));
             let number = registries.last.fetch_add(1, Ordering::Relaxed) + 1;
             registries.open.lock().insert(number, Arc::new(registry));
             return Ok(json!(number));

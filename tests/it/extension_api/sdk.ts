@@ -193,7 +193,6 @@ const checks = {
       parsed: parseSkillBlock('<skill name="dig" location="/d">\nTake it.\n</skill>\n\nnow'),
       unparsed: parseSkillBlock("dig"),
       loader: [loader.getSystemPrompt(), loader.getSkills().skills.length, loader.getAgentsFiles().agentsFiles.length],
-      refused: (await failure(() => new DefaultResourceLoader({ additionalExtensionPaths: ["./x.ts"] }))).slice(0, 21),
       runtime: await failure(() => createExtensionRuntime().sendMessage()),
     };
   },

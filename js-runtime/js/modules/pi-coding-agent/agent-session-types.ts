@@ -1,5 +1,6 @@
 // What `AgentSession` takes and hears.
 import type { Asked, Heard } from "pi:pi-coding-agent/session-agent.ts";
+import type { Inline } from "pi:pi-coding-agent/session-extensions.ts";
 import type { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 
 export type Listener = (event: { type: string; [member: string]: unknown }) => unknown;
@@ -96,6 +97,7 @@ export interface UserMessageOptions {
 /** What it was begun with, or would have been. */
 export interface Services {
   readonly modelRegistry: unknown;
+  readonly modelRuntime: unknown;
   readonly settingsManager: unknown;
   readonly resourceLoader: unknown;
 }
@@ -106,6 +108,7 @@ export interface Opening {
   customTools: CustomTool[];
   options: object;
   services: Services;
-  /** Called when it is disposed of, before it is. */
-  farewell?: () => void;
+  inline?: Inline;
+  /** What the extensions that were loaded for it hear first. */
+  begins?: object;
 }

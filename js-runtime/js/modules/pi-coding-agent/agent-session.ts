@@ -4,8 +4,7 @@ import { host, hostSync } from "pi:host.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { exportBranch } from "pi:pi-coding-agent/session-file.ts";
 import { overheard } from "pi:pi-coding-agent/overheard.ts";
-import { SessionAgent } from "pi:pi-coding-agent/session-agent.ts";
-import type { Heard } from "pi:pi-coding-agent/session-agent.ts";
+import { type Heard, SessionAgent } from "pi:pi-coding-agent/session-agent.ts";
 import type {
   Block,
   Command,
@@ -21,16 +20,14 @@ import type {
   State,
   UserMessageOptions,
 } from "pi:pi-coding-agent/agent-session-types.ts";
+import { type Bindings, type ExtensionError, type Runner, SessionExtensions } from "pi:pi-coding-agent/session-extensions.ts";
 import { SessionChanges } from "pi:pi-coding-agent/session-changes.ts";
 import { contextOf } from "pi:pi-coding-agent/session-context.ts";
 import { lastAnswers } from "pi:pi-coding-agent/session-kept.ts";
-import { createView } from "pi:pi-coding-agent/session-view.ts";
-import type { Since } from "pi:pi-coding-agent/session-view.ts";
+import { createView, type Since, type View } from "pi:pi-coding-agent/session-view.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
-import type { View } from "pi:pi-coding-agent/session-view.ts";
 import { builtInDefinition, createLocalBashOperations } from "pi:pi-coding-agent/tool-factories.ts";
-import { exec } from "pi:pi-coding-agent/tool-runs.ts";
-import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
+import { type BashOperations, exec } from "pi:pi-coding-agent/tool-runs.ts";
 
 const OURS = Symbol();
 /** RPC, whose events these are, has nothing of it. */
@@ -46,7 +43,8 @@ const textOf = (error: unknown) => (error instanceof Error ? error.message : Str
 export class AgentSession {
   readonly sessionManager: SessionManager;
   #services: Services;
-  #farewell: (() => void) | undefined;
+  #extensions: SessionExtensions;
+  #inline: Opening["inline"];
   #token: number;
   #tools: Map<string, CustomTool>;
   #listeners = new Set<Listener>();
@@ -67,7 +65,7 @@ export class AgentSession {
   /** Of the extensions that it is given as functions, if one of them handles it. */
   #endTurn: EndTurn | undefined;
 
-  constructor(key: unknown, token: number, { sessionManager, customTools, services, farewell }: Opening) {
+  constructor(key: unknown, token: number, { sessionManager, customTools, services, inline, begins }: Opening) {
     if (key !== OURS) {
       throw new TypeError("new AgentSession() is not supported: use createAgentSession()");
     }
@@ -81,17 +79,17 @@ export class AgentSession {
       () => this.#kept.get("context") ?? hostSync("second.context", { token }),
     );
     this.#view = view;
-    this.#agent = new SessionAgent(this, {
-      ask: (question, args) => this.#ask(question, args),
-      act: (action, args) => this.#act(action, args),
-      tools: () => this.#offered(),
-      hooks: (set) => this.#hooks(set),
+    const reach = {
+      ask: <T>(question: string, args?: object) => this.#ask<T>(question, args),
+      act: <T>(action: string, args?: object) => this.#act<T>(action, args),
       over: () => this.#disposed,
-    });
+    };
+    this.#agent = new SessionAgent(this, { ...reach, tools: () => this.#offered(), hooks: (set) => this.#hooks(set) });
+    this.#extensions = new SessionExtensions(reach, inline, begins);
+    this.#inline = inline;
     if (sessionManager) SessionManager.handOver(sessionManager).show(view);
     this.sessionManager = sessionManager ?? (view as unknown as SessionManager);
     this.#services = services;
-    this.#farewell = farewell;
     this.#changes = new SessionChanges(this, (event) => this.#hear(event));
     void this.#listen();
   }
@@ -150,6 +148,7 @@ export class AgentSession {
   }
 
   #hear(event: Heard): void {
+    if (event.type === "extension_error") return this.#extensions.fail(event as unknown as ExtensionError);
     if (event.type === "auto_retry_start") this.#attempt = event.attempt ?? 1;
     if (event.type === "auto_retry_end") this.#attempt = 0;
     const own = (event: Heard) => SessionAgent.hear(this.#agent, event);
@@ -223,7 +222,7 @@ export class AgentSession {
   /** Ends the session; what it stored stays. */
   dispose(): void {
     if (this.#disposed) return;
-    this.#farewell?.();
+    this.#inline?.leave();
     this.#disposed = true;
     this.#listeners.clear();
     for (const controller of this.#running.values()) controller.abort();
@@ -236,6 +235,10 @@ export class AgentSession {
 
   get modelRegistry(): unknown {
     return this.#services.modelRegistry;
+  }
+
+  get modelRuntime(): unknown {
+    return this.#services.modelRuntime;
   }
 
   get settingsManager(): unknown {
@@ -337,17 +340,16 @@ export class AgentSession {
     return loader?.getPrompts?.().prompts ?? [];
   }
 
-  /** It has none: nothing is loaded into a session that an extension runs. */
-  get extensionRunner(): undefined {
-    return undefined;
+  get extensionRunner(): Runner {
+    return this.#extensions.runner;
   }
 
-  hasExtensionHandlers(): boolean {
-    return false;
+  hasExtensionHandlers(event: string): boolean {
+    return this.#extensions.hasHandlers(event);
   }
 
-  async bindExtensions(): Promise<void> {
-    // There are none to be bound.
+  bindExtensions(bindings?: Bindings): Promise<void> {
+    return this.#extensions.bind(bindings);
   }
 
   getActiveToolNames(): string[] {
@@ -372,8 +374,10 @@ export class AgentSession {
     const known = this.getAllTools() as { name: string }[];
     return known.filter(({ name }) => active.has(name)).map((described) => {
       const tool = this.getToolDefinition(described.name);
-      const execute: CustomTool["execute"] = (id, params, signal, onUpdate) =>
-        tool?.execute(id, params, signal, onUpdate, contextOf(this, signal as AbortSignal));
+      const execute: CustomTool["execute"] = (id, params, signal, onUpdate) => {
+        if (tool) return tool.execute(id, params, signal, onUpdate, contextOf(this, signal as AbortSignal));
+        throw new Error(`${described.name} is a tool of an extension of the session, which runs elsewhere`);
+      };
       return { ...described, label: tool?.label ?? described.name, execute };
     });
   }

@@ -5,7 +5,6 @@
 import type { EventBus } from "pi:host.ts";
 import { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
 import type { CustomTool, EndedTurn } from "pi:pi-coding-agent/agent-session-types.ts";
-import type { Inline } from "pi:pi-coding-agent/resource-loader.ts";
 import { boundaryContext } from "pi:pi-coding-agent/boundary-context.ts";
 import type { Preview } from "pi:pi-coding-agent/boundary-context.ts";
 import { contextOf } from "pi:pi-coding-agent/session-context.ts";
@@ -50,6 +49,17 @@ const ABSENT = [
 const notHere = (what: string) =>
   new Error(`${what} is not available to an extension of extensionFactories in this version of pi`);
 
+/** An extension that was not loaded, but written down. */
+export interface MadeExtension {
+  path: string;
+  handlers?: Map<string, Handler[]>;
+  tools?: Map<string, { definition: CustomTool }>;
+  commands?: Map<string, unknown>;
+  flags?: Map<string, unknown>;
+  shortcuts?: Map<string, unknown>;
+}
+export type Given = ((pi: unknown) => unknown) | MadeExtension;
+
 /** What is called about a tool, and what comes of it. */
 interface About {
   toolCall: { id: string; name: string };
@@ -71,16 +81,32 @@ export class InlineExtensions {
   #session: AgentSession | undefined;
   #events: EventBus | undefined;
   #turn = 0;
+  /** They have heard of the end. */
+  #over = false;
   #level = "";
   /** For what nobody can abort. */
   #quiet = new AbortController().signal;
 
   /** An error of one of them is one of whoever begins the session: a guard must not be left out. */
-  static async of({ factories, events }: Inline): Promise<InlineExtensions> {
+  static async of(given: Given[], events: EventBus): Promise<InlineExtensions> {
     const all = new InlineExtensions();
     all.#events = events;
-    for (const factory of factories) await factory(all.#api());
+    for (const one of given) {
+      if (typeof one === "function") await one(all.#api());
+      else all.#take(one);
+    }
     return all;
+  }
+
+  /** One that somebody has put together, as the original's loaders give them. */
+  #take({ path, handlers, tools, commands, flags, shortcuts }: MadeExtension): void {
+    const unavailable = { commands, flags, shortcuts };
+    for (const [name, registered] of Object.entries(unavailable)) {
+      if (registered?.size) throw notHere(`${path}: what its \`${name}\` have`);
+    }
+    const { on } = this.#api() as { on(event: string, handler: Handler): void };
+    for (const [event, all] of handlers ?? []) all.forEach((handler) => on(event, handler));
+    for (const tool of tools?.values() ?? []) this.tools.push(tool.definition);
   }
 
   #api(): object {
@@ -143,7 +169,13 @@ export class InlineExtensions {
     await this.#tell(begins);
   }
 
+  hasHandlers(event: string): boolean {
+    return this.#of(event).length > 0;
+  }
+
   leave(): void {
+    if (this.#over) return;
+    this.#over = true;
     void this.#tell({ type: "session_shutdown", reason: "quit" });
   }
 

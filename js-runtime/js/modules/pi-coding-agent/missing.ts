@@ -19,7 +19,6 @@ export const InteractiveMode = missing(
   MODULE,
   "the terminal belongs to the program; use ctx.ui, or RpcClient for another pi",
 );
-export const ModelRuntime = missing("ModelRuntime", MODULE);
 export const createPowershellTool = missing("createPowershellTool", MODULE);
 export const createPowershellToolDefinition = missing("createPowershellToolDefinition", MODULE);
 export const discoverAndLoadExtensions = missing(

@@ -9,6 +9,7 @@ import { failed } from "pi:pi-ai/program.ts";
 import { completeSimple, stream, streamSimple } from "pi:pi-ai/stream.ts";
 import { AuthStorage, type Calls, REGISTRY } from "pi:pi-coding-agent/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
+import { ModelRuntime } from "pi:pi-coding-agent/model-runtime.ts";
 
 interface Named {
   provider: string;
@@ -48,6 +49,7 @@ const OWN: Calls = { host, hostSync };
 
 // Not a private member: extensions wrap such objects, in a Proxy or with Object.create().
 const CALLS = Symbol("calls");
+const RUNTIME = Symbol("runtime");
 
 function ask<T>(registry: ModelRegistry, method: string, args: object = {}): T {
   return registry[CALLS].hostSync<T>(`registry.${method}`, { registry: registry[REGISTRY], ...args });
@@ -107,11 +109,23 @@ export class ModelRegistry {
   readonly authStorage: AuthStorage;
   readonly [REGISTRY]: number;
   readonly [CALLS]: Calls;
+  private [RUNTIME]: ModelRuntime | undefined;
 
-  constructor(registry: number, calls: Calls = OWN, authStorage?: AuthStorage) {
+  /** By its number, or, as newer versions make one, of a `ModelRuntime`. */
+  constructor(of: number | ModelRuntime, calls: Calls = OWN, authStorage?: AuthStorage) {
+    const registry = typeof of === "number" ? of : of?.[REGISTRY];
+    if (registry === undefined) {
+      throw new TypeError("new ModelRegistry(): give a ModelRuntime, or use ModelRegistry.create()");
+    }
     this[REGISTRY] = registry;
     this[CALLS] = calls;
     this.authStorage = authStorage ?? new AuthStorage(registry, calls);
+    if (of instanceof ModelRuntime) this[RUNTIME] = of;
+  }
+
+  /** The same as newer versions know it. */
+  get runtime(): ModelRuntime {
+    return (this[RUNTIME] ??= ModelRuntime.of(this));
   }
 
   static create(

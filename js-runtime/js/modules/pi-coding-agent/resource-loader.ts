@@ -4,7 +4,7 @@ import { createEventBus, hostSync } from "pi:host.ts";
 import type { EventBus } from "pi:host.ts";
 import { currentFolder, fs, path } from "pi:node.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
-import { type Extensions, extensionsOf, factoriesOf, overridden } from "pi:pi-coding-agent/loader-extensions.ts";
+import { type Extensions, extensionsOf, forget, loadExtensions } from "pi:pi-coding-agent/loader-extensions.ts";
 import { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
 import { checkSkills, withSource } from "pi:pi-coding-agent/source-info.ts";
 import { type LoadedTheme, themeOf } from "pi:pi-coding-agent/themes.ts";
@@ -124,6 +124,8 @@ interface LoaderOptions extends Place {
   additionalThemePaths?: string[];
   /** Whose settings name skills, prompts and themes; else those of the files. */
   settingsManager?: unknown;
+  /** Only those of `additionalExtensionPaths` and `extensionFactories`. */
+  noExtensions?: boolean;
   noSkills?: boolean;
   noPromptTemplates?: boolean;
   noThemes?: boolean;
@@ -162,28 +164,33 @@ function add<T extends { name?: string }>(known: T[], more: T[]): void {
 }
 
 let load: (loader: DefaultResourceLoader) => void;
-/** The extensions that a session gets, as functions, and how they hear each other. */
-export interface Inline {
-  factories: ((pi: unknown) => unknown)[];
-  events: EventBus;
-}
-let inline: (loader: DefaultResourceLoader) => Inline;
+let events: (loader: DefaultResourceLoader) => EventBus | undefined;
 
-export const inlineOf = (loader: unknown): Inline | undefined =>
-  loader instanceof DefaultResourceLoader ? inline(loader) : undefined;
+/** How extensions that are functions hear each other. */
+export const eventsOf = (loader: unknown): EventBus =>
+  (loader instanceof DefaultResourceLoader ? events(loader) : undefined) ?? createEventBus();
 
-/** One that has looked already. */
-export function loadedLoader(options: LoaderOptions): DefaultResourceLoader {
+let loadAlone: (loader: DefaultResourceLoader) => Promise<void>;
+
+/** One that has looked for extensions, and looks for the rest when `look` is called: the program does, too. */
+export async function loaderOfExtensions(
+  options: LoaderOptions,
+): Promise<{ loader: DefaultResourceLoader; look(): DefaultResourceLoader }> {
   const loader = new DefaultResourceLoader(options);
-  load(loader);
-  return loader;
+  await loadAlone(loader);
+  return {
+    loader,
+    look() {
+      load(loader);
+      return loader;
+    },
+  };
 }
 
 export interface ReloadOptions {
   resolveProjectTrust?(asked: { extensionsResult: Extensions }): Promise<boolean>;
 }
 
-/** Extensions are not among what it finds: none are loaded from files into a session beside another. */
 export class DefaultResourceLoader implements ResourceLoader {
   private _options: LoaderOptions & { cwd: string; agentDir: string };
   private skills: Skills = { skills: [], diagnostics: [] };
@@ -198,22 +205,14 @@ export class DefaultResourceLoader implements ResourceLoader {
   private _trusted = true;
 
   constructor(options: LoaderOptions = {}) {
-    if (options.additionalExtensionPaths?.length) {
-      throw new Error(
-        "DefaultResourceLoader: additionalExtensionPaths is not supported by this version of pi: no extensions are " +
-          "loaded from files into a session that an extension runs. Give it extensionFactories or customTools",
-      );
-    }
     this._options = placed(options);
     this._extensions = extensionsOf(options.extensionFactories ?? []);
   }
 
   static {
     load = (loader) => loader._load();
-    inline = ({ _extensions, _options: { eventBus } }) => ({
-      factories: factoriesOf(_extensions),
-      events: eventBus ?? createEventBus(),
-    });
+    events = ({ _options }) => _options.eventBus;
+    loadAlone = (loader) => loader._loadExtensions();
   }
 
   /** `resolveProjectTrust`, of newer versions, is asked whether the project counts, while nothing of it does. */
@@ -226,6 +225,15 @@ export class DefaultResourceLoader implements ResourceLoader {
     const { settingsManager } = this._options;
     if (settingsManager instanceof SettingsManager) await settingsManager.reload();
     this._load();
+    await this._loadExtensions();
+  }
+
+  private async _loadExtensions(): Promise<void> {
+    const { additionalExtensionPaths = [], noExtensions, extensionFactories = [], extensionsOverride } = this._options;
+    const places = { ...this._place, paths: additionalExtensionPaths, includeDefaults: !noExtensions };
+    const before = this._extensions;
+    this._extensions = await loadExtensions(places, extensionFactories, extensionsOverride);
+    forget(before);
   }
 
   /** Without a manager the program reads the settings, and is told whether the project's count. */
@@ -235,7 +243,7 @@ export class DefaultResourceLoader implements ResourceLoader {
     this._trusted = SettingsManager.create(cwd, agentDir, { projectTrusted }).isProjectTrusted();
   }
 
-  private get _place(): Place & { settings?: unknown; projectTrusted: boolean } {
+  private get _place(): { cwd: string; agentDir: string; settings?: unknown; projectTrusted: boolean } {
     const { cwd, agentDir, settingsManager } = this._options;
     const settings = SettingsManager.inEffect(settingsManager);
     return { cwd, agentDir, settings, projectTrusted: this._trusted && SettingsManager.trusts(settingsManager) };
@@ -273,8 +281,6 @@ export class DefaultResourceLoader implements ResourceLoader {
       filesAmong([text ?? file ?? []].flat());
     [this._systemSource] = named(options.systemPrompt, texts.systemFile);
     this._appendSources = named(options.appendSystemPrompt, texts.appendFile);
-    const extensions = extensionsOf(options.extensionFactories ?? []);
-    this._extensions = overridden(options.extensionsOverride?.(extensions) ?? extensions);
     this._append = options.appendSystemPromptOverride?.(append) ?? append;
   }
 

@@ -2,12 +2,14 @@
 import { currentFolder, path } from "pi:node.ts";
 import { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
 import type { CustomTool, ScopedModel } from "pi:pi-coding-agent/agent-session-types.ts";
-import { AuthStorage } from "pi:pi-coding-agent/auth-storage.ts";
+import { AuthStorage, REGISTRY } from "pi:pi-coding-agent/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
-import { createExtensionRuntime } from "pi:pi-coding-agent/extension-runtime.ts";
 import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
+import type { ModelRuntime } from "pi:pi-coding-agent/model-runtime.ts";
 import { InlineExtensions } from "pi:pi-coding-agent/inline-extensions.ts";
-import { inlineOf, loadedLoader } from "pi:pi-coding-agent/resource-loader.ts";
+import { takeExtensions } from "pi:pi-coding-agent/loader-extensions.ts";
+import type { Extensions } from "pi:pi-coding-agent/loader-extensions.ts";
+import { DefaultResourceLoader, eventsOf, loaderOfExtensions } from "pi:pi-coding-agent/resource-loader.ts";
 import type { ReloadOptions, ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { checkSkills } from "pi:pi-coding-agent/source-info.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
@@ -31,8 +33,12 @@ interface SessionOptions {
   authStorage?: unknown;
   settingsManager?: unknown;
   modelRegistry?: unknown;
+  /** The name of newer versions for the two. */
+  modelRuntime?: ModelRuntime;
   /** What the extensions of the loader hear first. */
   sessionStartEvent?: { type: string; [member: string]: unknown };
+  /** Of flags that they have registered. */
+  extensionFlagValues?: Map<string, boolean | string>;
 }
 
 interface Created {
@@ -75,6 +81,10 @@ function toolsOf({ tools, noTools, excludeTools = [] }: SessionOptions): object 
   };
 }
 
+/** Flags without a value are on. */
+const flagsOf = (values: Map<string, boolean | string> = new Map()) =>
+  [...values].filter(([, value]) => value !== false).map(([name, value]) => [name, value === true ? null : value]);
+
 /** Made when somebody looks at it. */
 function lazily<T extends object>(makers: { [Name in keyof T]: () => T[Name] }): T {
   const made = {} as T;
@@ -98,6 +108,20 @@ function modelsOf(agentDir: string | undefined, authStorage: unknown): ModelRegi
   return ModelRegistry.create(auth, join(folder, "models.json"));
 }
 
+/** Where it looks up its models and keys, if it is told; else where the session does that it is begun in. */
+function registryOf(options: SessionOptions): number | undefined {
+  const { modelRuntime, modelRegistry, authStorage, agentDir } = options;
+  for (const [name, given] of Object.entries({ modelRuntime, modelRegistry })) {
+    if (given === undefined) continue;
+    const registry = (given as { [REGISTRY]?: number } | null)?.[REGISTRY];
+    if (registry !== undefined) return registry;
+    throw new TypeError(
+      `createAgentSession: ${name} must be one of ModelRuntime.create(), ModelRegistry.create() or ctx.modelRegistry`,
+    );
+  }
+  return authStorage instanceof AuthStorage ? modelsOf(agentDir, authStorage)[REGISTRY] : undefined;
+}
+
 export async function createAgentSession(options: SessionOptions = {}): Promise<Created> {
   const cwd = options.cwd ?? options.sessionManager?.getCwd() ?? currentFolder();
   const { agentDir, model, thinkingLevel, resourceLoader, customTools = [] } = options;
@@ -108,15 +132,23 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
         "SessionManager.inMemory(), create() or forkFrom()",
     );
   }
-  const given = inlineOf(resourceLoader);
-  const inline = given?.factories.length ? await InlineExtensions.of(given) : undefined;
+  const modelRegistry = () =>
+    (options.modelRegistry ?? options.modelRuntime?.registry ?? modelsOf(agentDir, options.authStorage)) as ModelRegistry;
+  const found = resourceLoader ? undefined : await loaderOfExtensions({ cwd, agentDir, settingsManager: options.settingsManager });
+  const extensionsResult = (resourceLoader ?? found?.loader)?.getExtensions?.() as Extensions | undefined;
+  const { here, set } = await takeExtensions(extensionsResult);
+  const inline = here.length > 0 ? await InlineExtensions.of(here, eventsOf(resourceLoader)) : undefined;
   const session = await AgentSession.open({
     sessionManager,
     customTools: [...customTools, ...(inline?.tools ?? [])],
-    farewell: () => inline?.leave(),
+    inline,
+    begins: options.sessionStartEvent,
     options: {
       cwd,
       agentDir,
+      set,
+      flags: flagsOf(options.extensionFlagValues),
+      registry: registryOf(options),
       model,
       thinkingLevel,
       ...toolsOf(options),
@@ -125,9 +157,10 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
       projectTrusted: SettingsManager.trusts(options.settingsManager),
     },
     services: lazily({
-      modelRegistry: () => options.modelRegistry ?? modelsOf(agentDir, options.authStorage),
+      modelRuntime: () => options.modelRuntime ?? modelRegistry().runtime,
+      modelRegistry,
       settingsManager: () => options.settingsManager ?? SettingsManager.create(cwd, agentDir),
-      resourceLoader: () => resourceLoader ?? loadedLoader({ cwd, agentDir, settingsManager: options.settingsManager }),
+      resourceLoader: () => resourceLoader ?? found?.look(),
     }),
   });
   try {
@@ -139,8 +172,7 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
   if (options.scopedModels) session.setScopedModels(options.scopedModels);
   return {
     session,
-    extensionsResult: resourceLoader?.getExtensions?.() ??
-      { extensions: [], errors: [], runtime: createExtensionRuntime() },
+    extensionsResult,
     modelFallbackMessage: session.model
       ? undefined
       : "No models available. Log in, or set the key of a provider in the environment.",
@@ -153,7 +185,10 @@ export interface Services {
   authStorage: unknown;
   settingsManager: unknown;
   modelRegistry: unknown;
+  modelRuntime: unknown;
   resourceLoader: ResourceLoader;
+  /** For the extensions of the session that is made of these. */
+  extensionFlagValues?: Map<string, boolean | string>;
   diagnostics: unknown[];
 }
 
@@ -163,36 +198,42 @@ interface ServicesOptions {
   authStorage?: unknown;
   settingsManager?: unknown;
   modelRegistry?: unknown;
+  modelRuntime?: ModelRuntime;
   resourceLoaderOptions?: object;
   resourceLoaderReloadOptions?: ReloadOptions;
+  extensionFlagValues?: Map<string, boolean | string>;
 }
 
 export async function createAgentSessionServices(options: ServicesOptions): Promise<Services> {
   const { cwd, agentDir = getAgentDir(), resourceLoaderOptions } = options;
   const { settingsManager: given } = options;
-  const resourceLoader = loadedLoader({ settingsManager: given, ...resourceLoaderOptions, cwd, agentDir });
+  const resourceLoader = new DefaultResourceLoader({ settingsManager: given, ...resourceLoaderOptions, cwd, agentDir });
   const authStorage = options.authStorage ?? AuthStorage.create(path().join(agentDir, "auth.json"));
   const settingsManager = options.settingsManager ?? SettingsManager.create(cwd, agentDir);
-  const modelRegistry = options.modelRegistry ?? modelsOf(agentDir, authStorage);
+  const modelRegistry =
+    (options.modelRegistry ?? options.modelRuntime?.registry ?? modelsOf(agentDir, authStorage)) as ModelRegistry;
+  const modelRuntime = options.modelRuntime ?? modelRegistry.runtime;
   const { resolveProjectTrust } = options.resourceLoaderReloadOptions ?? {};
-  if (resolveProjectTrust) {
-    await resourceLoader.reload({
-      resolveProjectTrust: async (asked) => {
-        const trusted = await resolveProjectTrust(asked);
-        // One that is made here is not the loader's.
-        (settingsManager as SettingsManager).setProjectTrusted?.(trusted === true);
-        return trusted;
-      },
-    });
-  }
-  return { cwd, agentDir, authStorage, settingsManager, modelRegistry, resourceLoader, diagnostics: [] };
+  await resourceLoader.reload(resolveProjectTrust && {
+    resolveProjectTrust: async (asked) => {
+      const trusted = await resolveProjectTrust(asked);
+      // One that is made here is not the loader's.
+      (settingsManager as SettingsManager).setProjectTrusted?.(trusted === true);
+      return trusted;
+    },
+  });
+  const { extensionFlagValues } = options;
+  return {
+    ...{ cwd, agentDir, authStorage, settingsManager, modelRegistry, modelRuntime, resourceLoader, extensionFlagValues },
+    diagnostics: [],
+  };
 }
 
 export function createAgentSessionFromServices(
   { services, ...options }: SessionOptions & { services: Services },
 ): Promise<Created> {
   const { diagnostics: _, ...given } = services;
-  return createAgentSession({ ...given, ...options });
+  return createAgentSession({ ...given, ...options } as SessionOptions);
 }
 
 interface RuntimeOptions {

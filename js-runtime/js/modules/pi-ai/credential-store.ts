@@ -1,0 +1,65 @@
+// Credentials that newer versions keep in memory, and what any store of them can do.
+
+export type Credential = { type: "api_key" | "oauth"; [member: string]: unknown };
+export type CredentialInfo = { providerId: string; type: Credential["type"] };
+
+interface Options {
+  signal?: AbortSignal;
+}
+
+export interface CredentialStore {
+  read(providerId: string, options?: Options): Promise<Credential | undefined>;
+  list(options?: Options): Promise<readonly CredentialInfo[]>;
+  /** The only way to write: `change` sees what is there, and nothing leaves it. */
+  modify(
+    providerId: string,
+    change: (current: Credential | undefined) => Promise<Credential | undefined>,
+    options?: Options,
+  ): Promise<Credential | undefined>;
+  delete(providerId: string, options?: Options): Promise<void>;
+}
+
+export class InMemoryCredentialStore implements CredentialStore {
+  #kept = new Map<string, Credential>();
+  /** Changes of one provider come one after the other. */
+  #last = new Map<string, Promise<unknown>>();
+
+  #inTurn<T>(providerId: string, { signal }: Options, change: () => Promise<T>): Promise<T> {
+    const before = this.#last.get(providerId) ?? Promise.resolve();
+    const done = before.then(() => {
+      signal?.throwIfAborted();
+      return change();
+    });
+    // Whoever asked hears why it failed; the next one goes on.
+    this.#last.set(providerId, done.catch(() => undefined));
+    return done;
+  }
+
+  async read(providerId: string, { signal }: Options = {}): Promise<Credential | undefined> {
+    signal?.throwIfAborted();
+    return this.#kept.get(providerId);
+  }
+
+  async list({ signal }: Options = {}): Promise<CredentialInfo[]> {
+    signal?.throwIfAborted();
+    return [...this.#kept].map(([providerId, { type }]) => ({ providerId, type }));
+  }
+
+  modify(
+    providerId: string,
+    change: (current: Credential | undefined) => Promise<Credential | undefined>,
+    options: Options = {},
+  ): Promise<Credential | undefined> {
+    return this.#inTurn(providerId, options, async () => {
+      const current = this.#kept.get(providerId);
+      const next = await change(current);
+      options.signal?.throwIfAborted();
+      if (next !== undefined) this.#kept.set(providerId, next);
+      return next ?? current;
+    });
+  }
+
+  delete(providerId: string, options: Options = {}): Promise<void> {
+    return this.#inTurn(providerId, options, async () => void this.#kept.delete(providerId));
+  }
+}

@@ -1,0 +1,229 @@
+//! Extensions from files in a session that an extension runs (`createAgentSession`): without
+//! them sub-agents had none of the user's tools, and no gate held in them.
+
+use model_server::{Answer, ModelServer};
+use serde_json::json;
+
+use crate::support::{Home, prompt};
+
+/// A tool, a gate, and a mistake.
+const GATE: &str = r#"
+import { appendFileSync } from "node:fs";
+export default (pi) => {
+  pi.registerTool({
+    name: "shout", label: "Shout", description: "Shouts",
+    parameters: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
+    execute: async (_id, { text }, _signal, _update, ctx) =>
+      ({ content: [{ type: "text", text: `${text.toUpperCase()} ${ctx.hasUI} ${ctx.mode}` }], details: {} }),
+  });
+  pi.registerCommand("shout-about", { description: "Says it", handler: async () => {} });
+  pi.on("tool_call", ({ toolName }) => toolName === "write" ? { block: true, reason: "no writing" } : undefined);
+  for (const name of ["session_start", "session_shutdown"]) {
+    pi.on(name, ({ reason }, ctx) => {
+      if (!ctx.hasUI) appendFileSync("heard.txt", `${name} ${reason}\n`);
+    });
+  }
+  pi.on("agent_end", (_event, ctx) => {
+    if (!ctx.hasUI) throw new Error("a slip at the end");
+  });
+};
+"#;
+
+/// `begin(options, ask)` in a command: what `body` returns is shown as JSON.
+fn begins(body: &str) -> String {
+    format!(
+        r#"import {{ createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager }} from "@earendil-works/pi-coding-agent";
+        import {{ basename }} from "node:path";
+        const loaderOf = async (ctx, options) => {{
+          const loader = new DefaultResourceLoader({{ cwd: ctx.cwd, agentDir: getAgentDir(), ...options }});
+          await loader.reload();
+          return loader;
+        }};
+        const begin = async (ctx, options = {{}}) =>
+          (await createAgentSession({{ model: ctx.model, sessionManager: SessionManager.inMemory(), ...options }})).session;
+        const results = (session) => session.messages.filter(({{ role }}) => role === "toolResult")
+          .map(({{ content, isError }}) => [content[0].text, isError]).sort();
+        const named = (extensions) => extensions.map(({{ path }}) => basename(path));
+        export default (pi) => pi.registerCommand("try", {{ handler: async (_args, ctx) => {{
+          const run = async () => {{ {body} }};
+          ctx.ui.notify(JSON.stringify(await run().catch((error) => String(error.stack))));
+        }} }});"#
+    )
+}
+
+#[tokio::test]
+async fn a_session_without_a_loader_has_the_extensions_that_are_found() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("gate.ts", GATE);
+    home.extension(
+        "begin.ts",
+        &begins(
+            r#"const session = await begin(ctx);
+            const errors = [];
+            const before = [session.hasExtensionHandlers("tool_call"), session.extensionRunner.hasHandlers("context")];
+            await session.bindExtensions({ onError: (error) => errors.push([basename(error.extensionPath), error.event, error.error]) });
+            await session.prompt("go");
+            const tools = session.getAllTools().map(({ name }) => name);
+            const active = session.getActiveToolNames();
+            await session.extensionRunner.emit({ type: "session_shutdown", reason: "quit" });
+            const refused = await session.extensionRunner.emit({ type: "input" }).catch(({ message }) => message.split(" ")[0]);
+            session.dispose();
+            return [before, results(session), errors, tools.includes("shout"), active.includes("shout"), refused,
+              session.hasExtensionHandlers("tool_call")];"#,
+        ),
+    );
+    for answer in [
+        Answer::tools([
+            ("shout", json!({"text": "hear"})),
+            ("write", json!({"path": "x", "content": "y"})),
+        ]),
+        Answer::text("Fine."),
+    ] {
+        server.push(answer);
+    }
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/try")).await;
+    let expected = json!([
+        [true, false],
+        [["HEAR false print", false], ["no writing", true]],
+        [["gate.ts", "agent_end", "a slip at the end"]],
+        true,
+        true,
+        "extensionRunner.emit(\"input\")",
+        false,
+    ]);
+    rpc.notified(&expected.to_string()).await;
+    let heard = std::fs::read_to_string(home.cwd().join("heard.txt")).unwrap();
+    assert_eq!(heard, "session_start startup\nsession_shutdown quit\n");
+    assert!(!home.cwd().join("x").exists());
+}
+
+#[tokio::test]
+async fn a_loader_says_which_extensions_a_session_has() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("gate.ts", GATE);
+    home.file("own/more.ts", &GATE.replace("shout", "more"));
+    home.extension(
+        "begin.ts",
+        &begins(
+            r#"const told = async (options) => {
+              const loader = await loaderOf(ctx, options);
+              const { extensions, errors } = loader.getExtensions();
+              const { session, extensionsResult } = await createAgentSession({ model: ctx.model, resourceLoader: loader,
+                sessionManager: SessionManager.inMemory() });
+              const tools = session.getAllTools().map(({ name }) => name).filter((name) => name === "shout" || name === "more");
+              session.dispose();
+              return [named(extensions), errors.map(({ error }) => error.split(":")[0]), tools, extensionsResult.extensions === extensions];
+            };
+            const all = await loaderOf(ctx, {});
+            const gate = all.getExtensions().extensions.find(({ path }) => path.endsWith("gate.ts"));
+            const change = (() => { try { gate.tools.delete("shout"); } catch ({ message }) { return message.includes("its tools cannot be changed here"); } })();
+            return [
+              await told({ noExtensions: true }),
+              await told({ noExtensions: true, additionalExtensionPaths: [`${ctx.cwd}/own/more.ts`] }),
+              await told({ extensionsOverride: (base) => ({ ...base, extensions: base.extensions.filter(({ path }) => path.endsWith("gate.ts")) }) }),
+              await told({ extensionsOverride: (base) => ({ ...base, extensions: [] }) }),
+              await told({ additionalExtensionPaths: ["none.ts"], noExtensions: true }),
+              [[...gate.tools.keys()], [...gate.commands.keys()], gate.handlers.has("tool_call"), gate.tools.get("shout").definition.description, change],
+              await begin(ctx, { resourceLoader: { ...{}, getExtensions: () => ({ extensions: [{ path: "made up" }], errors: [] }) } })
+                .catch(({ message }) => message.split(" that ")[0]),
+            ];"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/try")).await;
+    let expected = json!([
+        [[], [], [], true],
+        [["more.ts"], [], ["more"], true],
+        [["gate.ts"], [], ["shout"], true],
+        [[], [], [], true],
+        [[], ["Extension path does not exist"], [], true],
+        [["shout"], ["shout-about"], true, "Shouts", true],
+        "createAgentSession: getExtensions() of resourceLoader gave an extension (made up)",
+    ]);
+    rpc.notified(&expected.to_string()).await;
+}
+
+/// What one of them brings down is its own isolate: neither the session that the user sees
+/// nor the one beside it.
+#[tokio::test]
+async fn an_extension_that_hangs_in_a_session_beside_another_is_left_out_of_it() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"spin": 1000}}));
+    home.extension(
+        "spins.ts",
+        r#"export default (pi) => pi.on("turn_start", (_event, ctx) => {
+          if (!ctx.hasUI) for (;;);
+        });"#,
+    );
+    home.extension(
+        "begin.ts",
+        &begins(
+            r#"const errors = [];
+            const session = await begin(ctx, { tools: [] });
+            await session.bindExtensions({ onError: ({ extensionPath }) => errors.push(basename(extensionPath)) });
+            await session.prompt("go");
+            const last = session.messages.at(-1).content[0].text;
+            session.dispose();
+            return [last, [...new Set(errors)]];"#,
+        ),
+    );
+    server.push(Answer::text("Fine."));
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/try")).await;
+    let expected = json!(["Fine.", ["spins.ts"]]);
+    rpc.notified(&expected.to_string()).await;
+    server.push(Answer::text("here as well"));
+    assert_eq!(rpc.answer_to("and here?").await, "here as well");
+}
+
+/// A provider that only an extension knows is there for the session that it is loaded for, and
+/// gone with it.
+#[tokio::test]
+async fn providers_of_the_extensions_of_a_session_are_there_in_it() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.file(
+        "own/brings.ts",
+        r#"import { createAssistantMessageEventStream } from "@earendil-works/pi-ai";
+        const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+        export default (pi) => pi.registerProvider("brought", {
+          baseUrl: "u", apiKey: "k", api: "brought-api",
+          models: [{ id: "b", name: "b", reasoning: false, input: ["text"], cost, contextWindow: 200000, maxTokens: 900 }],
+          streamSimple(model) {
+            const stream = createAssistantMessageEventStream();
+            const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost: { ...cost, total: 0 } };
+            const message = { role: "assistant", content: [{ type: "text", text: "brought along" }], api: model.api,
+              provider: model.provider, model: model.id, usage, stopReason: "stop", timestamp: 1 };
+            stream.push({ type: "done", reason: "stop", message });
+            stream.end();
+            return stream;
+          },
+        });"#,
+    );
+    home.extension(
+        "begin.ts",
+        &begins(
+            r#"const { ModelRuntime } = await import("@earendil-works/pi-coding-agent");
+            const model = { id: "b", name: "b", provider: "brought", api: "brought-api", baseUrl: "u", reasoning: false, input: ["text"],
+              cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, contextWindow: 200000, maxTokens: 900 };
+            const runtime = await ModelRuntime.create();
+            const answers = [];
+            for (const more of [{}, { modelRuntime: runtime }]) {
+              const resourceLoader = await loaderOf(ctx, { noExtensions: true, additionalExtensionPaths: [`${ctx.cwd}/own/brings.ts`] });
+              const session = await begin(ctx, { resourceLoader, model, tools: [], ...more });
+              await session.prompt("go");
+              answers.push(session.messages.at(-1).content[0]?.text ?? session.messages.at(-1).errorMessage);
+              session.dispose();
+            }
+            return [answers, ctx.modelRegistry.find("brought", "b") ?? null];"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/try")).await;
+    let expected = json!([["brought along", "brought along"], null]);
+    rpc.notified(&expected.to_string()).await;
+}
