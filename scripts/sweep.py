@@ -259,8 +259,9 @@ class Run:
         probe = self.wait(is_probe, 30)
         # Here the others go on without it; the original ends.
         errors = [line for line in self.lines if line.get("type") == "extension_error" and line.get("event") == "load"]
-        # Of an event that nobody knows: the original says nothing of it.
-        unloaded = [line for line in errors if " event " not in str(line.get("error"))]
+        # What is only remarked on (an event that nobody knows, a conflict, a description that is none): the original
+        # says nothing of it.
+        unloaded = [line for line in errors if not re.search(" event | conflict|must be ", str(line.get("error")))]
         if probe and not unloaded:
             tools, commands = self.probed(probe)
             result["start"] = [*sorted(tools), *commands, *sorted(set(self.told(0)))]

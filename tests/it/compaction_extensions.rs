@@ -301,6 +301,31 @@ async fn one_summarises_with_a_model_of_its_choice() {
     assert_eq!(compactions(&home)[0]["fromHook"], true);
 }
 
+/// A published extension calls it so still: its signal was sent as the focus, which failed.
+#[tokio::test]
+async fn one_summarises_as_versions_before_headers_did() {
+    let (server, home, mut rpc) = with(
+        r#"import { compact } from "@mariozechner/pi-coding-agent";
+        export default (pi) => pi.on("session_before_compact", async ({ preparation, signal }, ctx) =>
+          ({ compaction: await compact(preparation, ctx.model, "its-key", "the tests", signal) }));"#,
+    )
+    .await;
+    for text in ["History.", "Prefix."] {
+        server.push(Answer::text(text));
+    }
+    rpc.ok(compact()).await;
+    let requests = server.requests();
+    let focused = requests.iter().filter(|request| {
+        request.headers["x-api-key"] == "its-key"
+            && request
+                .body
+                .to_string()
+                .contains("Additional focus: the tests")
+    });
+    assert!(focused.count() > 0);
+    assert_eq!(compactions(&home)[0]["fromHook"], true);
+}
+
 /// They were not looked at, and models of an extension's own API could not be asked at all.
 #[tokio::test]
 async fn further_arguments_of_newer_versions_count() {

@@ -1,7 +1,7 @@
 //! What an author hands over that cannot be meant: the error names the call and the
 //! argument, and what would have been right. What can be meant is taken.
 
-use model_server::Answer;
+use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use crate::support::{Home, prompt, with_extension};
@@ -75,10 +75,6 @@ async fn registrations_that_cannot_work_say_which_argument_is_wrong() {
             "TypeError: pi.registerCommand: handler of \"x\" must be a function, not undefined",
         ),
         (
-            "pi.registerCommand(\"x\", { handler() {}, description: {} })",
-            "TypeError: pi.registerCommand: description of \"x\" must be a string, not an object",
-        ),
-        (
             "pi.registerTool(\"t\", { execute() {} })",
             "TypeError: pi.registerTool: tool must be an object with name, description, parameters \
              and execute, not \"t\"",
@@ -104,15 +100,6 @@ async fn registrations_that_cannot_work_say_which_argument_is_wrong() {
             &mode,
             "TypeError: pi.registerTool: executionMode: unknown value `seq`, expected `parallel` or \
              `sequential`",
-        ),
-        (
-            "pi.registerFlag(\"f\", { type: \"boolean\", default: \"x\" })",
-            "TypeError: pi.registerFlag: default of \"f\" must be a boolean, as its type says, not \
-             \"x\"",
-        ),
-        (
-            "pi.registerFlag(\"f\", { type: \"string\", default: 5 })",
-            "TypeError: pi.registerFlag: default of \"f\" must be a string, as its type says, not 5",
         ),
         (
             "pi.registerShortcut(\"ctrl+x\", () => {})",
@@ -272,6 +259,50 @@ async fn a_text_in_the_place_of_a_dialogs_options_is_told_and_the_user_is_asked(
     assert_eq!(
         error["error"],
         "ctx.ui.input: options must be an object such as { timeout: 5000 }, not \"me\""
+    );
+}
+
+/// Two published extensions give their tool a function as its label: they did not load, and do
+/// all that they are for.
+#[tokio::test]
+async fn what_is_only_shown_is_told_and_the_rest_is_registered() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "odd.ts",
+        r#"export default (pi) => {
+          pi.registerTool({ name: "t", label: () => "T", description: "d", parameters: { type: "object", properties: {} },
+            execute: async () => ({ content: [{ type: "text", text: "ran" }], details: {} }) });
+          pi.registerFlag("f", { type: "string", default: 5, description: [] });
+          pi.registerCommand("c", { description: {}, handler: async (_args, ctx) => ctx.ui.notify(`flag ${pi.getFlag("f")}`) });
+          pi.registerShortcut("ctrl+shift+x", { description: {}, handler() {} });
+        };"#,
+    );
+    server.push(Answer::tool("t", json!({})));
+    server.push(Answer::text("Fine."));
+    let mut rpc = home.rpc(&[]);
+    let events = rpc.run("go").await;
+    let end = events
+        .iter()
+        .find(|event| event["type"] == "tool_execution_end");
+    assert_eq!(end.unwrap()["result"]["content"][0]["text"], "ran");
+    rpc.ok(prompt("/c")).await;
+    rpc.notified("flag 5").await;
+    let lines = rpc.lines().into_iter();
+    let errors = lines.filter(|line| line["type"] == "extension_error" && line["event"] == "load");
+    let mut errors: Vec<String> = errors
+        .map(|line| line["error"].as_str().unwrap().to_owned())
+        .collect();
+    errors.sort();
+    assert_eq!(
+        errors,
+        [
+            "pi.registerCommand: description of \"c\" must be a string, not an object",
+            "pi.registerFlag: default of \"f\" must be a string, as its type says, not 5",
+            "pi.registerFlag: description of \"f\" must be a string, not an array",
+            "pi.registerShortcut: description of \"ctrl+shift+x\" must be a string, not an object",
+            "pi.registerTool: label of \"t\" must be a string, not a function",
+        ]
     );
 }
 

@@ -64,6 +64,17 @@ export function createApi(extension: number) {
     if (typeof remark === "string") report(extension, "load", new Error(remark));
   };
 
+  /** What people are shown, or may change: it is told that it cannot be meant, and the rest is registered. */
+  const orTold = <T>(check: () => T): T | undefined => {
+    try {
+      return check();
+    } catch (error) {
+      report(extension, "load", error);
+      return undefined;
+    }
+  };
+  const shown = (where: string, value: unknown) => orTold(() => asTextOrNone(where, value));
+
   return {
     events,
 
@@ -93,7 +104,7 @@ export function createApi(extension: number) {
       if (prepareArguments !== undefined && prepareArguments !== null) {
         aFunction(of("prepareArguments"), prepareArguments);
       }
-      const label = asTextOrNone(of("label"), tool.label);
+      const label = shown(of("label"), tool.label);
       const description = asTextOrNone(of("description"), tool.description);
       const id = keep(tools, tool);
       register("registerTool", {
@@ -119,7 +130,7 @@ export function createApi(extension: number) {
       if (getArgumentCompletions !== undefined && getArgumentCompletions !== null) {
         aFunction(where("getArgumentCompletions"), getArgumentCompletions);
       }
-      const description = asTextOrNone(where("description"), command.description);
+      const description = shown(where("description"), command.description);
       const id = keep(commands, command);
       register("registerCommand", {
         id,
@@ -134,17 +145,17 @@ export function createApi(extension: number) {
       const where = (member: string) => `pi.registerShortcut: ${member} of "${key}"`;
       definition(where("options"), options, "a handler");
       aFunction(where("handler"), options.handler);
-      const description = asTextOrNone(where("description"), options.description);
+      const description = shown(where("description"), options.description);
       const id = keep(shortcuts, options.handler);
       register("registerShortcut", { id, key, description });
     },
 
     registerFlag(name: string, options: FlagOptions): void {
       asName("pi.registerFlag: name", name);
-      checkFlag(name, options);
+      orTold(() => checkFlag(name, options));
       register("registerFlag", {
         name,
-        description: asTextOrNone(`pi.registerFlag: description of "${name}"`, options?.description),
+        description: shown(`pi.registerFlag: description of "${name}"`, options?.description),
         // What is no switch takes a value, whatever it is called.
         kind: options?.type === "boolean" ? "boolean" : "string",
         default: options?.default,

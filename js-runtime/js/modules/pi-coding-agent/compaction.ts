@@ -128,6 +128,11 @@ export function compact(
   callbacks?: RetryCallbacks,
   sessionId?: string,
 ): Promise<unknown> {
+  if (typeof (customInstructions as Partial<AbortSignal> | undefined)?.addEventListener === "function") {
+    // As versions before 0.5x took them, without headers.
+    const [focus, until] = [headers, customInstructions] as unknown as [string | undefined, AbortSignal];
+    return compact(preparation, model, apiKey, undefined, focus, until, thinkingLevel, streamFn, env, retry, callbacks, sessionId);
+  }
   const { read, written, edited } = preparation.fileOps;
   const fileOps = { read: [...read], written: [...written], edited: [...edited] };
   const asked = { preparation: { ...preparation, fileOps }, focus: customInstructions };
