@@ -1,5 +1,6 @@
 // `@mariozechner/pi-ai`: what newer versions put providers together from.
 import type { Api, AssistantMessageEventStream, Context, Model, SimpleStreamOptions, StreamOptions } from "./pi-ai.js";
+import type { ApiKeyCredential, AuthCheck, AuthResult, ModelAuth, OAuthCredential, ProviderAuthInteraction } from "./auth.js";
 import type { RefreshModelsContext } from "./providers.js";
 
 /** A wire API, in both ways to ask it. */
@@ -17,17 +18,40 @@ export function openAICodexResponsesApi(): ProviderStreams;
 export function openAICompletionsApi(): ProviderStreams;
 export function openAIResponsesApi(): ProviderStreams;
 
+export interface AuthContext {
+  env(name: string): Promise<string | undefined>;
+  /** With `~` for the home folder. */
+  fileExists(path: string): Promise<boolean>;
+}
+interface AskedForAuth {
+  ctx: AuthContext;
+  /** Of `auth.json`. */
+  credential?: ApiKeyCredential;
+  signal: AbortSignal;
+}
 export interface ApiKeyAuth {
   name: string;
-  login?(interaction: {
-    signal: AbortSignal;
-    prompt(question: { type: string; message: string }): Promise<string>;
-  }): Promise<object>;
-  resolve(asked: {
-    ctx: { env(name: string): unknown };
-    credential?: { key?: string; env?: unknown };
-    signal: AbortSignal;
-  }): Promise<object | undefined>;
+  /** Not called: `/login` asks for the key itself. */
+  login?(interaction: ProviderAuthInteraction): Promise<ApiKeyCredential>;
+  /** Whether there is something to resolve, without doing it. */
+  check?(asked: AskedForAuth): Promise<AuthCheck | undefined>;
+  /** Called for each request; nothing if the provider is not configured. */
+  resolve(asked: AskedForAuth): Promise<AuthResult | undefined>;
+}
+/** A sign-in, for `/login`. */
+export interface OAuthAuth {
+  name: string;
+  /** These two are not looked at. */
+  isSubscription?: boolean;
+  loginLabel?: string;
+  login(interaction: ProviderAuthInteraction): Promise<OAuthCredential>;
+  refresh(credential: OAuthCredential, signal: AbortSignal): Promise<OAuthCredential>;
+  toAuth(credential: OAuthCredential): Promise<ModelAuth>;
+}
+/** At least one of the two. */
+export interface ProviderAuth {
+  apiKey?: ApiKeyAuth;
+  oauth?: OAuthAuth;
 }
 /** A key that is stored, or else that of the first variable that is set. */
 export function envApiKeyAuth(name: string, envVars: readonly string[]): ApiKeyAuth;
@@ -37,8 +61,7 @@ export interface ProviderParts {
   name?: string;
   baseUrl?: string;
   headers?: object;
-  /** `pi.registerProvider` takes those of `envApiKeyAuth`. */
-  auth: { apiKey?: ApiKeyAuth; oauth?: unknown };
+  auth: ProviderAuth;
   models: readonly Model[];
   fetchModels?(context: RefreshModelsContext): Promise<readonly Model[]>;
   filterModels?: unknown;
@@ -50,7 +73,7 @@ export interface PutTogether extends ProviderStreams {
   name?: string;
   baseUrl?: string;
   headers?: object;
-  auth?: ProviderParts["auth"];
+  auth: ProviderAuth;
   getModels(): readonly Model[];
   refreshModels?(context: RefreshModelsContext): Promise<void>;
   filterModels?: unknown;

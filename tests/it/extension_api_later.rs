@@ -149,7 +149,7 @@ async fn what_tools_ask_of_the_model_and_errors_that_pass_are_known() {
 
 /// A member that nobody looks at would be a surprise.
 #[tokio::test]
-async fn what_is_not_there_yet_says_so() {
+async fn a_provider_that_says_nothing_of_its_keys_is_told_so() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -163,7 +163,7 @@ async fn what_is_not_there_yet_says_so() {
     rpc.ok(prompt("/native")).await;
     let error = rpc.event("extension_error").await;
     assert_eq!(error["event"], "command");
-    let part = "of objects with getModels() only those are available";
+    let part = "auth of an object with getModels() must have apiKey or oauth";
     assert!(error["error"].as_str().unwrap().contains(part), "{error}");
 }
 

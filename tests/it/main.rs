@@ -65,6 +65,7 @@ mod pi_test;
 mod pi_test_helpers;
 mod prompt_order;
 mod providers_examples;
+mod providers_own_auth;
 mod providers_registry;
 mod providers_streaming;
 mod providers_together;

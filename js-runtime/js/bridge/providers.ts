@@ -7,15 +7,18 @@ import { enter, enterCall, onUncaught, report } from "ext:js_runtime/bridge/regi
 import { apiFunctions, forgetApis, forgetStreams as forgetIds, keepApi } from "pi:pi-ai/api-registry.ts";
 import type { Stream } from "pi:pi-ai/api-registry.ts";
 import { answerLogin as answer } from "pi:pi-ai/logins.ts";
-import { configurationOf, type Provider } from "pi:pi-ai/providers.ts";
+import { isConfigured } from "pi:pi-ai/provider-auth.ts";
+import { configurationOf, ownAuth, type Provider } from "pi:pi-ai/providers.ts";
 import { BESIDE } from "pi:pi-ai/transcript.ts";
 import { keepSignIn, type SignIn, signIns } from "pi:pi-ai/sign-ins.ts";
-import { setRegistrar } from "pi:pi-coding-agent/model-registry.ts";
+import { ModelRegistry, setRegistrar } from "pi:pi-coding-agent/model-registry.ts";
 
 interface ProviderConfig {
   api?: string;
   streamSimple?: Stream;
   oauth?: SignIn;
+  /** Whether it is asked what requests carry. */
+  ownAuth?: boolean;
   models?: { id?: unknown }[];
   [member: string]: unknown;
 }
@@ -33,12 +36,13 @@ export function registerProvider(
   if (typeof value !== "object" || value === null) {
     throw new TypeError(`pi.registerProvider("${name}"): the configuration must be an object`);
   }
-  const isNative = typeof value.getModels === "function";
-  const all = isNative ? configurationOf(name, value as unknown as Provider) as ProviderConfig : value;
+  const native = typeof value.getModels === "function" ? (value as unknown as Provider) : undefined;
+  const all = native ? nativeConfiguration(registry, name, native) : value;
   if (!put(extension, name, all, registry)) return;
   let ofRegistry = given.get(registry);
   if (!ofRegistry) given.set(registry, (ofRegistry = new SafeMap()));
   ofRegistry.set(name, value);
+  if (native) void settle(extension, registry, name, native);
   if (typeof value.refreshModels !== "function") return stopRefresh({ registry, name });
   const refreshed = value as ProviderConfig & { refreshModels(context: unknown): unknown };
   startRefresh({
@@ -46,17 +50,53 @@ export function registerProvider(
     registry,
     name,
     ask: (context) => refreshed.refreshModels(context),
-    models: (answer) => isNative ? (value as unknown as Provider).getModels() : modelsOf(answer),
+    models: (answer) => native ? native.getModels() : modelsOf(answer),
     put(models) {
-      const now = isNative ? configurationOf(name, value as unknown as Provider) : { ...all, models };
-      put(extension, name, now as ProviderConfig, registry);
+      put(extension, name, native ? nativeConfiguration(registry, name, native) : { ...all, models }, registry);
     },
   });
 }
 
+const storedIn = (registry: number, name: string) => () => new ModelRegistry(registry).authStorage.get(name);
+
+function nativeConfiguration(registry: number, name: string, native: Provider): ProviderConfig {
+  const configured = !unconfigured.get(registry)?.has(name);
+  return configurationOf(name, native, storedIn(registry, name), configured) as unknown as ProviderConfig;
+}
+
+/** Of the objects with `getModels()`, those whose own functions find nothing to authorise requests with. */
+const unconfigured = new SafeMap<number, Set<string>>();
+
+/** Its own functions are asked whether it is configured; until they say no, it is. */
+async function settle(extension: number, registry: number, name: string, native: Provider): Promise<void> {
+  const auth = ownAuth(native);
+  if (!auth) return;
+  let found = false;
+  try {
+    found = await isConfigured(auth, storedIn(registry, name)());
+  } catch (error) {
+    const why = error instanceof Error ? error.message : `${error}`;
+    report(extension, "register_provider", new Error(`auth of the provider "${name}": ${why}`));
+  }
+  let without = unconfigured.get(registry);
+  if (!without) unconfigured.set(registry, (without = new SafeSet()));
+  const was = !without.has(name);
+  if (found === was || given.get(registry)?.get(name) !== native as unknown) return;
+  if (found) without.delete(name);
+  else without.add(name);
+  put(extension, name, nativeConfiguration(registry, name, native), registry);
+}
+
+async function refresh(registry: number, options?: object): Promise<object> {
+  for (const [name, value] of given.get(registry) ?? []) {
+    if (typeof value.getModels === "function") await settle(RUNNING, registry, name, value as unknown as Provider);
+  }
+  return await refreshAll(registry, options);
+}
+
 /** Whether it was taken. */
 function put(extension: number, name: string, all: ProviderConfig, registry: number): boolean {
-  const { streamSimple, oauth, ...plain } = all;
+  const { streamSimple, oauth, ownAuth: own_auth, ...plain } = all;
   if (streamSimple !== undefined && typeof streamSimple !== "function") {
     throw new TypeError(`streamSimple of the provider "${name}" must be a function`);
   }
@@ -71,6 +111,7 @@ function put(extension: number, name: string, all: ProviderConfig, registry: num
     registry,
     name,
     config: plain,
+    own_auth,
     // Without an API it is refused, which needs no number.
     streams: streams ?? (streamSimple ? 0 : undefined),
     oauth: oauth && {
@@ -116,7 +157,7 @@ setRegistrar({
     registerProvider(RUNNING, name as string, config as ProviderConfig, registry),
   unregister: (registry, name) => unregisterProvider(RUNNING, name, registry),
   given: (registry) => given.get(registry) ?? new SafeMap(),
-  refresh: refreshAll,
+  refresh,
 });
 
 // What the program calls.

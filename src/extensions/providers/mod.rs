@@ -56,6 +56,9 @@ struct Registration {
     streams: Option<FunctionId>,
     #[serde(default)]
     oauth: Option<SignInRegistration>,
+    /// Its functions say what requests carry: an empty key says that they have nothing to say.
+    #[serde(default)]
+    own_auth: bool,
 }
 
 #[derive(Deserialize)]
@@ -280,6 +283,7 @@ impl BridgeHost {
             config,
             streams,
             oauth,
+            own_auth,
         } = given;
         let extension = match extension {
             RUNNING => self.current().extension,
@@ -287,7 +291,7 @@ impl BridgeHost {
         };
         let checked = match name.as_str() {
             "" => Err("pi.registerProvider: the provider has no name".to_owned()),
-            name => config.check(name, streams.is_some(), oauth.is_some()),
+            name => config.check(name, streams.is_some(), oauth.is_some() || own_auth),
         };
         if let Err(problem) = checked {
             return self.refuse(extension, problem);

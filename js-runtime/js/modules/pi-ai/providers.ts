@@ -5,6 +5,7 @@ import type { Stream, StreamOptions } from "pi:pi-ai/api-registry.ts";
 import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
 import type { Model } from "pi:pi-ai/models.ts";
 import { failed, throughProgram } from "pi:pi-ai/program.ts";
+import { type ApiKeyAuth, checkAuth, type ProviderAuth, resolveAuth, signInOf, type Stored } from "pi:pi-ai/provider-auth.ts";
 
 interface Streams {
   stream: Stream;
@@ -31,23 +32,6 @@ export const mistralConversationsApi = wireApi("mistral-conversations");
 export const openAICodexResponsesApi = wireApi("openai-codex-responses");
 export const openAICompletionsApi = wireApi("openai-completions");
 export const openAIResponsesApi = wireApi("openai-responses");
-
-interface Interaction {
-  signal: AbortSignal;
-  prompt(question: { type: string; message: string }): Promise<string>;
-}
-
-interface Asked {
-  ctx: { env(name: string): unknown };
-  credential?: { key?: string; env?: unknown };
-  signal: AbortSignal;
-}
-
-interface ApiKeyAuth {
-  name: string;
-  login?(interaction: Interaction): Promise<object>;
-  resolve(asked: Asked): Promise<object | undefined>;
-}
 
 const variables = new WeakMap<ApiKeyAuth, readonly string[]>();
 
@@ -84,7 +68,7 @@ interface Parts {
   name?: string;
   baseUrl?: string;
   headers?: object;
-  auth: { apiKey?: ApiKeyAuth; oauth?: unknown };
+  auth: ProviderAuth;
   models: readonly Model[];
   fetchModels?(context: object): Promise<readonly Model[]>;
   filterModels?: unknown;
@@ -143,39 +127,65 @@ export function createProvider(input: Parts): Provider {
   return provider;
 }
 
+/** The `auth` of a provider, if it has to be asked: what a key in the environment is the program finds itself. */
+export function ownAuth(provider: Provider): ProviderAuth | undefined {
+  const { auth } = provider;
+  const isPlain = auth?.apiKey !== undefined && variables.has(auth.apiKey) && !auth.oauth;
+  return isPlain ? undefined : auth;
+}
+
+/** In the place of a key that only the provider's functions know. */
+const RESOLVED = "(said by the provider for each request)";
+
 /**
  * Such an object as a configuration. What the program can ask through it asks itself;
- * other models get an API of their own, whose name is the provider's.
+ * other models get an API of their own, whose name is the provider's. `stored` is what
+ * `auth.json` has for it; one that is not `configured` has no key.
  */
-export function configurationOf(id: string, provider: Provider) {
+export function configurationOf(id: string, provider: Provider, stored: () => Stored | undefined, configured = true) {
   const { name, headers, auth, refreshModels } = provider;
-  const envVars = auth?.apiKey && variables.get(auth.apiKey);
-  if (!envVars || auth?.oauth) {
-    throw new TypeError(
-      `pi.registerProvider("${id}"): of objects with getModels() only those are available in this version ` +
-        "of pi whose `auth` is { apiKey: envApiKeyAuth(name, variables) }; give a name and a configuration with `models`",
-    );
-  }
+  checkAuth(id, auth);
+  const own = ownAuth(provider);
   const made = parts.get(provider);
   const api = `provider:${id}`;
   const models = provider.getModels();
   const baseUrl = provider.baseUrl ?? (models[0]?.baseUrl as string | undefined);
-  const own = new Map(models.map((model) => [model.id, { api: model.api, baseUrl: model.baseUrl ?? baseUrl }]));
+  const places = new Map(models.map((model) => [model.id, { api: model.api, baseUrl: model.baseUrl ?? baseUrl }]));
   const isOfProgram = (model: Model) => {
     const streams = made && streamsFor(made, model);
-    return streams !== undefined && ofProgram.get(streams) === model.api && own.get(model.id)?.baseUrl === baseUrl;
+    return !own && streams !== undefined && ofProgram.get(streams) === model.api && places.get(model.id)?.baseUrl === baseUrl;
   };
-  const streamSimple: Stream = (model, context, options) =>
-    provider.streamSimple({ ...model, ...own.get(model.id) }, context, options);
-  const apiKey = envVars.find((variable) => env(variable)) ?? envVars[0];
+  const placed = (model: Model): Model => ({ ...model, ...places.get(model.id) });
+  const asItIs: Stream = (model, context, options) => provider.streamSimple(placed(model), context, options);
+  const authorised: Stream = (model, context, options = {}) => {
+    const told = new AssistantMessageEventStream();
+    const pass = async () => {
+      const found = await resolveAuth(own as ProviderAuth, stored(), options.signal);
+      if (!found) throw new Error(`Provider is not configured: ${id}`);
+      const { apiKey, headers, baseUrl } = found.auth;
+      const there = { ...placed(model), ...(baseUrl !== undefined && { baseUrl }) };
+      const asked = { ...options, apiKey, headers: { ...options.headers as object, ...headers }, env: found.env };
+      for await (const event of provider.streamSimple(there, context, asked)) told.push(event);
+    };
+    pass()
+      .catch((error) => told.push(failed(model, error)))
+      .finally(() => told.end());
+    return told;
+  };
+  const envVars = auth?.apiKey && variables.get(auth.apiKey);
+  const variable = envVars && (envVars.find((variable) => env(variable)) ?? envVars[0]);
+  // Nothing would leave what was said before.
+  const unsaid = own && (configured ? RESOLVED : "");
   return {
+    ownAuth: own !== undefined,
     name,
     baseUrl,
     headers,
-    apiKey: apiKey && `$${apiKey}`,
+    apiKey: unsaid ?? (variable && `$${variable}`),
     api,
     models: models.map((model) => isOfProgram(model) ? model : { ...model, api }),
-    ...(!models.every(isOfProgram) && { streamSimple }),
+    ...(!models.every(isOfProgram) && { streamSimple: own ? authorised : asItIs }),
+    oauth: auth?.oauth && signInOf(auth.oauth),
     refreshModels,
   };
 }

@@ -6,6 +6,8 @@ import type { StreamOptions } from "pi:pi-ai/api-registry.ts";
 import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
 import type { Model } from "pi:pi-ai/models.ts";
 import { failed } from "pi:pi-ai/program.ts";
+import { type ProviderAuth, resolveAuth } from "pi:pi-ai/provider-auth.ts";
+import { ownAuth } from "pi:pi-ai/providers.ts";
 import { completeSimple, stream, streamSimple } from "pi:pi-ai/stream.ts";
 import { AuthStorage, type Calls, REGISTRY } from "pi:pi-coding-agent/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
@@ -92,6 +94,12 @@ function givenAs(registry: ModelRegistry, name: string): unknown {
   return isThere ? registrar!.given(registry[REGISTRY]).get(name) : undefined;
 }
 
+/** Of an object with `getModels()` that is asked what requests carry. */
+function ownAuthOf(registry: ModelRegistry, name: string): ProviderAuth | undefined {
+  const given = givenAs(registry, name);
+  return isNative(given) ? ownAuth(given as Parameters<typeof ownAuth>[0]) : undefined;
+}
+
 const isNative = (given: unknown) => typeof (given as Partial<Provider> | undefined)?.getModels === "function";
 
 /** The models that `patterns` mean, as `--models` takes them, and what is wrong with those. */
@@ -170,12 +178,24 @@ export class ModelRegistry {
     return ask(this, "usesOAuth", { provider });
   }
 
-  getApiKeyAndHeaders(model: Named): Promise<ResolvedAuth> {
-    return wait(this, "credentials", { model });
+  async getApiKeyAndHeaders(model: Named): Promise<ResolvedAuth> {
+    const told = await wait<ResolvedAuth>(this, "credentials", { model });
+    const own = ownAuthOf(this, model.provider);
+    if (!told.ok || !own) return told;
+    try {
+      const found = await resolveAuth(own, this.authStorage.get(model.provider));
+      if (!found) return { ok: false, error: `Provider is not configured: ${model.provider}` };
+      return { ok: true, apiKey: found.auth.apiKey, headers: { ...told.headers, ...found.auth.headers } };
+    } catch (error) {
+      return { ok: false, error: error instanceof Error ? error.message : String(error) };
+    }
   }
 
-  getApiKeyForProvider(provider: string): Promise<string | undefined> {
-    return wait(this, "apiKey", { provider });
+  async getApiKeyForProvider(provider: string): Promise<string | undefined> {
+    const told = await wait<string | undefined>(this, "apiKey", { provider });
+    const own = ownAuthOf(this, provider);
+    if (!own || told === undefined) return told;
+    return (await resolveAuth(own, this.authStorage.get(provider)))?.auth.apiKey;
   }
 
   /** The name of 0.5x. */

@@ -1,0 +1,113 @@
+// How a provider of newer versions says by itself what its requests carry (`auth` of an object
+// with getModels()): the program asks for a key, these functions are asked for each request.
+import { env, fs, os } from "pi:node.ts";
+import type { Credentials, LoginCallbacks, SignIn } from "pi:pi-ai/sign-ins.ts";
+
+export interface RequestAuth {
+  auth: { apiKey?: string; headers?: Record<string, string>; baseUrl?: string };
+  env?: unknown;
+  source?: string;
+}
+
+interface Interaction {
+  signal: AbortSignal;
+  prompt(question: Question): Promise<string>;
+  notify(event: Event): void;
+}
+
+type Question = { type: string; message: string; placeholder?: string; options?: { id: string; label: string }[] };
+type Event = { type: string; message?: string; url?: string; [member: string]: unknown };
+
+interface Asked {
+  ctx: { env(name: string): Promise<string | undefined>; fileExists(file: string): Promise<boolean> };
+  credential?: { key?: string; env?: unknown };
+  signal: AbortSignal;
+}
+
+export interface ApiKeyAuth {
+  name: string;
+  login?(interaction: Interaction): Promise<object>;
+  check?(asked: Asked): Promise<object | undefined>;
+  resolve(asked: Asked): Promise<object | undefined>;
+}
+
+export interface OAuthAuth {
+  name: string;
+  login(interaction: Interaction): Promise<Credentials>;
+  refresh(credential: Credentials, signal: AbortSignal): Promise<Credentials>;
+  toAuth(credential: Credentials): Promise<RequestAuth["auth"]>;
+}
+
+export interface ProviderAuth {
+  apiKey?: ApiKeyAuth;
+  oauth?: OAuthAuth;
+}
+
+/** Of `auth.json`. */
+export type Stored = { type?: string; key?: string; [member: string]: unknown };
+
+const never = () => new AbortController().signal;
+
+const around = {
+  env: async (name: string) => env(name) || undefined,
+  fileExists: async (file: string) => fs().existsSync(file.replace(/^~(?=$|[\\/])/, os().homedir())),
+};
+
+/** What is wrong with it, before anything relies on it. */
+export function checkAuth(id: string, auth: ProviderAuth | undefined): void {
+  const where = `pi.registerProvider("${id}"): auth`;
+  if (!auth?.apiKey && !auth?.oauth) {
+    throw new TypeError(`${where} of an object with getModels() must have apiKey or oauth; envApiKeyAuth(name, variables) makes one`);
+  }
+  if (auth.apiKey && typeof auth.apiKey.resolve !== "function") throw new TypeError(`${where}.apiKey.resolve must be a function`);
+  for (const member of ["login", "refresh", "toAuth"] as const) {
+    if (auth.oauth && typeof auth.oauth[member] !== "function") throw new TypeError(`${where}.oauth.${member} must be a function`);
+  }
+}
+
+/** Nothing if the provider is not configured. */
+export async function resolveAuth(
+  { apiKey, oauth }: ProviderAuth,
+  stored: Stored | undefined,
+  signal: AbortSignal = never(),
+): Promise<RequestAuth | undefined> {
+  if (oauth && stored?.type === "oauth") return { auth: await oauth.toAuth(stored as unknown as Credentials), source: "OAuth" };
+  const credential = stored?.type === "api_key" ? stored : undefined;
+  return await apiKey?.resolve({ ctx: around, credential, signal }) as RequestAuth | undefined;
+}
+
+/** Whether there is something to resolve: `check` need not run what `resolve` runs. */
+export async function isConfigured({ apiKey, oauth }: ProviderAuth, stored: Stored | undefined): Promise<boolean> {
+  if (oauth && stored?.type === "oauth") return true;
+  const credential = stored?.type === "api_key" ? stored : undefined;
+  const asked: Asked = { ctx: around, credential, signal: never() };
+  return Boolean(await (apiKey?.check ?? apiKey?.resolve)?.call(apiKey, asked));
+}
+
+function interactionOf(callbacks: LoginCallbacks): Interaction {
+  return {
+    signal: callbacks.signal ?? never(),
+    async prompt({ type, message, placeholder, options = [] }) {
+      const asked = { message, placeholder };
+      if (type === "manual_code" && callbacks.onManualCodeInput) return await callbacks.onManualCodeInput();
+      if (type !== "select") return await callbacks.onPrompt(asked);
+      const chosen = await callbacks.onSelect?.({ message, options });
+      if (chosen === undefined) throw new Error("Login cancelled");
+      return chosen;
+    },
+    notify({ type, ...told }) {
+      if (type === "auth_url") callbacks.onAuth(told as { url: string });
+      else if (type === "device_code") callbacks.onDeviceCode?.(told as never);
+      else if (told.message !== undefined) callbacks.onProgress?.(told.message);
+    },
+  };
+}
+
+/** The sign-in as the program knows them. */
+export const signInOf = (oauth: OAuthAuth): SignIn => ({
+  name: oauth.name,
+  login: (callbacks) => oauth.login(interactionOf(callbacks)),
+  refreshToken: (credentials) => oauth.refresh(credentials, never()),
+  // The program waits for it; what else it gives is asked for with the request.
+  getApiKey: (async (credentials: Credentials) => (await oauth.toAuth(credentials)).apiKey ?? "") as never,
+});
