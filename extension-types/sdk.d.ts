@@ -498,6 +498,33 @@ export class DefaultResourceLoader implements ResourceLoader {
   reload(options?: ResourceLoaderReloadOptions): Promise<void>;
 }
 
+export interface ConfiguredPackage {
+  source: string;
+  scope: "user" | "project";
+  /** The settings choose among what it brings. */
+  filtered: boolean;
+  installedPath?: string;
+}
+export interface ResolvedResource {
+  path: string;
+  enabled: boolean;
+  metadata: PathMetadata;
+}
+export interface ResolvedPaths {
+  extensions: ResolvedResource[];
+  skills: ResolvedResource[];
+  prompts: ResolvedResource[];
+  themes: ResolvedResource[];
+}
+/** To look at: installing and the like is the program's, and throws. */
+export class DefaultPackageManager {
+  constructor(options: { cwd: string; agentDir: string; settingsManager?: SettingsManager });
+  listConfiguredPackages(): ConfiguredPackage[];
+  getInstalledPath(source: string, scope: "user" | "project"): string | undefined;
+  /** What pi finds; nothing is installed. */
+  resolve(onMissing?: (source: string) => Promise<"install" | "skip" | "error">): Promise<ResolvedPaths>;
+}
+
 // Only what says so is exported.
 export {};
 /** What extensions of a session would share: there are none in one that an extension runs. */

@@ -435,6 +435,19 @@ impl SecondSession for AgentSession {
                 let data = args.get("data").cloned();
                 shown(Actions::append_entry(self, &custom_type, data)?)
             }
+            "appendMessage" => {
+                let message: CustomMessage = given(args, "message")?;
+                shown(Actions::append_message(self, message)?)
+            }
+            "appendName" => {
+                let name: String = given(args, "name")?;
+                shown(Actions::set_session_name(self, &name)?)
+            }
+            "setLabel" => {
+                let entry: String = given(args, "entryId")?;
+                let label: Option<String> = given(args, "label")?;
+                shown(Actions::set_label(self, &entry, label.as_deref())?)
+            }
             "checkDrafts" => done(drafts(given(args, "entries")?, self)).map(|_| Value::Null),
             "previewDrafts" => {
                 let drafts = done(drafts(given(args, "entries")?, self))?;

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use js_runtime::HostError;
 use serde::Deserialize;
@@ -11,12 +12,17 @@ use serde_json::{Map, Value, json};
 use super::host::{Answer, parse};
 use crate::resources::context_files::load_context_files;
 use crate::resources::diagnostic::Diagnostic;
-use crate::resources::paths::Paths;
+use crate::resources::packages::Packages;
+use crate::resources::packages::places::Places;
+use crate::resources::packages::run::Output;
+use crate::resources::packages::source::PackageSource;
+use crate::resources::paths::{Paths, ResourceKind};
 use crate::resources::prompt_files::{PromptFlags, load_prompt_texts, prompt_file};
 use crate::resources::prompt_templates::load_prompt_templates;
 use crate::resources::resource_paths::{NamedPath, ResourceSources};
 use crate::resources::settings::Settings;
 use crate::resources::skills::{Skill, load_skills, skills_block};
+use crate::resources::source_info::SourceScope;
 use crate::resources::themes::{Theme, load_themes};
 use crate::resources::trust::{has_something_to_trust, recorded};
 
@@ -39,6 +45,15 @@ pub(super) struct Place {
 #[derive(Deserialize)]
 struct Project {
     cwd: PathBuf,
+}
+
+/// One that the settings name, or might.
+#[derive(Deserialize)]
+struct Package {
+    #[serde(flatten)]
+    place: Place,
+    source: String,
+    scope: SourceScope,
 }
 
 /// What was said of a project.
@@ -123,6 +138,48 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
             let themes: Vec<Value> = themes.iter().map(Theme::describe).collect();
             json!({ "themes": themes, "diagnostics": told(&problems) })
         }),
+        "resources.packages" => parse::<Place>(method, args).map(|place| {
+            let paths = place.paths();
+            let settings = place.settings(&paths);
+            let configured = packages(&paths, &settings).configured();
+            let shown = configured.into_iter().map(|one| {
+                let mut shown = json!({
+                    "source": one.source, "scope": one.scope, "filtered": one.filtered,
+                });
+                if let Some(folder) = one.folder {
+                    shown["installedPath"] = folder.to_string_lossy().into();
+                }
+                shown
+            });
+            shown.collect()
+        }),
+        "resources.packagePath" => parse::<Package>(method, args).map(|asked| {
+            let paths = asked.place.paths();
+            let settings = asked.place.settings(&paths);
+            let source = PackageSource::parse(&asked.source).ok();
+            let place = |source| Places::new(&paths, &settings).of(&source, asked.scope).ok();
+            let folder = source.and_then(place).filter(|folder| folder.exists());
+            json!(folder.map(|folder| folder.to_string_lossy().into_owned()))
+        }),
+        "resources.found" => parse::<Place>(method, args).map(|place| {
+            let paths = place.paths();
+            let settings = place.settings(&paths);
+            let sources = sources(&paths, &settings, true);
+            let mut found = json!({ "installFailures": [] });
+            for (name, kind) in [
+                ("extensions", ResourceKind::Extensions),
+                ("skills", ResourceKind::Skills),
+                ("prompts", ResourceKind::Prompts),
+                ("themes", ResourceKind::Themes),
+            ] {
+                let resources = sources.find(kind).paths.into_iter().map(|one| {
+                    let path = one.path.to_string_lossy();
+                    json!({ "path": path, "enabled": true, "metadata": one.source_info })
+                });
+                found[name] = resources.collect();
+            }
+            found
+        }),
         "resources.contextFiles" => parse::<Place>(method, args).map(|place| {
             let (files, _) = load_context_files(&place.paths());
             let file = |path: PathBuf, content: String| {
@@ -152,6 +209,11 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
         }),
         _ => return None,
     })
+}
+
+/// To be looked at: nobody is told of anything.
+fn packages<'a>(paths: &'a Paths, settings: &'a Settings) -> Packages<'a> {
+    Packages::new(paths, settings, Output::Silent(Duration::ZERO), &|_| {})
 }
 
 fn sources<'a>(paths: &'a Paths, settings: &'a Settings, discover: bool) -> ResourceSources<'a> {

@@ -33,6 +33,7 @@ mod extension_api_loaders;
 mod extension_api_messages;
 mod extension_api_newer;
 mod extension_api_options;
+mod extension_api_packages;
 mod extension_api_sdk;
 mod extension_api_sessions;
 mod extension_api_tools;

@@ -227,3 +227,41 @@ async fn providers_of_the_extensions_of_a_session_are_there_in_it() {
     let expected = json!([["brought along", "brought along"], null]);
     rpc.notified(&expected.to_string()).await;
 }
+
+/// Published sub-agents name and mark the sessions that they begin.
+#[tokio::test]
+async fn the_session_manager_of_a_session_that_runs_can_be_written_to() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "begin.ts",
+        &begins(
+            r#"const sessionManager = SessionManager.create(ctx.cwd);
+            const session = await begin(ctx, { sessionManager, tools: [], resourceLoader: await loaderOf(ctx, { noExtensions: true }) });
+            await session.prompt("go");
+            const [first] = session.sessionManager.getEntries().filter(({ type }) => type === "message");
+            const ids = [
+              session.sessionManager.appendSessionInfo("  mine "), sessionManager.appendLabelChange(first.id, "start"),
+              sessionManager.appendCustomEntry("state", { a: 1 }), sessionManager.appendCustomMessageEntry("note", "noted", true),
+            ];
+            const found = ids.map((id) => sessionManager.getEntry(id).type);
+            const refused = (() => { try { sessionManager.appendMessage({}); } catch ({ message }) { return message.split(" is ")[0]; } })();
+            const told = [session.sessionName, sessionManager.getLabel(first.id), found, refused];
+            const file = session.sessionFile;
+            session.dispose();
+            return [...told, SessionManager.open(file).getEntries().slice(-4).map(({ type }) => type)];"#,
+        ),
+    );
+    server.push(Answer::text("Fine."));
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/try")).await;
+    let written = ["session_info", "label", "custom", "custom_message"];
+    let expected = json!([
+        "mine",
+        "start",
+        written,
+        "sessionManager.appendMessage()",
+        written
+    ]);
+    rpc.notified(&expected.to_string()).await;
+}

@@ -76,6 +76,7 @@ export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";
 export { convertToLlm, serializeConversation } from "pi:pi-coding-agent/messages.ts";
 export { ModelRegistry, resolveModelScopeWithDiagnostics } from "pi:pi-coding-agent/model-registry.ts";
 export { ModelRuntime } from "pi:pi-coding-agent/model-runtime.ts";
+export { DefaultPackageManager } from "pi:pi-coding-agent/package-manager.ts";
 export {
   createSyntheticSourceInfo,
   DefaultResourceLoader,

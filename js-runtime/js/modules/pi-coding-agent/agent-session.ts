@@ -1,5 +1,4 @@
-// `AgentSession`: a session that an extension runs beside its own. It is run by the
-// program; here is the handle on it.
+// `AgentSession`: a session that an extension has beside its own. The program runs it; here is the handle on it.
 import { host, hostSync } from "pi:host.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { exportBranch } from "pi:pi-coding-agent/session-file.ts";
@@ -24,13 +23,14 @@ import { type Bindings, type ExtensionError, type Runner, SessionExtensions } fr
 import { SessionChanges } from "pi:pi-coding-agent/session-changes.ts";
 import { contextOf } from "pi:pi-coding-agent/session-context.ts";
 import { lastAnswers } from "pi:pi-coding-agent/session-kept.ts";
+import { writing } from "pi:pi-coding-agent/session-writes.ts";
 import { createView, type Since, type View } from "pi:pi-coding-agent/session-view.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
 import { builtInDefinition, createLocalBashOperations } from "pi:pi-coding-agent/tool-factories.ts";
 import { type BashOperations, exec } from "pi:pi-coding-agent/tool-runs.ts";
 
 const OURS = Symbol();
-/** RPC, whose events these are, has nothing of it. */
+/** RPC has nothing of it. */
 const heard = ({ event, willRetry }: News & { kind: "event" }): Heard =>
   willRetry === undefined ? event : { ...event, willRetry };
 /** As any other exception that nobody catches. */
@@ -87,7 +87,7 @@ export class AgentSession {
     this.#agent = new SessionAgent(this, { ...reach, tools: () => this.#offered(), hooks: (set) => this.#hooks(set) });
     this.#extensions = new SessionExtensions(reach, inline, begins);
     this.#inline = inline;
-    if (sessionManager) SessionManager.handOver(sessionManager).show(view);
+    if (sessionManager) SessionManager.handOver(sessionManager).show(view, writing(reach.ask));
     this.sessionManager = sessionManager ?? (view as unknown as SessionManager);
     this.#services = services;
     this.#changes = new SessionChanges(this, (event) => this.#hear(event));

@@ -4,11 +4,6 @@ import { missing } from "pi:missing.ts";
 
 const MODULE = "@mariozechner/pi-coding-agent";
 
-export const DefaultPackageManager = missing(
-  "DefaultPackageManager",
-  MODULE,
-  "packages are managed by the program; call `pi install`, `pi remove` and `pi list` with pi.exec",
-);
 export const ExtensionRunner = missing(
   "ExtensionRunner",
   MODULE,

@@ -66,6 +66,9 @@ const OURS = Symbol();
 // Not private members: extensions wrap such objects, in a Proxy or with Object.create().
 const TOKEN = Symbol("token");
 const VIEW = Symbol("view");
+const WRITE = Symbol("write");
+
+type Write = (entry: { type: string; [member: string]: unknown }) => string;
 
 function viewOf(token: number): View {
   return createView(
@@ -78,8 +81,8 @@ function ask<T>(manager: SessionManager, method: string, args: object = {}): T {
   return hostSync<T>(`sessions.${method}`, { token: manager[TOKEN], ...args });
 }
 
-function append(manager: SessionManager, entry: object): string {
-  return ask(manager, "append", { entry });
+function append(manager: SessionManager, entry: { type: string; [member: string]: unknown }): string {
+  return manager[WRITE]?.(entry) ?? ask(manager, "append", { entry });
 }
 
 /** Another session is here from now on: nothing that was read of the last one counts. */
@@ -90,6 +93,8 @@ function replaced(manager: SessionManager): void {
 export class SessionManager {
   [TOKEN]: number;
   [VIEW]: View;
+  /** Of a session that runs. */
+  [WRITE]: Write | undefined;
 
   constructor(key: unknown, token: number) {
     if (key !== OURS) {
@@ -146,11 +151,14 @@ export class SessionManager {
     return listed("listAll", {}, onProgress);
   }
 
-  /** The number of the session, which another takes over: `view` is what is read from now on. */
-  static handOver(manager: SessionManager): { token: number; show(view: View): void } {
+  /** The number of the session, which another takes over: `view` is what is read from now on, `write` writes to it. */
+  static handOver(manager: SessionManager): { token: number; show(view: View, write: Write): void } {
     return {
       token: manager[TOKEN],
-      show: (view) => void (manager[VIEW] = view),
+      show(view, write) {
+        manager[VIEW] = view;
+        manager[WRITE] = write;
+      },
     };
   }
 

@@ -1,0 +1,56 @@
+//! `DefaultPackageManager`, by which published packages find what other packages bring.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::{Home, prompt};
+
+#[tokio::test]
+async fn packages_are_looked_at_and_not_installed() {
+    let home = Home::bare();
+    let pack = home.agent_dir().join("local-pack");
+    fs::create_dir_all(pack.join("extensions")).unwrap();
+    let manifest = json!({"name": "local-pack", "pi": {"extensions": ["./extensions"]}});
+    fs::write(pack.join("package.json"), manifest.to_string()).unwrap();
+    fs::write(pack.join("extensions/e.ts"), "export default () => {};").unwrap();
+    home.extension(
+        "look.ts",
+        r#"import { DefaultPackageManager, getAgentDir, SettingsManager } from "@earendil-works/pi-coding-agent";
+        export default (pi) => pi.registerCommand("look", { handler: async (_args, ctx) => {
+          const agentDir = getAgentDir();
+          const settingsManager = SettingsManager.inMemory({ packages: ["./local-pack", { source: "npm:@a/b@1.0.0", extensions: [] }] });
+          const manager = new DefaultPackageManager({ cwd: ctx.cwd, agentDir, settingsManager });
+          const short = (path) => path?.replace(agentDir, "AGENT") ?? null;
+          const { extensions, skills } = await manager.resolve(async () => "skip");
+          const refused = (() => { try { manager.install("npm:x"); } catch ({ message }) { return message.split(" is ")[0]; } })();
+          ctx.ui.notify(JSON.stringify([
+            manager.listConfiguredPackages().map(({ source, scope, filtered, installedPath }) => [source, scope, filtered, short(installedPath)]),
+            short(manager.getInstalledPath("./local-pack", "user")), short(manager.getInstalledPath("./local-pack", "project")),
+            extensions.map(({ path, enabled, metadata }) => [short(path), enabled, metadata.source, metadata.origin]), skills, refused,
+          ]));
+        } });"#,
+    );
+    let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
+    rpc.ok(prompt("/look")).await;
+    let expected = json!([
+        [
+            ["./local-pack", "user", false, "AGENT/local-pack"],
+            ["npm:@a/b@1.0.0", "user", true, null],
+        ],
+        "AGENT/local-pack",
+        null,
+        [
+            ["AGENT/extensions/look.ts", true, "auto", "top-level"],
+            [
+                "AGENT/local-pack/extensions/e.ts",
+                true,
+                "./local-pack",
+                "package"
+            ],
+        ],
+        [],
+        "DefaultPackageManager.install()",
+    ]);
+    rpc.notified(&expected.to_string()).await;
+}
