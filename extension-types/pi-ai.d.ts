@@ -90,7 +90,22 @@ export interface AssistantMessage {
   usage: Usage;
   stopReason: StopReason;
   errorMessage?: string;
+  /** Of newer versions: there are none here. */
+  diagnostics?: AssistantMessageDiagnostic[];
   timestamp: number;
+}
+export interface DiagnosticErrorInfo {
+  name?: string;
+  message: string;
+  stack?: string;
+  code?: string | number;
+}
+export interface AssistantMessageDiagnostic {
+  type: string;
+  timestamp: number;
+  error?: DiagnosticErrorInfo;
+  // deno-lint-ignore no-explicit-any
+  details?: Record<string, any>;
 }
 
 // deno-lint-ignore no-explicit-any
@@ -190,7 +205,7 @@ export interface StreamOptions {
 }
 
 export interface SimpleStreamOptions extends StreamOptions {
-  reasoning?: ThinkingLevel;
+  reasoning?: ThinkingLevel | "off";
   thinkingBudgets?: ThinkingBudgets;
 }
 

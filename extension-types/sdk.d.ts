@@ -521,6 +521,8 @@ export class DefaultPackageManager {
   constructor(options: { cwd: string; agentDir: string; settingsManager?: SettingsManager });
   listConfiguredPackages(): ConfiguredPackage[];
   getInstalledPath(source: string, scope: "user" | "project"): string | undefined;
+  /** The same as `resolve` of folders, files, and packages that are installed. */
+  resolveExtensionSources(sources: string[], options?: { local?: boolean; temporary?: boolean }): Promise<ResolvedPaths>;
   /** What pi finds; nothing is installed. */
   resolve(onMissing?: (source: string) => Promise<"install" | "skip" | "error">): Promise<ResolvedPaths>;
 }

@@ -164,7 +164,10 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
         "resources.found" => parse::<Place>(method, args).map(|place| {
             let paths = place.paths();
             let settings = place.settings(&paths);
-            let sources = sources(&paths, &settings, true);
+            let sources = ResourceSources {
+                cli_extensions: &place.paths,
+                ..sources(&paths, &settings, place.include_defaults)
+            };
             let mut found = json!({ "installFailures": [] });
             for (name, kind) in [
                 ("extensions", ResourceKind::Extensions),

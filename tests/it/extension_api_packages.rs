@@ -27,6 +27,7 @@ async fn packages_are_looked_at_and_not_installed() {
           ctx.ui.notify(JSON.stringify([
             manager.listConfiguredPackages().map(({ source, scope, filtered, installedPath }) => [source, scope, filtered, short(installedPath)]),
             short(manager.getInstalledPath("./local-pack", "user")), short(manager.getInstalledPath("./local-pack", "project")),
+            (await manager.resolveExtensionSources([`${agentDir}/local-pack`], { local: true })).extensions.map(({ path }) => short(path)),
             extensions.map(({ path, enabled, metadata }) => [short(path), enabled, metadata.source, metadata.origin]), skills, refused,
           ]));
         } });"#,
@@ -40,6 +41,7 @@ async fn packages_are_looked_at_and_not_installed() {
         ],
         "AGENT/local-pack",
         null,
+        ["AGENT/local-pack/extensions/e.ts"],
         [
             ["AGENT/extensions/look.ts", true, "auto", "top-level"],
             [

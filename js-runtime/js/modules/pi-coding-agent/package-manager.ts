@@ -55,9 +55,14 @@ export class DefaultPackageManager {
   async resolve(): Promise<Resolved> {
     return this._ask("found");
   }
+
+  /** The same of these alone: folders, files, and packages that are installed. */
+  async resolveExtensionSources(sources: string[]): Promise<Resolved> {
+    return this._ask("found", { paths: sources, includeDefaults: false });
+  }
 }
 
-/** Members that change something. */
+/** Members that change something, or hear of it. */
 const REFUSED = [
   "addSourceToSettings",
   "install",
@@ -65,7 +70,6 @@ const REFUSED = [
   "remove",
   "removeAndPersist",
   "removeSourceFromSettings",
-  "resolveExtensionSources",
   "setProgressCallback",
   "update",
 ];
