@@ -10,7 +10,8 @@ export * from "./agent-loop.js";
 export type ThinkingLevel = "off" | Thinking;
 export type ToolExecutionMode = "sequential" | "parallel";
 
-export interface AgentToolResult<TDetails> {
+// deno-lint-ignore no-explicit-any
+export interface AgentToolResult<TDetails = any> {
   /** For the model. */
   content: (TextContent | ImageContent)[];
   /** For the user interface and for extensions; stored in the session. */

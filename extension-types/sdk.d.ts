@@ -24,6 +24,8 @@ export type AgentSessionEvent =
   /** By `pi.appendEntry` or a `turn_end` handler of one of the `extensionFactories`. */
   | { type: "entry_appended"; entry: SessionEntry }
   | { type: "session_info_changed"; name: string | undefined }
+  /** Nothing is left to do. */
+  | { type: "agent_settled" }
   | { type: "thinking_level_changed"; level: ThinkingLevel }
   | { type: "queue_update"; steering: readonly string[]; followUp: readonly string[] }
   | { type: "compaction_start"; reason: CompactionReason }
@@ -413,6 +415,15 @@ export interface LoadExtensionsResult {
   errors: { path: string; error: string }[];
   runtime?: ExtensionRuntime;
 }
+
+/** Those of the two folders and of `configuredPaths`, whatever the settings say: for a loader of your own. */
+export function discoverAndLoadExtensions(
+  configuredPaths: string[],
+  cwd: string,
+  agentDir?: string,
+  /** For extensions that are functions: these have one of their own. */
+  eventBus?: EventBus,
+): Promise<LoadExtensionsResult & { runtime: ExtensionRuntime }>;
 
 interface PromptsResult {
   prompts: PromptTemplate[];

@@ -218,6 +218,8 @@ export class SessionManager implements ReadonlySessionManager {
   ): SessionManager;
   static list(cwd: string, sessionDir?: string, onProgress?: Progress): Promise<SessionInfo[]>;
   static listAll(onProgress?: Progress): Promise<SessionInfo[]>;
+  /** Those of one folder, whatever folder they work in. */
+  static listAll(sessionDir?: string, onProgress?: Progress): Promise<SessionInfo[]>;
 
   getCwd(): string;
   getSessionDir(): string;

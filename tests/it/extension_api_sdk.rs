@@ -249,7 +249,9 @@ async fn an_extension_runs_sessions_of_its_own() {
         "bash": "shell\n",
         "prompt": ["You are small.", "And quick."],
         "noModel": "Model not found: none/none",
-        "written": "This SessionManager is not usable any more: its session was entered",
+        "written": "sessionManager.appendModelChange() is not supported of a session that \
+            createAgentSession has begun: the session belongs to the agent. Use prompt(), setModel(), \
+            compact() and the like",
         "errors": [],
         "fallback": null,
         "busy": "Agent is already processing",

@@ -265,3 +265,55 @@ async fn the_session_manager_of_a_session_that_runs_can_be_written_to() {
     ]);
     rpc.notified(&expected.to_string()).await;
 }
+
+/// Published sub-agents give their loader the extensions that they have found so.
+#[tokio::test]
+async fn a_loader_of_ones_own_gives_a_session_what_was_discovered() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("gate.ts", GATE);
+    home.file("own/more.ts", &GATE.replace("shout", "more"));
+    home.file("empty/x", "");
+    home.extension(
+        "begin.ts",
+        &begins(
+            r#"const { createEventBus, discoverAndLoadExtensions } = await import("@earendil-works/pi-coding-agent");
+            const empty = `${ctx.cwd}/empty`;
+            const found = await discoverAndLoadExtensions([`${ctx.cwd}/own/more.ts`], empty, empty, createEventBus());
+            const session = await begin(ctx, { resourceLoader: { getExtensions: () => found } });
+            const tools = session.getAllTools().map(({ name }) => name).filter((name) => name === "shout" || name === "more");
+            session.dispose();
+            return [named(found.extensions), found.errors, typeof found.runtime, tools];"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/try")).await;
+    let expected = json!([["more.ts"], [], "object", ["more"]]);
+    rpc.notified(&expected.to_string()).await;
+}
+
+/// Newer versions name a folder; all sessions of the user came instead.
+#[tokio::test]
+async fn sessions_of_one_folder_are_listed() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "begin.ts",
+        &begins(
+            r#"const dir = `${ctx.cwd}/mine`;
+            for (const cwd of ["/tmp/a", "/tmp/b"]) {
+              const session = await begin(ctx, { sessionManager: SessionManager.create(cwd, dir), cwd: ctx.cwd, tools: [] });
+              await session.prompt("go");
+              session.dispose();
+            }
+            const progress = [];
+            const listed = await SessionManager.listAll(dir, (...told) => progress.push(told));
+            return [listed.map(({ cwd }) => cwd).sort(), progress.at(-1), (await SessionManager.listAll("/no/such")).length];"#,
+        ),
+    );
+    server.repeat(Answer::text("Fine."));
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/try")).await;
+    let expected = json!([["/tmp/a", "/tmp/b"], [2, 2], 0]);
+    rpc.notified(&expected.to_string()).await;
+}

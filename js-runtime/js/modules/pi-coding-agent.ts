@@ -73,6 +73,7 @@ export { createExtensionRuntime } from "pi:pi-coding-agent/extension-runtime.ts"
 export { parseFrontmatter, stripFrontmatter } from "pi:pi-coding-agent/frontmatter.ts";
 export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
 export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";
+export { discoverAndLoadExtensions } from "pi:pi-coding-agent/loader-extensions.ts";
 export { convertToLlm, serializeConversation } from "pi:pi-coding-agent/messages.ts";
 export { ModelRegistry, resolveModelScopeWithDiagnostics } from "pi:pi-coding-agent/model-registry.ts";
 export { ModelRuntime } from "pi:pi-coding-agent/model-runtime.ts";

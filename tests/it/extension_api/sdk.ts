@@ -104,7 +104,7 @@ const checks = {
       bash: (await session.executeBash("echo shell")).output,
       prompt: session.systemPrompt.split("\n").filter(Boolean).slice(0, 2),
       noModel: await failure(() => session.setModel({ provider: "none", id: "none" })),
-      written: await failure(() => sessionManager.appendCustomEntry("x")),
+      written: await failure(() => sessionManager.appendModelChange("p", "m")),
       errors: extensionsResult.errors,
       fallback: modelFallbackMessage ?? null,
     };

@@ -1,6 +1,7 @@
 // The extensions that a resource loader tells of: those that it is given as functions, and those
 // that it has had loaded from files, for the session that is begun with it.
 import { host, hostSync } from "pi:host.ts";
+import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { createExtensionRuntime } from "pi:pi-coding-agent/extension-runtime.ts";
 import type { Given, MadeExtension } from "pi:pi-coding-agent/inline-extensions.ts";
 
@@ -158,6 +159,16 @@ function release(set: FileSet): void {
   set.taken = true;
   unreachable.unregister(set);
   hostSync("second.unload", { set: set.number });
+}
+
+/** Those of the two folders and of `paths`, whatever the settings say; a loader of one's own gives them to a session. */
+export async function discoverAndLoadExtensions(
+  paths: string[],
+  cwd: string,
+  agentDir = getAgentDir(),
+): Promise<Extensions> {
+  const places = { cwd, agentDir, settings: {}, projectTrusted: true, paths, includeDefaults: true };
+  return await loadExtensions(places, [], undefined);
 }
 
 /** Loads what is found, and what `override` leaves of it and of `given`. */

@@ -16,11 +16,6 @@ export const InteractiveMode = missing(
 );
 export const createPowershellTool = missing("createPowershellTool", MODULE);
 export const createPowershellToolDefinition = missing("createPowershellToolDefinition", MODULE);
-export const discoverAndLoadExtensions = missing(
-  "discoverAndLoadExtensions",
-  MODULE,
-  "extensions are loaded by the program; put them where it looks for them, or import them",
-);
 export const main = missing(
   "main",
   MODULE,

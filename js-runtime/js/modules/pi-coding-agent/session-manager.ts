@@ -146,9 +146,10 @@ export class SessionManager {
     return listed("list", { cwd, dir: sessionDir }, onProgress);
   }
 
-  /** The sessions of all working directories. */
-  static listAll(onProgress?: Progress): Promise<SessionInfo[]> {
-    return listed("listAll", {}, onProgress);
+  /** The sessions of all working directories; those of one folder, if newer versions name it. */
+  static listAll(folder?: string | Progress, onProgress?: Progress): Promise<SessionInfo[]> {
+    if (typeof folder === "string") return listed("list", { cwd: folder, dir: folder }, onProgress);
+    return listed("listAll", {}, folder);
   }
 
   /** The number of the session, which another takes over: `view` is what is read from now on, `write` writes to it. */
