@@ -171,6 +171,10 @@ export type RpcCommand1 =
     }
   | {
       type: "get_extension_stats";
+      /**
+       * Also what each of them holds. No JavaScript runs meanwhile.
+       */
+      measureHeap?: boolean;
     }
   | {
       type: "wait_for_idle";
@@ -1399,6 +1403,10 @@ export interface ExtensionStats {
   totalMs: number;
   slowest?: Slowest;
   /**
+   * What of V8's heap would go with it, in bytes. Absent unless it was asked for.
+   */
+  heapBytes?: number;
+  /**
    * By event, `command` or `tool:<name>`.
    */
   events: {
@@ -1426,6 +1434,14 @@ export interface HeapStats {
    * Outside the heap: array buffers above all.
    */
   external: number;
+  /**
+   * What several extensions keep alive together. Absent unless it was asked for.
+   */
+  shared?: number;
+  /**
+   * Why it is not known what of it is whose, though that was asked for.
+   */
+  unmeasured?: string;
 }
 export interface Reloaded {
   loaded: string[];

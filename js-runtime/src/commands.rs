@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use crate::heap_owners::HeapOwners;
 use crate::memory::Memory;
 use crate::reply::Reply;
 
@@ -22,6 +23,7 @@ pub(crate) enum Command {
         reply: Reply,
     },
     HeapUsed(Box<dyn FnOnce(usize) + Send>),
+    HeapOwners(Box<dyn FnOnce(Result<HeapOwners, String>) + Send>),
     Memory(Box<dyn FnOnce(Memory) + Send>),
 }
 

@@ -17,6 +17,7 @@ use crate::control::Control;
 use crate::descriptors::Descriptors;
 use crate::error::Thrown;
 use crate::essentials;
+use crate::heap_owners;
 use crate::inspector;
 use crate::memory::{self, Memory};
 use crate::preload::{preload, preload_coming, preload_known};
@@ -362,6 +363,11 @@ impl EventLoop {
             Command::Memory(reply) => {
                 let isolate = self.isolate.worker.js_runtime.v8_isolate();
                 reply(Memory::of(&isolate.get_heap_statistics()));
+            }
+            Command::HeapOwners(reply) => {
+                let imports = self.isolate.loader.imports.clone();
+                let isolate = self.isolate.worker.js_runtime.v8_isolate();
+                reply(heap_owners::owners(isolate, |script| imports.owner(script)));
             }
             Command::HeapUsed(reply) => {
                 let isolate = self.isolate.worker.js_runtime.v8_isolate();

@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use deno_core::ModuleSpecifier;
+use deno_path_util::url_to_file_path;
 use js_runtime_ext::{Author, EXTENSIONS};
 use tokio::sync::Notify;
 
@@ -105,6 +107,36 @@ impl Imports {
         })
     }
 
+    /// Whose script it is, if it is one extension's: a file that it has, or one of a package
+    /// that nobody else finds from where they are.
+    pub(crate) fn owner(&self, script: &str) -> Option<u32> {
+        let url = ModuleSpecifier::parse(script).ok()?;
+        if let Some(copy) = url.query().and_then(|query| query.strip_prefix("copy=")) {
+            return copy.parse().ok();
+        }
+        let path = url_to_file_path(&url).ok()?;
+        let inner = self.inner();
+        let has = |files: &BTreeSet<PathBuf>| files.contains(&path);
+        // Who comes later has a copy.
+        let own = inner.files.iter().filter(|(_, files)| has(files));
+        if let Some((id, _)) = own.min_by_key(|(id, _)| **id) {
+            return Some(*id);
+        }
+        // What is nearest is found first.
+        let packages = path
+            .ancestors()
+            .filter(|folder| folder.ends_with("node_modules"));
+        packages.filter_map(Path::parent).find_map(|folder| {
+            let finds = |(id, files): (&u32, &BTreeSet<PathBuf>)| {
+                let is_below = files.iter().any(|file| file.starts_with(folder));
+                is_below.then_some(*id)
+            };
+            let mut found = inner.files.iter().filter_map(finds);
+            let first = found.next()?;
+            Some(found.next().is_none().then_some(first))
+        })?
+    }
+
     pub(crate) fn begin(&self, extension: u32) {
         self.inner().loading = Some(extension);
     }
@@ -138,6 +170,37 @@ impl Imports {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_script_is_whose_file_it_is_or_whose_packages_are_found_there() {
+        let imports = Imports::default();
+        for (id, file) in [
+            (1, "/a/one.ts"),
+            (1, "/a/lib.ts"),
+            (2, "/p/node_modules/two/index.ts"),
+            (3, "/p/node_modules/three/index.ts"),
+            (3, "/a/lib.ts"),
+        ] {
+            imports.note(id, file.into());
+        }
+        for (script, owner) in [
+            ("file:///a/one.ts", Some(1)),
+            ("file:///a/lib.ts", Some(1)),
+            ("file:///a/lib.ts?copy=3", Some(3)),
+            ("file:///b/one.ts", None),
+            ("ext:core/mod.js", None),
+            (
+                "file:///p/node_modules/two/node_modules/x/index.js",
+                Some(2),
+            ),
+            // Both find it.
+            ("file:///p/node_modules/x/index.js", None),
+            ("file:///p/node_modules/x/node_modules/y/index.js", None),
+            ("file:///q/node_modules/x/index.js", None),
+        ] {
+            assert_eq!(imports.owner(script), owner, "{script}");
+        }
+    }
 
     #[test]
     fn the_author_is_whose_file_comes_first() {

@@ -18,6 +18,7 @@ mod essentials;
 mod event_loop;
 mod file_size;
 mod guest;
+mod heap_owners;
 mod heap_shares;
 mod imports;
 mod inspector;
@@ -40,6 +41,7 @@ mod worker;
 
 pub use error::{CallError, LoadError, StartError, readable_stack};
 pub use file_size::survive_file_size_limit;
+pub use heap_owners::HeapOwners;
 pub use imports::Imports;
 pub use inspector::{inspect_processes, is_inspected, start_inspector};
 pub use js_runtime_ext::{

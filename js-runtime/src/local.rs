@@ -13,6 +13,7 @@ use crate::commands::{Command, Commands};
 use crate::control::Control;
 use crate::error::StartError;
 use crate::event_loop::EventLoop;
+use crate::heap_owners::HeapOwners;
 use crate::imports::Imports;
 use crate::inspector;
 use crate::memory::Memory;
@@ -126,6 +127,10 @@ impl Local {
 
     pub async fn memory(&self) -> Option<Memory> {
         self.value(Command::Memory).await
+    }
+
+    pub async fn heap_owners(&self) -> Option<Result<HeapOwners, String>> {
+        self.value(Command::HeapOwners).await
     }
 
     pub async fn heap_used(&self) -> Option<usize> {

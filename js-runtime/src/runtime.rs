@@ -11,6 +11,7 @@ use tokio::sync::oneshot::error::TryRecvError;
 
 use crate::awake;
 use crate::error::{CallError, LoadError, StartError};
+use crate::heap_owners::HeapOwners;
 use crate::imports::Imports;
 use crate::local::Local;
 use crate::memory::Memory;
@@ -163,6 +164,18 @@ impl Runtime {
             match &self.0 {
                 Place::Thread(local) => local.memory().await,
                 Place::Process(parent) => parent.memory().await,
+            }
+        };
+        tokio::time::timeout(limit, asked).await.ok()?
+    }
+
+    /// What each extension alone keeps alive in V8's heap, or why that is not known. Expensive:
+    /// no JavaScript runs meanwhile. `None` as for [`Self::memory`].
+    pub async fn heap_owners(&self, limit: Duration) -> Option<Result<HeapOwners, String>> {
+        let asked = async {
+            match &self.0 {
+                Place::Thread(local) => local.heap_owners().await,
+                Place::Process(parent) => parent.heap_owners().await,
             }
         };
         tokio::time::timeout(limit, asked).await.ok()?

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use js_runtime::{CallError, Memory, Runtime, Stop};
+use js_runtime::{CallError, HeapOwners, Memory, Runtime, Stop};
 use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
@@ -25,6 +25,9 @@ const LARGEST: usize = 64 << 20;
 
 /// How long the isolate may take to say what it holds.
 const MOMENT: Duration = Duration::from_millis(500);
+
+/// How long to wait for what of the heap is whose: JavaScript may be at work before.
+const SNAPSHOT: Duration = Duration::from_secs(20);
 
 /// Code that has run for less is slow, not stuck: it may have to compile what it uses.
 pub const STUCK: Duration = Duration::from_secs(1);
@@ -219,6 +222,11 @@ impl Generation {
     /// What the isolate holds, if there is one and it answers.
     pub async fn memory(&self) -> Option<Memory> {
         self.runtime.as_ref()?.memory(MOMENT).await
+    }
+
+    /// What of the heap is whose. `None` as for [`Self::memory`].
+    pub async fn heap_owners(&self) -> Option<Result<HeapOwners, String>> {
+        self.runtime.as_ref()?.heap_owners(SNAPSHOT).await
     }
 
     /// [`Self::call_within`] where there may be no limit.

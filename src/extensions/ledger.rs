@@ -49,6 +49,9 @@ pub struct ExtensionStats {
     pub total_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowest: Option<Slowest>,
+    /// What of V8's heap would go with it, in bytes. Absent unless it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heap_bytes: Option<usize>,
     /// By event, `command` or `tool:<name>`.
     pub events: BTreeMap<String, EventStats>,
 }
@@ -117,6 +120,7 @@ impl Ledger {
                 event: event.clone(),
                 ms: milliseconds(tally.slowest),
             }),
+            heap_bytes: None,
             events: account
                 .events
                 .iter()

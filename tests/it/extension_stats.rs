@@ -107,3 +107,31 @@ async fn calls_that_are_aborted_are_counted() {
         "{stats}"
     );
 }
+
+/// The memory of one extension could not be told from that of its neighbours.
+#[tokio::test]
+async fn the_heap_is_taken_apart_by_extension_when_it_is_asked_for() {
+    let source = r#"
+        const kept = Array.from({ length: 50_000 }, (_, at) => ({ at }));
+        export default (pi) => { pi.on("input", () => { kept; }); };"#;
+    let (_server, home, mut rpc) = with_extension(source).await;
+    home.extension(
+        "small.ts",
+        "export default (pi) => { pi.on('input', () => {}); };",
+    );
+    home.extension("broken.ts", "export default 1;");
+    rpc.ok(json!({"type": "reload"})).await;
+    let ask = json!({"type": "get_extension_stats", "measureHeap": true});
+    let stats = rpc.ok(ask).await;
+    let of = |name: &str| {
+        let all = stats["extensions"].as_array().unwrap();
+        let mut found = all.iter().filter(|extension| extension["name"] == name);
+        found.next().unwrap_or_else(|| panic!("{stats}"))["heapBytes"].as_u64()
+    };
+    assert!(of("ext") > Some(1_500_000), "{stats}");
+    assert!(of("small") < Some(100_000), "{stats}");
+    assert!(of("broken") < Some(100_000), "{stats}");
+    assert!(stats["heap"]["shared"].is_u64(), "{stats}");
+    let stats = rpc.ok(json!({"type": "get_extension_stats"})).await;
+    assert!(stats["extensions"][0].get("heapBytes").is_none(), "{stats}");
+}

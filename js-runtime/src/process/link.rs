@@ -208,6 +208,10 @@ impl Link {
                 let link = self.clone();
                 Command::Memory(Box::new(move |memory| link.answer_with(id, &memory)))
             }
+            Kind::HeapOwners => {
+                let link = self.clone();
+                Command::HeapOwners(Box::new(move |owners| link.answer_with(id, &owners)))
+            }
             Kind::HeapUsed => {
                 let link = self.clone();
                 Command::HeapUsed(Box::new(move |used| link.answer_with(id, &used)))

@@ -26,6 +26,7 @@ use super::wire::{self, Kind};
 use super::{Load, NAME, Start, child, last_words};
 use crate::awake;
 use crate::error::StartError;
+use crate::heap_owners::HeapOwners;
 use crate::imports::Imports;
 use crate::inspector;
 use crate::memory::Memory;
@@ -190,6 +191,10 @@ impl Parent {
 
     pub async fn memory(&self) -> Option<Memory> {
         self.value(Kind::Memory).await
+    }
+
+    pub async fn heap_owners(&self) -> Option<Result<HeapOwners, String>> {
+        self.value(Kind::HeapOwners).await
     }
 
     pub async fn heap_used(&self) -> Option<usize> {

@@ -50,6 +50,7 @@ kinds! {
     Abandon = 4,
     Memory = 5,
     HeapUsed = 6,
+    HeapOwners = 8,
     /// Head: class and so on of the error, or empty; body: the answer.
     HostAnswer = 7,
 

@@ -4,6 +4,7 @@
 mod caching;
 mod console;
 mod errors;
+mod heap;
 mod hostile;
 mod interop;
 mod loading;

@@ -128,7 +128,11 @@ pub enum Command {
         since: u64,
     },
     /// Ours: what extensions cost.
-    GetExtensionStats,
+    GetExtensionStats {
+        /// Also what each of them holds. No JavaScript runs meanwhile.
+        #[serde(default)]
+        measure_heap: bool,
+    },
     /// Ours: answered when nothing is at work any more.
     WaitForIdle,
     /// Ours: extensions, settings and models as they are on the disk now.

@@ -318,8 +318,8 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> A
             session.set_session_name(&name)?;
             return Ok(None);
         }
-        Command::GetExtensionStats => {
-            Answer::GetExtensionStats(session.extensions().statistics().await)
+        Command::GetExtensionStats { measure_heap } => {
+            Answer::GetExtensionStats(session.extensions().statistics(measure_heap).await)
         }
         Command::GetCommands => commands(session),
         Command::WaitForIdle => {

@@ -1,0 +1,74 @@
+//! Whose V8's heap is.
+
+use std::time::Duration;
+
+use crate::support::{Folder, Js, handlers, options};
+
+const LONG: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn what_an_extension_alone_keeps_alive_is_its_own() {
+    let folder = Folder::new(&[
+        ("small.ts", &handlers(&[("small", "() => 1")])),
+        (
+            "large.ts",
+            &format!(
+                "const kept = Array.from({{ length: 100_000 }}, (_, at) => ({{ at }}));\n{}",
+                handlers(&[("large", "() => kept.length")])
+            ),
+        ),
+        // Kept by what only a pending promise knows.
+        (
+            "waits.ts",
+            "export default async (pi: any) => {
+                void (async () => {
+                    const kept = Array.from({ length: 50_000 }, (_, at) => ({ at }));
+                    await new Promise((resolve) => setTimeout(resolve, 600_000));
+                    console.log(kept.length);
+                })();
+            };",
+        ),
+        // The second to import it has a module of its own.
+        (
+            "lib.ts",
+            "export const all = Array.from({ length: 20_000 }, (_, at) => ({ at }));",
+        ),
+        (
+            "one.ts",
+            "import { all } from './lib.ts'; export default (pi: any) => { pi.on('one', () => all); };",
+        ),
+        (
+            "two.ts",
+            "import { all } from './lib.ts'; export default (pi: any) => { pi.on('two', () => all); };",
+        ),
+        // What hangs on a global is nobody's.
+        (
+            "global.ts",
+            "globalThis.kept = Array.from({ length: 100_000 }, (_, at) => ({ at })); export default () => {};",
+        ),
+    ]);
+    let js = Js::with(options());
+    let names = ["small", "large", "waits", "one", "two", "global"];
+    for (id, name) in (0..).zip(names) {
+        js.load(id, &folder.path(&format!("{name}.ts")))
+            .await
+            .unwrap();
+    }
+    let owners = js.runtime.heap_owners(LONG).await.unwrap().unwrap();
+    let of = |name: &str| {
+        let id = names.iter().position(|it| *it == name).unwrap();
+        owners.of.get(&(id as u32)).copied().unwrap_or_default()
+    };
+    // An object with one number is 32 bytes, and its place in the array another 8.
+    let small = 64 << 10;
+    for (name, expected) in [
+        ("small", 1..small),
+        ("large", 3_500_000..4_500_000),
+        ("waits", 1_700_000..2_300_000),
+        ("one", 700_000..900_000),
+        ("two", 700_000..900_000),
+        ("global", 0..small),
+    ] {
+        assert!(expected.contains(&of(name)), "{name}: {owners:?}");
+    }
+}
