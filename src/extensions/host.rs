@@ -291,8 +291,9 @@ impl BridgeHost {
         }
     }
 
-    /// For a call with these arguments.
-    pub(super) fn actions(&self, args: &str) -> Result<Arc<dyn Actions>, HostError> {
+    /// Whether a call with these arguments may be made: by a generation that was not replaced,
+    /// or as a visit.
+    fn check_stale(&self, args: &str) -> Result<(), HostError> {
         if self.stale.load(Ordering::Relaxed) && !self.visits.allow(args) {
             return Err(HostError::new(
                 "This extension instance is stale: it was replaced by a reload or a session \
@@ -300,6 +301,12 @@ impl BridgeHost {
                  `withSession` is called with",
             ));
         }
+        Ok(())
+    }
+
+    /// For a call with these arguments.
+    pub(super) fn actions(&self, args: &str) -> Result<Arc<dyn Actions>, HostError> {
+        self.check_stale(args)?;
         self.actions.get().and_then(Weak::upgrade).ok_or_else(|| {
             HostError::new(
                 "Extension runtime not initialized. Action methods cannot be called during \
@@ -328,6 +335,7 @@ impl BridgeHost {
                 debugger::note(args);
                 return Ok(Value::Null);
             }
+            "stale" => return self.check_stale(args).map(|()| Value::Null),
             "pi.getFlag" => return self.flag(args),
             "pi.execKill" => {
                 self.execs.kill(parse::<Token>(method, args)?.token);

@@ -239,6 +239,56 @@ async fn what_is_stale_says_so_and_what_was_aborted_has_a_result() {
     rpc.close().await;
 }
 
+/// What it registered or told there was lost without a word.
+#[tokio::test]
+async fn what_a_replaced_extension_registers_or_emits_says_that_it_is_stale() {
+    let (_server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            const off = pi.on("input", () => {});
+            const provider = { baseUrl: "http://localhost", apiKey: "k", api: "openai-completions", models: [] };
+            pi.registerCommand("replace", { handler: async (how, ctx) => {
+                const told = [];
+                const tries = {
+                    tool: () => pi.registerTool({ name: "late", label: "l", description: "d",
+                        parameters: { type: "object", properties: {} }, execute() {} }),
+                    command: () => pi.registerCommand("late", { handler() {} }),
+                    flag: () => pi.registerFlag("late", { type: "boolean" }),
+                    shortcut: () => pi.registerShortcut("ctrl+l", { handler() {} }),
+                    renderer: () => pi.registerMessageRenderer("late", () => {}),
+                    provider: () => pi.registerProvider("late", provider),
+                    unregister: () => pi.unregisterProvider("late"),
+                    on: () => pi.on("input", () => {}),
+                    getFlag: () => pi.getFlag("late"),
+                    emit: () => pi.events.emit("late", 1),
+                    listen: () => pi.events.on("late", () => {}),
+                    signal: () => ctx.signal,
+                    compact: () => ctx.compact(),
+                };
+                await (how === "reload" ? ctx.reload() : ctx.newSession());
+                for (const name in tries) {
+                    try { tries[name](); } catch (error) {
+                        if (error.message.includes("is stale")) continue;
+                        told.push(name + " failed: " + error.message);
+                        continue;
+                    }
+                    told.push(name);
+                }
+                off();
+                throw new Error(`${how} silent: ${told.join()}.`);
+            } });
+        }"#,
+    )
+    .await;
+    for how in ["new", "reload"] {
+        rpc.send(&prompt(&format!("/replace {how}")).to_string())
+            .await;
+        let error = rpc.event("extension_error").await;
+        let text = error["error"].as_str().unwrap();
+        assert_eq!(text, format!("{how} silent: ."), "{error}");
+    }
+    rpc.close().await;
+}
+
 /// As in Node, where it would be an uncaught exception of the program.
 #[tokio::test]
 async fn a_worker_that_throws_and_nobody_listens_to_is_told_of() {

@@ -85,6 +85,7 @@ deno_core::extension!(
         "bridge/providers.ts",
         "bridge/registry.ts",
         "bridge/session.ts",
+        "bridge/stale.ts",
         "bridge/theme.ts",
         "bridge/ui.ts",
         "bridge/updates.ts",

@@ -5,6 +5,7 @@ import {
   abort,
   AbortController,
   asError,
+  extend,
   isArray,
   isSlip,
   JSON,
@@ -370,7 +371,7 @@ export async function executeTool(json: string): Promise<string> {
         if (running.has(token)) hostSync("tool.update", { token, output: partialOf(output) });
       },
       // Its own: a tool may be aborted alone, and while no run is known.
-      Object.assign(createContext(extension, run), { signal: controller.signal }),
+      extend(createContext(extension, run), { signal: controller.signal }),
     );
     if (!isArray((result as { content?: unknown } | undefined)?.content)) {
       const error = new TypeError(

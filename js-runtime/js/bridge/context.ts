@@ -3,6 +3,7 @@
 import { host, hostSync } from "ext:js_runtime/host.ts";
 import { abort, AbortController, extend, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
 import { openSession } from "ext:js_runtime/bridge/session.ts";
+import { checkStale, replaced } from "ext:js_runtime/bridge/stale.ts";
 import { createUi, type Calls } from "ext:js_runtime/bridge/ui.ts";
 import { isQueued, report, running } from "ext:js_runtime/bridge/registry.ts";
 import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
@@ -136,7 +137,10 @@ export function createContext(extension: number, run?: number | null, calls = CA
       return hostSync("ctx.scopedModels");
     },
     isProjectTrusted: () => hostSync<boolean>("ctx.isProjectTrusted"),
-    signal: signalOf(run),
+    get signal() {
+      if (own) checkStale();
+      return signalOf(run);
+    },
     isIdle: () => hostSync<boolean>("ctx.isIdle"),
     abort(): void {
       hostSync<void>("ctx.abort");
@@ -149,6 +153,7 @@ export function createContext(extension: number, run?: number | null, calls = CA
     getSystemPrompt: () => hostSync<string>("ctx.getSystemPrompt"),
     /** Returns at once; the callbacks tell how it went. */
     compact(options: CompactOptions = {}): void {
+      if (own) checkStale();
       compact(extension, patiently(calls), options);
     },
   };
@@ -185,6 +190,7 @@ export function createCommandContext(extension: number, run?: number | null, cal
     const visit = (visits += 1);
     try {
       const done = await host<T>(`ctx.${method}`, { extension, ...args, stay: visit });
+      if (!(done as Cancelled | undefined)?.cancelled) replaced();
       await then?.(done, visit);
       return done;
     } finally {

@@ -1,5 +1,6 @@
 // `pi.events`: the bus on which extensions of one session talk to each other.
 import { describe } from "ext:js_runtime/host.ts";
+import { checkStale } from "ext:js_runtime/bridge/stale.ts";
 import { owned } from "ext:js_runtime/bridge/registry.ts";
 import { aFunction } from "ext:js_runtime/bridge/wanted.ts";
 
@@ -55,4 +56,19 @@ export function createEventBus(): EventBus & { clear(): void } {
   };
 }
 
-export const events: EventBus = createEventBus();
+/** The one of this set: nobody else is there to hear it when the set was replaced. */
+function ownBus(): EventBus {
+  const bus = createEventBus();
+  return {
+    emit(channel, data) {
+      checkStale();
+      bus.emit(channel, data);
+    },
+    on(channel, listener) {
+      checkStale();
+      return bus.on(channel, listener);
+    },
+  };
+}
+
+export const events: EventBus = ownBus();

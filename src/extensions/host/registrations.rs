@@ -14,6 +14,13 @@ type Registered = Result<(), String>;
 
 impl BridgeHost {
     pub(super) fn register(&self, method: &str, args: &str) -> Option<Answer> {
+        // Nobody looks at it any more. What ends a subscription has nothing to do, and is content.
+        let changes = ["pi.on", "pi.unregisterProvider"];
+        if method.starts_with("pi.register") || changes.contains(&method) {
+            if let Err(error) = self.check_stale(args) {
+                return Some(Err(error));
+            }
+        }
         let mut registry = self.registry.lock();
         let registered: Result<Registered, _> = match method {
             "pi.on" => parse(method, args)
@@ -61,6 +68,7 @@ impl BridgeHost {
     }
 
     pub(super) fn flag(&self, args: &str) -> Answer {
+        self.check_stale(args)?;
         let flag: Name = parse("pi.getFlag", args)?;
         let registry = self.registry.lock();
         let own = registry
