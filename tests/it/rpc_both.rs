@@ -228,8 +228,8 @@ impl Side {
         left.push(serde_json::from_str(&self.names.forth(&asked)).expect("names are plain"));
         let settings = fs::read_to_string(self.home.agent_dir().join("settings.json")).unwrap();
         let settings: Value = serde_json::from_str(&settings).unwrap();
-        // What `setTheme` and a level without a model leave behind: see the stories.
-        left.push(without(&settings, &["theme", "defaultThinkingLevel"]));
+        // What a level without a model leaves behind: see the stories.
+        left.push(without(&settings, &["defaultThinkingLevel"]));
         left
     }
 }

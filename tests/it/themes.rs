@@ -4,30 +4,29 @@ use model_server::{Answer, ModelServer};
 use pi::resources::themes::TOKENS;
 use serde_json::{Map, Value, json};
 
+use crate::line_mode::Terminal;
 use crate::support::Home;
 
 const EXTENSION: &str = r#"
 import { getMarkdownTheme, Theme } from "@mariozechner/pi-coding-agent";
 
+const plain = (text) => (text ?? "none").replaceAll("\x1b", "");
+
 export default function (pi) {
   pi.registerCommand("theme", {
     handler: async (name, { ui }) => {
       const found = ui.getTheme(name);
-      const set = name ? ui.setTheme(name) : undefined;
-      ui.notify(JSON.stringify({
-        names: ui.getAllThemes().map(({ name }) => name),
-        found: found && found.getFgAnsi("accent"),
-        set,
-        now: ui.theme.name,
-        heading: getMarkdownTheme().heading("x"),
-      }));
+      const { success, error } = name ? ui.setTheme(name) : {};
+      const names = ui.getAllThemes().map(({ name }) => name).join(" ");
+      ui.notify([names, plain(found?.getFgAnsi("accent")), error ?? success].join(" | "));
+      ui.notify(`now ${ui.theme.name} ${plain(getMarkdownTheme().heading("x"))}`);
     },
   });
   pi.registerCommand("own", {
     handler: async (_args, { ui }) => {
       const colours = (names, value) => Object.fromEntries(names.map((name) => [name, value]));
       const own = new Theme(colours(["accent", "mdHeading"], 5), colours(["selectedBg"], 6), "256color", { name: "own" });
-      ui.notify(JSON.stringify([ui.setTheme(own), ui.theme.name, ui.theme.fg("accent", "x")]));
+      ui.notify(`${ui.setTheme(own).success} ${ui.theme.name} ${plain(ui.theme.fg("accent", "x"))}`);
     },
   });
 }
@@ -54,39 +53,28 @@ async fn an_extension_chooses_among_the_themes_that_are_loaded() {
         std::fs::write(file, theme(name, color)).unwrap();
     }
 
-    let mut rpc = home.rpc(&[]);
-    let ask = async |rpc: &mut crate::support::Rpc, command: &str| -> Value {
-        rpc.ok(json!({"type": "prompt", "message": command})).await;
-        let told = rpc.ui("notify").await;
-        serde_json::from_str(told["message"].as_str().unwrap()).unwrap()
-    };
-    let names = json!(["dark", "light", "mine", "other"]);
-    assert_eq!(
-        ask(&mut rpc, "/theme nothing").await,
-        json!({
-            "names": names,
-            "set": {"success": false, "error": "Theme not found: nothing"},
-            "now": "dark",
-            "heading": "\u{1b}[38;5;222mx\u{1b}[39m",
-        })
-    );
-    assert_eq!(
-        ask(&mut rpc, "/theme mine").await,
-        json!({
-            "names": names,
-            "found": "\u{1b}[38;5;232m",
-            "set": {"success": true},
-            "now": "mine",
-            "heading": "\u{1b}[38;5;232mx\u{1b}[39m",
-        })
-    );
-    let own = ask(&mut rpc, "/own").await;
-    assert_eq!(
-        own,
-        json!([{"success": true}, "own", "\u{1b}[38;5;5mx\u{1b}[39m"])
-    );
+    let mut terminal = Terminal::open(&home, "xterm-256color", &[]);
+    for (command, told) in [
+        (
+            "/theme nothing",
+            "dark light mine other | none | Theme not found: nothing\nnow dark [38;2;240;198;116mx[39m\n",
+        ),
+        (
+            "/theme mine",
+            "dark light mine other | [38;2;10;11;12m | true\nnow mine [38;2;10;11;12mx[39m\n",
+        ),
+        ("/own", "true own [38;5;5mx[39m\n"),
+    ] {
+        terminal.see("> ");
+        terminal.line(command);
+        terminal.see(told);
+    }
+    terminal.see("> ");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
 
     // By name it is remembered, and pages are in its colours.
+    let mut rpc = home.rpc(&[]);
     rpc.run("hello").await;
     let exported = rpc.ok(json!({"type": "export_html"})).await;
     let page = home.cwd().join(exported["path"].as_str().unwrap());
@@ -95,10 +83,34 @@ async fn an_extension_chooses_among_the_themes_that_are_loaded() {
         page.contains("--accent:#0a0b0c"),
         "the page is not in its colours"
     );
-    rpc.close().await;
+}
+
+/// It changed the settings of users who saw nothing of it.
+#[tokio::test]
+async fn no_theme_is_chosen_where_nobody_looks() {
+    let server = ModelServer::start().await;
+    server.push(Answer::text("Hello."));
+    let home = Home::new(&server);
+    home.extension("themes.ts", EXTENSION);
+    let settings = home.agent_dir().join("settings.json");
+    let before = std::fs::read_to_string(&settings).ok();
     let mut rpc = home.rpc(&[]);
-    let answer = ask(&mut rpc, "/theme").await;
-    assert_eq!(answer["now"], "mine");
+    rpc.ok(json!({"type": "prompt", "message": "/theme light"}))
+        .await;
+    let refused = " | none | Theme switching not supported in RPC mode";
+    rpc.notified(refused).await;
+    rpc.close().await;
+    home.extension(
+        "start.ts",
+        "export default (pi) => pi.on('session_start', (_event, { ui }) => {
+            console.error(JSON.stringify([ui.setTheme('light'), ui.getAllThemes()]));
+        });",
+    );
+    let printed = home.run(&["-p", "go"], "").await;
+    let told = printed.stderr;
+    let refused = r#"[{"success":false,"error":"UI not available"},[]]"#;
+    assert!(told.contains(refused), "{told}");
+    assert_eq!(before, std::fs::read_to_string(&settings).ok());
 }
 
 /// They threw, also in themes that have them.
@@ -141,19 +153,13 @@ async fn colours_of_newer_versions_are_there_in_themes_of_any_age() {
         let path = format!("themes/{}.json", file["name"].as_str().unwrap());
         std::fs::write(home.agent_dir().join(path), file.to_string()).unwrap();
     }
-    let mut rpc = home.rpc(&[]);
-    rpc.ok(json!({"type": "prompt", "message": "/look"})).await;
-    let told = rpc.ui("notify").await;
-    let told: Value = serde_json::from_str(told["message"].as_str().unwrap()).unwrap();
-    assert_eq!(
-        told,
-        json!({
-            "dark": [4, true, true],
-            "older": [4, true, true],
-            "newer": [0, false, true],
-            "own": ["\u{1b}[38;5;5mx\u{1b}[39m", "\u{1b}[48;5;6mx\u{1b}[49m", "Unknown theme color: thinkingMax"],
-        })
-    );
+    let mut terminal = Terminal::open(&home, "xterm-256color", &[]);
+    terminal.see("> ");
+    terminal.line("/look");
+    terminal.see(concat!(
+        r#"{"dark":[4,true,true],"older":[4,true,true],"newer":[0,false,true],"#,
+        r#""own":["\u001b[38;5;5mx\u001b[39m","\u001b[48;5;6mx\u001b[49m","Unknown theme color: thinkingMax"]}"#,
+    ));
 }
 
 #[tokio::test]
@@ -170,8 +176,10 @@ async fn the_settings_may_name_the_file_of_a_theme() {
     let mut rpc = home.rpc(&[]);
     rpc.ok(json!({"type": "prompt", "message": "/theme"})).await;
     let told = rpc.ui("notify").await;
-    let told: Value = serde_json::from_str(told["message"].as_str().unwrap()).unwrap();
-    assert_eq!(told["now"], "Plain Theme");
+    assert_eq!(told["message"], " | none | ");
+    let told = rpc.ui("notify").await;
+    let now = told["message"].as_str().unwrap();
+    assert!(now.starts_with("now Plain Theme "), "{told}");
     rpc.run("hello").await;
     let exported = rpc.ok(json!({"type": "export_html"})).await;
     let page = home.cwd().join(exported["path"].as_str().unwrap());

@@ -84,6 +84,13 @@ async function ask(
   }
 }
 
+/** Why themes are neither told nor changed; nothing where there is a terminal. */
+function withoutThemes(by: Calls): string | undefined {
+  const mode = by.hostSync<string>("ctx.mode");
+  if (mode === "rpc") return "Theme switching not supported in RPC mode";
+  return mode === "print" || mode === "json" ? "UI not available" : undefined;
+}
+
 export function createUi(extension: number, by: Calls = OWN) {
   let editorComponent: unknown;
   /** Nobody answers. Throws if the instance is stale; what cannot be said is reported. */
@@ -176,9 +183,13 @@ export function createUi(extension: number, by: Calls = OWN) {
     get theme() {
       return theme;
     },
-    getAllThemes: () => availableThemes(),
-    getTheme: (name: string) => findTheme(name),
-    setTheme: (theme: string | Theme) => changeTheme(theme),
+    // The user's settings are theirs where nobody looks.
+    getAllThemes: () => (withoutThemes(by) ? [] : availableThemes()),
+    getTheme: (name: string) => (withoutThemes(by) ? undefined : findTheme(name)),
+    setTheme(theme: string | Theme) {
+      const error = withoutThemes(by);
+      return error ? { success: false, error } : changeTheme(theme);
+    },
     getToolsExpanded: () => false,
     setToolsExpanded: () => {},
   };
