@@ -273,8 +273,8 @@ impl Registry {
         }
     }
 
-    /// Names that several extensions use are numbered, all of them, in load
-    /// order.
+    /// Names that several extensions use are numbered, all of them, in load order. A name
+    /// that is taken then gets the next number that is free.
     pub fn commands(&self) -> Vec<InvokableCommand> {
         let mut commands = self.commands.clone();
         commands.sort_by_key(|command| command.extension);
@@ -283,15 +283,22 @@ impl Registry {
             *uses.entry(&command.name).or_default() += 1;
         }
         let mut seen: HashMap<&str, usize> = HashMap::new();
+        let mut taken = HashSet::new();
         commands
             .iter()
             .map(|command| {
                 let number = seen.entry(&command.name).or_default();
                 *number += 1;
-                let name = match uses[command.name.as_str()] {
+                let numbered = |number: usize| format!("{}:{number}", command.name);
+                let mut name = match uses[command.name.as_str()] {
                     1 => command.name.clone(),
-                    _ => format!("{}:{number}", command.name),
+                    _ => numbered(*number),
                 };
+                let mut next = *number;
+                while !taken.insert(name.clone()) {
+                    next += 1;
+                    name = numbered(next);
+                }
                 InvokableCommand {
                     name,
                     command: command.clone(),
@@ -415,6 +422,18 @@ mod tests {
                 ("deploy:2".to_string(), 1)
             ]
         );
+    }
+
+    /// The third could not be called.
+    #[test]
+    fn a_command_whose_name_is_that_of_a_numbered_one_can_be_called() {
+        let mut registry = Registry::default();
+        for (extension, name) in [(0, "same"), (1, "same"), (2, "same:1"), (3, "same:1:2")] {
+            registry.add_command(command(extension, name));
+        }
+        let commands = registry.commands().into_iter();
+        let names: Vec<String> = commands.map(|command| command.name).collect();
+        assert_eq!(names, ["same:1", "same:2", "same:1:2", "same:1:2:2"]);
     }
 
     #[test]
