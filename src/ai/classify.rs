@@ -66,15 +66,25 @@ pub fn overflow_patterns() -> Vec<&'static str> {
 /// although more went in than its window holds (z.ai). A `context_window` of 0
 /// is an unknown one.
 pub fn is_context_overflow(message: &AssistantMessage, context_window: u64) -> bool {
-    match message.stop_reason {
-        StopReason::Error => message
-            .error_message
-            .as_deref()
+    overflowed(
+        message.stop_reason,
+        message.error_message.as_deref(),
+        message.usage.input.saturating_add(message.usage.cache_read),
+        context_window,
+    )
+}
+
+/// The same of what is known of a message; `sent` is in tokens.
+pub fn overflowed(
+    stop_reason: StopReason,
+    error_message: Option<&str>,
+    sent: u64,
+    context_window: u64,
+) -> bool {
+    match stop_reason {
+        StopReason::Error => error_message
             .is_some_and(|text| !THROTTLED_SET.is_match(text) && OVERFLOW_SET.is_match(text)),
-        StopReason::Stop => {
-            let sent = message.usage.input.saturating_add(message.usage.cache_read);
-            context_window > 0 && sent > context_window
-        }
+        StopReason::Stop => context_window > 0 && sent > context_window,
         StopReason::Length | StopReason::ToolUse | StopReason::Aborted => false,
     }
 }

@@ -64,7 +64,19 @@ enum Escape {
     Unicode(String),
 }
 
-/// A text that may be cut off anywhere, at once.
+/// A text that may be cut off anywhere, at once, and be of any kind; an object where nothing
+/// can be read yet.
+pub(crate) fn parse_any(text: &str) -> Value {
+    let mut root = Value::Object(Map::new());
+    let mut parser = PartialJson::default();
+    parser.push(&mut root, "{\"\":");
+    parser.push(&mut root, text);
+    let value = root.as_object_mut().and_then(|root| root.remove(""));
+    value.unwrap_or_else(|| Value::Object(Map::new()))
+}
+
+/// An object's text that may be cut off anywhere, at once.
+#[cfg(test)]
 pub(crate) fn parse(text: &str) -> Value {
     let mut root = Value::Object(Map::new());
     PartialJson::default().push(&mut root, text);
@@ -386,6 +398,21 @@ mod tests {
             ("{\"a\":{\"b\":1},", json!({"a": {"b": 1}})),
         ] {
             assert_eq!(parse_arguments(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn whoever_asks_may_have_a_list_or_a_text() {
+        for (text, expected) in [
+            ("[1,", json!([1])),
+            ("[{\"a\":\"x", json!([{"a": "x"}])),
+            ("\"str", json!("str")),
+            ("{\"a\":[1,", json!({"a": [1]})),
+            ("{\"\":1", json!({"": 1})),
+            ("", json!({})),
+            ("nonsense", json!({})),
+        ] {
+            assert_eq!(parse_any(text), expected, "{text}");
         }
     }
 

@@ -14,7 +14,7 @@ use uuid::{NoContext, Timestamp, Uuid};
 
 use super::host::{Answer, parse, to_value};
 use crate::agent::AgentMessage;
-use crate::ai::message::AssistantMessage;
+use crate::ai::message::StopReason;
 use crate::ai::stream::ToolSpec;
 use crate::ai::{api, catalogue, classify, partial_json, secret_value::Env};
 use crate::resources::settings::{self, Change, SettingsError};
@@ -90,9 +90,27 @@ struct Provider {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Overflow {
-    message: AssistantMessage,
+    message: Said,
     #[serde(default)]
     context_window: u64,
+}
+
+/// What is looked at of an assistant's message; whoever asks need not have all of one.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Said {
+    stop_reason: StopReason,
+    #[serde(default)]
+    error_message: Option<String>,
+    #[serde(default)]
+    usage: Sent,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Sent {
+    input: u64,
+    cache_read: u64,
 }
 
 #[derive(Deserialize)]
@@ -172,7 +190,7 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
         "diff.unified" => parse::<Texts>(method, args)
             .map(|given| json!(unified(&given.path, &given.old, &given.new, given.context))),
         "ai.parse_partial_json" => {
-            parse::<Text>(method, args).map(|given| partial_json::parse(&given.text))
+            parse::<Text>(method, args).map(|given| partial_json::parse_any(&given.text))
         }
         "ai.key_variables" => parse::<Provider>(method, args)
             .map(|given| json!(catalogue::key_variables(&given.provider))),
@@ -206,8 +224,15 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
         }),
         "ai.overflow_patterns" => Ok(json!(classify::overflow_patterns())),
         "ai.is_context_overflow" => parse::<Overflow>(method, args).map(|given| {
-            json!(classify::is_context_overflow(
-                &given.message,
+            let Said {
+                stop_reason,
+                error_message,
+                usage,
+            } = given.message;
+            json!(classify::overflowed(
+                stop_reason,
+                error_message.as_deref(),
+                usage.input.saturating_add(usage.cache_read),
                 given.context_window
             ))
         }),

@@ -127,7 +127,7 @@ async fn a_switch_to_the_session_that_is_open_begins_it_again() {
 #[tokio::test]
 async fn what_tools_ask_of_the_model_and_errors_that_pass_are_known() {
     let (_server, _home, mut rpc) = with_extension(
-        r#"import { isRetryableAssistantError } from "@earendil-works/pi-ai";
+        r#"import { isContextOverflow, isRetryableAssistantError, parseStreamingJson } from "@earendil-works/pi-ai";
         export default (pi) => {
           pi.registerTool({ name: "mine", label: "M", description: "d", promptGuidelines: ["Be brief"],
             parameters: { type: "object", properties: {} }, execute: async () => ({ content: [] }) });
@@ -137,13 +137,17 @@ async fn what_tools_ask_of_the_model_and_errors_that_pass_are_known() {
               pi.getAllTools().find(({ name }) => name === "mine").promptGuidelines,
               failed("529 overloaded"), failed("401 no such key"), failed(undefined),
               isRetryableAssistantError({ stopReason: "aborted", errorMessage: "overloaded" }),
+              // Not all of a message, and no object.
+              isContextOverflow({ stopReason: "error", errorMessage: "prompt is too long: 9 tokens > 8 maximum" }),
+              isContextOverflow({ stopReason: "stop", usage: { input: 7, cacheRead: 2 } }, 8),
+              isContextOverflow({ stopReason: "stop" }, 8), parseStreamingJson("[1,"),
             ]));
           } });
         };"#,
     )
     .await;
     rpc.ok(prompt("/look")).await;
-    rpc.notified(r#"[["Be brief"],true,false,false,false]"#)
+    rpc.notified(r#"[["Be brief"],true,false,false,false,true,true,false,[1]]"#)
         .await;
 }
 
