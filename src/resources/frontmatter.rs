@@ -59,7 +59,8 @@ fn split(text: &str) -> Option<(&str, &str)> {
         return None;
     }
     let end = rest.find("\n---")?;
-    Some((&rest[..end], &rest[end + "\n---".len()..]))
+    // With the line's end: it belongs to a block scalar that comes last.
+    Some((&rest[..=end], &rest[end + "\n---".len()..]))
 }
 
 #[cfg(test)]
@@ -118,6 +119,13 @@ mod tests {
                 "{text:?}"
             );
         }
+    }
+
+    /// The model was told of skills in other words than the original's.
+    #[test]
+    fn a_folded_text_ends_with_its_line_also_at_the_end() {
+        let document = Document::parse("---\ndescription: >\n  two\n  lines\n---\nbody").unwrap();
+        assert_eq!(document.text("description").unwrap(), "two lines\n");
     }
 
     #[test]
