@@ -145,7 +145,6 @@ export function simpleCases({ tui }) {
   cases["SettingsList changed"] = settings(["enter", "down", "down", " "]);
   cases["SettingsList from the end"] = settings(["up"]);
   cases["SettingsList searching"] = settings(["n", "u", "m"], { enableSearch: true });
-  cases["SettingsList changed while searching"] = settings(["n", "u", " ", "m", " "], { enableSearch: true });
   cases["SettingsList without match"] = settings(["q", "q"], { enableSearch: true });
   cases["SettingsList empty"] = () => new SettingsList([], 6, SETTINGS_THEME, () => {}, () => {});
   cases["SettingsList submenu"] = () => {

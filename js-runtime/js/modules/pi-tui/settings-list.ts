@@ -121,10 +121,14 @@ export class SettingsList implements Component {
     const keys = getKeybindings();
     if (keys.matches(data, "tui.select.up")) this._move(-1);
     else if (keys.matches(data, "tui.select.down")) this._move(1);
-    // Space changes, as the hint says, also in the midst of a search.
-    else if (keys.matches(data, "tui.select.confirm") || data === " ") this._activate();
+    else if (keys.matches(data, "tui.select.confirm") || this._isSwitch(data)) this._activate();
     else if (keys.matches(data, "tui.select.cancel")) this.onCancel();
     else if (this._search) this._searchFor(this._search, data);
+  }
+
+  /** Space is part of a search that has begun. */
+  private _isSwitch(data: string): boolean {
+    return data === " " && !this._search?.getValue();
   }
 
   private _move(by: number): void {
@@ -133,10 +137,7 @@ export class SettingsList implements Component {
   }
 
   private _searchFor(search: Input, typed: string): void {
-    // No label is looked for by its spaces: what is pasted has none, as what is typed.
-    const sought = typed.replaceAll(" ", "");
-    if (sought === "") return;
-    search.handleInput(sought);
+    search.handleInput(typed);
     this._shown = fuzzyFilter(this.items, search.getValue(), (item) => item.label);
     this.selectedIndex = 0;
   }
