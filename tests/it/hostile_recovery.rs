@@ -240,8 +240,9 @@ async fn a_stop_while_a_reload_loads_is_told() {
     );
     home.extension(
         "slow.ts",
-        r#"if (globalThis.process.env.SLOW === "yes") await new Promise((done) => setTimeout(done, 1500));
-        export default () => { globalThis.process.env.SLOW = "yes"; };"#,
+        r#"import { existsSync, writeFileSync } from "node:fs";
+        if (existsSync("slow")) await new Promise((done) => setTimeout(done, 1500));
+        export default () => writeFileSync("slow", "");"#,
     );
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("/spin")).await;

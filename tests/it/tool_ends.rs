@@ -180,7 +180,7 @@ async fn a_clipboard_that_takes_nothing_says_why() {
 
 /// Clients of the original read `isError` there, which says nothing to the agent.
 #[tokio::test]
-async fn what_else_a_tool_returns_is_told_and_means_nothing() {
+async fn what_else_a_tool_returns_is_told_and_is_not_kept() {
     let (server, home, mut rpc) = with_extension(
         r#"export default (pi) => {
             pi.registerTool({ name: "odd", label: "Odd", description: "d",
@@ -195,11 +195,12 @@ async fn what_else_a_tool_returns_is_told_and_means_nothing() {
     server.push(Answer::tool("odd", json!({})));
     server.push(Answer::text("Done."));
     rpc.ok(prompt("go")).await;
-    rpc.notified("[true,[2],false]").await;
+    // As in newer versions, where a tool may say that it failed.
+    rpc.notified("[true,[2],true]").await;
     let end = rpc.event("tool_execution_end").await;
     assert_eq!(
         (&end["result"]["isError"], &end["isError"]),
-        (&json!(true), &json!(false))
+        (&json!(true), &json!(true))
     );
     rpc.event("agent_end").await;
     let stored = home.entries();
@@ -208,6 +209,6 @@ async fn what_else_a_tool_returns_is_told_and_means_nothing() {
         .into_iter()
         .find(|it| it["role"] == "toolResult")
         .unwrap();
-    assert_eq!(result["isError"], false);
+    assert_eq!(result["isError"], true);
     assert_eq!(result.get("mine"), None);
 }

@@ -355,6 +355,8 @@ async fn the_next_isolate_of_a_program_reads_nothing_again_unless_it_has_changed
     let (path, cache) = (folder.path("index.ts"), folder.path("cache"));
     let start = |kept: &Kept| {
         let mut options = options();
+        // A process has nothing of the one before.
+        options.process = None;
         options.cache_dir = Some(cache.clone());
         options.entries = vec![(1, path.clone())];
         options.kept = kept.clone();
