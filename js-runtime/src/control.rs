@@ -30,6 +30,10 @@ const NEVER: u64 = u64::MAX;
 /// takes longer only when native code holds it.
 const CONFESSION: Duration = Duration::from_millis(500);
 
+/// How often it is asked where its code is. Between two microtasks it is nowhere.
+const QUESTIONS: u32 = 40;
+const BETWEEN_QUESTIONS: Duration = Duration::from_millis(1);
+
 /// A pause that is shorter counts: a loop that calls the program again and again spins.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -58,8 +62,12 @@ struct Shared {
 #[derive(Default)]
 struct Watchdog {
     thread: Option<Thread>,
-    /// Whose code was stopped, once the event loop has looked.
+    /// What was stopped, once the event loop has looked: whose code, and where.
     author: Option<Option<Author>>,
+    stack: Option<String>,
+    /// It is to be asked again where it is, and how often it was.
+    asks_again: bool,
+    asked: u32,
     /// The isolate is gone.
     retired: bool,
     /// The owner has gone away: nobody wants to hear of a stop.
@@ -250,9 +258,29 @@ impl Control {
         self.0.event_loop.register(event_loop);
     }
 
-    /// It was stopped in the midst of this code. What is said first counts.
-    pub fn confess(&self, author: Option<Author>) {
+    /// It was stopped in the midst of this author's code. What is said first counts;
+    /// [`Self::confess`] follows.
+    pub fn accuse(&self, author: Option<Author>) {
         self.watchdog().author.get_or_insert(author);
+    }
+
+    /// It is not in the midst of any code just now; whether it will be asked again.
+    pub fn is_asked_again(&self) -> bool {
+        let mut watchdog = self.watchdog();
+        watchdog.asked += 1;
+        watchdog.asks_again = watchdog.asked < QUESTIONS;
+        let asks_again = watchdog.asks_again;
+        drop(watchdog);
+        self.wake_watchdog();
+        asks_again
+    }
+
+    /// The same, with the frames of that code.
+    pub fn confess(&self, author: Option<Author>, stack: String) {
+        let mut watchdog = self.watchdog();
+        watchdog.author.get_or_insert(author);
+        watchdog.stack.get_or_insert(stack);
+        drop(watchdog);
         self.wake_watchdog();
     }
 
@@ -307,18 +335,29 @@ impl Control {
         }
     }
 
-    fn wait_for_confession(&self) -> Option<Author> {
+    /// Who it was, and where.
+    fn wait_for_confession(&self) -> (Option<Author>, String) {
         let deadline = Instant::now() + CONFESSION;
         loop {
             let mut watchdog = self.watchdog();
             let left = deadline.checked_duration_since(Instant::now());
-            match (watchdog.author.take(), left) {
-                (Some(author), _) => return author,
-                (None, Some(left)) if !watchdog.retired => {
+            if std::mem::take(&mut watchdog.asks_again) {
+                drop(watchdog);
+                std::thread::sleep(BETWEEN_QUESTIONS);
+                let data = std::ptr::null_mut();
+                self.0.isolate.request_interrupt(testify, data);
+                continue;
+            }
+            match left {
+                Some(left) if watchdog.stack.is_none() && !watchdog.retired => {
                     drop(watchdog);
                     std::thread::park_timeout(left);
                 }
-                _ => return None,
+                // The place may still be looked up in a large source map.
+                _ => {
+                    let author = watchdog.author.take().flatten();
+                    return (author, watchdog.stack.take().unwrap_or_default());
+                }
             }
         }
     }
@@ -329,8 +368,8 @@ impl Control {
                 return;
             }
             if let Some(stop) = self.stopped() {
-                let author = match stop {
-                    Stop::Asked | Stop::Died(_) | Stop::Unresponsive => None,
+                let (author, stack) = match stop {
+                    Stop::Asked | Stop::Died(_) | Stop::Unresponsive => (None, String::new()),
                     Stop::Deadline
                     | Stop::OutOfMemory
                     | Stop::OutOfDescriptors
@@ -338,7 +377,11 @@ impl Control {
                 };
                 // At the latest when native code gives the thread back.
                 self.terminate();
-                host.fault(Fault::Stopped { stop, author });
+                host.fault(Fault::Stopped {
+                    stop,
+                    author,
+                    stack,
+                });
                 self.0.told.send_replace(true);
                 return;
             }

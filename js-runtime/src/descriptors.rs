@@ -74,7 +74,7 @@ impl Descriptors {
         }
         // Without one: connections, children; it is the one that ran last.
         let what = String::new();
-        control.confess(holder.map(|(id, _)| Author { id, what }));
+        control.confess(holder.map(|(id, _)| Author { id, what }), String::new());
         control.stop(Stop::OutOfDescriptors);
         true
     }

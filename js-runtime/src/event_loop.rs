@@ -247,7 +247,7 @@ impl EventLoop {
             id,
             what: String::new(),
         });
-        self.control.confess(author);
+        self.control.confess(author, String::new());
         self.control.stop(Stop::Damaged(missing.damage));
         false
     }
@@ -263,7 +263,8 @@ impl EventLoop {
             return false;
         }
         // Unless it has been told already: nothing runs any more.
-        self.control.confess(js_runtime_ext::last_timer());
+        self.control
+            .confess(js_runtime_ext::last_timer(), String::new());
         true
     }
 

@@ -6,9 +6,10 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 
 use deno_core::{JsRuntime, v8};
-use js_runtime_ext::{Author, Stop};
+use js_runtime_ext::{Author, Places, Stop};
 
 use crate::control::Control;
+use crate::error::readable_stack;
 use crate::heap_shares::Shares;
 use crate::imports::Imports;
 
@@ -17,6 +18,7 @@ struct Witness {
     control: Control,
     imports: Imports,
     shares: RefCell<Shares>,
+    places: Places,
 }
 
 thread_local! {
@@ -34,6 +36,7 @@ pub(crate) fn swear_in(runtime: &mut JsRuntime, control: &Control, imports: &Imp
         control: control.clone(),
         imports: imports.clone(),
         shares: RefCell::default(),
+        places: Places::new(runtime.source_mapper()),
     };
     WITNESS.with_borrow_mut(|witness| *witness = Some(sworn));
 }
@@ -81,12 +84,24 @@ pub(crate) unsafe extern "C" fn testify(isolate: v8::UnsafeRawIsolatePtr, _data:
         };
         // SAFETY: V8 calls this with the isolate that it runs, which outlives the call.
         let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
-        let mut author = witness.author(&mut isolate);
+        let runs = witness.author(&mut isolate);
+        let mut author = runs.clone();
         if witness.control.stopped() == Some(Stop::OutOfMemory) {
             let limit = isolate.get_heap_statistics().heap_size_limit();
             author = witness.shares.borrow().culprit(author, limit);
         }
-        witness.control.confess(author);
+        // Reading a large source map takes time, and who it was counts more.
+        witness.control.accuse(author.clone());
+        let stack = match author == runs {
+            true => witness.stack(&mut isolate),
+            // It runs where another has left no room.
+            false => String::new(),
+        };
+        let waits = witness.control.stopped() == Some(Stop::Deadline);
+        if waits && stack.is_empty() && witness.control.is_asked_again() {
+            return;
+        }
+        witness.control.confess(author, stack);
         witness.control.terminate();
     });
 }
@@ -112,20 +127,47 @@ impl Witness {
         let context = v8::Local::new(scope, &self.context);
         let scope = &mut v8::ContextScope::new(scope, context);
         let marked = js_runtime_ext::author(scope);
-        let author = self.imports.author(&stack(scope), marked);
+        // Some code carries no mark (finalizers), or that of whoever called it (listeners
+        // of `uncaughtException`).
+        let files = frames(scope, |scope, frame| {
+            Some(frame.get_script_name(scope)?.to_rust_string_lossy(scope))
+        });
+        let author = self.imports.author(&files.join("\n"), marked);
         author.or_else(js_runtime_ext::last_timer)
+    }
+
+    /// The frames of what runs, as an error has them.
+    fn stack(&self, isolate: &mut v8::Isolate) -> String {
+        v8::callback_scope!(unsafe scope, isolate);
+        let context = v8::Local::new(scope, &self.context);
+        let scope = &mut v8::ContextScope::new(scope, context);
+        let lines = frames(scope, |scope, frame| {
+            let file = frame.get_script_name(scope)?.to_rust_string_lossy(scope);
+            let number = |number: usize| u32::try_from(number).ok().filter(|number| *number > 0);
+            let line = number(frame.get_line_number())?;
+            let place = self.places.of(&file, line, number(frame.get_column())?)?;
+            let function = frame.get_function_name(scope);
+            let function = function.map(|name| name.to_rust_string_lossy(scope));
+            Some(match function.filter(|name| !name.is_empty()) {
+                Some(function) => format!("    at {function} ({place})"),
+                None => format!("    at {place}"),
+            })
+        });
+        readable_stack(&lines.join("\n"))
     }
 }
 
-/// The files of the functions that run. Some carry no mark (finalizers), or that of
-/// whoever called them (listeners of `uncaughtException`).
-fn stack(scope: &mut v8::PinScope<'_, '_>) -> String {
+/// What `look` finds in the functions that run, the innermost first.
+fn frames<'s, T>(
+    scope: &mut v8::PinScope<'s, '_>,
+    mut look: impl FnMut(&mut v8::PinScope<'s, '_>, v8::Local<'s, v8::StackFrame>) -> Option<T>,
+) -> Vec<T> {
     let Some(trace) = v8::StackTrace::current_stack_trace(scope, DEPTH) else {
-        return String::new();
+        return Vec::new();
     };
-    let frames = (0..trace.get_frame_count()).filter_map(|index| {
+    let found = (0..trace.get_frame_count()).filter_map(|index| {
         let frame = trace.get_frame(scope, index)?;
-        Some(frame.get_script_name(scope)?.to_rust_string_lossy(scope))
+        look(scope, frame)
     });
-    frames.collect::<Vec<_>>().join("\n")
+    found.collect()
 }

@@ -14,7 +14,7 @@ use deno_runtime::deno_permissions::PermissionsContainer;
 use deno_runtime::permissions::RuntimePermissionDescriptorParser;
 use deno_runtime::worker::{MainWorker, WorkerOptions, WorkerServiceOptions};
 use deno_runtime::{BootstrapOptions, FeatureChecker, UNSTABLE_FEATURES};
-use js_runtime_ext::{Host, Stop, js_runtime};
+use js_runtime_ext::{Host, Places, Stop, js_runtime};
 use sys_traits::impls::RealSys;
 
 use crate::cache::DiskCache;
@@ -153,6 +153,8 @@ pub(crate) fn main_worker(parts: Parts) -> MainWorker {
         },
     );
     loader.cache_scripts(&worker.js_runtime);
+    let places = Places::new(worker.js_runtime.source_mapper());
+    worker.js_runtime.op_state().borrow_mut().put(places);
     take_many_headers(&worker.js_runtime);
     worker
 }

@@ -2,6 +2,7 @@
 //! extensions see the same values; serialised, they are the wire format of
 //! `docs/rpc.md`.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::ser::{SerializeMap, Serializer};
@@ -189,6 +190,12 @@ pub struct Location {
     pub column: u32,
 }
 
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
 impl ExtensionError {
     pub fn new(
         path: impl Into<String>,
@@ -222,6 +229,13 @@ impl ExtensionError {
         let mut error = Self::new(path, event, plain);
         error.details.stack = stack;
         error
+    }
+
+    /// The same with the frame of a stack, if there is one, for what was not thrown.
+    pub fn in_frame(mut self, frame: Option<String>) -> Self {
+        let stack = frame.map(|frame| format!("{}\n{frame}", self.error));
+        self.details.stack = self.details.stack.or(stack);
+        self
     }
 
     /// All that is known of what was thrown, for people.

@@ -169,7 +169,9 @@ impl Generation {
                     // A stop is told of by whoever loads the others again.
                     if !matches!(failure, CallFailure::Stopped(_)) {
                         let path = self.host.registry.lock().path(extension);
-                        emission.errors.push(failure.tell_of(path, name));
+                        let place = self.place_if_late(&failure, handler).await;
+                        let error = failure.tell_of(path, name);
+                        emission.errors.push(error.in_frame(place));
                     }
                     if kind.on_error == OnError::Block {
                         emission.blocked = Some(failure.plain());

@@ -44,7 +44,7 @@ pub fn explain(error: &mut ExtensionError, path: Option<&str>) {
 }
 
 /// The first place in a text that is not in somebody's package, else the first.
-fn location(text: &str) -> Option<Location> {
+pub fn location(text: &str) -> Option<Location> {
     static PLACE: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(?m)(?:\((?:imported at )?|^ *at (?:async )?)((?:/|[A-Za-z]:\\)[^\n]*?):(\d+):(\d+)\)?$")
             .expect("the pattern is constant and tested")

@@ -17,13 +17,13 @@ use super::host::BridgeHost;
 use super::ledger::Tally;
 use super::notifications::Notifications;
 use super::patience::Outcome;
-use super::registry::ExtensionId;
+use super::registry::{ExtensionId, FunctionId};
 use crate::agent::event::ExtensionError;
 
 /// The most bytes of JSON that a handler may answer with.
 const LARGEST: usize = 64 << 20;
 
-/// How long the isolate may take to say what it holds.
+/// How long the isolate may take to say what it holds, or where a function is.
 const MOMENT: Duration = Duration::from_millis(500);
 
 /// How long to wait for what of the heap is whose: JavaScript may be at work before.
@@ -217,6 +217,25 @@ impl Generation {
         wait.over(outcome(&answer));
         meter.stop(&answer);
         answer
+    }
+
+    /// [`Self::place_of`] a function that had its time.
+    pub async fn place_if_late(
+        &self,
+        failure: &CallFailure,
+        function: FunctionId,
+    ) -> Option<String> {
+        match failure {
+            CallFailure::Deadline { .. } => self.place_of(function).await,
+            _ => None,
+        }
+    }
+
+    /// Where a function is that was registered, as the frame of a stack.
+    pub async fn place_of(&self, function: FunctionId) -> Option<String> {
+        let asked = tokio::time::timeout(MOMENT, self.call("placeOf", &function));
+        let frame = asked.await.ok()?.ok()??;
+        Some(js_runtime::readable_stack(&frame)).filter(|frame| !frame.is_empty())
     }
 
     /// What the isolate holds, if there is one and it answers.

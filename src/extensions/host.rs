@@ -4,6 +4,7 @@
 mod arguments;
 mod entrance;
 mod registrations;
+mod slips;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use js_runtime::{Author, Console, HostError, Imports, Stop};
+use js_runtime::{Author, Console, HostError, Imports};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -29,12 +30,11 @@ use super::deadline::Waits;
 use super::debugger;
 use super::events;
 use super::exec::{Execs, milliseconds};
-use super::generation::stop_text;
 use super::ledger::Tally;
 use super::model_streams::ModelStreams;
 use super::providers::Provisions;
 use super::registry::{ExtensionId, Registry};
-use super::reports::{Culprit, Reports, Stopped};
+use super::reports::{Culprit, Ending, Reports, Stopped};
 use super::resources;
 use super::second::SecondSessions;
 use super::services::{self, FileMutations};
@@ -86,6 +86,8 @@ pub struct BridgeHost {
     leaving: AtomicBool,
     /// Whose code ran last, and what for.
     current: Mutex<Culprit>,
+    /// How the isolate ended, if it was stopped.
+    ending: Mutex<Option<Ending>>,
     /// How long the extension of the queued handler that runs had waited for the
     /// user when it began.
     waited_before: Mutex<Duration>,
@@ -139,6 +141,7 @@ impl BridgeHost {
             stale: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
             current: Mutex::default(),
+            ending: Mutex::default(),
             waited_before: Mutex::default(),
             reports,
             console,
@@ -267,20 +270,28 @@ impl BridgeHost {
         }
     }
 
-    fn stopped(&self, reason: Stop, author: Option<Author>) {
+    fn stopped(&self, ending: Ending, author: Option<Author>) {
         let culprit = self.culprit(author);
         *self.current.lock() = culprit.clone();
+        *self.ending.lock() = Some(ending.clone());
+        let path = self.registry.lock().path(culprit.extension);
         if self.leaving.load(Ordering::Relaxed) {
-            let error = format!("The extension was stopped ({})", stop_text(reason));
-            self.report(culprit.extension, &culprit.what, error);
+            let sentence = format!("The extension was {ending}");
+            let error = ending.tell_of(path, culprit.what, sentence);
+            self.tell(Event::ExtensionError(error));
             return;
         }
         self.reports.stops.push(Stopped {
             generation: self.generation,
             path: self.registry.lock().path(culprit.extension),
             culprit,
-            reason,
+            ending,
         });
+    }
+
+    /// How its isolate ended, if it has.
+    pub fn ending(&self) -> Option<Ending> {
+        self.ending.lock().clone()
     }
 
     /// Those of the session; while extensions load there is none.

@@ -441,8 +441,10 @@ impl Extensions {
             .call_within_some(extension, "command", limit, what, "runCommand", &call)
             .await;
         if let Err(failure) = ran {
+            let place = generation.place_if_late(&failure, found.command.id).await;
             let path = generation.host.registry.lock().path(extension);
-            let mut error = failure.tell_of(format!("command:{name}"), "command");
+            let error = failure.tell_of(format!("command:{name}"), "command");
+            let mut error = error.in_frame(place);
             explain(&mut error, Some(&path));
             self.show(error).await;
         }

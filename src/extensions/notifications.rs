@@ -349,16 +349,14 @@ async fn overdue<'a>(
     }
     // An error means that the isolate is gone, and the handler with it.
     let left = generation.call("abandon", &current.call).await;
-    if matches!(left.as_ref().map(Option::as_deref), Ok(Some("true"))) {
-        generation.host.report(
-            current.extension,
-            &current.event,
-            format!(
-                "The handler did not settle within {} s (settings: extensionTimeouts) and \
-                 was left behind; it is not called again before it has settled",
-                limit.as_secs_f64()
-            ),
+    if let Ok(Some(frame)) = left {
+        let slip = format!(
+            "The handler did not settle within {} s (settings: extensionTimeouts) and was left \
+             behind; it is not called again before it has settled",
+            limit.as_secs_f64()
         );
+        let host = &generation.host;
+        host.tell_slip(current.extension, &current.event, slip, &frame);
     }
     Some(limit / 2)
 }

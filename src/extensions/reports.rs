@@ -2,6 +2,7 @@
 //! isolate was stopped, and what its extensions cost.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,8 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::sync::{Notify, mpsc, watch};
 
+use super::explain::location;
+use super::generation::stop_text;
 use super::ledger::Ledger;
 use super::registry::ExtensionId;
 use crate::agent::event::{Event, ExtensionError};
@@ -67,7 +70,33 @@ pub struct Stopped {
     /// The file of the culprit.
     pub path: String,
     pub culprit: Culprit,
+    pub ending: Ending,
+}
+
+/// How an isolate ended. In a sentence: "stopped at /a.ts:3:5 (it used up its memory)".
+#[derive(Clone, Debug)]
+pub struct Ending {
     pub reason: Stop,
+    /// The frames of what ran; empty if nothing did, or if it is not known.
+    pub stack: String,
+}
+
+impl Ending {
+    /// What is said of it, with where it was.
+    pub fn tell_of(&self, path: String, event: String, sentence: String) -> ExtensionError {
+        let stack = (!self.stack.is_empty()).then(|| format!("{sentence}\n{}", self.stack));
+        ExtensionError::thrown(path, event, sentence, stack)
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("stopped ")?;
+        if let Some(place) = location(&self.stack) {
+            write!(f, "at {place} ")?;
+        }
+        write!(f, "({})", stop_text(self.reason))
+    }
 }
 
 /// Whose code it was.

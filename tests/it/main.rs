@@ -89,6 +89,7 @@ mod session_tree;
 mod sessions;
 mod sessions_kill;
 mod sessions_shared;
+mod stopped_places;
 mod summary_retries;
 mod support;
 mod themes;

@@ -89,8 +89,13 @@ pub enum Fault {
         author: Option<Author>,
     },
     /// The isolate was stopped (see `Stop`) and is gone. `author` is whose code ran,
-    /// if JavaScript ran and is marked.
-    Stopped { stop: Stop, author: Option<Author> },
+    /// if JavaScript ran and is marked; `stack` are its frames, mapped to the sources,
+    /// and empty if none ran.
+    Stopped {
+        stop: Stop,
+        author: Option<Author>,
+        stack: String,
+    },
 }
 
 impl Fault {

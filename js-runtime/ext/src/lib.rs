@@ -12,6 +12,7 @@ mod host;
 pub mod markdown;
 mod modules;
 mod ops;
+mod places;
 mod probe;
 mod process_ids;
 mod promise_hooks;
@@ -28,6 +29,7 @@ pub use self::descriptors::Opened;
 pub use self::host::{Author, Console, Damage, Death, Fault, Host, HostError, Stop};
 pub use self::modules::{SCOPES, virtual_module, virtual_modules};
 pub use self::ops::{EXIT_MESSAGE, IS_HOST_PROCESS, Uncaught, caught, caught_later};
+pub use self::places::Places;
 pub use self::probe::{EXTENSIONS, index, probe, probe_package};
 
 /// Where this crate's build script installed its npm packages, esbuild among them;
@@ -44,6 +46,7 @@ deno_core::extension!(
         ops::op_virtual_module,
         author::op_ran,
         descriptors::op_opened,
+        places::op_place_of,
         probe::op_probe,
         probe::op_probe_package,
         promise_hooks::op_promise_hooks,

@@ -28,6 +28,7 @@ import {
 import {
   commands,
   enter,
+  frameOf,
   handlers,
   keep,
   leaveQueued,
@@ -318,6 +319,14 @@ async function restSoon(run?: number | null): Promise<void> {
   hostSync("run.rest", { run });
 }
 
+/** Where a function is that was registered, by its number. */
+export function placeOf(json: string): string {
+  const id = JSON.parse(json) as number;
+  return frameOf(
+    handlers.get(id) ?? tools.get(id)?.execute ?? commands.get(id)?.handler ?? shortcuts.get(id),
+  );
+}
+
 /** The handler that `notify` is waiting for, and for how many milliseconds. */
 export function currentHandler(): string | undefined {
   if (!current) return undefined;
@@ -325,14 +334,14 @@ export function currentHandler(): string | undefined {
   return JSON.stringify({ extension, event, call, elapsed: now() - since });
 }
 
-/** Leaves that call of a handler behind. `false` if it has settled meanwhile. */
-export function abandon(json: string): string {
-  if (!current || current.call !== (JSON.parse(json) as number)) return "false";
+/** Leaves that call of a handler behind: says where the handler is, or nothing if it has settled meanwhile. */
+export function abandon(json: string): string | undefined {
+  if (!current || current.call !== (JSON.parse(json) as number)) return undefined;
   const { handler, result } = current;
   stuck.add(handler);
   freeWhenSettled(handler, result);
   skip?.();
-  return "true";
+  return frameOf(handlers.get(handler));
 }
 
 async function freeWhenSettled(handler: number, result: Promise<unknown>): Promise<void> {

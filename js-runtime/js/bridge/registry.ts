@@ -3,7 +3,7 @@
 // @ts-ignore: provided by the runtime
 import { core, internals } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
-import { op_opened, op_ran } from "ext:core/ops";
+import { op_opened, op_place_of, op_ran } from "ext:core/ops";
 import { describe, hostSync, textOf } from "ext:js_runtime/host.ts";
 import { SafeMap } from "ext:js_runtime/safe.ts";
 
@@ -170,6 +170,13 @@ export function plainText(error: unknown): string {
   } catch {
     return describe(error);
   }
+}
+
+/** Where a function begins, as the frame of an error's stack; nothing if it is in no file. */
+export function frameOf(fn: unknown): string {
+  if (typeof fn !== "function") return "";
+  const place = op_place_of(fn) as string;
+  return place && `    at ${place}`;
 }
 
 export function report(extension: number, event: string, error: unknown): void {

@@ -352,12 +352,16 @@ impl Shared {
     }
 
     /// Once; nobody wants to hear of an isolate that was let go.
-    pub fn tell(&self, host: &dyn Host, stop: Stop, author: Option<Author>) {
+    pub fn tell(&self, host: &dyn Host, stop: Stop, author: Option<Author>, stack: String) {
         if self.telling.swap(true, Ordering::Relaxed) {
             return;
         }
         if !self.is_released() {
-            host.fault(Fault::Stopped { stop, author });
+            host.fault(Fault::Stopped {
+                stop,
+                author,
+                stack,
+            });
         }
         self.told.send_replace(true);
     }

@@ -156,7 +156,7 @@ fn mourn(shared: &Shared, host: &dyn Host, said_bye: bool, death: Death) {
         shared.note_stop(Stop::Died(death));
     }
     if let Some(stop) = shared.stopped() {
-        shared.tell(host, stop, author);
+        shared.tell(host, stop, author, String::new());
     }
 }
 
@@ -317,14 +317,19 @@ impl Service {
     }
 
     fn fault(&mut self, fault: Fault) {
-        let Fault::Stopped { stop, author } = fault else {
+        let Fault::Stopped {
+            stop,
+            author,
+            stack,
+        } = fault
+        else {
             return self.host.fault(fault);
         };
         self.shared.note_stop(stop);
         // The reason that counts may be another, which was given here.
         let stop = self.shared.stopped().unwrap_or(stop);
         self.calls.clear();
-        self.shared.tell(&*self.host, stop, author);
+        self.shared.tell(&*self.host, stop, author, stack);
     }
 
     /// While answers are waited for: is the process still there at all?

@@ -89,7 +89,7 @@ impl Standing {
         self.shared.note_stop(Stop::Deadline);
         self.shared.kill();
         let stop = self.shared.stopped().unwrap_or(Stop::Deadline);
-        self.shared.tell(&*self.host, stop, None);
+        self.shared.tell(&*self.host, stop, None, String::new());
         self.shared.close();
     }
 

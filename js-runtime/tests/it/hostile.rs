@@ -21,7 +21,8 @@ fn handler_of_1(what: &str) -> Option<Author> {
     })
 }
 
-async fn stopped_by(handler: &str) {
+/// Gives the frames of what was stopped.
+async fn stopped_by(handler: &str) -> String {
     let folder = Folder::new(&[(
         "a.ts",
         &handlers(&[
@@ -38,16 +39,44 @@ async fn stopped_by(handler: &str) {
     assert_eq!(spinning, Err(CallError::Stopped(Stop::Deadline)));
     assert_eq!(waiting, Err(CallError::Stopped(Stop::Deadline)));
     soon(js.until_stopped(Stop::Deadline)).await;
-    let (stop, author) = (Stop::Deadline, handler_of_1("spin"));
-    assert_eq!(js.host.faults(), [Fault::Stopped { stop, author }]);
+    let (stop, stack) = js.host.stopped();
+    assert_eq!(stop, (Stop::Deadline, handler_of_1("spin")));
     let after = soon(js.dispatch("get", Value::Null)).await;
     assert_eq!(after, Err(CallError::Stopped(Stop::Deadline)));
     js.runtime.shutdown().await;
+    let folder = folder.path("").display().to_string();
+    stack.replace(&folder, "")
 }
 
 #[tokio::test]
 async fn an_endless_loop_is_stopped() {
-    stopped_by("() => { for (;;); }").await;
+    let stack = stopped_by("() => { for (;;); }").await;
+    assert_eq!(stack, "    at a.ts:2:25");
+}
+
+#[tokio::test]
+async fn where_a_loop_was_stopped_is_told_in_the_lines_of_the_source() {
+    let source = "interface Nothing {\n  of: this;\n}\n\nexport function wait(until: number): void {\n  \
+                  while (Date.now() < until);\n}\n";
+    let caller = "import { wait } from \"./wait\";\ntype No = never;\n\n\
+                  export default (pi: any) => {\n  pi.on(\"spin\", async () => {\n    \
+                  await null;\n    [1].forEach(() => wait(Infinity));\n  });\n};\n";
+    let folder = Folder::new(&[("a.ts", caller), ("wait.ts", source)]);
+    let js = impatient();
+    js.load(1, &folder.path("a.ts")).await.unwrap();
+    _ = soon(js.dispatch("spin", Value::Null)).await;
+    soon(js.until_stopped(Stop::Deadline)).await;
+    let (stop, stack) = js.host.stopped();
+    assert_eq!(stop, (Stop::Deadline, handler_of_1("spin")));
+    let places = stack.replace(&folder.path("").display().to_string(), "");
+    let places: Vec<&str> = places.lines().map(str::trim_start).collect();
+    let [inner, .., outer] = &places[..] else {
+        panic!("{stack}")
+    };
+    // Which of the loop's two instructions it was is up to the clock.
+    assert!(inner.starts_with("at wait (wait.ts:6:"), "{stack}");
+    assert_eq!(*outer, "at a.ts:7:9", "{stack}");
+    assert!(places.contains(&"at a.ts:7:23"), "{stack}");
 }
 
 #[tokio::test]
@@ -209,8 +238,8 @@ async fn stopping_on_request_answers_everything() {
     let stopped = || Err(CallError::Stopped(Stop::Asked));
     assert_eq!(answers, (stopped(), stopped()));
     soon(js.until_stopped(Stop::Asked)).await;
-    let (stop, author) = (Stop::Asked, None);
-    assert_eq!(js.host.faults(), [Fault::Stopped { stop, author }]);
+    let (stop, stack) = js.host.stopped();
+    assert_eq!((stop, stack.as_str()), ((Stop::Asked, None), ""));
 }
 
 #[tokio::test]
@@ -318,12 +347,9 @@ async fn whose_code_it_is_that_spins_is_known_wherever_it_does() {
         js.dispatch("start", Value::Null).await.unwrap();
         js.dispatch("get", Value::Null).await.unwrap();
         soon(js.until_stopped(Stop::Deadline)).await;
-        let (stop, author) = (Stop::Deadline, handler_of_1("start"));
-        assert_eq!(
-            js.host.faults(),
-            [Fault::Stopped { stop, author }],
-            "{body}"
-        );
+        let (stop, stack) = js.host.stopped();
+        assert_eq!(stop, (Stop::Deadline, handler_of_1("start")), "{body}");
+        assert!(stack.contains("a.ts:5:"), "{body}: {stack}");
     }
 }
 
@@ -340,12 +366,9 @@ async fn whose_code_it_is_is_known_while_it_loads() {
         let loaded = soon(js.runtime.load(1, &folder.path("a.ts"), limit)).await;
         assert_eq!(loaded, Err(LoadError::Stopped(Stop::Deadline)));
         soon(js.until_stopped(Stop::Deadline)).await;
-        let (stop, author) = (Stop::Deadline, handler_of_1("load"));
-        assert_eq!(
-            js.host.faults(),
-            [Fault::Stopped { stop, author }],
-            "{source}"
-        );
+        let (stop, stack) = js.host.stopped();
+        assert_eq!(stop, (Stop::Deadline, handler_of_1("load")), "{source}");
+        assert!(stack.contains("a.ts:"), "{source}: {stack}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use js_runtime::{Author, CallError, Death, Fault, HostProcess, Runtime, RuntimeOptions, Stop};
+use js_runtime::{Author, CallError, Death, HostProcess, Runtime, RuntimeOptions, Stop};
 use serde_json::{Value, json};
 
 use crate::support::{Folder, Js, TestHost, handlers, options, process, soon};
@@ -135,11 +135,8 @@ async fn a_death_answers_everything_and_says_how() {
     assert_eq!(soon(calls).await, (died(), died()));
     soon(js.until_stopped(stop)).await;
     // Whoever runs when the signal comes is named; it may come a moment late.
-    let faults = js.host.faults();
-    let [Fault::Stopped { stop: told, author }] = &faults[..] else {
-        panic!("{faults:?}")
-    };
-    assert_eq!(*told, stop);
+    let ((told, author), _) = js.host.stopped();
+    assert_eq!(told, stop);
     assert_eq!(author.as_ref().map_or(1, |author| author.id), 1);
     assert_eq!(soon(js.dispatch("wait", Value::Null)).await, died());
     assert_eq!(js.runtime.stopped(), Some(stop));
@@ -177,7 +174,7 @@ async fn a_crash_in_a_timer_is_that_of_whose_timer_it_is() {
         id: 1,
         what: "start".into(),
     });
-    assert_eq!(js.host.faults(), [Fault::Stopped { stop, author }]);
+    assert_eq!(js.host.stopped().0, (stop, author));
 }
 
 /// Such as a native addon that closes descriptors which are not its own.

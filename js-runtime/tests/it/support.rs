@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use js_runtime::{
-    CallError, Console, Fault, Host, HostError, HostProcess, LoadError, Runtime, RuntimeOptions,
-    Stop,
+    Author, CallError, Console, Fault, Host, HostError, HostProcess, LoadError, Runtime,
+    RuntimeOptions, Stop,
 };
 use serde_json::{Value, json};
 
@@ -113,6 +113,22 @@ impl TestHost {
 
     pub fn faults(&self) -> Vec<Fault> {
         self.faults.lock().unwrap().clone()
+    }
+
+    /// The only fault: why it was stopped, whose code it was, and its frames.
+    pub fn stopped(&self) -> ((Stop, Option<Author>), String) {
+        let faults = self.faults();
+        let [
+            Fault::Stopped {
+                stop,
+                author,
+                stack,
+            },
+        ] = &faults[..]
+        else {
+            panic!("{faults:?}")
+        };
+        ((*stop, author.clone()), stack.clone())
     }
 }
 

@@ -7,6 +7,7 @@ use js_runtime::{Console, Fault, Host, HostError, Stop};
 
 use super::BridgeHost;
 use super::arguments::{Since, parse, text};
+use crate::extensions::reports::Ending;
 
 impl Host for BridgeHost {
     fn call_sync(&self, method: &str, args: &str) -> Result<String, HostError> {
@@ -65,7 +66,14 @@ impl Host for BridgeHost {
             Fault::Stopped {
                 stop: Stop::Asked, ..
             } => {}
-            Fault::Stopped { stop, author } => self.stopped(stop, author),
+            Fault::Stopped {
+                stop,
+                author,
+                stack,
+            } => {
+                let reason = stop;
+                self.stopped(Ending { reason, stack }, author);
+            }
         }
     }
 }

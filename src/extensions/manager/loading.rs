@@ -1,7 +1,6 @@
 //! Making a new set of extensions: an isolate, and what is loaded into it, one after
 //! the other.
 
-use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,10 +9,12 @@ use std::time::{Duration, Instant};
 use js_runtime::{HostProcess, LoadError, Runtime, RuntimeOptions, Stop};
 
 use super::{Extensions, LoadReport};
-use crate::extensions::generation::{Generation, stop_text};
+use crate::extensions::explain::location;
+use crate::extensions::generation::Generation;
 use crate::extensions::host::BridgeHost;
 use crate::extensions::patience::Outcome;
 use crate::extensions::registry::{ExtensionId, ExtensionInfo, Registry};
+use crate::extensions::reports::Ending;
 use crate::resources::extension_paths::ExtensionPath;
 use crate::resources::settings::ExtensionHost;
 
@@ -25,7 +26,7 @@ const LONG: Duration = Duration::from_secs(5);
 /// The isolate did not survive the load of this extension.
 struct Fatal {
     index: usize,
-    why: Cow<'static, str>,
+    why: String,
 }
 
 impl Extensions {
@@ -117,8 +118,14 @@ impl Extensions {
                         Stop::Asked => index,
                         _ => culprit.min(index),
                     };
-                    fail(index, error.to_string());
-                    let why = stop_text(stop);
+                    let ending = host.ending().unwrap_or(Ending {
+                        reason: stop,
+                        stack: String::new(),
+                    });
+                    let place = location(&ending.stack);
+                    let place = place.map(|place| format!(" ({place})"));
+                    fail(index, format!("{error}{}", place.unwrap_or_default()));
+                    let why = ending.to_string();
                     return Err(Fatal { index, why });
                 }
                 Err(error) => {

@@ -1,7 +1,6 @@
 //! Extensions that brought an isolate down. They stay out until one of their files
 //! changes, or the user asks for them by name.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ pub struct Quarantine(Mutex<HashMap<PathBuf, Offender>>);
 
 struct Offender {
     /// How it brought the isolate down.
-    why: Cow<'static, str>,
+    why: String,
     /// What it was made of: a hash of each file, `None` for one that was not there.
     files: Vec<(PathBuf, Option<u64>)>,
 }
@@ -26,8 +25,8 @@ impl Offender {
 }
 
 impl Quarantine {
-    /// `files` are those that it was loaded from.
-    pub fn add(&self, path: &Path, files: Vec<PathBuf>, why: impl Into<Cow<'static, str>>) {
+    /// `files` are those that it was loaded from; `why` says that it was stopped, and how.
+    pub fn add(&self, path: &Path, files: Vec<PathBuf>, why: String) {
         let mut files = files;
         files.push(path.to_path_buf());
         let files = files.into_iter().map(|file| {
@@ -35,10 +34,7 @@ impl Quarantine {
             (file, hash)
         });
         let files = files.collect();
-        let offender = Offender {
-            why: why.into(),
-            files,
-        };
+        let offender = Offender { why, files };
         self.0.lock().insert(path.to_path_buf(), offender);
     }
 
@@ -82,7 +78,7 @@ impl Quarantine {
         let offenders = self.0.lock();
         let offender = offenders.get(path)?;
         Some(format!(
-            "set aside, because it was stopped ({}) and has not changed since; {}",
+            "set aside, because it was {} and has not changed since; {}",
             offender.why,
             way_back(path)
         ))
@@ -135,7 +131,7 @@ mod tests {
         };
         let (entry, helper) = (file("a.ts", "1"), file("helper.ts", "1"));
         let quarantine = Quarantine::default();
-        let add = || quarantine.add(&entry, vec![helper.clone()], "why");
+        let add = || quarantine.add(&entry, vec![helper.clone()], "why".into());
         let is_in = || quarantine.reason(&entry).is_some();
         add();
         quarantine.release_changed();
@@ -161,7 +157,7 @@ mod tests {
             ("/e/todo/index.ts", paths[1]),
         ] {
             for path in paths {
-                quarantine.add(Path::new(path), vec![], "why");
+                quarantine.add(Path::new(path), vec![], "why".into());
             }
             quarantine.release(name).unwrap();
             for other in paths {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::Extensions;
 use super::quarantine::way_back;
 use crate::agent::event::ExtensionError;
-use crate::extensions::generation::{Generation, stop_text};
+use crate::extensions::generation::Generation;
 use crate::extensions::reports::Stopped;
 use crate::resources::extension_paths::ExtensionPath;
 
@@ -46,11 +46,10 @@ impl Extensions {
         }
         // It was replaced meanwhile, perhaps by what loads the same.
         if old.host.generation() != stopped.generation {
-            let why = stop_text(stopped.reason);
-            let error = format!("The extension was stopped ({why}) while it was replaced");
-            let culprit = stopped.culprit.what;
-            self.show(ExtensionError::new(stopped.path, culprit, error))
-                .await;
+            let ending = stopped.ending;
+            let sentence = format!("The extension was {ending} while it was replaced");
+            let error = ending.tell_of(stopped.path, stopped.culprit.what, sentence);
+            self.show(error).await;
             return self.reports.stops.told();
         }
         let paths = self.paths.lock().clone();
@@ -110,22 +109,20 @@ impl Extensions {
         paths: &[ExtensionPath],
         stopped: Stopped,
     ) -> String {
-        let culprit = stopped.culprit;
-        let why = stop_text(stopped.reason);
-        let path = stopped.path;
+        let (culprit, ending, path) = (stopped.culprit, stopped.ending, stopped.path);
         if let Some(found) = paths.get(culprit.extension as usize) {
             let files = old.host.files_of(culprit.extension);
-            self.quarantine.add(&found.path, files, why.clone());
+            self.quarantine.add(&found.path, files, ending.to_string());
         }
         let rest = match self.is_closing() {
             true => "",
             false => ". The others are loaded again",
         };
-        let error = format!(
-            "The extension was stopped ({why}) and set aside: {}{rest}",
+        let sentence = format!(
+            "The extension was {ending} and set aside: {}{rest}",
             way_back(Path::new(&path))
         );
-        let error = ExtensionError::new(path.clone(), culprit.what, error);
+        let error = ending.tell_of(path.clone(), culprit.what, sentence);
         self.show(error).await;
         path
     }
