@@ -101,6 +101,12 @@ export function extend<T extends object, U extends object>(target: T, source: U)
   return target as T & U;
 }
 
+/** What can only be called with `new`. */
+export function isClass(fn: object): boolean {
+  // The prototype of a function can be replaced.
+  return primordials.ObjectGetOwnPropertyDescriptor(fn, "prototype")?.writable === false;
+}
+
 const FRAME = "\n    at ";
 
 /**

@@ -254,6 +254,26 @@ impl ProviderConfig {
         Ok(())
     }
 
+    /// Takes out the models that nobody can name, and says which they were.
+    pub fn without_nameless(&mut self, provider: &str) -> Option<String> {
+        let models = self.models.as_mut()?;
+        let is_nameless = |model: &ProviderModel| model.id.trim().is_empty();
+        let nameless: Vec<String> = (models.iter().enumerate())
+            .filter(|(_, model)| is_nameless(model))
+            .map(|(index, _)| format!("models[{index}]"))
+            .collect();
+        models.retain(|model| !is_nameless(model));
+        let (has, is) = match nameless.len() {
+            0 => return None,
+            1 => ("has", "is"),
+            _ => ("have", "are"),
+        };
+        Some(format!(
+            "Provider {provider}: {} {has} no \"id\", by which a model is chosen, and {is} left out.",
+            nameless.join(", ")
+        ))
+    }
+
     /// What is said later counts.
     fn merge(&mut self, newer: Self) {
         fn take<T>(old: &mut Option<T>, new: Option<T>) {

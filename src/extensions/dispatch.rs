@@ -12,6 +12,7 @@ use super::answers::Fit;
 use super::events::{self, EventKind, Limit, Merge, OnError};
 use super::generation::{CallFailure, Generation};
 use super::registry::{ExtensionId, FunctionId};
+use super::unheard::unheard;
 use crate::agent::event::ExtensionError;
 
 /// What each handler of [`Merge::Ignore`] is given that is called after the wait
@@ -152,14 +153,17 @@ impl Generation {
                 Ok(None) => {}
                 Ok(Some(answer)) => {
                     let mut refused = Vec::new();
+                    let given = answer.result.clone();
                     let stops = merge(kind, &mut emission, extension, answer, &mut refused);
-                    for problem in refused {
-                        let path = self.host.registry.lock().path(extension);
-                        let problem = format!("What the handler left was not taken: {problem}");
-                        emission
-                            .errors
-                            .push(ExtensionError::new(path, name, problem));
-                    }
+                    let refused = refused.into_iter();
+                    let mut slips: Vec<String> = refused
+                        .map(|problem| format!("What the handler left was not taken: {problem}"))
+                        .collect();
+                    let unheard = unheard(kind, &emission.event, &given);
+                    slips.extend(self.host.news_of(extension, name, unheard));
+                    emission
+                        .errors
+                        .extend(self.slips(extension, handler, name, slips).await);
                     if stops {
                         emission.stopped = true;
                         break;
@@ -184,6 +188,25 @@ impl Generation {
             }
         }
         emission
+    }
+
+    /// What a handler did that its author cannot mean, with where it is.
+    async fn slips(
+        &self,
+        extension: ExtensionId,
+        handler: FunctionId,
+        event: &str,
+        slips: Vec<String>,
+    ) -> Vec<ExtensionError> {
+        let place = match slips.is_empty() {
+            true => None,
+            false => self.place_of(handler).await,
+        };
+        let told = slips.into_iter().map(|slip| {
+            let path = self.host.registry.lock().path(extension);
+            ExtensionError::new(path, event, slip).in_frame(place.clone())
+        });
+        told.collect()
     }
 
     /// Returns when what was queued has been handled, or a handler waits for the agent,

@@ -11,6 +11,8 @@ use crate::resources::settings::SettingsValues;
 pub struct EventKind {
     pub name: &'static str,
     pub merge: Merge,
+    /// What an answer may have. What else it has is told, see `unheard.rs`.
+    pub answer: &'static [&'static str],
     /// The members that a handler may change in place; the change reaches the
     /// handlers after it, and us.
     pub mutable: &'static [&'static str],
@@ -74,6 +76,7 @@ const fn row(name: &'static str, merge: Merge) -> EventKind {
     EventKind {
         name,
         merge,
+        answer: &[],
         mutable: &[],
         in_place_only: false,
         fits: answers::ANYTHING,
@@ -94,27 +97,46 @@ const fn chain(members: &'static [&'static str]) -> Merge {
 
 const RESULT: &[&str] = &["content", "details", "isError", "usage"];
 const CANCEL: Merge = Merge::Last { stop: "cancel" };
+const BOUNDARY: &[&str] = &["entries", "continue"];
+const DISCOVERED: &[&str] = &["skillPaths", "promptPaths", "themePaths"];
 
 pub static EVENTS: [EventKind; 38] = [
-    row(
-        "resources_discover",
-        Merge::Chain {
-            members: &[],
-            collect: &["skillPaths", "promptPaths", "themePaths"],
-            only_if: None,
-            stop: None,
-        },
-    ),
-    row("session_start", Merge::Ignore),
-    row("session_before_switch", CANCEL),
-    row("session_before_fork", CANCEL),
     EventKind {
+        answer: DISCOVERED,
+        ..row(
+            "resources_discover",
+            Merge::Chain {
+                members: &[],
+                collect: DISCOVERED,
+                only_if: None,
+                stop: None,
+            },
+        )
+    },
+    row("session_start", Merge::Ignore),
+    EventKind {
+        answer: &["cancel"],
+        ..row("session_before_switch", CANCEL)
+    },
+    EventKind {
+        answer: &["cancel", "skipConversationRestore"],
+        ..row("session_before_fork", CANCEL)
+    },
+    EventKind {
+        answer: &["cancel", "compaction"],
         limit: Limit::Summary,
         makes: answers::a_compaction,
         ..row("session_before_compact", CANCEL)
     },
     row("session_compact", Merge::Ignore),
     EventKind {
+        answer: &[
+            "cancel",
+            "summary",
+            "customInstructions",
+            "replaceInstructions",
+            "label",
+        ],
         limit: Limit::Summary,
         ..row("session_before_tree", CANCEL)
     },
@@ -124,12 +146,14 @@ pub static EVENTS: [EventKind; 38] = [
         ..row("session_shutdown", Merge::Ignore)
     },
     EventKind {
+        answer: &["messages"],
         mutable: &["messages"],
         in_place_only: true,
         fits: answers::of_context,
         ..row("context", chain(&["messages"]))
     },
     EventKind {
+        answer: &["messages"],
         mutable: &["messages"],
         in_place_only: true,
         // Those of the role `system` are looked at when they are read.
@@ -150,6 +174,7 @@ pub static EVENTS: [EventKind; 38] = [
     row("after_provider_response", Merge::Ignore),
     row("provider_stream_event", Merge::Queue),
     EventKind {
+        answer: &["systemPrompt", "message"],
         mutable: &["systemPromptOptions"],
         fits: answers::of_before_agent_start,
         ..row(
@@ -165,10 +190,16 @@ pub static EVENTS: [EventKind; 38] = [
     row("agent_start", Merge::Settle),
     row("agent_end", Merge::Settle),
     row("turn_start", Merge::Settle),
-    row("turn_end", Merge::Settle),
+    EventKind {
+        answer: BOUNDARY,
+        ..row("turn_end", Merge::Settle)
+    },
     row("message_start", Merge::Settle),
     row("message_update", Merge::Queue),
-    row("message_end", Merge::Settle),
+    EventKind {
+        answer: &["message"],
+        ..row("message_end", Merge::Settle)
+    },
     row("tool_execution_start", Merge::Settle),
     row("tool_execution_update", Merge::Queue),
     row("tool_execution_end", Merge::Settle),
@@ -176,26 +207,33 @@ pub static EVENTS: [EventKind; 38] = [
     row("thinking_level_select", Merge::Queue),
     row("session_info_changed", Merge::Queue),
     row("session_compact_failed", Merge::Queue),
-    row("agent_before_settle", Merge::Settle),
+    EventKind {
+        answer: BOUNDARY,
+        ..row("agent_before_settle", Merge::Settle)
+    },
     row("agent_settled", Merge::Queue),
     row("ui_prompt_start", Merge::Queue),
     row("ui_prompt_end", Merge::Queue),
     EventKind {
+        answer: &["block", "reason", "terminate"],
         mutable: &["input"],
         fits: answers::object,
         on_error: OnError::Block,
         ..row("tool_call", Merge::Last { stop: "block" })
     },
     EventKind {
+        answer: RESULT,
         mutable: RESULT,
         fits: answers::of_tool_result,
         ..row("tool_result", chain(RESULT))
     },
     EventKind {
+        answer: &["operations", "result"],
         makes: answers::a_command_result,
         ..row("user_bash", Merge::First)
     },
     EventKind {
+        answer: &["action", "text", "images"],
         fits: answers::of_input,
         makes: answers::an_input,
         ..row(
@@ -305,6 +343,35 @@ pub fn unknown(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Those who read the page are not told that something means nothing.
+    #[test]
+    fn answers_may_have_what_the_documentation_says() {
+        let page = include_str!("../../docs/extensions/events.md");
+        let quoted = |cell: &str| -> Vec<String> {
+            let parts = cell.split('`').skip(1).step_by(2);
+            parts.map(str::to_owned).collect()
+        };
+        let rows = page.lines().filter(|line| line.starts_with("| `"));
+        let mut rows: Vec<(String, Vec<String>)> = rows
+            .map(|row| {
+                let cells: Vec<&str> = row.split('|').collect();
+                (quoted(cells[1]).swap_remove(0), quoted(cells[3]))
+            })
+            .filter(|(name, _)| find(name).is_some())
+            .collect();
+        let answer = |kind: &EventKind| kind.answer.iter().map(|name| name.to_string()).collect();
+        let mut known: Vec<(String, Vec<String>)> = EVENTS
+            .iter()
+            .map(|kind| (kind.name.to_owned(), answer(kind)))
+            .collect();
+        for (_, answer) in rows.iter_mut().chain(&mut known) {
+            answer.sort();
+        }
+        rows.sort();
+        known.sort();
+        assert_eq!(rows, known);
+    }
 
     #[test]
     fn unknown_names_are_told_what_exists() {

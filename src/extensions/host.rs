@@ -42,6 +42,7 @@ use super::sessions::{self, Sessions};
 use super::summaries::Summaries;
 use super::tool_runs::ToolRuns;
 use super::ui::UiBroker;
+use super::unheard::Told;
 use super::user_bash::Outputs;
 use super::visits::Visits;
 use super::yields::Yields;
@@ -70,6 +71,8 @@ pub struct BridgeHost {
     /// What handlers made of a message, by the number of the change.
     pub changed_message: Mutex<Option<(u64, AgentMessage)>>,
     pub proposals: Proposals,
+    /// Of answers that mean nothing.
+    told: Mutex<Told>,
     streams: ModelStreams,
     summaries: Summaries,
     tool_runs: ToolRuns,
@@ -127,6 +130,7 @@ impl BridgeHost {
             yields: Yields::default(),
             changed_message: Mutex::default(),
             proposals: Proposals::default(),
+            told: Mutex::default(),
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
             summaries: Summaries::new(tokio::runtime::Handle::current()),
             tool_runs: ToolRuns::new(tokio::runtime::Handle::current()),
@@ -283,7 +287,7 @@ impl BridgeHost {
         }
         self.reports.stops.push(Stopped {
             generation: self.generation,
-            path: self.registry.lock().path(culprit.extension),
+            path,
             culprit,
             ending,
         });
@@ -340,6 +344,10 @@ impl BridgeHost {
                 let report: ReportArgs = parse(method, args)?;
                 let stack = js_runtime::readable_stack(&report.error);
                 self.report_thrown(report.extension, &report.event, report.plain, Some(stack));
+                return Ok(Value::Null);
+            }
+            "answer.unheard" => {
+                self.tell_unheard(parse(method, args)?);
                 return Ok(Value::Null);
             }
             "debugger.waits" => {

@@ -7,6 +7,7 @@ import {
   asError,
   extend,
   isArray,
+  isClass,
   isSlip,
   JSON,
   now,
@@ -63,13 +64,30 @@ export async function activate(
   }
   if (typeof factory !== "function") {
     throw new Error(
-      "Extension does not export a valid factory function: write `export default function (pi) { ... }`. " +
-        "A file that only helps others belongs into a folder that has no index.ts",
+      `Extension does not export a valid factory function${exported(namespace)}: ` +
+        "write `export default function (pi) { ... }`. A file that only helps others belongs into a folder that has no index.ts",
+    );
+  }
+  if (isClass(factory)) {
+    const place = frameOf(factory).replace(/^ *at (.*)/, " ($1)");
+    throw new TypeError(
+      `The extension exports the class ${factory.name || "without a name"}, and pi calls what is exported without new: ` +
+        "write `export default (pi) => { new TheClass(pi); }`" + place,
     );
   }
   enter(extension, "load");
   await factory(createApi(extension));
   await modelsRestored(extension);
+}
+
+/** What there is instead, in words. */
+function exported(namespace: { default?: unknown }): string {
+  const names = Object.keys(namespace).filter((name) => name !== "default" && name !== "module.exports");
+  const { default: value } = namespace;
+  if (value === undefined) return names.length === 0 ? " (it exports nothing)" : ` (it exports ${names.join(", ")}, no default)`;
+  if (typeof value !== "object" || value === null) return ` (its default export is a ${typeof value})`;
+  const members = Object.keys(value);
+  return members.length === 0 ? " (its default export is an empty object)" : ` (its default export is an object with ${members.join(", ")})`;
 }
 
 interface Dispatch {
@@ -294,6 +312,7 @@ export async function notify(json: string): Promise<string> {
           result = await race(result, new Promise<void>((resolve) => (skip = resolve)));
         }
         boundary?.take(extension, result);
+        heed(extension, handler, event, result);
         if (message) event.message = (result as Answered)?.message ?? event.message;
       } catch (error) {
         failed = true;
@@ -317,6 +336,33 @@ export async function notify(json: string): Promise<string> {
 async function restSoon(run?: number | null): Promise<void> {
   for (let step = 0; step < 5; step += 1) await undefined;
   hostSync("run.rest", { run });
+}
+
+/** Queued events whose answers count. */
+const answered = new SafeSet(["message_end", "turn_end", "agent_before_settle"]);
+/** Handlers of which it was told that nothing comes of what they answer. */
+const unheard = new SafeSet<number>();
+
+/** The program is told of members that the event has not: it knows what an answer may have. */
+function heed(extension: number, handler: number, event: { type: string }, result: unknown): void {
+  if (typeof result !== "object" || result === null || unheard.has(handler)) return;
+  const given = result as Record<string, unknown>;
+  const answer: Record<string, unknown> = {};
+  try {
+    // Functions give back all kinds of things; only this is meant as an answer.
+    if (!answered.has(event.type) && given.block !== true && given.cancel !== true) return;
+    const names = Object.keys(given);
+    for (let index = 0; index < names.length; index += 1) {
+      const value = given[names[index]];
+      if (names[index] in event) continue;
+      answer[names[index]] = typeof value === "object" && value !== null ? {} : value;
+    }
+    if (Object.keys(answer).length === 0) return;
+    unheard.add(handler);
+    hostSync("answer.unheard", { extension, event: event.type, answer, frame: frameOf(handlers.get(handler)) });
+  } catch {
+    // It may be anything.
+  }
 }
 
 /** Where a function is that was registered, by its number. */

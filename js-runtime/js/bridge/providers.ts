@@ -94,6 +94,14 @@ async function refresh(registry: number, options?: object): Promise<object> {
   return await refreshAll(registry, options);
 }
 
+interface Registered {
+  taken: boolean;
+  /** What was not taken, and why. */
+  problem?: string | null;
+  /** Whose it is. */
+  extension: number;
+}
+
 /** Whether it was taken. */
 function put(extension: number, name: string, all: ProviderConfig, registry: number): boolean {
   const { streamSimple, oauth, ownAuth: own_auth, ...plain } = all;
@@ -106,7 +114,7 @@ function put(extension: number, name: string, all: ProviderConfig, registry: num
     streams = keepApi({ api: all.api, stream: streamSimple, streamSimple }, source);
   }
   const id = oauth && keepSignIn(name, oauth);
-  const done = hostSync<boolean | undefined>("pi.registerProvider", {
+  const { taken, problem, extension: author } = hostSync<Registered>("pi.registerProvider", {
     extension,
     registry,
     name,
@@ -121,7 +129,8 @@ function put(extension: number, name: string, all: ProviderConfig, registry: num
       modifies: typeof oauth.modifyModels === "function",
     },
   });
-  if (!done) {
+  if (problem) report(author, "register_provider", new TypeError(problem));
+  if (!taken) {
     if (streams !== undefined) forgetIds([streams]);
     return false;
   }

@@ -12,7 +12,7 @@ use crate::cli::args::is_own_option;
 use crate::cli::doctor::{module_of, syntax_of};
 use crate::cli::{CliError, output, paths};
 use crate::extensions::described::{Described, DescribedTool};
-use crate::extensions::unknown_event;
+use crate::extensions::{parameters, unknown_event};
 use crate::modes::line::is_own_command;
 use crate::resources::extension_paths::{ExtensionPath, ResourceSources, find_extensions};
 use crate::resources::paths::ResourceKind;
@@ -245,7 +245,9 @@ fn examine_tool(tool: &DescribedTool) -> Vec<Finding> {
             "The tool {name} has no description: the model will not know when to use it"
         )));
     }
-    if tool.parameters["type"] != "object" {
+    if parameters::misfit(name, &tool.parameters).is_some() {
+        // It was told when the tool was registered, with the line.
+    } else if tool.parameters["type"] != "object" {
         findings.push(error(format!(
             "The parameters of the tool {name} are no object: models want \"type\": \"object\", \
              as Type.Object({{…}}) makes it"

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::arguments::{Name, On, check_tool, parse, parse_told};
 use super::{Answer, BridgeHost};
+use crate::extensions::parameters;
 use crate::extensions::registry::{
     CommandRegistration, FlagRegistration, RendererRegistration, ShortcutRegistration,
     ToolRegistration,
@@ -22,6 +23,8 @@ impl BridgeHost {
             }
         }
         let mut registry = self.registry.lock();
+        // What is taken all the same.
+        let mut remark = None;
         let registered: Result<Registered, _> = match method {
             "pi.on" => parse(method, args)
                 .map(|on: On| registry.add_handler(on.extension, &on.event, on.id)),
@@ -32,6 +35,7 @@ impl BridgeHost {
             "pi.registerTool" => parse_told(method, args).and_then(|tool: ToolRegistration| {
                 check_tool(&tool)?;
                 tracing::debug!(tool.name, "a tool is registered");
+                remark = parameters::misfit(&tool.name, &tool.parameters);
                 Ok(registry.add_tool(tool))
             }),
             "pi.registerCommand" => parse(method, args).map(|command: CommandRegistration| {
@@ -62,7 +66,7 @@ impl BridgeHost {
                 }
                 Ok(()) => {}
             }
-            Value::Null
+            remark.map_or(Value::Null, Value::String)
         });
         Some(answer)
     }

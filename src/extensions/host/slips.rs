@@ -1,10 +1,48 @@
 //! What extensions do that their authors cannot mean, and that goes on all the same: they
 //! are told of it, with the line.
 
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
 use super::BridgeHost;
+use crate::extensions::events;
 use crate::extensions::registry::ExtensionId;
+use crate::extensions::unheard::{Unheard, unheard};
+
+/// Of a queued handler: the members of its answer that the event has not.
+#[derive(Deserialize)]
+pub(super) struct Answered {
+    extension: ExtensionId,
+    event: String,
+    answer: Value,
+    /// Where the handler is.
+    frame: String,
+}
 
 impl BridgeHost {
+    pub(super) fn tell_unheard(&self, answered: Answered) {
+        let Some((_, kind)) = events::find(&answered.event) else {
+            return;
+        };
+        let unheard = unheard(kind, &Map::new(), &answered.answer);
+        for slip in self.news_of(answered.extension, kind.name, unheard) {
+            self.tell_slip(answered.extension, kind.name, slip, &answered.frame);
+        }
+    }
+
+    /// Of what means nothing in an answer: what was not told before.
+    pub fn news_of(
+        &self,
+        extension: ExtensionId,
+        event: &str,
+        unheard: Vec<Unheard>,
+    ) -> Vec<String> {
+        match unheard.is_empty() {
+            true => Vec::new(),
+            false => self.told.lock().news(extension, event, unheard),
+        }
+    }
+
     /// `frame` is empty if it is not known where it is.
     pub(in crate::extensions) fn tell_slip(
         &self,

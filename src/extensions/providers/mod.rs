@@ -280,7 +280,7 @@ impl BridgeHost {
             extension,
             name,
             registry,
-            config,
+            mut config,
             streams,
             oauth,
             own_auth,
@@ -289,6 +289,7 @@ impl BridgeHost {
             RUNNING => self.current().extension,
             known => known,
         };
+        let problem = config.without_nameless(&name);
         let checked = match name.as_str() {
             "" => Err("pi.registerProvider: the provider has no name".to_owned()),
             name => config.check(name, streams.is_some(), oauth.is_some() || own_auth),
@@ -314,7 +315,7 @@ impl BridgeHost {
         }
         tracing::debug!(name, "provider registered");
         self.models_changed();
-        Ok(json!(true))
+        Ok(json!({ "taken": true, "extension": extension, "problem": problem }))
     }
 
     /// Of this generation, or of a registry that an extension has made.
@@ -331,8 +332,8 @@ impl BridgeHost {
         }
         let refused = &self.provisions.refused;
         refused.lock().push((extension, problem.clone()));
-        self.report(extension, "register_provider", problem);
-        Ok(Value::Null)
+        // Reported from there, where it is known which line it is.
+        Ok(json!({ "taken": false, "extension": extension, "problem": problem }))
     }
 
     fn sign_in(

@@ -1,0 +1,240 @@
+//! What authors write and cannot mean. It goes on as in the original, where it does
+//! nothing or fails much later, and they are told: what, where, and what is meant.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, Rpc, command, prompt};
+
+fn errors(lines: &[Value]) -> Vec<Value> {
+    let errors = lines
+        .iter()
+        .filter(|line| line["type"] == "extension_error");
+    errors.cloned().collect()
+}
+
+async fn next_error(rpc: &mut Rpc) -> Value {
+    let is_it = |line: &Value| line["type"] == "extension_error";
+    rpc.wait("an extension_error", is_it).await
+}
+
+/// Text, line and column.
+fn told(errors: &[Value]) -> Vec<(String, u64, u64)> {
+    let told = errors.iter().map(|error| {
+        let place = &error["location"];
+        let text = error["error"].as_str().unwrap_or_default();
+        (
+            text.to_owned(),
+            place["line"].as_u64().unwrap_or_default(),
+            place["column"].as_u64().unwrap_or_default(),
+        )
+    });
+    told.collect()
+}
+
+/// A gate that lets everything pass, because `block` is misspelt.
+#[tokio::test]
+async fn answers_that_mean_nothing_are_told_once() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "ext.ts",
+        r#"type No = never;
+export default (pi: any) => {
+  pi.on("tool_call", () => ({ blocked: true, reason: "no" }));
+  pi.on("tool_call", async ({ toolName, ...rest }) => ({ toolName, ...rest, input: { command: "echo two" } }));
+  pi.on("input", () => "in its place");
+  pi.on("tool_result", ({ content, ...rest }: any) => ({ ...rest, content: [...content, { type: "text", text: "more" }] }));
+  pi.on("message_end", ({ message }: any) => ({ messsage: message }));
+  pi.on("message_end", ({ message }: any) => message);
+  pi.on("turn_end", () => ({ entires: [], continue: false }));
+  pi.on("tool_execution_start", () => ({ block: true }));
+  pi.on("agent_end", () => ({ anything: 1 }));
+};
+"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    for _ in 0..2 {
+        server.push(Answer::tool("bash", json!({"command": "echo one"})));
+        server.push(Answer::text("Done."));
+    }
+    let events = rpc.run("go").await;
+    let results = events
+        .iter()
+        .filter(|one| one["type"] == "tool_execution_end");
+    let results: Vec<String> = results
+        .map(|one| one["result"]["content"].to_string())
+        .collect();
+    assert_eq!(results.len(), 1);
+    assert!(
+        results[0].contains("one") && results[0].contains("more"),
+        "{results:?}"
+    );
+    let mut found = told(&errors(&events));
+    found.sort_by_key(|(_, line, _)| *line);
+    let expected = [
+        (
+            "The handler answered with `blocked`, which means nothing for tool_call. Is `block` \
+             meant? An answer may have `block`, `reason`, `terminate`",
+            3,
+            22,
+        ),
+        (
+            "`input` of an answer to tool_call is not taken: change event.input itself",
+            4,
+            22,
+        ),
+        (
+            "The handler answered with a text, and nothing comes of it: an answer to input is an \
+             object that may have `action`, `text`, `images`",
+            5,
+            18,
+        ),
+        (
+            "The handler answered with `messsage`, which means nothing for message_end. Is \
+             `message` meant? An answer may have `message`",
+            7,
+            24,
+        ),
+        (
+            "The handler answered with `entires`, which means nothing for turn_end. Is `entries` \
+             meant? An answer may have `entries`, `continue`",
+            9,
+            21,
+        ),
+        (
+            "The handler answered with `block`, but answers to tool_execution_start do not count: \
+             tool_call can be blocked",
+            10,
+            33,
+        ),
+    ];
+    let expected = expected.map(|(text, line, column)| (text.to_owned(), line, column));
+    assert_eq!(found, expected);
+    let again = rpc.run("again").await;
+    assert_eq!(errors(&again), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn parameters_that_are_no_schema_are_told_and_taken() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let ext = home.extension(
+        "ext.ts",
+        r#"const execute = async () => ({ content: [], details: {} });
+export default (pi: any) => {
+  pi.registerTool({ name: "one", description: "one", parameters: { name: "string" }, execute });
+  pi.registerTool({ name: "two", description: "two", parameters: {}, execute });
+};
+"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    let error = next_error(&mut rpc).await;
+    let text = error["error"].as_str().unwrap();
+    assert!(
+        text.starts_with(
+            "pi.registerTool: parameters of \"one\" are no JSON schema: no word of one is in it, \
+             but name. Write { type: \"object\", "
+        ),
+        "{text}"
+    );
+    assert_eq!(
+        (&error["event"], &error["location"]["line"]),
+        (&json!("load"), &json!(3))
+    );
+    server.push(Answer::text("Fine."));
+    rpc.run("go").await;
+    let tools = server.requests()[0].body["tools"].to_string();
+    assert!(
+        tools.contains("\"one\"") && tools.contains("\"two\""),
+        "{tools}"
+    );
+    assert_eq!(errors(&rpc.lines()).len(), 1);
+    let checked = home
+        .run(&["ext", "check", ext.to_str().unwrap()], "")
+        .await
+        .stdout;
+    assert_eq!(
+        checked.matches("parameters of \"one\"").count(),
+        1,
+        "{checked}"
+    );
+    assert!(
+        checked.contains("The parameters of the tool two are no object"),
+        "{checked}"
+    );
+}
+
+#[tokio::test]
+async fn models_without_an_id_are_left_out_and_told() {
+    let home = Home::bare();
+    home.extension(
+        "ext.ts",
+        r#"const model = { name: "M", reasoning: false, input: ["text"], contextWindow: 1000, maxTokens: 100,
+  cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } };
+export default (pi: any) => {
+  const models = [{ ...model, id: "a" }, { ...model, ID: "b" }, { ...model, id: "c" }, { ...model, id: "" }];
+  pi.registerProvider("mine", { baseUrl: "http://127.0.0.1:1", apiKey: "k", api: "openai-completions", models });
+};
+"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    let error = next_error(&mut rpc).await;
+    assert_eq!(
+        error["error"],
+        "Provider mine: models[1], models[3] have no \"id\", by which a model is chosen, and are left out."
+    );
+    assert_eq!(
+        (&error["event"], &error["location"]["line"]),
+        (&json!("register_provider"), &json!(5))
+    );
+    let models = rpc.ok(command("get_available_models")).await;
+    let mine = models["models"].as_array().unwrap().iter();
+    let ids: Vec<&str> = mine
+        .filter(|model| model["provider"] == "mine")
+        .map(|model| model["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["a", "c"]);
+}
+
+#[tokio::test]
+async fn what_is_no_factory_is_told_with_what_it_is() {
+    let home = Home::bare();
+    for (name, source, words) in [
+        (
+            "class.ts",
+            "type No = never;\n\nexport default class Mine {\n  constructor(pi: any) {}\n}\n",
+            "The extension exports the class Mine, and pi calls what is exported without new: ",
+        ),
+        (
+            "named.ts",
+            "export function activate(pi: any) {}\nexport const a = 1;\n",
+            "does not export a valid factory function (it exports a, activate, no default): ",
+        ),
+        ("nothing.ts", "const a = 1;\n", "(it exports nothing)"),
+        (
+            "object.ts",
+            "export default { name: \"x\", setup() {} };\n",
+            "(its default export is an object with name, setup)",
+        ),
+        (
+            "number.ts",
+            "export default 5;\n",
+            "(its default export is a number)",
+        ),
+    ] {
+        let file = home.file(name, source);
+        let said = home
+            .run(&["ext", "check", file.to_str().unwrap()], "")
+            .await;
+        assert_eq!(said.status.code(), Some(1));
+        let said = said.stdout;
+        assert!(said.contains(words), "{name}: {said}");
+        if name == "class.ts" {
+            assert!(
+                said.contains("class.ts:4:3)\n") && said.contains("> 4 |   constructor"),
+                "{said}"
+            );
+        }
+    }
+}
