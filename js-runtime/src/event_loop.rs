@@ -201,6 +201,7 @@ impl EventLoop {
                 None => {}
             }
             self.tell_uncaught();
+            self.tell_absent();
             self.failed.clear();
             if !progress {
                 self.warm_up(cx);
@@ -287,6 +288,19 @@ impl EventLoop {
             if !stalled_or_told(&thrown, &self.failed) {
                 self.report(&thrown, author);
             }
+        }
+    }
+
+    /// What modules import that is not there.
+    fn tell_absent(&self) {
+        for (message, frame) in self.isolate.loader.take_absent() {
+            let stack = frame.unwrap_or_default();
+            let author = self.isolate.loader.imports.author(&stack, None);
+            self.host.fault(Fault::Slip {
+                message,
+                stack,
+                author,
+            });
         }
     }
 

@@ -85,7 +85,7 @@ impl Host for ProcessHost {
         match fault {
             Fault::Exit { code, .. } => std::process::exit(code),
             Fault::Uncaught { report, .. } => eprintln!("{report}"),
-            Fault::Refused { .. } | Fault::Stopped { .. } => {}
+            Fault::Refused { .. } | Fault::Stopped { .. } | Fault::Slip { .. } => {}
         }
     }
 

@@ -1,6 +1,8 @@
 //! What authors write and cannot mean. It goes on as in the original, where it does
 //! nothing or fails much later, and they are told: what, where, and what is meant.
 
+use std::fs;
+
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
@@ -113,6 +115,91 @@ export default (pi: any) => {
     assert_eq!(found, expected);
     let again = rpc.run("again").await;
     assert_eq!(errors(&again), Vec::<Value>::new());
+}
+
+/// It was `undefined`, until a user came to where it is called.
+#[tokio::test]
+async fn names_that_are_not_exported_are_told_when_they_are_imported() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let ext = home.extension(
+        "ext.ts",
+        r#"import { Contaner, Text } from "@mariozechner/pi-tui";
+import {
+  type Shape,
+  wordCont,
+  wordCount as count,
+} from "./parts/words";
+import { Shape as Again, guarded, Shape as Third } from "./parts/words";
+export { Shape as Form } from "./parts/words";
+
+export default (pi: any) => {
+  let it: Again | Shape | undefined;
+  if (typeof guarded === "function") it = guarded();
+  pi.registerCommand("go", { handler: () => { new Contaner(it, Text); wordCont("x"); count("x"); } });
+  pi.registerCommand("late", { handler: async () => { (await import("./parts/late")).late(); } });
+};
+export { Third };
+"#,
+    );
+    let parts = ext.with_file_name("parts");
+    fs::create_dir_all(&parts).unwrap();
+    fs::write(
+        parts.join("words.ts"),
+        "export interface Shape { a: 1 }\nexport const wordCount = (text: string) => text.length;\n",
+    )
+    .unwrap();
+    fs::write(
+        parts.join("late.ts"),
+        "import { nothing } from \"./words\";\nexport const late = () => nothing;\n",
+    )
+    .unwrap();
+    let expected = [
+        (
+            "\"Contaner\" is imported from \"@mariozechner/pi-tui\", which has no such export: it \
+             throws when it is used. Is \"Container\" meant?"
+                .to_owned(),
+            1,
+            10,
+        ),
+        (
+            "\"wordCont\" is imported from \"./parts/words\", which has no such export: it is \
+             undefined there. Is \"wordCount\" meant?"
+                .to_owned(),
+            4,
+            3,
+        ),
+    ];
+    // Compiled, from the cache, and prepared on another thread.
+    for _ in 0..3 {
+        let mut rpc = home.rpc(&[]);
+        rpc.ok(command("get_state")).await;
+        rpc.ok(prompt("/late")).await;
+        let late = |line: &Value| {
+            line["error"]
+                .as_str()
+                .unwrap_or_default()
+                .contains("\"nothing\"")
+        };
+        if !rpc.lines().iter().any(late) {
+            rpc.wait("what is imported later", late).await;
+        }
+        let found = told(&errors(&rpc.lines()));
+        assert_eq!(found[..2], expected);
+        assert_eq!(
+            (found.len(), found[2].1, found[2].2),
+            (3, 1, 10),
+            "{found:?}"
+        );
+        // The caches of what ran are made at rest.
+        crate::support::pause(2500).await;
+        rpc.close().await;
+    }
+    let checked = home.run(&["ext", "check", ext.to_str().unwrap()], "").await;
+    assert_eq!(checked.status.code(), Some(1));
+    let checked = checked.stdout;
+    assert!(checked.contains("Is \"wordCount\" meant?"), "{checked}");
+    assert!(checked.contains("> 4 |   wordCont,"), "{checked}");
 }
 
 #[tokio::test]

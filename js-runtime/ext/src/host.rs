@@ -79,6 +79,13 @@ pub enum Fault {
         report: String,
         author: Option<Author>,
     },
+    /// Code was loaded that does what its author cannot mean. It runs all the same.
+    /// `stack` is where, as an error has it; empty if that is not known.
+    Slip {
+        message: String,
+        stack: String,
+        author: Option<Author>,
+    },
     /// `process.exit(code)` was called. It throws an error that names itself, so the
     /// call that did it fails; the isolate and the process stay.
     Exit { code: i32, author: Option<Author> },

@@ -155,6 +155,8 @@ impl Loader {
                 made_of.push(file.clone());
             }
         }
+        let absent = self.absent.borrow_mut().take().into_iter();
+        let absent = absent.flat_map(|(_, absent)| absent);
         let code = self.files.in_ascii(&specifier, code);
         let hash = code_hash(&self.files.cache, &specifier, &code.text);
         let key = self.compiled_key(&specifier, hash);
@@ -162,6 +164,7 @@ impl Loader {
             made_of,
             terms,
             map: self.files.cached_map(specifier.as_str()),
+            absent: absent.collect(),
             hash,
             compiled: self.files.cache.read(key, HOT)?,
             instead: code.instead,

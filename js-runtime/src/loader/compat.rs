@@ -23,6 +23,7 @@ use deno_ast::swc::ast;
 use deno_ast::swc::ecma_visit::{Visit, VisitWith};
 use deno_ast::{ParsedSource, ProgramRef, SourceRangedForSpanned, TextChange};
 
+use super::absent::{Absent, imported_name};
 use super::uses::Uses;
 
 /// What an imported module is known to export.
@@ -96,11 +97,12 @@ const IMPORT: &str = "\nfunction __pi_i(specifier,options){\
     return globalThis[Symbol.for(\"pi.imported\")](import(specifier,options));}";
 
 /// All of it, for a file that was written for jiti. `parsed` is JavaScript, parsed
-/// with scope analysis.
+/// with scope analysis. `absent` is told which names are used and not there.
 pub(crate) fn rewrite(
     parsed: &ParsedSource,
     is_typescript: bool,
     exports_of: &mut dyn FnMut(&str) -> Exports,
+    absent: &mut Vec<Absent>,
 ) -> Option<String> {
     let free = free_names(parsed);
     let uses = Uses::of(parsed);
@@ -118,7 +120,13 @@ pub(crate) fn rewrite(
     if parsed.text().contains("import.meta.env") {
         prelude.push_str("import.meta.env=globalThis.process.env;");
     }
-    let mut changes = import_changes(parsed, is_typescript.then_some(&uses), exports_of);
+    let types = is_typescript.then_some(&uses);
+    let mut changes = import_changes(parsed, types, exports_of, &mut |local, name| {
+        // A type, or looked for before it is used.
+        if !uses.may_be_type(&local.to_id()) {
+            absent.push(name);
+        }
+    });
     let start = parsed.range().start;
     changes.extend(uses.dynamic.iter().map(|place| {
         let place = place.as_byte_range(start);
@@ -182,7 +190,7 @@ pub(crate) fn rewrite_imports(
     parsed: &ParsedSource,
     exports_of: &mut dyn FnMut(&str) -> Exports,
 ) -> Option<String> {
-    let changes = import_changes(parsed, None, exports_of);
+    let changes = import_changes(parsed, None, exports_of, &mut |_, _| {});
     (!changes.is_empty()).then(|| deno_ast::apply_text_changes(parsed.text(), changes))
 }
 
@@ -190,6 +198,7 @@ fn import_changes(
     parsed: &ParsedSource,
     types: Option<&Uses>,
     exports_of: &mut dyn FnMut(&str) -> Exports,
+    missed: &mut dyn FnMut(&ast::Ident, Absent),
 ) -> Vec<TextChange> {
     let ProgramRef::Module(module) = parsed.program_ref() else {
         return Vec::new();
@@ -205,7 +214,7 @@ fn import_changes(
                 ast::ModuleDecl::Import(import) if import.with.is_none() => {
                     match exports_of(&import.src.value.to_string_lossy()) {
                         Exports::CommonJs(_) => import_cjs(import, index),
-                        exports => import_es(import, index, &exports, types),
+                        exports => import_es(import, index, &exports, types, missed),
                     }
                 }
                 ast::ModuleDecl::ExportNamed(export) => export.src.as_ref().and_then(|src| {
@@ -244,6 +253,7 @@ fn import_es(
     index: usize,
     exports: &Exports,
     types: Option<&Uses>,
+    missed: &mut dyn FnMut(&ast::Ident, Absent),
 ) -> Option<String> {
     let all = format!("__pi_all{index}");
     let source = quote(&import.src.value.to_string_lossy());
@@ -264,6 +274,12 @@ fn import_es(
             continue;
         }
         is_whole = false;
+        // A default is the module instead.
+        if name != "default"
+            && let Some(absent) = Absent::of(&name, &import.src.value.to_string_lossy(), exports)
+        {
+            missed(local, absent);
+        }
         match exports.stand_in(&name, &all) {
             value if value == all => namespaces.push(local.sym.to_string()),
             _ if exports.place().is_some() => looked_up.push((name, local.sym.to_string())),
@@ -409,13 +425,6 @@ fn look_up(word: &str, place: &str, is_cjs: bool, names: &[(String, String)]) ->
     let code = BASE64_STANDARD.encode(code);
     let list = list.join(",");
     format!("{word}{{{list}}}from\"data:text/javascript;base64,{code}\";")
-}
-
-fn imported_name(named: &ast::ImportNamedSpecifier) -> String {
-    match &named.imported {
-        Some(imported) => imported.atom().to_string(),
-        None => named.local.sym.to_string(),
-    }
 }
 
 const NODE_NAMES: [&str; 5] = ["require", "__filename", "__dirname", "module", "exports"];

@@ -12,6 +12,7 @@ use deno_error::JsErrorBox;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash64;
 
+use super::absent::{self, Absent};
 use super::files::error;
 use super::{Loader, compat, enums, legacy, statements};
 use crate::cache::Key;
@@ -23,6 +24,7 @@ pub(crate) const EMIT_SETTINGS: &str = concat!(
     include_str!("escapes.rs"),
     include_str!("moves.rs"),
     include_str!("compat.rs"),
+    include_str!("absent.rs"),
     include_str!("exports.rs"),
     include_str!("cjs.rs"),
     include_str!("legacy.rs"),
@@ -44,6 +46,13 @@ pub(crate) enum Consulted {
     MaybeCjs { url: ModuleSpecifier, answer: bool },
 }
 
+/// What is kept beside the code of a file.
+#[derive(Default, Serialize, Deserialize)]
+struct About {
+    consulted: Vec<Consulted>,
+    absent: Vec<Absent>,
+}
+
 impl Loader {
     /// Makes JavaScript of a file by jiti's rules, if it is `lenient`; otherwise Node's hold.
     pub(super) fn emit(
@@ -57,15 +66,21 @@ impl Loader {
         }
         let key = self.emit_key(specifier, source, lenient);
         if let Some(code) = self.files.cache.read(key, "js")
-            && let Some(consulted) = self.consulted(key)
-            && self.are_current(&consulted, specifier)
+            && let Some(about) = self.about(key)
+            && self.are_current(&about.consulted, specifier)
             && let Ok(code) = String::from_utf8(code)
         {
             self.files.remember_map(specifier, key, None);
+            self.note_absent(specifier, about.absent);
             return Ok(code);
         }
-        let (code, _) = self.compile(key, specifier, source, lenient)?;
+        let (code, about) = self.compile(key, specifier, source, lenient)?;
+        self.note_absent(specifier, about.absent);
         Ok(code)
+    }
+
+    pub(super) fn note_absent(&self, specifier: &ModuleSpecifier, absent: Vec<Absent>) {
+        self.absent.borrow_mut().note(specifier, absent);
     }
 
     /// Whether a file of a package needs no change, since our modules have what it imports.
@@ -89,11 +104,11 @@ impl Loader {
         };
         let key = self.emit_key(specifier, &source, true);
         let has_code = self.files.cache.read(key, "js").is_some();
-        let consulted = match self.consulted(key).filter(|_| has_code) {
-            Some(consulted) if self.are_current(&consulted, specifier) => consulted,
+        let consulted = match self.about(key).filter(|_| has_code) {
+            Some(about) if self.are_current(&about.consulted, specifier) => about.consulted,
             // Whoever needs it will be told what is wrong.
             _ => match self.compile(key, specifier, &source, true) {
-                Ok((_, consulted)) => consulted,
+                Ok((_, about)) => about.consulted,
                 Err(_) => return Vec::new(),
             },
         };
@@ -120,38 +135,43 @@ impl Loader {
         specifier: &ModuleSpecifier,
         source: &str,
         lenient: bool,
-    ) -> Result<(String, Vec<Consulted>), JsErrorBox> {
+    ) -> Result<(String, About), JsErrorBox> {
         let known = self.transpiled.borrow_mut().remove(&key);
         let (code, map) = match known {
             Some(transpiled) => transpiled,
             None => transpile(specifier, source.to_owned())?,
         };
         let parsed = parse(specifier, MediaType::JavaScript, code.clone(), lenient)?;
-        let mut consulted = Vec::new();
+        let About {
+            mut consulted,
+            mut absent,
+        } = About::default();
         let mut exports_of =
             |imported: &str| self.exports_of(imported, specifier, lenient, &mut consulted);
         let code = if lenient {
             let is_typescript = MediaType::from_specifier(specifier).is_emittable();
-            compat::rewrite(&parsed, is_typescript, &mut exports_of)
+            compat::rewrite(&parsed, is_typescript, &mut exports_of, &mut absent)
         } else {
             compat::rewrite_imports(&parsed, &mut exports_of)
         }
         .unwrap_or(code);
+        absent::place_all(&mut absent, specifier, source);
+        let about = About { consulted, absent };
         let cache = &self.files.cache;
         if let Some(map) = map {
             cache.write(key, "map", map.as_bytes());
             self.files.remember_map(specifier, key, Some(map));
         }
         // The code last: whoever finds it finds the rest.
-        if let Ok(json) = serde_json::to_vec(&consulted) {
+        if let Ok(json) = serde_json::to_vec(&about) {
             cache.write(key, "deps", &json);
             cache.write(key, "js", code.as_bytes());
         }
-        Ok((code, consulted))
+        Ok((code, about))
     }
 
-    /// What shaped a cached result.
-    fn consulted(&self, key: Key) -> Option<Vec<Consulted>> {
+    /// What was found out about a file when it was compiled.
+    fn about(&self, key: Key) -> Option<About> {
         let json = self.files.cache.read(key, "deps")?;
         serde_json::from_slice(&json).ok()
     }

@@ -6,6 +6,7 @@
 //! without import attributes, CommonJS names in ES modules, imports of names that
 //! are not there. All answers are immediate: `require` of an ES module needs that.
 
+mod absent;
 pub(crate) mod ahead;
 mod ascii;
 mod cjs;
@@ -52,6 +53,7 @@ use deno_path_util::{url_from_file_path, url_to_file_path};
 use deno_runtime::deno_node::NodeExtInitServices;
 use futures::FutureExt;
 
+use self::absent::AbsentNames;
 use self::cjs::{RequireLoader, Translator};
 pub(crate) use self::disk::Disk;
 use self::emit::Consulted;
@@ -87,6 +89,8 @@ pub(crate) struct Loader {
     coming: RefCell<Option<Vec<ModuleSpecifier>>>,
     /// What [`KNOWN`] will import.
     known: RefCell<Vec<String>>,
+    /// What modules import that is not there, since somebody asked.
+    absent: RefCell<AbsentNames>,
     pub imports: Imports,
 }
 
@@ -118,6 +122,7 @@ impl Loader {
             witnessed: RefCell::default(),
             coming: RefCell::default(),
             known: RefCell::default(),
+            absent: RefCell::default(),
             imports,
         });
         (loader, services)
@@ -160,6 +165,15 @@ impl Loader {
         let is_any = !known.is_empty();
         self.known.replace(known);
         is_any
+    }
+
+    /// What was imported since this was asked, and is not there: a sentence for each, and where.
+    pub fn take_absent(&self) -> Vec<(String, Option<String>)> {
+        let modules = self.absent.borrow_mut().take();
+        let told = modules
+            .iter()
+            .flat_map(|(url, absent)| absent.iter().map(|one| (one.sentence(), one.frame(url))));
+        told.collect()
     }
 
     /// `None` for whoever else imports it.
@@ -279,6 +293,7 @@ impl Loader {
                 code: code.clone(),
                 instead,
                 map: self.files.cached_map(specifier.as_str()),
+                absent: self.absent.borrow().of(specifier),
                 hash,
                 compiled,
             };
@@ -305,6 +320,7 @@ impl Loader {
             self.files.remember_map(specifier, map, None);
         }
         self.files.note_instead(specifier, found.instead);
+        self.note_absent(specifier, found.absent);
         let cached = SourceCodeCacheInfo {
             hash: found.hash,
             data: Some(Cow::Owned(found.compiled)),

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use deno_core::ModuleSpecifier;
 
+use super::absent::Absent;
 use super::emit::Consulted;
 use super::texts::Code;
 use super::trail::Step;
@@ -81,6 +82,8 @@ pub(super) struct Module {
     pub instead: Option<Key>,
     /// By which the source map is found.
     pub map: Option<Key>,
+    /// What it imports that is not there.
+    pub absent: Vec<Absent>,
     /// Passed through V8.
     pub hash: u64,
     pub compiled: Vec<u8>,

@@ -52,6 +52,14 @@ impl Host for BridgeHost {
                 let extension = self.culprit(author).extension;
                 self.report_thrown(extension, "uncaught", plain, Some(report));
             }
+            Fault::Slip {
+                message,
+                stack,
+                author,
+            } => {
+                let extension = self.culprit(author).extension;
+                self.tell_slip(extension, "load", message, &stack);
+            }
             Fault::Exit { code, author } => self.report(
                 self.culprit(author).extension,
                 "process.exit",
