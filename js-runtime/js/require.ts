@@ -147,7 +147,32 @@ function placed(error: any, compile: () => [unknown, { thrown: unknown }]): unkn
   return error;
 }
 
+const CYCLE = /^(Cannot require\(\) ES Module )(?:file:\/\/)?(.* in a cycle\.)$/;
+
+/**
+ * What a module has thrown that was required, or why it was not run. deno_core has class,
+ * message and stack of the module's error in the message of another.
+ */
+function required(error: any): unknown {
+  if (!(error instanceof Error)) return error;
+  const frames = error.message.indexOf("\n    at ");
+  if (frames >= 0) {
+    const stack = error.message;
+    const said = stack.slice(0, frames);
+    const start = `${error.name}: `;
+    error.message = said.startsWith(start) ? said.slice(start.length) : said;
+    error.stack = stack;
+    return error;
+  }
+  const cycle = CYCLE.exec(error.message);
+  if (!cycle) return error;
+  const { message } = error;
+  error.message = `${cycle[1]}${cycle[2]} It is still being loaded: require it inside a function, or import it`;
+  error.stack = error.stack?.replace(message, () => error.message);
+  return Object.assign(error, { code: "ERR_REQUIRE_CYCLE_MODULE" });
+}
+
 // Called when Node's modules are evaluated (snapshot/corrections.rs).
-Object.assign(internals, { hookRequire, checkAddon, formatOf, loadsWithHooks, needsScheme, placed });
+Object.assign(internals, { hookRequire, checkAddon, formatOf, loadsWithHooks, needsScheme, placed, required });
 
 Object.defineProperty(globalThis, Symbol.for("pi.requireOf"), { value: requireOf });

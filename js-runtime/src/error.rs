@@ -157,6 +157,7 @@ impl From<&JsError> for Thrown {
                 frame.column_number?
             ))
         });
+        let place = place.or_else(|| stack.lines().find_map(place_in));
         let plain = match &error.message {
             Some(message) if message.is_empty() && !inner.is_empty() => {
                 let messages: Vec<&str> = inner.iter().map(|one| one.plain.as_str()).collect();
@@ -165,6 +166,9 @@ impl From<&JsError> for Thrown {
             Some(message) => message.clone(),
             None => unquoted(&message),
         };
+        if is_bare(error) {
+            message.push_str(BARE);
+        }
         Self {
             message: readable(&message),
             plain,
@@ -172,6 +176,15 @@ impl From<&JsError> for Thrown {
             stack,
         }
     }
+}
+
+/// What is added to what was thrown.
+const BARE: &str =
+    " was thrown, which is no error and has no line: write `throw new Error(\"...\")`";
+
+/// Whether something else was thrown than an error.
+fn is_bare(error: &JsError) -> bool {
+    error.name.is_none() && error.message.is_none() && error.stack.is_none()
 }
 
 /// A text that was thrown is shown as JavaScript writes it, in one of three quotes.
@@ -228,6 +241,19 @@ fn stack_of(error: &JsError) -> String {
     readable(&frames.join("\n"))
 }
 
+/// The place of a frame that is in a file.
+fn place_in(frame: &str) -> Option<String> {
+    let frame = frame.trim_start().strip_prefix("at ")?;
+    let place = match frame
+        .strip_suffix(')')
+        .and_then(|frame| frame.rsplit_once(" ("))
+    {
+        Some((_, place)) => place,
+        None => frame.trim_start_matches("async "),
+    };
+    place.starts_with('/').then(|| place.to_owned())
+}
+
 /// Paths instead of URLs.
 fn readable(text: &str) -> String {
     let text = text.replace("file://", "");
@@ -267,6 +293,20 @@ mod tests {
             readable_stack(stack),
             "Error: ext: no\n    at f (/a.ts:1:2)"
         );
+    }
+
+    #[test]
+    fn the_place_of_a_frame_is_told_from_its_function() {
+        for (frame, place) in [
+            ("    at /a b/c.ts:1:2", Some("/a b/c.ts:1:2")),
+            ("    at async /a.ts:1:2", Some("/a.ts:1:2")),
+            ("    at f [as g] (/(a)/b.ts:1:2)", Some("/(a)/b.ts:1:2")),
+            ("    at JSON.parse (<anonymous>)", None),
+            ("    at node:fs:1:2", None),
+            ("  caused by", None),
+        ] {
+            assert_eq!(place_in(frame).as_deref(), place, "{frame}");
+        }
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod standard_streams;
 mod stdio;
 mod syntax;
 mod web_worker;
+mod whereabouts;
 mod witness;
 mod worker;
 

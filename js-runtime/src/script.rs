@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use deno_core::PollEventLoopOptions;
@@ -21,6 +21,7 @@ use crate::loader::{Disk, Loader, Prepared};
 use crate::local::STACK;
 use crate::options::RuntimeOptions;
 use crate::web_worker::{Family, Workers};
+use crate::whereabouts;
 use crate::worker::{Parts, main_worker, remove_bridge};
 
 /// As `node -e` has it: no script among the arguments, and Node's modules by their names.
@@ -64,6 +65,8 @@ pub struct Script {
     pub source: Source,
     /// The parent process listens here (`child_process.fork`).
     pub channel: Option<Channel>,
+    /// Where the frames of what runs are written when SIGQUIT comes.
+    pub whereabouts: Option<PathBuf>,
 }
 
 /// A module that runs before the script.
@@ -195,6 +198,9 @@ async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> 
         max_heap: None,
     });
     remove_bridge(&mut worker.js_runtime);
+    if let Some(file) = script.whereabouts {
+        whereabouts::tell_when_asked(&mut worker.js_runtime, file);
+    }
     let mut prepare = |code: String| {
         let prepared = worker.js_runtime.execute_script("pi:script", code);
         prepared.map_err(|error| StartError::Bootstrap(error.to_string()))
@@ -222,6 +228,7 @@ async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> 
             1
         }
     };
+    whereabouts::forget();
     loader.sweep_cache_soon();
     // As Node does: the lowest eight bits.
     Ok(code.to_le_bytes()[0])

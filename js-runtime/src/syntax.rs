@@ -33,6 +33,11 @@ pub fn check_syntax(path: &Path) -> Result<(), SyntaxProblem> {
     let text = fs::read(path).map_err(|error| fatal(format!("It cannot be read: {error}")))?;
     // What is not UTF-8 is loaded, too, with marks where it is not.
     let text = String::from_utf8_lossy(&text).into_owned();
+    // It is no part of the first line, and the parser does not take it.
+    let text = match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    };
     if depth(&text) > DEEPEST {
         return Err(SyntaxProblem::Doubtful(
             "It is nested too deeply to be checked".to_owned(),

@@ -93,7 +93,7 @@ pub(crate) unsafe extern "C" fn testify(isolate: v8::UnsafeRawIsolatePtr, _data:
         // Reading a large source map takes time, and who it was counts more.
         witness.control.accuse(author.clone());
         let stack = match author == runs {
-            true => witness.stack(&mut isolate),
+            true => frames_of(&mut isolate, &witness.context, &witness.places),
             // It runs where another has left no room.
             false => String::new(),
         };
@@ -135,26 +135,30 @@ impl Witness {
         let author = self.imports.author(&files.join("\n"), marked);
         author.or_else(js_runtime_ext::last_timer)
     }
+}
 
-    /// The frames of what runs, as an error has them.
-    fn stack(&self, isolate: &mut v8::Isolate) -> String {
-        v8::callback_scope!(unsafe scope, isolate);
-        let context = v8::Local::new(scope, &self.context);
-        let scope = &mut v8::ContextScope::new(scope, context);
-        let lines = frames(scope, |scope, frame| {
-            let file = frame.get_script_name(scope)?.to_rust_string_lossy(scope);
-            let number = |number: usize| u32::try_from(number).ok().filter(|number| *number > 0);
-            let line = number(frame.get_line_number())?;
-            let place = self.places.of(&file, line, number(frame.get_column())?)?;
-            let function = frame.get_function_name(scope);
-            let function = function.map(|name| name.to_rust_string_lossy(scope));
-            Some(match function.filter(|name| !name.is_empty()) {
-                Some(function) => format!("    at {function} ({place})"),
-                None => format!("    at {place}"),
-            })
-        });
-        readable_stack(&lines.join("\n"))
-    }
+/// The frames of what runs, as an error has them. Calls no JavaScript.
+pub(crate) fn frames_of(
+    isolate: &mut v8::Isolate,
+    context: &v8::Global<v8::Context>,
+    places: &Places,
+) -> String {
+    v8::callback_scope!(unsafe scope, isolate);
+    let context = v8::Local::new(scope, context);
+    let scope = &mut v8::ContextScope::new(scope, context);
+    let lines = frames(scope, |scope, frame| {
+        let file = frame.get_script_name(scope)?.to_rust_string_lossy(scope);
+        let number = |number: usize| u32::try_from(number).ok().filter(|number| *number > 0);
+        let line = number(frame.get_line_number())?;
+        let place = places.of(&file, line, number(frame.get_column())?)?;
+        let function = frame.get_function_name(scope);
+        let function = function.map(|name| name.to_rust_string_lossy(scope));
+        Some(match function.filter(|name| !name.is_empty()) {
+            Some(function) => format!("    at {function} ({place})"),
+            None => format!("    at {place}"),
+        })
+    });
+    readable_stack(&lines.join("\n"))
 }
 
 /// What `look` finds in the functions that run, the innermost first.

@@ -22,6 +22,9 @@ const FORKED: &str = "DENO_INTERNAL_CHILD_ENTRYPOINT";
 const CHANNEL: &str = "NODE_CHANNEL_FD";
 const SERIALIZATION: &str = "NODE_CHANNEL_SERIALIZATION_MODE";
 
+/// `pi test` asks where a file of tests hangs (`test/child.rs`).
+pub(super) const WHEREABOUTS: &str = "PI_TEST_WHEREABOUTS";
+
 /// As node ends when it does not know an option.
 const BAD_OPTION: u8 = 9;
 
@@ -105,6 +108,7 @@ pub fn run(asked: Asked, paths: &Paths) -> Result<u8, StartError> {
         preloads: asked.preloads,
         source,
         channel,
+        whereabouts: std::env::var_os(WHEREABOUTS).map(PathBuf::from),
     };
     run_script(options, script)
 }

@@ -1,7 +1,10 @@
 //! Members of `pi` and `ctx` of newer versions that are not here. They are not there at all, so
-//! that packages which look for them first find out; those that do not are told why.
+//! that packages which look for them first find out; those that do not are told why, or what
+//! may be meant.
 
 use std::borrow::Cow;
+
+use super::members;
 
 const ABSENT: [(&str, &str); 6] = [
     ("registerMcpServer", NO_MCP),
@@ -25,7 +28,11 @@ pub(super) fn told(text: &str) -> Cow<'_, str> {
                 .into();
         }
     }
-    text.into()
+    match members::meant(text) {
+        // Behind it are the place, or the stack.
+        Some((end, meant)) => format!("{}: {meant}{}", &text[..end], &text[end..]).into(),
+        None => text.into(),
+    }
 }
 
 #[cfg(test)]
@@ -40,5 +47,9 @@ mod tests {
              itself, use an extension that does"
         );
         assert_eq!(told("x.map is not a function"), "x.map is not a function");
+        assert_eq!(
+            told("TypeError: pi.onn is not a function (/a.ts:1:2)"),
+            "TypeError: pi.onn is not a function: is `pi.on` meant? (/a.ts:1:2)"
+        );
     }
 }

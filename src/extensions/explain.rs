@@ -23,7 +23,9 @@ const MAX_SOURCE: u64 = 4 << 20;
 /// Adds what can be found out; `path` is the extension's file, where it is known.
 pub fn explain(error: &mut ExtensionError, path: Option<&str>) {
     let path = path.unwrap_or(&error.extension_path);
-    if error.details.extension.is_none() && Path::new(path).is_absolute() {
+    // Whoever shows it does not know that it was explained.
+    let is_explained = error.details.extension.is_some();
+    if !is_explained && Path::new(path).is_absolute() {
         error.details.extension = Some(name_of(Path::new(path)));
     }
     if error.details.location.is_none() {
@@ -34,11 +36,14 @@ pub fn explain(error: &mut ExtensionError, path: Option<&str>) {
             .map_or("", |(_, stack)| stack);
         error.details.location = location(stack).or_else(|| location(whole));
     }
-    let reason = |text: &String| absent::told(text).into_owned();
-    error.details.stack = error.details.stack.as_ref().map(reason);
-    error.error = reason(&error.error);
+    if !is_explained {
+        let reason = |text: &String| absent::told(text).into_owned();
+        error.details.stack = error.details.stack.as_ref().map(reason);
+        error.error = reason(&error.error);
+    }
     // What cannot be parsed is shown by the parser already.
-    if error.details.code_frame.is_none() && !error.whole().contains("\n  |\n") {
+    let is_shown = error.whole().lines().any(|line| line.trim() == "|");
+    if error.details.code_frame.is_none() && !is_shown {
         error.details.code_frame = error.details.location.as_ref().and_then(code_frame);
     }
 }
@@ -250,6 +255,15 @@ mod tests {
         let mut error = ExtensionError::thrown("/p/mine.ts", "load", quoted.into(), Some(stack));
         explain(&mut error, None);
         assert_eq!(error.details.location, Some(place("/p/mine.ts", 2, 3)));
+    }
+
+    #[test]
+    fn what_is_meant_is_said_once() {
+        let said = "ctx.ui.notfy is not a function";
+        let mut error = ExtensionError::thrown("command:go", "command", said.into(), None);
+        explain(&mut error, Some("/p/mine.ts"));
+        explain(&mut error, None);
+        assert_eq!(error.error, format!("{said}: is `ctx.ui.notify` meant?"));
     }
 
     #[test]

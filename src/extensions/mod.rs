@@ -22,6 +22,7 @@ mod generation;
 mod host;
 mod ledger;
 mod manager;
+mod members;
 pub(crate) mod misfit;
 mod model_streams;
 mod notifications;

@@ -47,19 +47,23 @@ impl ExtensionTool {
         ToolError::new(failure.plain())
     }
 
-    fn output(&self, json: Option<String>) -> Result<ToolOutput, ToolError> {
+    async fn output(&self, json: Option<String>) -> Result<ToolOutput, ToolError> {
         let json = json.as_deref().unwrap_or("null");
-        serde_json::from_str(json).map_err(|error| {
-            let why = misfit::<ToolOutput>(json).unwrap_or_else(|| words(error));
-            let text = format!(
-                "The tool \"{}\" returned something that is no tool result: {why}",
-                self.spec.name
-            );
-            // The model is told; so is whoever can do something about it.
-            let (extension, host) = (self.registration.extension, &self.generation.host);
-            host.report(extension, &self.event(), text.as_str());
-            ToolError::new(text)
-        })
+        let error = match serde_json::from_str(json) {
+            Ok(output) => return Ok(output),
+            Err(error) => error,
+        };
+        let why = misfit::<ToolOutput>(json).unwrap_or_else(|| words(error));
+        let text = format!(
+            "The tool \"{}\" returned something that is no tool result: {why}",
+            self.spec.name
+        );
+        // The model is told; so is whoever can do something about it.
+        let frame = self.generation.place_of(self.registration.id).await;
+        let (extension, host) = (self.registration.extension, &self.generation.host);
+        let frame = frame.unwrap_or_default();
+        host.tell_slip(extension, &self.event(), text.clone(), &frame);
+        Err(ToolError::new(text))
     }
 }
 
@@ -155,7 +159,7 @@ impl Tool for ExtensionTool {
         }
         updates.lock().remove(&token);
         match answer {
-            Ok(json) => self.output(json),
+            Ok(json) => self.output(json).await,
             Err(failure) => Err(self.error(&failure)),
         }
     }

@@ -78,7 +78,13 @@ pub(super) fn compile(schema: &Value) -> Result<Validator, String> {
         .with_draft(Draft::Draft7)
         .should_validate_formats(true)
         .build(schema)
-        .map_err(|error| error.to_string())
+        .map_err(|error| {
+            let place = error.instance_path().to_string();
+            match place.as_str() {
+                "" => error.to_string(),
+                place => format!("{error} (at {place})"),
+            }
+        })
 }
 
 struct Faults<'a> {

@@ -72,7 +72,8 @@ async fn registrations_that_cannot_work_say_which_argument_is_wrong() {
         ),
         (
             "pi.registerCommand(\"x\", { execute() {} })",
-            "TypeError: pi.registerCommand: handler of \"x\" must be a function, not undefined",
+            "TypeError: pi.registerCommand: handler of \"x\" must be a function, not undefined (it has \
+             execute)",
         ),
         (
             "pi.registerTool(\"t\", { execute() {} })",
@@ -85,7 +86,8 @@ async fn registrations_that_cannot_work_say_which_argument_is_wrong() {
         ),
         (
             &handler,
-            "TypeError: pi.registerTool: execute of \"t\" must be a function, not undefined",
+            "TypeError: pi.registerTool: execute of \"t\" must be a function, not undefined (it has \
+             name, label, description, parameters, handler)",
         ),
         (
             &prepares,
@@ -416,7 +418,7 @@ async fn a_tool_that_returns_no_result_is_told_to_its_author_as_well() {
     .await;
     let no_result = "returned something that is no tool result: content[0]";
     let expected = [
-        "The tool \"t0\" must return { content: [...] }, an array of text and image blocks"
+        "The tool \"t0\" must return { content: [...] }, an array of text and image blocks, not \"text\""
             .to_owned(),
         format!(
             "The tool \"t1\" {no_result}.type: unknown value `txt`, expected `text` or `image`"

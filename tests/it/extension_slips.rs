@@ -527,7 +527,10 @@ async fn json_is_data() {
     let mut rpc = home.rpc(&[]);
     let error = rpc.event("extension_error").await;
     let text = error["error"].as_str().unwrap();
-    assert!(text.contains("code.json:2:8: this is not JSON: "), "{text}");
+    assert!(
+        text.contains("This is not JSON: ") && text.ends_with("code.json:2:8)"),
+        "{text}"
+    );
     rpc.notified("__proto__,a x\u{2028} false").await;
 }
 

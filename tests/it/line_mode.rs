@@ -50,6 +50,7 @@ const ASK: &str = r#"export default function (pi) {
     },
   });
   pi.registerCommand("hang", { handler: () => new Promise(() => {}) });
+  pi.registerCommand("odd", { getArgumentCompletions: () => [{ value: "odder" }, { name: "x" }], handler() {} });
 }
 "#;
 
@@ -455,6 +456,17 @@ async fn tab_completes_names_and_arguments() {
     terminal.see("colour");
     terminal.keys("\r");
     terminal.see("1-3> ");
+}
+
+/// Nothing happened, and nobody knew why.
+#[tokio::test]
+async fn completions_that_cannot_be_used_are_told_once_and_the_others_hold() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.keys("/odd \t");
+    terminal.see("odder");
+    terminal.keys("\r");
+    terminal.see("getArgumentCompletions must give an array of { value: \"...\", label: \"...\" }, not of an object");
+    terminal.see("ask.ts:33:");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 //! `support` is the vocabulary; a test should read like the story it tells.
 
 mod aborts;
+mod author_hints;
 mod author_slips;
 mod boundaries;
 mod certificates;

@@ -225,6 +225,30 @@ async fn a_file_that_is_not_read_to_its_end_has_not_passed() {
     );
 }
 
+/// It was killed, and nobody knew where it had been.
+#[tokio::test]
+async fn a_test_that_does_not_give_the_thread_back_is_told_its_line() {
+    let home = Home::bare();
+    home.file(
+        "parts.ts",
+        "interface Nothing {\n  of: this;\n}\n\nexport function grow(n: number): number {\n  \
+         while (n > 0) n += 1;\n  return n;\n}\n",
+    );
+    home.file(
+        "spins.test.ts",
+        "import { test } from \"@mariozechner/pi-coding-agent/test\";\n\
+         import { grow } from \"./parts\";\ntest(\"one\", () => void grow(1));\n\
+         test(\"two\", () => {});\n",
+    );
+    let done = pi_test(&home, &["--timeout", "500"]).await;
+    assert_eq!(done.status.code(), Some(1), "{done:#?}");
+    let said = done.stdout;
+    assert_eq!(outcomes(&said), ["FAILED one", "not run two"], "{said}");
+    let place = "and was stopped\n    at parts.ts:6:";
+    assert!(said.contains(place), "{said}");
+    assert!(said.contains("6 |   while (n > 0) n += 1;"), "{said}");
+}
+
 const EXITS: &str = r#"
 import { test } from "@mariozechner/pi-coding-agent/test";
 test("exits", () => {

@@ -11,6 +11,7 @@ import {
   shortcuts,
   tools,
 } from "ext:js_runtime/bridge/registry.ts";
+import { COMMAND, FLAG, nearMisses, SHORTCUT, TOOL } from "ext:js_runtime/bridge/near.ts";
 import { registerProvider, unregisterProvider } from "ext:js_runtime/bridge/providers.ts";
 import {
   aFunction,
@@ -19,10 +20,12 @@ import {
   asText,
   asTextOrNone,
   asTexts,
+  kind as kindOf,
   someMilliseconds,
   someOptions,
   wrong,
 } from "ext:js_runtime/bridge/wanted.ts";
+import { isArray } from "ext:js_runtime/safe.ts";
 import type { Command, Handler, ToolDefinition } from "ext:js_runtime/bridge/registry.ts";
 
 interface ExecOptions {
@@ -36,7 +39,14 @@ let execs = 0;
 
 /** What is registered: an object with these members. */
 function definition<T extends object>(where: string, value: T, members: string): void {
-  if (typeof value !== "object" || value === null) throw wrong(where, `an object with ${members}`, value);
+  if (typeof value !== "object" || value === null || isArray(value)) {
+    throw wrong(where, `an object with ${members}`, value);
+  }
+}
+
+/** What there is where a member is wanted that is not there. */
+function instead(value: unknown, given: object): string {
+  return value === undefined ? `it has ${Object.keys(given).join(", ")}` : "";
 }
 
 interface FlagOptions {
@@ -48,7 +58,7 @@ interface FlagOptions {
 function checkFlag(name: string, options: FlagOptions | undefined): void {
   const { type, default: given } = someOptions("pi.registerFlag: options", options, '{ type: "boolean" }');
   if (given === undefined || given === null) return;
-  // An unknown type is taken, and so is what comes with it.
+  // Of an unknown type nothing is known of what comes with it.
   if ((type === "boolean" || type === "string") && typeof given !== type) {
     throw wrong(`pi.registerFlag: default of "${name}"`, `a ${type}, as its type says`, given);
   }
@@ -75,6 +85,11 @@ export function createApi(extension: number) {
   };
   const shown = (where: string, value: unknown) => orTold(() => asTextOrNone(where, value));
 
+  /** It goes on without what is misspelt; the line is that of the call. */
+  const slips = (what: string, given: object, known: readonly string[]): void => {
+    for (const slip of nearMisses(what, given, known)) report(extension, "load", new Error(slip));
+  };
+
   return {
     events,
 
@@ -99,7 +114,8 @@ export function createApi(extension: number) {
       definition("pi.registerTool: tool", tool, "name, description, parameters and execute");
       const name = asName("pi.registerTool: name", tool.name);
       const of = (member: string) => `pi.registerTool: ${member} of "${name}"`;
-      aFunction(of("execute"), tool.execute);
+      slips(`pi.registerTool: "${name}"`, tool, TOOL);
+      aFunction(of("execute"), tool.execute, instead(tool.execute, tool));
       const { prepareArguments } = tool;
       if (prepareArguments !== undefined && prepareArguments !== null) {
         aFunction(of("prepareArguments"), prepareArguments);
@@ -125,7 +141,8 @@ export function createApi(extension: number) {
       asName("pi.registerCommand: name", name);
       const where = (member: string) => `pi.registerCommand: ${member} of "${name}"`;
       definition(where("options"), command, "a handler");
-      aFunction(where("handler"), command.handler);
+      slips(`pi.registerCommand: "${name}"`, command, COMMAND);
+      aFunction(where("handler"), command.handler, instead(command.handler, command));
       const { getArgumentCompletions } = command;
       if (getArgumentCompletions !== undefined && getArgumentCompletions !== null) {
         aFunction(where("getArgumentCompletions"), getArgumentCompletions);
@@ -144,7 +161,8 @@ export function createApi(extension: number) {
       asName("pi.registerShortcut: key", key);
       const where = (member: string) => `pi.registerShortcut: ${member} of "${key}"`;
       definition(where("options"), options, "a handler");
-      aFunction(where("handler"), options.handler);
+      slips(`pi.registerShortcut: "${key}"`, options, SHORTCUT);
+      aFunction(where("handler"), options.handler, instead(options.handler, options));
       const description = shown(where("description"), options.description);
       const id = keep(shortcuts, options.handler);
       register("registerShortcut", { id, key, description });
@@ -153,6 +171,12 @@ export function createApi(extension: number) {
     registerFlag(name: string, options: FlagOptions): void {
       asName("pi.registerFlag: name", name);
       orTold(() => checkFlag(name, options));
+      if (options) slips(`pi.registerFlag: "${name}"`, options, FLAG);
+      const kind: unknown = options?.type;
+      if (kind !== undefined && kind !== null && kind !== "boolean" && kind !== "string") {
+        const slip = `pi.registerFlag: type of "${name}" is "boolean" or "string", not ${kindOf(kind)}; it takes a value`;
+        report(extension, "load", new Error(slip));
+      }
       register("registerFlag", {
         name,
         description: shown(`pi.registerFlag: description of "${name}"`, options?.description),

@@ -1,6 +1,6 @@
 // What the program calls. Every function takes one JSON text and answers with
 // JSON text, `undefined`, or a promise of either.
-import { host, hostSync } from "ext:js_runtime/host.ts";
+import { describe, host, hostSync } from "ext:js_runtime/host.ts";
 import {
   abort,
   AbortController,
@@ -39,6 +39,7 @@ import {
   shortcuts,
   tools,
 } from "ext:js_runtime/bridge/registry.ts";
+import { completionsIn, placedIn, wrongResult } from "ext:js_runtime/bridge/results.ts";
 import { modelsRestored } from "ext:js_runtime/bridge/model-refresh.ts";
 import { eventOf } from "ext:js_runtime/bridge/updates.ts";
 import { Boundary, isBoundary } from "ext:js_runtime/bridge/boundary.ts";
@@ -416,6 +417,7 @@ export async function executeTool(json: string): Promise<string> {
   const definition = find(tools, tool, "tool");
   const controller = new AbortController();
   running.set(token, controller);
+  let slip: Error | undefined;
   enter(extension, `tool:${definition.name}`);
   try {
     const result = await definition.execute(
@@ -428,17 +430,13 @@ export async function executeTool(json: string): Promise<string> {
       // Its own: a tool may be aborted alone, and while no run is known.
       extend(createContext(extension, run), { signal: controller.signal }),
     );
-    if (!isArray((result as { content?: unknown } | undefined)?.content)) {
-      const error = new TypeError(
-        `The tool "${definition.name}" must return { content: [...] }, an array of text and image blocks`,
-      );
-      // The model is told; so is whoever can do something about it.
-      if (!controller.signal.aborted) report(extension, `tool:${definition.name}`, error);
-      throw error;
-    }
+    const problem = wrongResult(definition.name, result);
+    if (problem) throw slip = placedIn(definition.execute, new TypeError(problem));
     return JSON.stringify(result);
   } catch (error) {
-    if (isSlip(error) && !controller.signal.aborted) report(extension, `tool:${definition.name}`, error);
+    // The model is told; so is whoever can do something about it.
+    const isTold = isSlip(error) || (slip !== undefined && error === slip);
+    if (isTold && !controller.signal.aborted) report(extension, `tool:${definition.name}`, error);
     throw asError(error);
   } finally {
     running.delete(token);
@@ -504,6 +502,22 @@ export async function completeArguments(json: string): Promise<string> {
     prefix: string;
   };
   enter(extension, "command");
-  const items = await find(commands, command, "command").getArgumentCompletions?.(prefix);
-  return JSON.stringify(items ?? []);
+  const { getArgumentCompletions } = find(commands, command, "command");
+  const complain = (error: unknown) => {
+    // Asked for with every key that is typed.
+    const said = describe(error);
+    if (completions.get(command) !== said) report(extension, "command", error);
+    completions.set(command, said);
+  };
+  try {
+    const { good, problem } = completionsIn(await getArgumentCompletions?.(prefix) ?? []);
+    if (problem) complain(placedIn(getArgumentCompletions, new TypeError(`getArgumentCompletions ${problem}`)));
+    return JSON.stringify(good);
+  } catch (error) {
+    complain(error);
+    return "[]";
+  }
 }
+
+/** By command, what was told of its completions last. */
+const completions = new SafeMap<number, string>();

@@ -3,6 +3,7 @@
 import { host, hostSync } from "ext:js_runtime/host.ts";
 import { abort, AbortController, isArray, JSON, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
 import { modelsOf, refreshAll, startRefresh, stopRefresh } from "ext:js_runtime/bridge/model-refresh.ts";
+import { MODEL, nearMisses, PROVIDER } from "ext:js_runtime/bridge/near.ts";
 import { enter, enterCall, onUncaught, report } from "ext:js_runtime/bridge/registry.ts";
 import { apiFunctions, forgetApis, forgetStreams as forgetIds, keepApi } from "pi:pi-ai/api-registry.ts";
 import type { Stream } from "pi:pi-ai/api-registry.ts";
@@ -102,6 +103,9 @@ interface Registered {
   extension: number;
 }
 
+/** What was told of members that nobody looks at. */
+const missed = new SafeSet<string>();
+
 /** Whether it was taken. */
 function put(extension: number, name: string, all: ProviderConfig, registry: number): boolean {
   const { streamSimple, oauth, ownAuth: own_auth, ...plain } = all;
@@ -129,6 +133,16 @@ function put(extension: number, name: string, all: ProviderConfig, registry: num
       modifies: typeof oauth.modifyModels === "function",
     },
   });
+  const misses = nearMisses(`pi.registerProvider: "${name}"`, all, PROVIDER);
+  const first: unknown = isArray(all.models) ? all.models[0] : undefined;
+  if (typeof first === "object" && first !== null) {
+    misses.push(...nearMisses(`pi.registerProvider: models[0] of "${name}"`, first, MODEL));
+  }
+  for (const slip of misses) {
+    // Models are given again and again.
+    if (!missed.has(slip)) report(author, "register_provider", new Error(slip));
+    missed.add(slip);
+  }
   if (problem) report(author, "register_provider", new TypeError(problem));
   if (!taken) {
     if (streams !== undefined) forgetIds([streams]);

@@ -2,7 +2,7 @@
 // on Escape, timeout and abort, and where there is nobody to ask.
 import { host, hostSync } from "ext:js_runtime/host.ts";
 import { report } from "ext:js_runtime/bridge/registry.ts";
-import { aSignal, asText, asTextOrNone, asTexts, someMilliseconds, someOptions } from "ext:js_runtime/bridge/wanted.ts";
+import { aSignal, asText, asTexts, someMilliseconds, someOptions } from "ext:js_runtime/bridge/wanted.ts";
 import { availableThemes, changeTheme, findTheme, theme, type Theme } from "ext:js_runtime/bridge/theme.ts";
 
 interface DialogOptions {
@@ -102,10 +102,16 @@ export function createUi(extension: number, by: Calls = OWN) {
       report(extension, `ctx.ui.${method}`, error);
     }
   };
-  const word = (method: string, name: string, value: unknown, hint?: string) =>
-    asText(`ctx.ui.${method}: ${name}`, value, hint);
+  const word = (method: string, name: string, value: unknown, hint?: string): string => {
+    const text = asText(`ctx.ui.${method}: ${name}`, value, hint);
+    if (text.includes("[object Promise]")) {
+      const slip = `ctx.ui.${method}: ${name} says [object Promise], as if an \`await\` were missing`;
+      report(extension, `ctx.ui.${method}`, new Error(slip));
+    }
+    return text;
+  };
   const wordOrNone = (method: string, name: string, value: unknown, hint?: string) =>
-    asTextOrNone(`ctx.ui.${method}: ${name}`, value, hint);
+    value === undefined || value === null ? undefined : word(method, name, value, hint);
   return {
     select: async (title: string, options: string[], dialog?: DialogOptions) => {
       const asked = {

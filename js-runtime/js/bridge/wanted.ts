@@ -2,14 +2,15 @@
 // argument. Numbers, errors and whatever else says what it is are taken as text, as
 // JavaScript takes them; an object in the place of a text is a slip, which the user would
 // read as "[object Object]".
-import { isArray, JSON, text } from "ext:js_runtime/safe.ts";
+import { isArray, JSON, Promise, text } from "ext:js_runtime/safe.ts";
 
 const LONGEST = 40;
 
 /** What stands there, in words. */
-function kind(value: unknown): string {
+export function kind(value: unknown): string {
   if (value === null || value === undefined) return `${value}`;
   if (isArray(value)) return "an array";
+  if (value instanceof Promise) return "a promise, as if an `await` were missing";
   switch (typeof value) {
     case "object":
       return "an object";

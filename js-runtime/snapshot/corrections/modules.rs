@@ -38,6 +38,13 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "const mod = internals.needsScheme(request) ? undefined : \
                       loadNativeModule(filename, request);",
     },
+    // What the module has thrown, and not a text of it.
+    Correction {
+        specifier: "node:module",
+        text: "throw e;\n  }\n  if (ObjectHasOwn(namespace, \"module.exports\")) {",
+        replacement: "throw internals.required(e);\n  }\n  \
+                      if (ObjectHasOwn(namespace, \"module.exports\")) {",
+    },
     // Hooks are told what a file is, and JSON is no JavaScript if they say nothing of it.
     Correction {
         specifier: "node:module",

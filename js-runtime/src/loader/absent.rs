@@ -1,12 +1,14 @@
 //! Names that a file imports and that are not there. It loads all the same (`compat.rs`),
 //! and may fail much later, where one of them is used: its author is told at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use deno_ast::swc::ast;
 use deno_ast::{MediaType, ProgramRef, SourceRangedForSpanned};
 use deno_core::ModuleSpecifier;
 use deno_path_util::url_to_file_path;
+use js_runtime_ext::{SCOPES, virtual_modules};
+use js_runtime_snapshot::EXPORTS;
 use serde::{Deserialize, Serialize};
 
 use super::compat::{Exports, Missing};
@@ -73,7 +75,12 @@ impl Absent {
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.sort_unstable();
         let meant = similar::get_close_matches(name, &names, 1, LIKENESS);
+        let elsewhere = match missing {
+            Missing::Throws(_) => modules_with(name, module),
+            Missing::Undefined => Vec::new(),
+        };
         let hint = match (meant.first(), names.len()) {
+            _ if !elsewhere.is_empty() => format!(". It is in {}", elsewhere.join(" and ")),
             (Some(meant), _) => format!(". Is \"{meant}\" meant?"),
             (None, 0) => ". That exports nothing".to_owned(),
             (None, 1..=FEW) => format!(". That exports {}", names.join(", ")),
@@ -104,6 +111,32 @@ impl Absent {
         let Self { line, column, .. } = self;
         (*line > 0).then(|| format!("    at {}:{line}:{column}", path.display()))
     }
+}
+
+/// Those of ours that have a name, as whoever imports `module` would write them.
+fn modules_with(name: &str, module: &str) -> Vec<String> {
+    let scope = module
+        .split('/')
+        .next()
+        .filter(|scope| scope.starts_with('@'));
+    let scope = scope
+        .filter(|scope| SCOPES.contains(scope))
+        .unwrap_or(SCOPES[0]);
+    let has = |specifier: &str| {
+        let found = EXPORTS.binary_search_by_key(&specifier, |(specifier, _)| specifier);
+        found.is_ok_and(|index| EXPORTS[index].1.contains(&name))
+    };
+    let mut seen = HashSet::new();
+    let found = virtual_modules().filter(|(known, specifier)| {
+        let is_of_scope = !SCOPES.iter().any(|scope| known.starts_with(scope))
+            || known.starts_with(&format!("{scope}/"));
+        // A module has several names: the first is the usual one.
+        is_of_scope && has(specifier) && seen.insert(*specifier)
+    });
+    found
+        .map(|(known, _)| format!("\"{known}\""))
+        .take(2)
+        .collect()
 }
 
 /// Finds out where they stand in the source.
@@ -181,5 +214,11 @@ mod tests {
             Some(begin("quote") + "it is undefined there. That exports nothing")
         );
         assert_eq!(told("quote", Exports::Unknown), None);
+        // Of another module of ours.
+        let said = told("Type", exports(&names, Missing::Throws("x".into()))).unwrap();
+        assert!(
+            said.ends_with("used. It is in \"@mariozechner/pi-ai\" and \"@sinclair/typebox\""),
+            "{said}"
+        );
     }
 }

@@ -7,6 +7,7 @@
 //! are not there. All answers are immediate: `require` of an ES module needs that.
 
 mod absent;
+mod advice;
 pub(crate) mod ahead;
 mod ascii;
 mod cjs;
@@ -553,11 +554,17 @@ fn json(specifier: &ModuleSpecifier, source: &str) -> Result<String, JsErrorBox>
     let text = source.trim_start_matches('\u{feff}');
     if let Err(problem) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
         let path = url_to_file_path(specifier).map_err(error)?;
+        let why = problem.to_string();
+        let why = why.split(" at line ").next().unwrap_or(&why);
+        let why = match why {
+            "key must be a string" => "a name in quotes is wanted, also after a comma",
+            why => why,
+        };
         return Err(JsErrorBox::generic(format!(
-            "{}:{}:{}: this is not JSON: {problem}",
+            "This is not JSON: {why} ({}:{}:{})",
             path.display(),
             problem.line(),
-            problem.column()
+            problem.column().max(1)
         )));
     }
     let literal = serde_json::to_string(text).map_err(error)?;

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::advice;
 use super::disk::Disk;
 use super::files::{COPY, Checker, Files, error};
 use super::position;
@@ -132,16 +133,34 @@ impl Resolver {
             let package = text
                 .strip_prefix("Could not find package '")
                 .and_then(|rest| Some(rest.split_once('\'')?.0));
-            let text = match package {
-                Some(package) => format!("Cannot find package '{package}'"),
-                None => text.clone(),
+            let advice = || {
+                let from = ModuleSpecifier::parse(referrer).ok()?;
+                let advice = match package {
+                    Some(package) => advice::on_package(specifier, package, &from),
+                    None if is_path(specifier) => advice::on_file(specifier, &from),
+                    None => None,
+                };
+                advice.map(|advice| format!(": {advice}"))
             };
-            match position::of_import(specifier, referrer) {
-                Some(place) => JsErrorBox::generic(format!("{text} (imported at {place})")),
-                None if package.is_some() => {
-                    JsErrorBox::generic(format!("{text} imported from {referrer}"))
+            match (position::of_import(specifier, referrer), package) {
+                (Some(place), Some(package)) => {
+                    let advice = advice().unwrap_or_default();
+                    JsErrorBox::generic(format!(
+                        "Cannot find package '{package}' in any node_modules{advice} (imported at \
+                         {place})"
+                    ))
                 }
-                None => error,
+                (Some(place), None) => {
+                    let advice = advice().unwrap_or_default();
+                    JsErrorBox::generic(format!("{text}{advice} (imported at {place})"))
+                }
+                (None, Some(package)) => {
+                    let advice = advice().unwrap_or_default();
+                    JsErrorBox::generic(format!(
+                        "Cannot find package '{package}' imported from {referrer}{advice}"
+                    ))
+                }
+                (None, None) => error,
             }
         })
     }

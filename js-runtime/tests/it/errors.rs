@@ -143,7 +143,10 @@ async fn what_a_handler_throws_is_mapped_with_and_without_the_cache() {
         assert_eq!(
             later,
             Err(CallError::Thrown {
-                message: "\"text\"".into(),
+                message:
+                    "\"text\" was thrown, which is no error and has no line: write `throw new \
+                          Error(\"...\")`"
+                        .into(),
                 plain: "text".into(),
                 stack: String::new()
             })

@@ -76,15 +76,9 @@ pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
             cli_extensions: &[path.display().to_string()],
             discover: false,
         });
-        if found.paths.is_empty() {
-            let problems = found.diagnostics.iter().map(ToString::to_string);
-            let problems: Vec<String> = problems.collect();
-            let problem = match problems.is_empty() {
-                true => "It is a package without extensions".to_owned(),
-                false => problems.join("\n"),
-            };
-            checked.push(Checked::new(path, set, Some(problem)));
-        }
+        let problems = found.diagnostics.iter().map(ToString::to_string);
+        let problems: Vec<String> = problems.collect();
+        let is_empty = found.paths.is_empty();
         for extension in found.paths.into_iter().flat_map(each_in) {
             let problem = match module_of(&extension.path) {
                 None => Some("It is no module: there is no index.ts or index.js in it".to_owned()),
@@ -98,6 +92,18 @@ pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
                     ..extension
                 });
             }
+        }
+        // Behind its extensions, one of which may have the same path.
+        if is_empty {
+            let problem = match problems.is_empty() {
+                true => "It is a package without extensions".to_owned(),
+                false => problems.join("\n"),
+            };
+            checked.push(Checked::new(path, set, Some(problem)));
+        } else if !problems.is_empty() {
+            let mut package = Checked::new(path, set, None);
+            package.findings.extend(problems.into_iter().map(warning));
+            checked.push(package);
         }
         sets.push(loadable);
     }
@@ -201,6 +207,18 @@ fn examine(extension: &Described) -> Vec<Finding> {
             findings.push(warning(format!(
                 "/{name} is a command of pi's own, which comes first; this one can be run over \
                  RPC only"
+            )));
+        }
+    }
+    for flag in &extension.flags {
+        let name = &flag.name;
+        if name.contains(char::is_whitespace) || name.is_empty() {
+            findings.push(error(format!("The flag \"{name}\" cannot be typed")));
+        }
+        let bare = name.trim_start_matches('-');
+        if bare != name {
+            findings.push(warning(format!(
+                "The flag \"{name}\" is typed as --{name}: call it \"{bare}\""
             )));
         }
     }

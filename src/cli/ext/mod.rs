@@ -156,7 +156,7 @@ fn why_not_loaded(extension: &Described) -> Option<String> {
     let mut report = ExtensionError::new(&extension.path, "load", text);
     explain(&mut report, None);
     let frame = report.details.code_frame.map(|frame| format!("\n{frame}"));
-    Some(format!("{text}{}", frame.unwrap_or_default()))
+    Some(format!("{}{}", report.error, frame.unwrap_or_default()))
 }
 
 /// With the lines of code that it is about.

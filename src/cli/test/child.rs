@@ -11,6 +11,9 @@ use tempfile::TempDir;
 
 use super::interruption::{self, Interruption};
 use super::report::{FileReport, Record, Recorded};
+use crate::agent::event::Location;
+use crate::cli::as_node::WHEREABOUTS;
+use crate::extensions::explain::location;
 
 /// How often is looked whether a process has ended.
 const PAUSE: Duration = Duration::from_millis(25);
@@ -18,6 +21,8 @@ const PAUSE: Duration = Duration::from_millis(25);
 const GRACE: Duration = Duration::from_secs(15);
 /// For reading the file, before its first test.
 const READING: Duration = Duration::from_secs(60);
+/// For a process to say where it is.
+const ANSWER: Duration = Duration::from_secs(1);
 /// For a process to end its pis when it is asked to end.
 const FAREWELL: Duration = Duration::from_secs(8);
 
@@ -45,15 +50,16 @@ impl Surroundings {
 
     pub(super) fn run(&self, index: usize, file: PathBuf) -> FileReport {
         let records = self.folder.path().join(format!("{index}.jsonl"));
+        let whereabouts = self.folder.path().join(format!("{index}.stack"));
         let begun = Instant::now();
         let ended = self
-            .start(&file, &records)
-            .and_then(|child| watch(child, &records, &self.interruption));
+            .start(&file, &records, &whereabouts)
+            .and_then(|child| watch(child, &records, &whereabouts, &self.interruption));
         let recorded = Recorded::read(&records);
         FileReport::new(file, recorded, ended, begun.elapsed())
     }
 
-    fn start(&self, file: &Path, records: &Path) -> io::Result<Child> {
+    fn start(&self, file: &Path, records: &Path, whereabouts: &Path) -> io::Result<Child> {
         fs::write(records, "")?;
         Command::new(std::env::current_exe()?)
             .arg(file)
@@ -62,6 +68,7 @@ impl Surroundings {
             // Nothing of the user's own is read or written, caches included.
             .env("PI_CODING_AGENT_DIR", self.folder.path().join("agent"))
             .env("PI_TEST_REPORT", records)
+            .env(WHEREABOUTS, whereabouts)
             .env("PI_TEST_FILTER", &self.filter)
             .env("PI_TEST_TIMEOUT", self.timeout.as_millis().to_string())
             .stdin(Stdio::null())
@@ -76,15 +83,23 @@ pub(super) struct Ended {
     pub status: ExitStatus,
     /// It was killed because the time was over.
     pub killed: bool,
+    /// Where it was then, if it ran.
+    pub place: Option<Location>,
     pub printed: String,
 }
 
-fn watch(mut child: Child, records: &Path, interruption: &Interruption) -> io::Result<Ended> {
+fn watch(
+    mut child: Child,
+    records: &Path,
+    whereabouts: &Path,
+    interruption: &Interruption,
+) -> io::Result<Ended> {
     let printed = [
         child.stdout.take().map(read_all),
         child.stderr.take().map(read_all),
     ];
     let mut killed = false;
+    let mut place = None;
     let mut asked: Option<Instant> = None;
     let mut seen = 0;
     let mut since = Instant::now();
@@ -109,6 +124,7 @@ fn watch(mut child: Child, records: &Path, interruption: &Interruption) -> io::R
         });
         if !killed && is_late {
             killed = true;
+            place = place_of(&mut child, whereabouts);
             child.kill()?;
         }
         std::thread::sleep(PAUSE);
@@ -117,9 +133,24 @@ fn watch(mut child: Child, records: &Path, interruption: &Interruption) -> io::R
     Ok(Ended {
         status,
         killed,
+        place,
         // A reader that panicked has read nothing.
         printed: printed.flat_map(|reader| reader.join()).collect(),
     })
+}
+
+/// Where its code runs that does not give the thread back.
+fn place_of(child: &mut Child, whereabouts: &Path) -> Option<Location> {
+    interruption::ask_where(child);
+    let since = Instant::now();
+    while since.elapsed() < ANSWER && child.try_wait().ok()?.is_none() {
+        let stack = fs::read_to_string(whereabouts).unwrap_or_default();
+        if let Some(place) = location(&stack) {
+            return Some(place);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    None
 }
 
 fn read_all(mut from: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {

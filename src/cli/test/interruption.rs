@@ -32,12 +32,26 @@ impl Interruption {
 /// It ends its pis, which end what they have started (`suite.ts`).
 #[cfg(unix)]
 pub(super) fn ask_to_end(child: &Child) {
+    send(child, nix::sys::signal::Signal::SIGTERM);
+}
+
+/// It says where it is (`js-runtime/src/whereabouts.rs`).
+#[cfg(unix)]
+pub(super) fn ask_where(child: &Child) {
+    send(child, nix::sys::signal::Signal::SIGQUIT);
+}
+
+#[cfg(unix)]
+fn send(child: &Child, signal: nix::sys::signal::Signal) {
     let process = nix::unistd::Pid::from_raw(child.id().cast_signed());
     // An error means that it has ended.
-    let _ = nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGTERM);
+    let _ = nix::sys::signal::kill(process, signal);
 }
 
 /// There are no signals: it is killed when its time is over, and its pis end when nobody
 /// talks to them any more.
 #[cfg(not(unix))]
 pub(super) fn ask_to_end(_child: &Child) {}
+
+#[cfg(not(unix))]
+pub(super) fn ask_where(_child: &Child) {}

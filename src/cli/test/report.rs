@@ -165,6 +165,7 @@ impl FileReport {
                 error,
             });
         }
+        let mut place = None;
         let problem = match ended {
             Err(error) => Some(format!("it cannot be run: {error}")),
             Ok(ended) if broken.is_some() => {
@@ -173,6 +174,7 @@ impl FileReport {
             }
             Ok(ended) => {
                 report.printed = ended.printed;
+                place = ended.place;
                 let nothing = report.tests.is_empty() && running.is_none();
                 match (done, ended.killed) {
                     (true, false) => None,
@@ -195,10 +197,16 @@ impl FileReport {
                 duration_ms: 0.0,
                 error: Some(Failure {
                     message,
+                    file: place.as_ref().map(|place| place.file.clone().into()),
+                    line: place.as_ref().map(|place| place.line as usize),
+                    column: place.as_ref().map(|place| place.column as usize),
                     ..Failure::default()
                 }),
             }),
-            (_, problem) => report.error = problem,
+            (_, problem) => {
+                let at = place.map(|place| format!(" ({place})")).unwrap_or_default();
+                report.error = problem.map(|problem| format!("{problem}{at}"));
+            }
         }
         // Each of them leaves one report.
         let rest = planned.into_iter().skip(report.tests.len());

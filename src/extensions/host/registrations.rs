@@ -9,9 +9,20 @@ use crate::extensions::registry::{
     CommandRegistration, FlagRegistration, RendererRegistration, ShortcutRegistration,
     ToolRegistration,
 };
+use crate::resources::keybindings;
 
 /// An error names whoever came too late, or listens to nothing.
 type Registered = Result<(), String>;
+
+/// Of a shortcut that nobody can type.
+fn no_key(key: &str) -> Option<String> {
+    keybindings::normal(key).is_none().then(|| {
+        format!(
+            "pi.registerShortcut: there is no key \"{key}\". Write \"ctrl+x\", \"alt+enter\", \
+             \"shift+f5\": ctrl, shift, alt or super, and a character or the name of a key"
+        )
+    })
+}
 
 impl BridgeHost {
     pub(super) fn register(&self, method: &str, args: &str) -> Option<Answer> {
@@ -46,6 +57,7 @@ impl BridgeHost {
                 parse(method, args).map(|flag: FlagRegistration| registry.add_flag(flag))
             }
             "pi.registerShortcut" => parse(method, args).map(|shortcut: ShortcutRegistration| {
+                remark = no_key(&shortcut.key);
                 registry.add_shortcut(shortcut);
                 Ok(())
             }),

@@ -90,7 +90,7 @@ pub(crate) fn is_test(path: &Path) -> bool {
 /// The modules of a folder that is an extension: those its manifest names, or
 /// its index.
 fn extension_entries(dir: &Path, problems: &mut Vec<Diagnostic>) -> Option<Vec<PathBuf>> {
-    let manifest = Manifest::read(dir, problems).unwrap_or_default();
+    let manifest = Manifest::read(dir, ResourceKind::Extensions, problems).unwrap_or_default();
     let named = manifest.entries(ResourceKind::Extensions).unwrap_or(&[]);
     let mut existing = Vec::new();
     for entry in named {
@@ -183,6 +183,45 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Of two names, from which on one may be meant for the other.
+const LIKENESS: f32 = 0.7;
+
+/// What is wrong with the `pi` of a `package.json`, and what kind of resource that is about.
+/// Other members may be for others.
+fn slips(pi: &Value) -> Vec<(ResourceKind, String)> {
+    let Some(members) = pi.as_object() else {
+        let like = "{ \"extensions\": [\"./index.ts\"] }";
+        let slip = format!("\"pi\" must be an object, such as {like}");
+        return vec![(ResourceKind::Extensions, slip)];
+    };
+    let names = ResourceKind::ALL.map(ResourceKind::name);
+    let kind_of = |name: &str| {
+        ResourceKind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+    };
+    let slip_of = |name: &str, value: &Value| {
+        let Some(kind) = kind_of(name) else {
+            let meant = similar::get_close_matches(name, &names, 1, LIKENESS);
+            let meant = *meant
+                .first()
+                .filter(|meant| !members.contains_key(**meant))?;
+            let slip = format!("\"pi.{name}\" means nothing: is \"pi.{meant}\" meant?");
+            return Some((kind_of(meant)?, slip));
+        };
+        let Some(list) = value.as_array() else {
+            let slip = format!("\"pi.{name}\" must be a list of paths, such as [\"./{name}\"]");
+            return Some((kind, slip));
+        };
+        let index = list.iter().position(|entry| !entry.is_string())?;
+        Some((kind, format!("\"pi.{name}[{index}]\" must be a path")))
+    };
+    let slips = members
+        .iter()
+        .filter_map(|(name, value)| slip_of(name, value));
+    slips.collect()
+}
+
 /// The `pi` object of a `package.json`.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Manifest {
@@ -190,8 +229,13 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// `None` without a `package.json` that has a `pi` object.
-    pub(crate) fn read(dir: &Path, problems: &mut Vec<Diagnostic>) -> Option<Self> {
+    /// `None` without a `package.json` that has a `pi` object. Told is what is wrong with
+    /// what it says of the kind.
+    pub(crate) fn read(
+        dir: &Path,
+        kind: ResourceKind,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Option<Self> {
         let path = dir.join("package.json");
         let text = fs::read_to_string(&path).ok()?;
         let package: Value = match serde_json::from_str(&text) {
@@ -202,7 +246,13 @@ impl Manifest {
                 return None;
             }
         };
-        let pi = package.get("pi")?.as_object()?;
+        let pi = package.get("pi")?;
+        let own = slips(pi).into_iter().filter(|(of, _)| kind == *of);
+        problems.extend(own.map(|(_, slip)| {
+            let message = format!("{}: {slip}", path.display());
+            Diagnostic::warning(&path, message)
+        }));
+        let pi = pi.as_object()?;
         let lists = ResourceKind::ALL.map(|kind| {
             let list = pi.get(kind.name())?.as_array()?;
             let entries = list.iter().filter_map(Value::as_str);

@@ -89,10 +89,14 @@ impl ResourceSources<'_> {
             let new = enabled.filter(|c| seen.is_new(&c.resource.path, true));
             paths.extend(new.map(|c| c.resource));
         }
-        FoundResources {
-            paths,
-            diagnostics: finder.problems,
+        // A manifest is read more than once.
+        let mut diagnostics: Vec<Diagnostic> = Vec::new();
+        for problem in finder.problems {
+            if !diagnostics.contains(&problem) {
+                diagnostics.push(problem);
+            }
         }
+        FoundResources { paths, diagnostics }
     }
 }
 

@@ -33,7 +33,7 @@ impl Package<'_> {
         kind: ResourceKind,
         problems: &mut Vec<Diagnostic>,
     ) -> Vec<(PathBuf, bool)> {
-        let manifest = Manifest::read(self.root, problems);
+        let manifest = Manifest::read(self.root, kind, problems);
         let wanted = self.filter.and_then(|filter| filter.patterns(kind));
         let files = match &manifest {
             Some(manifest) => match manifest.entries(kind) {
@@ -62,7 +62,7 @@ impl Package<'_> {
         let mut kinds = ResourceKind::ALL.iter();
         self.filter.is_some()
             || kinds.any(|kind| self.root.join(kind.name()).exists())
-            || Manifest::read(self.root, problems).is_some()
+            || Manifest::read(self.root, ResourceKind::Extensions, problems).is_some()
     }
 
     /// What a manifest's entries bring, globs among them, and its `!`, `+` and `-` let
