@@ -12,6 +12,7 @@ import "ext:js_runtime/console.ts";
 import "ext:js_runtime/dispatchers.ts";
 import "ext:js_runtime/brotli.ts";
 import "ext:js_runtime/encodings.ts";
+import "ext:js_runtime/zstd.ts";
 import "ext:js_runtime/files.ts";
 import "ext:js_runtime/stats.ts";
 import "ext:js_runtime/segmenter.ts";

@@ -124,6 +124,40 @@ async fn bodies_in_zstd_are_decoded_and_what_is_broken_is_an_error() {
     .await;
 }
 
+/// What was cut off was the end, and no error had a name.
+#[tokio::test]
+async fn data_in_zstd_that_are_cut_off_or_broken_are_errors() {
+    answers(
+        r#"const zlib = await import("node:zlib");
+        const { promisify } = await import("node:util");
+        const { pipeline } = await import("node:stream/promises");
+        const { Readable } = await import("node:stream");
+        const packed = zlib.zstdCompressSync("hello ".repeat(100));
+        const told = async (action) => {
+            try { return String((await action()).length); } catch ({ code, errno, message }) { return `${code} ${errno} ${message}`; }
+        };
+        const streamed = (...chunks) => pipeline(Readable.from(chunks), zlib.createZstdDecompress(), async (all) => Buffer.concat(await all.toArray()));
+        const cut = packed.subarray(0, -3);
+        return (await Promise.all([
+            () => zlib.zstdDecompressSync(packed),
+            () => zlib.zstdDecompressSync(packed, { chunkSize: 64 }),
+            () => zlib.zstdDecompressSync(Buffer.concat([packed, packed])),
+            () => streamed(packed.subarray(0, 5), packed.subarray(5)),
+            () => streamed(packed, packed),
+            () => zlib.zstdDecompressSync(cut),
+            () => promisify(zlib.zstdDecompress)(cut),
+            () => streamed(cut),
+            () => zlib.zstdDecompressSync(Buffer.alloc(0)),
+            () => zlib.zstdDecompressSync(cut, { finishFlush: zlib.constants.ZSTD_e_flush }),
+            () => zlib.zstdDecompressSync(Buffer.from("garbage!!")),
+        ].map(told))).join();"#,
+        "600,600,600,600,1200,Z_BUF_ERROR -5 unexpected end of file,\
+         Z_BUF_ERROR -5 unexpected end of file,Z_BUF_ERROR -5 unexpected end of file,\
+         Z_BUF_ERROR -5 unexpected end of file,0,ZSTD_error_prefix_unknown 10 Unknown frame descriptor",
+    )
+    .await;
+}
+
 /// A connection that was lost had the number 0.
 #[tokio::test]
 async fn a_socket_that_closes_has_the_number_that_node_gives() {

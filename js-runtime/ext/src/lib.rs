@@ -21,6 +21,7 @@ mod terminals;
 pub mod text;
 mod uv;
 mod watch_tree;
+mod zstd;
 
 use std::sync::Arc;
 
@@ -68,6 +69,7 @@ deno_core::extension!(
         watch_tree::op_watch_tree,
         watch_tree::op_watch_tree_next,
     ],
+    objects = [zstd::ZstdFrames],
     esm_entry_point = "ext:js_runtime/main.ts",
     esm = [dir "../js", "main.ts"],
     // "Lazy" means: evaluated when somebody imports it, which `main.ts` does while
@@ -114,6 +116,7 @@ deno_core::extension!(
         "stand-ins.ts",
         "uncaught.ts",
         "watch-tree.ts",
+        "zstd.ts",
         "node:sea" = "node-sea.ts",
     ],
     options = { host: Option<Arc<dyn Host>> },

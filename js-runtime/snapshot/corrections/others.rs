@@ -135,6 +135,12 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       brotliInitParamsArray, \
                       mode === BROTLI_DECODE ? () => {} : processCallback);",
     },
+    // So are those of zstd, with their names (`js/zstd.ts`).
+    Correction {
+        specifier: "ext:deno_node/zlib.js",
+        text: "new binding.ZstdDecompress(mode)",
+        replacement: "__bootstrap.internals.zstdDecoder()",
+    },
     // What did not run has a code of its own, and no channel.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",

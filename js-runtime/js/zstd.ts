@@ -1,0 +1,94 @@
+// The decoder of zstd that `node:zlib` works with (`snapshot/corrections`): data that are cut
+// off are an error, and errors have their names, as in Node.
+// deno-lint-ignore-file
+// @ts-ignore: provided by the runtime
+import { internals, primordials } from "ext:core/mod.js";
+// @ts-ignore: provided by the runtime
+import { ZstdFrames } from "ext:core/ops";
+
+const { TypedArrayPrototypeSubarray } = primordials;
+
+/** https://github.com/facebook/zstd: lib/zstd_errors.h */
+const NAMES: Record<number, string> = {
+  1: "GENERIC",
+  10: "prefix_unknown",
+  12: "version_unsupported",
+  14: "frameParameter_unsupported",
+  16: "frameParameter_windowTooLarge",
+  20: "corruption_detected",
+  22: "checksum_wrong",
+  24: "literals_headerWrong",
+  30: "dictionary_corrupted",
+  32: "dictionary_wrong",
+  44: "tableLog_tooLarge",
+  46: "maxSymbolValue_tooLarge",
+  48: "maxSymbolValue_tooSmall",
+  60: "stage_wrong",
+  62: "init_missing",
+  64: "memory_allocation",
+  66: "workSpace_tooSmall",
+  70: "dstSize_tooSmall",
+  72: "srcSize_wrong",
+  74: "dstBuffer_null",
+  80: "noForwardProgress_destFull",
+  82: "noForwardProgress_inputEmpty",
+};
+/** Places among the parameters, and what stands for one that is not given. */
+const WINDOW_LOG_MAX = 100;
+const NOT_GIVEN = 0xffffffff;
+/** `constants.ZSTD_e_end`, and what zlib calls it. */
+const END = 2;
+const Z_BUF_ERROR = -5;
+
+class ZstdDecoder {
+  #frames: any = new ZstdFrames();
+  /** What has come so far ends with a frame. */
+  #isComplete = false;
+  declare onerror: (message: string, errno: number, code: string) => void;
+
+  init(parameters: Uint32Array): boolean {
+    const limit = parameters[WINDOW_LOG_MAX];
+    return limit === NOT_GIVEN || this.#frames.limit(limit);
+  }
+
+  write(
+    flush: number,
+    input: Uint8Array,
+    inputAt: number,
+    inputLength: number,
+    output: Uint8Array,
+    outputAt: number,
+    outputLength: number,
+    left: Uint32Array,
+  ): void {
+    const missing: number = this.#frames.decode(
+      TypedArrayPrototypeSubarray(input, inputAt, inputAt + inputLength),
+      TypedArrayPrototypeSubarray(output, outputAt, outputAt + outputLength),
+      left,
+    );
+    // Of nothing it says how much the next frame would need.
+    if (inputLength > left[1] || outputLength > left[0]) this.#isComplete = missing === 0;
+    if (missing < 0) {
+      this.onerror(ZstdFrames.message(missing), -missing, `ZSTD_error_${NAMES[-missing] ?? NAMES[1]}`);
+    } else if (flush === END && left[0] > 0 && !this.#isComplete) {
+      this.onerror("unexpected end of file", Z_BUF_ERROR, "Z_BUF_ERROR");
+    }
+  }
+
+  writeSync(...args: Parameters<ZstdDecoder["write"]>): void {
+    this.write(...args);
+  }
+
+  reset(): void {
+    this.#isComplete = false;
+    this.#frames.reset();
+  }
+
+  params(): void {}
+
+  close(): void {
+    this.#frames = undefined;
+  }
+}
+
+internals.zstdDecoder = () => new ZstdDecoder();
