@@ -4,27 +4,32 @@
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
-import { op_terminal_write } from "ext:core/ops";
+import { op_foreign, op_foreign_close, op_stat_descriptor, op_terminal_write } from "ext:core/ops";
 // @ts-ignore: provided by the runtime
 import { BigIntStats, Stats } from "ext:deno_node/internal/fs/utils.mjs";
 
 const {
   ArrayPrototypeFilter,
   ArrayPrototypeSort,
+  Error,
   ObjectCreate,
+  ObjectDefineProperties,
   ObjectDefineProperty,
   ObjectGetOwnPropertyDescriptor,
+  ObjectGetOwnPropertyDescriptors,
   ObjectHasOwn,
   ObjectKeys,
   ObjectPrototypeIsPrototypeOf,
   PromisePrototype,
   PromisePrototypeThen,
   ReflectApply,
+  SafeRegExp,
   StringPrototypeEndsWith,
   StringPrototypeReplace,
   StringPrototypeReplaceAll,
   StringPrototypeSlice,
   StringPrototypeStartsWith,
+  Uint8Array,
 } = primordials;
 
 type Filter = (src: string, dest: string) => unknown;
@@ -85,6 +90,11 @@ internals.copyAbsolutely = (copy: Copy, src: string, dest: string, options: { fi
     return failed(error);
   }
 };
+
+/** `mkdir -p a/.` makes `a`. */
+internals.folderToMake = (path: string, recursive: boolean): string =>
+  recursive ? StringPrototypeReplace(path, DOTS_AT_END, "") : path;
+const DOTS_AT_END = new SafeRegExp(/(?<=[^/])(?:\/+\.)+\/*$/);
 
 type Entry = { name: string; isDirectory: boolean; parentPath?: string };
 declare const Deno: any;
@@ -157,6 +167,8 @@ const SYNC_SYSCALLS: Record<string, string> = {
 };
 for (const name of ObjectKeys(SYSCALLS)) SYNC_SYSCALLS[`${name}_sync`] = SYSCALLS[name];
 SYSCALLS.op_node_fs_write_deferred = "write";
+/** Those that say themselves what fails. */
+const OTHERS = ["op_node_fs_fstat_sync", "op_node_fs_read_deferred", "op_node_fs_read_sync"];
 
 /** What failed may be a write to a terminal that an addon has opened (terminals.rs). */
 function toTerminal(error: unknown, descriptor: number, data: Uint8Array): number {
@@ -165,18 +177,27 @@ function toTerminal(error: unknown, descriptor: number, data: Uint8Array): numbe
   return written;
 }
 
+/** How many bytes, if somebody else has opened it and it is a terminal. */
+const writtenToTerminal = (descriptor: number, data: Uint8Array): number =>
+  op_foreign(descriptor) ? op_terminal_write(descriptor, data) : -1;
+
 type Write<T> = (descriptor: number, data: Uint8Array, position: number) => T;
 
-/** The operations, with other descriptors that can be written to. */
-function withTerminals(ops: any): any {
-  const { op_node_fs_write_deferred: later, op_node_fs_write_sync: now } = ops;
-  const writeLater: Write<Promise<number>> = (descriptor, data, position) =>
-    PromisePrototypeThen(
-      later(descriptor, data, position),
-      undefined,
-      (error: unknown) => toTerminal(error, descriptor, data),
-    );
+/** The operations, with descriptors that somebody else has opened (foreign.rs). */
+function withForeign(ops: any): any {
+  const { op_node_fs_close: close, op_node_fs_write_deferred: later, op_node_fs_write_sync: now } = ops;
+  const writeLater: Write<Promise<number>> = async (descriptor, data, position) => {
+    const written = writtenToTerminal(descriptor, data);
+    if (written >= 0) return written;
+    try {
+      return await later(descriptor, data, position);
+    } catch (error) {
+      return toTerminal(error, descriptor, data);
+    }
+  };
   const writeNow: Write<number> = (descriptor, data, position) => {
+    const written = writtenToTerminal(descriptor, data);
+    if (written >= 0) return written;
     try {
       return now(descriptor, data, position);
     } catch (error) {
@@ -184,27 +205,72 @@ function withTerminals(ops: any): any {
     }
   };
   const more = ObjectCreate(ops);
+  more.op_node_fs_close = (descriptor: number) => {
+    op_foreign(descriptor);
+    if (!op_foreign_close(descriptor)) close(descriptor);
+  };
   more.op_node_fs_write_deferred = writeLater;
   more.op_node_fs_write_sync = writeNow;
+  for (const name of OTHERS) {
+    const op = ops[name];
+    more[name] = (...args: unknown[]) => {
+      op_foreign(args[0]);
+      return ReflectApply(op, ops, args);
+    };
+  }
   return more;
 }
 
 /** The operations of which `node:fs` passes on what they throw. */
 internals.namedOps = (all: any) => {
-  const ops = withTerminals(all);
+  const ops = withForeign(all);
   const named = ObjectCreate(ops);
-  const pathOf = (first: unknown) => (typeof first === "string" ? first : undefined);
+  /** Of a path, which it may be instead of a descriptor. */
+  const pathOf = (first: unknown) => {
+    if (typeof first === "string") return first;
+    op_foreign(first);
+    return undefined;
+  };
   for (const name of ObjectKeys(SYSCALLS)) {
     const op = ops[name];
-    named[name] = (...args: unknown[]) =>
-      internals.named(ReflectApply(op, ops, args), SYSCALLS[name], pathOf(args[0]));
+    named[name] = (...args: unknown[]) => {
+      const path = pathOf(args[0]);
+      return internals.named(ReflectApply(op, ops, args), SYSCALLS[name], path);
+    };
   }
   for (const name of ObjectKeys(SYNC_SYSCALLS)) {
     const op = ops[name];
-    named[name] = (...args: unknown[]) =>
-      internals.namedSync(() => ReflectApply(op, ops, args), SYNC_SYSCALLS[name], pathOf(args[0]));
+    named[name] = (...args: unknown[]) => {
+      const path = pathOf(args[0]);
+      return internals.namedSync(() => ReflectApply(op, ops, args), SYNC_SYSCALLS[name], path);
+    };
   }
   return named;
+};
+
+/** `read` and `readSync`, which know the operations themselves. */
+internals.readingForeign = (functions: Record<string, Function>): Record<string, Function> => {
+  const more: Record<string, Function> = {};
+  for (const name of ["read", "readSync"]) {
+    const own = functions[name];
+    const { length: _, ...others } = ObjectGetOwnPropertyDescriptors(own);
+    more[name] = ObjectDefineProperties((...args: unknown[]) => {
+      if (typeof args[0] === "number") op_foreign(args[0]);
+      return ReflectApply(own, undefined, args);
+    }, { ...others, length: ObjectGetOwnPropertyDescriptor(own, "length") });
+  }
+  return more;
+};
+
+/** All that an open file holds. Node looks first how large it is, unless it is to be text. */
+internals.readAll = (read: (descriptor: number) => Uint8Array, descriptor: number, encoding: unknown): Uint8Array => {
+  try {
+    return read(descriptor);
+  } catch (error: any) {
+    const isText = encoding === "utf8" || encoding === "utf-8";
+    const isOpen = isText || error.code !== "EBADF" || op_stat_descriptor(descriptor, false, new Uint8Array(0));
+    throw isOpen ? error : asNode(new Error("Bad file descriptor (os error 9)"), "fstat");
+  }
 };
 
 // Times that are properties of what `stat` gives are copied with it. The constructor sets

@@ -4,18 +4,25 @@
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
-// @ts-ignore: provided by the runtime
-import { op_fs_utime_async, op_fs_utime_sync, op_stat, op_stat_descriptor, op_stat_now } from "ext:core/ops";
+import {
+  op_foreign,
+  op_fs_utime_async,
+  op_fs_utime_sync,
+  op_stat,
+  op_stat_descriptor,
+  op_stat_now,
+  // @ts-ignore: provided by the runtime
+} from "ext:core/ops";
 // @ts-ignore: provided by the runtime
 import { BigIntStats, getValidatedFd, getValidatedPathToString, Stats } from "ext:deno_node/internal/fs/utils.mjs";
 
 const {
   BigInt64Array,
+  Error,
+  Float64Array,
   MathFloor,
   MathTrunc,
-  Number,
   ObjectAssign,
-  ObjectPrototypeIsPrototypeOf,
   Promise,
   PromisePrototypeThen,
   TypedArrayPrototypeGetBuffer,
@@ -29,86 +36,109 @@ const files = core.loadExtScript("ext:deno_node/_fs/_fs_fstat.ts");
 /** Knows what is open and no file of the system's, too. */
 const statOfAny: (fd: number, options: Options) => object = files.fstatSync;
 
-/** As `Fields` of `ext/src/stat.rs`. */
-type Fields = BigInt64Array;
 type Options = { bigint?: boolean; throwIfNoEntry?: boolean } | null | undefined;
 type Callback = (error: unknown, stats?: unknown) => void;
-declare const Deno: any;
 
 const LENGTH = 18;
 /** Of what is asked for at once; nothing runs between the writing and the reading of it. */
-const fields: Fields = new BigInt64Array(LENGTH);
-const bytes = new Uint8Array(TypedArrayPrototypeGetBuffer(fields));
+const plain = new Float64Array(LENGTH);
+const whole = new BigInt64Array(LENGTH);
+const bytesOfPlain = new Uint8Array(TypedArrayPrototypeGetBuffer(plain));
+const bytesOfWhole = new Uint8Array(TypedArrayPrototypeGetBuffer(whole));
 
-/** Read at once: the next call writes into the same. */
-function statNow(path: string, follow: boolean): Fields {
-  op_stat_now(path, follow, bytes);
-  return fields;
-}
+const [ENOENT, ENOTDIR] = [2, 20];
 
-const stat = (path: string, follow: boolean): Promise<Fields> =>
-  PromisePrototypeThen(
-    op_stat(path, follow),
-    (bytes: Uint8Array) => new BigInt64Array(TypedArrayPrototypeGetBuffer(bytes)),
+/** A file on the way is no entry, either. */
+const isMissing = (error: number): boolean => error === ENOENT || error === ENOTDIR;
+
+const nanoseconds = (fields: BigInt64Array, at: number): bigint => fields[at] * 1_000_000_000n + fields[at + 1];
+const milliseconds = (fields: Float64Array, at: number): number => fields[at] * 1000 + fields[at + 1] / 1_000_000;
+
+const statsOfPlain = (f: Float64Array): object =>
+  new Stats(
+    f[0],
+    f[1],
+    f[2],
+    f[3],
+    f[4],
+    f[5],
+    f[6],
+    f[7],
+    f[8],
+    f[9],
+    milliseconds(f, 10),
+    milliseconds(f, 12),
+    milliseconds(f, 14),
+    milliseconds(f, 16),
   );
 
-const nanoseconds = (fields: Fields, at: number): bigint => fields[at] * 1_000_000_000n + fields[at + 1];
-const milliseconds = (fields: Fields, at: number): number =>
-  Number(fields[at]) * 1000 + Number(fields[at + 1]) / 1_000_000;
-
-function statsOf(f: Fields, bigint: boolean | undefined): object {
-  const [make, number, time] = bigint
-    ? [BigIntStats, (field: bigint) => field, nanoseconds]
-    : [Stats, Number, milliseconds];
-  return new make(
-    number(f[0]),
-    number(f[1]),
-    number(f[2]),
-    number(f[3]),
-    number(f[4]),
-    number(f[5]),
-    number(f[6]),
-    number(f[7]),
-    number(f[8]),
-    number(f[9]),
-    time(f, 10),
-    time(f, 12),
-    time(f, 14),
-    time(f, 16),
+const statsOfWhole = (f: BigInt64Array): object =>
+  new BigIntStats(
+    f[0],
+    f[1],
+    f[2],
+    f[3],
+    f[4],
+    f[5],
+    f[6],
+    f[7],
+    f[8],
+    f[9],
+    nanoseconds(f, 10),
+    nanoseconds(f, 12),
+    nanoseconds(f, 14),
+    nanoseconds(f, 16),
   );
+
+/** Of what is there now. `missing` says which errors mean that there is nothing. */
+function statNow(given: unknown, options: Options, follow: boolean, missing: (error: number) => boolean) {
+  const path: string = getValidatedPathToString(given);
+  const bigint = Boolean(options?.bigint);
+  const error: number = op_stat_now(path, follow, bigint, bigint ? bytesOfWhole : bytesOfPlain);
+  if (error === 0) return bigint ? statsOfWhole(whole) : statsOfPlain(plain);
+  if (options?.throwIfNoEntry === false && missing(error)) return undefined;
+  throw denoErrorToNodeError(new Error(`(os error ${error})`), { syscall: follow ? "stat" : "lstat", path });
 }
 
-const isNoEntry = (options: Options, error: unknown): boolean =>
-  options?.throwIfNoEntry === false && ObjectPrototypeIsPrototypeOf(Deno.errors.NotFound.prototype, error);
+const statSync = (path: unknown, options: Options) => statNow(path, options, true, isMissing);
 
-function lstat(path: unknown, options: Options | Callback, callback?: Callback): void {
+const lstatSync = (path: unknown, options: Options) => statNow(path, options, false, (error) => error === ENOENT);
+
+/** What is not there is an error of `lstat`, whatever is asked for. */
+function ask(syscall: "stat" | "lstat", given: unknown, options: Options | Callback, callback?: Callback): void {
   const [asked, told] = typeof options === "function" ? [undefined, options] : [options, callback];
   const done: Callback = makeCallback(told);
-  const found = getValidatedPathToString(path);
+  const path: string = getValidatedPathToString(given);
+  const bigint = Boolean(asked?.bigint);
   PromisePrototypeThen(
-    stat(found, false),
-    (fields: Fields) => done(null, statsOf(fields, asked?.bigint)),
-    (error: unknown) => {
-      if (isNoEntry(asked, error)) done(null, undefined);
-      else done(denoErrorToNodeError(error, { syscall: "lstat", path: found }));
+    op_stat(path, syscall === "stat", bigint),
+    (bytes: Uint8Array) => {
+      const buffer = TypedArrayPrototypeGetBuffer(bytes);
+      done(null, bigint ? statsOfWhole(new BigInt64Array(buffer)) : statsOfPlain(new Float64Array(buffer)));
+    },
+    (thrown: unknown) => {
+      const error = denoErrorToNodeError(thrown, { syscall, path });
+      if (syscall === "stat" && asked?.throwIfNoEntry === false && isMissing(-error.errno)) done(null, undefined);
+      else done(error);
     },
   );
 }
 
-function lstatSync(path: unknown, options: Options): object | undefined {
-  const found = getValidatedPathToString(path);
-  try {
-    return statsOf(statNow(found, false), options?.bigint);
-  } catch (error) {
-    if (isNoEntry(options, error)) return undefined;
-    throw denoErrorToNodeError(error, { syscall: "lstat", path: found });
-  }
+const stat = (path: unknown, options: Options | Callback, callback?: Callback): void =>
+  ask("stat", path, options, callback);
+// Its name and its length are those of Node's.
+function lstat(path: unknown, options: Options | Callback, callback?: Callback): void {
+  ask("lstat", path, options, callback);
 }
 
 function fstatSync(fd: unknown, options: Options): object {
   const descriptor: number = getValidatedFd(fd);
+  op_foreign(descriptor);
+  const bigint = Boolean(options?.bigint);
   try {
-    if (op_stat_descriptor(descriptor, bytes)) return statsOf(fields, options?.bigint);
+    if (op_stat_descriptor(descriptor, bigint, bigint ? bytesOfWhole : bytesOfPlain)) {
+      return bigint ? statsOfWhole(whole) : statsOfPlain(plain);
+    }
   } catch (error) {
     throw denoErrorToNodeError(error, { syscall: "fstat" });
   }
@@ -152,4 +182,4 @@ const utimeNow = (path: string, atime: number, mtime: number): void => {
   op_fs_utime_sync(path, accessed[0], accessed[1], modified[0], modified[1]);
 };
 
-ObjectAssign(internals, { stat, statNow, statsOf, utime, utimeNow });
+ObjectAssign(internals, { parts, stat, statSync, utime, utimeNow });

@@ -60,6 +60,7 @@ mod line_mode;
 mod logins;
 mod model_runtime;
 mod newer_events;
+mod node_addons;
 mod node_layer;
 mod node_newer;
 mod node_questions;

@@ -67,6 +67,13 @@ async fn encodings_and_many_headers_are_those_of_node() {
     answers_are_those_of_node("network.mjs");
 }
 
+/// A child that answered while it was asked stood still for ever, as did one that wrote too
+/// much behind a shell. Descriptors that a script inherits were none.
+#[tokio::test]
+async fn children_that_are_waited_for_and_inherited_files_are_those_of_node() {
+    answers_are_those_of_node("children.mjs");
+}
+
 /// Texts in objects had double quotes, and what was deeper than two was there.
 #[tokio::test]
 async fn what_is_printed_reads_as_in_node() {

@@ -7,6 +7,8 @@ mod author;
 mod descriptors;
 pub mod diff_words;
 mod environment;
+mod folder;
+mod foreign;
 pub mod highlight;
 mod host;
 pub mod markdown;
@@ -16,6 +18,7 @@ mod places;
 mod probe;
 mod process_ids;
 mod promise_hooks;
+mod spawn_sync;
 mod stat;
 mod terminals;
 pub mod text;
@@ -48,6 +51,10 @@ deno_core::extension!(
         author::op_ran,
         descriptors::op_opened,
         places::op_place_of,
+        folder::op_folder,
+        folder::op_folder_now,
+        foreign::op_foreign,
+        foreign::op_foreign_close,
         probe::op_probe,
         probe::op_probe_package,
         promise_hooks::op_promise_hooks,
@@ -103,6 +110,7 @@ deno_core::extension!(
         "dispatchers.ts",
         "encodings.ts",
         "files.ts",
+        "folders.ts",
         "host.ts",
         "node-repairs.ts",
         "node-layer.ts",

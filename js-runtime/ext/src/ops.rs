@@ -25,6 +25,7 @@ use crate::environment;
 use crate::host::{Author, Fault, Host, HostError};
 use crate::modules::virtual_module;
 use crate::process_ids;
+use crate::spawn_sync;
 
 /// How the error starts that `process.exit` throws.
 pub const EXIT_MESSAGE: &str = "process.exit(";
@@ -106,6 +107,7 @@ pub(crate) fn replace(op: OpDecl) -> OpDecl {
         "op_node_process_setegid" => {
             op.with_implementation_from(&process_ids::op_node_process_setegid())
         }
+        "op_spawn_sync" => op.with_implementation_from(&spawn_sync::op_spawn_sync()),
         "op_process_abort" => op.with_implementation_from(&op_process_abort()),
         "op_node_translate_cli_args" => op.with_implementation_from(&op_node_translate_cli_args()),
         _ => op,

@@ -264,8 +264,13 @@ pub(super) const CORRECTIONS: &[Correction] = &[
     },
     Correction {
         specifier: "ext:deno_node/fs.ts",
-        text: "if (typeof time === \"number\" && (NumberIsNaN(time) || !NumberIsFinite(time))) {",
-        replacement: "if (false) {",
+        text: "function getValidTime(time, name) {",
+        replacement: "function getValidTime(time, name) { return toUnixTimestamp(time);",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "function _getValidTime(time, name) {",
+        replacement: "function _getValidTime(time, name) { return toUnixTimestamp(time, name);",
     },
     Correction {
         specifier: "ext:deno_node/_fs/_fs_lutimes.ts",
@@ -286,13 +291,9 @@ pub(super) const CORRECTIONS: &[Correction] = &[
     },
     Correction {
         specifier: "ext:deno_node/_fs/_fs_lutimes.ts",
-        text: "if (typeof value === \"number\" && (NumberIsNaN(value) || !NumberIsFinite(value))) {",
-        replacement: "if (false) {",
-    },
-    Correction {
-        specifier: "ext:deno_node/_fs/_fs_readdir.ts",
-        text: "syscall: \"readdir\"",
-        replacement: "syscall: \"scandir\"",
+        text: "function getValidUnixTime(value, name) {",
+        replacement: "function getValidUnixTime(value, name) { \
+                      return internals.parts(toUnixTimestamp(value));",
     },
     Correction {
         specifier: "ext:deno_node/_fs/_fs_copy.ts",
@@ -320,16 +321,40 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "validateFunction(cb, \"cb\"); const options = \
                       getOptions(optOrCallback, readFileDefaultOptions);",
     },
+    // What somebody else has opened (`js/files.ts`).
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const { read, readSync } = core.createLazyLoader(\"ext:deno_node/_fs/_fs_read.ts\")();",
+        replacement: "const { read, readSync } = __bootstrap.internals.readingForeign( \
+                      core.createLazyLoader(\"ext:deno_node/_fs/_fs_read.ts\")());",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "data = op_node_fs_read_file_sync(path);",
+        replacement: "data = __bootstrap.internals.readAll(op_node_fs_read_file_sync, path, \
+                      options?.encoding);",
+    },
     // The first folder that is made has the name that it was given.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "let cursor = resolve(path);",
-        replacement: "let cursor = `${path}`.replace(/(?<=.)\\/+$/, \"\");",
+        replacement: "let cursor = `${path}`.replace(/(?<=.)(?:\\/+\\.?)+$/, \"\");",
     },
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "const parent = resolve(cursor, \"..\");",
         replacement: "const parent = pathModule.dirname(cursor);",
+    },
+    // A dot at the end is no folder.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.mkdir(path, {",
+        replacement: "Deno.mkdir(__bootstrap.internals.folderToMake(path, recursive), {",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.mkdirSync(path, {",
+        replacement: "Deno.mkdirSync(__bootstrap.internals.folderToMake(path, recursive), {",
     },
     // What Node has up to version 24, and its packages use; see node-repairs.ts.
     Correction {
@@ -399,18 +424,30 @@ pub(super) const CORRECTIONS: &[Correction] = &[
     // Times in nanoseconds (`js/stats.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
-        text: "Deno.stat(path), (stat)=>callback(null, CFISBIS(stat, options.bigint))",
-        replacement: "__bootstrap.internals.stat(path, true), (stat) => \
-                      callback(null, __bootstrap.internals.statsOf(stat, options.bigint))",
+        text: "function stat(path, options = defaultStatOptions, callback) {",
+        replacement: "function stat(path, options = defaultStatOptions, callback) { \
+                      return __bootstrap.internals.stat(path, options, callback);",
     },
     Correction {
         specifier: "ext:deno_node/fs.ts",
-        text: "const origin = Deno.statSync(path);",
-        replacement: "const origin = __bootstrap.internals.statNow(path, true);",
+        text: "function statSync(path, options = defaultStatSyncOptions) {",
+        replacement: "function statSync(path, options = defaultStatSyncOptions) { \
+                      return __bootstrap.internals.statSync(path, options);",
     },
+    // What is in a folder (`js/folders.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
-        text: "return CFISBIS(origin, options.bigint);",
-        replacement: "return __bootstrap.internals.statsOf(origin, options.bigint);",
+        text: "const { readdir, readdirSync } = core.createLazyLoader(\"ext:deno_node/_fs/_fs_readdir.ts\")();",
+        replacement: "const readdir = function (path, options, callback) { \
+                      __bootstrap.internals.folders.readdir(path, options, callback); }, \
+                      readdirSync = function (path, options) { \
+                      return __bootstrap.internals.folders.readdirSync(path, options); };",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/fs/promises.ts",
+        text: "import { readdirPromise } from \"ext:deno_node/_fs/_fs_readdir.ts\";",
+        replacement: "import { internals } from \"ext:core/mod.js\"; \
+                      const readdirPromise = (path, options) => \
+                      internals.folders.readdirPromise(path, options);",
     },
 ];

@@ -158,6 +158,28 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "killed = false;",
         replacement: "connected = false; killed = false;",
     },
+    // What came of a child that is waited for is told as it is (ext/src/spawn_sync.rs).
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "stdin: stdin_ == \"inherit\" ? \"inherit\" : \"null\",",
+        replacement: "stdin: toDenoStdio(stdin_),",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "const killedByDeno = output.killedByTimeout || output.killedByMaxBuffer;",
+        replacement: "const killedByDeno = false;",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "if (output.killedByTimeout) {",
+        replacement: "if (output.inputIsLeft) result.error = _createSpawnError(\"EPIPE\", command, \
+                      args, true); if (output.killedByTimeout) {",
+    },
+    Correction {
+        specifier: "ext:deno_process/40_process.js",
+        text: "killedByMaxBuffer: result.killedByMaxBuffer,",
+        replacement: "killedByMaxBuffer: result.killedByMaxBuffer, inputIsLeft: result.inputIsLeft,",
+    },
     // The environment of a child that is waited for is the one that it is given.
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",

@@ -1,0 +1,138 @@
+// `readdir` of `node:fs` (ext/src/folder.rs). `snapshot/corrections` puts it in.
+// deno-lint-ignore-file
+// @ts-ignore: provided by the runtime
+import { core, internals, primordials } from "ext:core/mod.js";
+// @ts-ignore: provided by the runtime
+import { op_folder, op_folder_now, op_stat_now } from "ext:core/ops";
+// @ts-ignore: provided by the runtime
+import { Dirent, getOptions, getValidatedPathToString } from "ext:deno_node/internal/fs/utils.mjs";
+
+const {
+  ArrayPrototypePop,
+  ArrayPrototypePush,
+  Promise,
+  PromisePrototypeThen,
+  StringPrototypeCharCodeAt,
+  StringPrototypeIndexOf,
+  StringPrototypeSlice,
+  TypedArrayPrototypeIndexOf,
+  TypedArrayPrototypeSubarray,
+  Uint8Array,
+} = primordials;
+const { makeCallback } = core.loadExtScript("ext:deno_node/_fs/_fs_common.ts");
+const { validateBoolean } = core.loadExtScript("ext:deno_node/internal/validators.mjs");
+const { Buffer } = core.loadExtScript("ext:deno_node/internal/buffer.mjs");
+const { join } = core.loadExtScript("ext:deno_node/path/mod.ts");
+
+interface Options {
+  encoding?: string | null;
+  withFileTypes?: boolean;
+  recursive?: boolean;
+}
+
+const [DIRECTORY, LINK] = [2, 3];
+const ZERO = "0".charCodeAt(0);
+/** Of `stat`; what it says of the mode is the second field. */
+const fields = new BigInt64Array(18);
+const bytesOfFields = new Uint8Array(fields.buffer);
+const FORMAT = 0o170000n;
+const FOLDER = 0o040000n;
+
+function leadsToFolder(path: string): boolean {
+  return op_stat_now(path, true, true, bytesOfFields) === 0 && (fields[1] & FORMAT) === FOLDER;
+}
+
+/** One reading of a folder and, if it is `recursive`, those below it. */
+class Reading {
+  result: unknown[] = [];
+  /** Those that are still to be read, with what their names begin with in the result. */
+  waiting: [path: string, start: string][];
+  #options: Options;
+  #followsLinks: boolean;
+
+  constructor(path: string, options: Options, followsLinks: boolean) {
+    this.#options = options;
+    this.#followsLinks = followsLinks;
+    this.waiting = [[path, ""]];
+  }
+
+  take(list: Uint8Array, path: string, start: string): void {
+    const { encoding } = this.#options;
+    if (encoding === "buffer") {
+      for (let at = 0; at < list.length;) {
+        const end = TypedArrayPrototypeIndexOf(list, 0, at);
+        const name = Buffer.from(TypedArrayPrototypeSubarray(list, at + 1, end));
+        this.#add(list[at] - ZERO, name, core.decode(name), path, start);
+        at = end + 1;
+      }
+      return;
+    }
+    const isPlain = !encoding || encoding === "utf8" || encoding === "utf-8";
+    const text: string = core.decode(list);
+    for (let at = 0; at < text.length;) {
+      const end = StringPrototypeIndexOf(text, "\0", at);
+      const name = StringPrototypeSlice(text, at + 1, end);
+      const kind = StringPrototypeCharCodeAt(text, at) - ZERO;
+      this.#add(kind, isPlain ? name : Buffer.from(name).toString(encoding), name, path, start);
+      at = end + 1;
+    }
+  }
+
+  #add(kind: number, shown: unknown, name: string, path: string, start: string): void {
+    const { recursive, withFileTypes } = this.#options;
+    if (withFileTypes) ArrayPrototypePush(this.result, new Dirent(shown, kind, path));
+    else ArrayPrototypePush(this.result, start === "" ? shown : `${start}/${shown}`);
+    if (!recursive) return;
+    const below = join(path, name);
+    if (kind === DIRECTORY || (kind === LINK && this.#followsLinks && leadsToFolder(below))) {
+      ArrayPrototypePush(this.waiting, [below, start === "" ? name : `${start}/${name}`]);
+    }
+  }
+}
+
+function optionsOf(given: unknown): Options {
+  const options = getOptions(given) as Options;
+  if (options.recursive != null) validateBoolean(options.recursive, "options.recursive");
+  return options;
+}
+
+function readdirSync(given: unknown, givenOptions?: unknown): unknown[] {
+  const options = optionsOf(givenOptions);
+  const path = getValidatedPathToString(given);
+  const reading = new Reading(path, options, true);
+  for (let at = 0; at < reading.waiting.length; at += 1) {
+    const [folder, start] = reading.waiting[at];
+    const list = internals.namedSync(() => op_folder_now(folder), "scandir", folder);
+    reading.take(list, folder, start);
+  }
+  return reading.result;
+}
+
+async function all(reading: Reading, next: (waiting: Reading["waiting"], at: number) => [string, string] | undefined) {
+  for (let at = 0, folder; (folder = next(reading.waiting, at)) !== undefined; at += 1) {
+    const list: Uint8Array = await internals.named(op_folder(folder[0]), "scandir", folder[0]);
+    reading.take(list, folder[0], folder[1]);
+  }
+  return reading.result;
+}
+
+function readdir(given: unknown, givenOptions: unknown, callback?: unknown): void {
+  const told = makeCallback(typeof givenOptions === "function" ? givenOptions : callback);
+  const options = optionsOf(typeof givenOptions === "function" ? undefined : givenOptions);
+  const path = getValidatedPathToString(given);
+  PromisePrototypeThen(
+    all(new Reading(path, options, true), (waiting, at) => waiting[at]),
+    (result: unknown[]) => told(null, result),
+    (error: unknown) => told(error),
+  );
+}
+
+/** The last that is found is read first, and what is told with its kind is not behind links. */
+const readdirPromise = (given: unknown, givenOptions?: unknown): Promise<unknown[]> =>
+  new Promise((resolve: (result: Promise<unknown[]>) => void) => {
+    const options = optionsOf(givenOptions);
+    const reading = new Reading(getValidatedPathToString(given), options, !options.withFileTypes);
+    resolve(all(reading, (waiting) => ArrayPrototypePop(waiting)));
+  });
+
+internals.folders = { readdir, readdirPromise, readdirSync };
