@@ -18,4 +18,5 @@ import "ext:js_runtime/folders.ts";
 import "ext:js_runtime/stats.ts";
 import "ext:js_runtime/segmenter.ts";
 import "ext:js_runtime/stand-ins.ts";
+import "ext:js_runtime/urls.ts";
 import "ext:js_runtime/watch-tree.ts";

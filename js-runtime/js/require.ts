@@ -13,6 +13,9 @@ interface NodeRequire {
 
 interface NodeModule {
   _extensions: Record<string, unknown>;
+  _initPaths(): void;
+  globalPaths: string[];
+  _resolveLookupPaths(request: string, parent: unknown): string[] | null;
   _load(request: string, parent: unknown, isMain: boolean): unknown;
   _resolveFilename(request: string, parent?: { filename?: string }, ...others: unknown[]): string;
 }
@@ -50,6 +53,23 @@ function formatOf(filename: string, mayBeCommonJs: (filename: string) => boolean
 const needsScheme = (name: string): boolean => SCHEME_ONLY.has(name);
 const SCHEME_ONLY = new Set(["sea", "sqlite", "test", "test/reporters"]);
 
+/** `require` looks there, too (https://nodejs.org/docs/latest-v24.x/api/modules.html). */
+function lookInNodePath(Module: NodeModule): void {
+  const folders = (): string[] => ((globalThis as any).process.env.NODE_PATH ?? "").split(":").filter(Boolean);
+  let known: string[] | undefined;
+  // Some change the variable, and call this.
+  Module._initPaths = () => {
+    known = folders();
+    Module.globalPaths = [...known];
+  };
+  const lookup = Module._resolveLookupPaths;
+  Module._resolveLookupPaths = function (request, parent) {
+    const paths = lookup.call(this, request, parent);
+    known ??= folders();
+    return paths === null || known.length === 0 || isPath(String(request)) ? paths : [...paths, ...known];
+  };
+}
+
 /** Teaches `require` in CommonJS files our modules. */
 function hookRequire(Module: NodeModule): void {
   if (hooked.has(Module)) return;
@@ -58,10 +78,21 @@ function hookRequire(Module: NodeModule): void {
     // Node loads an addon past the hooks.
     if (name !== ".node") nodesOwn.add(Module._extensions[name]);
   }
+  lookInNodePath(Module);
   const load = Module._load;
   Module._load = function (request, parent, isMain) {
     const specifier = op_virtual_module(String(request));
-    return specifier === "" ? load.call(this, request, parent, isMain) : namespaceOf(specifier);
+    if (specifier !== "") return namespaceOf(specifier);
+    try {
+      return load.call(this, request, parent, isMain);
+    } catch (error: any) {
+      // What a package leads to is looked for when it is read.
+      if (error?.name !== "NotFound" || error.code !== "ENOENT") throw error;
+      const stack = stackOf(parent);
+      const words = stack.length === 0 ? "" : `\nRequire stack:\n- ${stack.join("\n- ")}`;
+      const missing = new Error(`Cannot find module '${request}'${words}`);
+      throw Object.assign(missing, { code: "MODULE_NOT_FOUND", requireStack: stack });
+    }
   };
   const resolve = Module._resolveFilename;
   Module._resolveFilename = function (request, parent, ...others) {
@@ -70,13 +101,26 @@ function hookRequire(Module: NodeModule): void {
     } catch (error: any) {
       const found = typescriptFile(String(request), parent?.filename);
       // What deno_node says of packages begins with the code.
+      if (found !== undefined) return found;
       const start = `[${error.code}] `;
-      if (found === undefined && error.message?.startsWith(start)) error.message = error.message.slice(start.length);
-      if (found === undefined) throw error;
-      return found;
+      if (error.message?.startsWith(start)) error.message = inPaths(error.message.slice(start.length));
+      throw error;
     }
   };
 }
+
+/** Who has required whom, up to the first. */
+function stackOf(parent: any): string[] {
+  const stack: string[] = [];
+  for (let module = parent; module?.filename && !stack.includes(module.filename); module = module.parent) {
+    stack.push(module.filename);
+  }
+  return stack;
+}
+
+/** Node says where a package says it, and not who has asked. */
+const inPaths = (text: string): string =>
+  text.replace(/ in '([^']+)' imported from '[^']+'$/, " in $1").replace(/ imported from '[^']+'$/, "");
 
 /** What `./helper` and `./helper.js` mean beside an extension's own CommonJS file, and the package of TypeScript. */
 function typescriptFile(request: string, parent: string | undefined): string | undefined {

@@ -74,6 +74,12 @@ async fn children_that_are_waited_for_and_inherited_files_are_those_of_node() {
     answers_are_those_of_node("children.mjs");
 }
 
+/// `new URL()` had no code, and what is missing in packages was named in Deno's words.
+#[tokio::test]
+async fn what_is_not_found_is_told_as_in_node() {
+    answers_are_those_of_node("modules.mjs");
+}
+
 /// Texts in objects had double quotes, and what was deeper than two was there.
 #[tokio::test]
 async fn what_is_printed_reads_as_in_node() {

@@ -123,6 +123,7 @@ deno_core::extension!(
         "stats.ts",
         "stand-ins.ts",
         "uncaught.ts",
+        "urls.ts",
         "watch-tree.ts",
         "zstd.ts",
         "node:sea" = "node-sea.ts",

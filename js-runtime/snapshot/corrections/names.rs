@@ -69,6 +69,7 @@ pub const ADDITIONS: &[Addition] = &[
                  flushCompileCache() {}, \
                  getCompileCacheDir() {}, \
                  getSourceMapsSupport: () => ({ enabled: true, nodeModules: true, generatedCode: false }), \
+                 register, \
                }); \
                export const { constants, enableCompileCache, flushCompileCache, getCompileCacheDir, \
                  getSourceMapsSupport } = Module; \

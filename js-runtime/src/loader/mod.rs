@@ -479,6 +479,14 @@ impl ModuleLoader for Loader {
         Ok(resolved)
     }
 
+    fn import_meta_resolve(
+        &self,
+        specifier: &str,
+        referrer: &str,
+    ) -> Result<ModuleSpecifier, JsErrorBox> {
+        self.resolver.resolve_name(specifier, referrer)
+    }
+
     fn resolve_with_scope(
         &self,
         scope: &mut v8::PinScope,

@@ -17,7 +17,7 @@ use super::trail::Step;
 use crate::cache::DiskCache;
 use crate::imports::Imports;
 use deno_core::ModuleSpecifier;
-use deno_error::JsErrorBox;
+use deno_error::{JsErrorBox, JsErrorClass};
 use deno_path_util::{url_from_file_path, url_to_file_path};
 use deno_resolver::npm::{
     ByonmInNpmPackageChecker, ByonmNpmResolver, ByonmNpmResolverCreateOptions,
@@ -142,6 +142,9 @@ impl Resolver {
                 };
                 advice.map(|advice| format!(": {advice}"))
             };
+            // The code that deno_core gives all that it does not find.
+            let plain = text.strip_prefix("[ERR_MODULE_NOT_FOUND] ");
+            let plain = with_paths(plain.unwrap_or(&text));
             match (position::of_import(specifier, referrer), package) {
                 (Some(place), Some(package)) => {
                     let advice = advice().unwrap_or_default();
@@ -152,16 +155,32 @@ impl Resolver {
                 }
                 (Some(place), None) => {
                     let advice = advice().unwrap_or_default();
-                    JsErrorBox::generic(format!("{text}{advice} (imported at {place})"))
+                    JsErrorBox::generic(format!("{plain}{advice} (imported at {place})"))
                 }
                 (None, Some(package)) => {
                     let advice = advice().unwrap_or_default();
+                    let from = as_path(referrer);
                     JsErrorBox::generic(format!(
-                        "Cannot find package '{package}' imported from {referrer}{advice}"
+                        "Cannot find package '{package}' imported from {from}{advice}"
                     ))
                 }
-                (None, None) => error,
+                (None, None) => JsErrorBox::new(error.get_class(), plain),
             }
+        })
+    }
+
+    /// `import.meta.resolve`, which does not look whether a file is there.
+    pub fn resolve_name(
+        &self,
+        specifier: &str,
+        referrer: &str,
+    ) -> Result<ModuleSpecifier, JsErrorBox> {
+        self.resolve(specifier, referrer).or_else(|error| {
+            let named = match is_path(specifier) {
+                true => ModuleSpecifier::parse(referrer).and_then(|from| from.join(specifier)),
+                false => ModuleSpecifier::parse(specifier),
+            };
+            named.map_err(|_| error)
         })
     }
 
@@ -337,6 +356,39 @@ impl Resolver {
     }
 }
 
+/// As Node has it: paths instead of addresses, and marks around what is not found only.
+fn with_paths(text: &str) -> String {
+    let mut text = text.to_string();
+    for before in [
+        "Cannot find module '",
+        "\"exports\" in '",
+        " imported from '",
+    ] {
+        let Some((head, rest)) = text.split_once(before) else {
+            continue;
+        };
+        let Some((name, tail)) = rest.split_once('\'') else {
+            continue;
+        };
+        let name = as_path(name);
+        text = match before.strip_suffix('\'') {
+            Some(before) if !before.starts_with("Cannot") => format!("{head}{before}{name}{tail}"),
+            _ => format!("{head}{before}{name}'{tail}"),
+        };
+    }
+    text
+}
+
+/// Of the address of a file.
+fn as_path(address: &str) -> String {
+    let url = ModuleSpecifier::parse(address).ok();
+    let path = url.and_then(|url| url_to_file_path(&url).ok());
+    path.map_or_else(
+        || address.to_string(),
+        |path| path.to_string_lossy().into_owned(),
+    )
+}
+
 /// What may be meant by a name of `imports` that leads to no file as it is.
 fn own_imports(specifier: &str) -> impl Iterator<Item = String> {
     let is_own = specifier.starts_with('#');
@@ -357,4 +409,29 @@ fn is_path(specifier: &str) -> bool {
         .any(|start| specifier.starts_with(start))
         || specifier == "."
         || specifier == ".."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_paths;
+
+    #[test]
+    fn errors_have_the_paths_of_node() {
+        for (text, expected) in [
+            (
+                "[CODE] Package subpath './a' is not defined by \"exports\" in '/p/package.json' imported from 'file:///x%20y.mjs'",
+                "[CODE] Package subpath './a' is not defined by \"exports\" in /p/package.json imported from /x y.mjs",
+            ),
+            (
+                "Cannot find module 'file:///p/gone.js' imported from 'file:///x.mjs'",
+                "Cannot find module '/p/gone.js' imported from /x.mjs",
+            ),
+            (
+                "Cannot find module './a' (/a)",
+                "Cannot find module './a' (/a)",
+            ),
+        ] {
+            assert_eq!(with_paths(text), expected);
+        }
+    }
 }
