@@ -6,7 +6,6 @@
 import { core, internals, primordials } from "ext:core/mod.js";
 
 const {
-  ArrayPrototypeIncludes,
   Error,
   ObjectAssign,
   ObjectPrototypeIsPrototypeOf,
@@ -48,16 +47,9 @@ webidl.converters["async_sequence<Uint8Array>"] = (body: any, ...context: unknow
   return sequence;
 };
 
-/** What is said of data that are not what the headers say, by what decodes them. */
-const DAMAGED = ["Invalid gzip header", "brotli error"];
-
 /** An error of a body, as `fetch` of Node has it. */
 function terminated(error: any): unknown {
   const message = `${error?.message}`;
-  if (ArrayPrototypeIncludes(DAMAGED, message)) {
-    const cause = ObjectAssign(new Error(message), { code: "Z_DATA_ERROR" });
-    return new TypeError("terminated", { cause });
-  }
   const broken = StringPrototypeStartsWith(message, "error reading a body from connection");
   if (!broken) return error;
   const cause = ObjectAssign(new Error("other side closed"), { name: "SocketError", code: "UND_ERR_SOCKET" });
@@ -68,6 +60,7 @@ function terminated(error: any): unknown {
 internals.terminated = terminated;
 const { consume } = InnerBody.prototype;
 InnerBody.prototype.consume = function () {
+  if (this.unusable()) throw new TypeError("Body is unusable: Body has already been read");
   const body = consume.call(this);
   if (!ObjectPrototypeIsPrototypeOf(PromisePrototype, body)) return body;
   return PromisePrototypeCatch(body, (error: unknown) => {

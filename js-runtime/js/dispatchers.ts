@@ -1,21 +1,30 @@
-// Dispatchers of undici, which Node's `fetch` asks to send its requests. Here requests are
-// not JavaScript's to send, so that one that sends them elsewhere (a proxy, a mock) or trusts
-// others than everybody does is refused: a request must not go past it. What an `Agent` says
-// of time limits and of connections that are kept may be left out.
+// Dispatchers of undici, which Node's `fetch` asks to send its requests. Here requests are not
+// JavaScript's to send, unless one sends them elsewhere (a proxy, a mock), changes them or trusts
+// others than everybody does: it is asked then, in the words of all undicis that there are. What
+// an `Agent` says of time limits and of connections that are kept may be left out.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
-import { internals, primordials } from "ext:core/mod.js";
+import { core, internals, primordials } from "ext:core/mod.js";
 
 const {
+  ArrayIsArray,
   ArrayPrototypeFind,
   ArrayPrototypeIncludes,
+  ArrayPrototypePush,
+  ObjectEntries,
   ObjectGetOwnPropertySymbols,
   ObjectGetPrototypeOf,
   ObjectKeys,
+  Promise,
+  StringPrototypeToLowerCase,
   SymbolFor,
   SymbolPrototypeGetDescription,
+  TypedArrayPrototypeGetByteLength,
   TypeError,
+  Uint8Array,
 } = primordials;
+const { URL } = core.loadExtScript("ext:deno_web/00_url.js");
+const abortSignal = core.loadExtScript("ext:deno_web/03_abort_signal.js");
 
 // https://github.com/nodejs/undici: lib/global.js. undici 8 wraps everybody's for its older
 // versions, and has it under another name.
@@ -34,36 +43,214 @@ const HARMLESS = [
 
 const kindOf = (it: any): string => it?.constructor?.name ?? "Agent";
 
-/** What of an `Agent` cannot be left out. */
-function special(agent: any): string | undefined {
+/** Whether there is something about an `Agent` that cannot be left out. */
+function isSpecial(agent: any): boolean {
   // Composed of interceptors, it is a proxy of the `Agent`.
-  if (agent.dispatch !== ObjectGetPrototypeOf(agent).dispatch) return "interceptors";
+  if (agent.dispatch !== ObjectGetPrototypeOf(agent).dispatch) return true;
   const options = ArrayPrototypeFind(
     ObjectGetOwnPropertySymbols(agent),
     (symbol: symbol) => SymbolPrototypeGetDescription(symbol) === "options",
   );
   const connect = agent[options]?.connect;
-  if (typeof connect === "function") return "connect";
+  if (typeof connect === "function") return true;
   const name = ArrayPrototypeFind(
     ObjectKeys(connect ?? {}),
     (name: string) => connect[name] != null && !ArrayPrototypeIncludes(HARMLESS, name),
   );
-  return name === undefined || (name === "rejectUnauthorized" && connect[name]) ? undefined : `connect.${name}`;
+  return name !== undefined && (name !== "rejectUnauthorized" || !connect[name]);
 }
 
-/** Why `fetch` cannot do what it is given, if it cannot. */
-internals.refusedDispatcher = (given: any): Error | undefined => {
+/** Who is to send the requests of a `fetch`, if somebody is. */
+internals.dispatcherOf = (given: any): unknown => {
   const everybodys = globalThis[EVERYBODYS[0]] ?? globalThis[EVERYBODYS[1]];
   // An object asks everybody's for it (@google/genai, for time limits).
   const asksEverybodys = !given || kindOf(given) === "Object" || kindOf(given) === "Dispatcher1Wrapper";
   const dispatcher = asksEverybodys ? everybodys : given;
   const kind = kindOf(dispatcher);
-  if (dispatcher == null || kind === "EnvHttpProxyAgent") return undefined;
-  const what = kind === "Agent" ? special(dispatcher) : "";
-  if (what === undefined) return undefined;
-  const of = what === "" ? "" : ` (${what})`;
-  return new TypeError(
-    `The global fetch of pi cannot use the ${kind} of undici${of}: call the fetch that undici exports` +
-      (kind === "ProxyAgent" ? ", or set HTTP_PROXY" : ""),
-  );
+  if (dispatcher == null || kind === "EnvHttpProxyAgent") return internals.overMocks?.();
+  if (typeof dispatcher.dispatch !== "function") {
+    throw new TypeError(`fetch: the dispatcher, a ${kind}, has no function "dispatch": give it one of undici's`);
+  }
+  return kind === "Agent" && !isSpecial(dispatcher) ? internals.overMocks?.() : dispatcher;
+};
+
+interface Request {
+  method: string;
+  headerList: [string, string][];
+  body: { length: number | null; streamOrStatic: { body?: unknown } } | null;
+  currentUrl(): string;
+}
+
+/** As `op_fetch_send` has it, but for the body. */
+interface Response {
+  status: number;
+  statusText: string;
+  headers: [string, string][];
+  url: string;
+  responseRid: ReadableStream<Uint8Array>;
+  error: null;
+}
+
+/** With those that Node's `fetch` adds (ext/src/fetch.rs). */
+function headersOf(request: Request, isSecure: boolean): Record<string, string> {
+  const headers: any = { __proto__: null };
+  const names: any = { __proto__: null };
+  const add = (name: string, value: string, isOther = false) => {
+    const lower = StringPrototypeToLowerCase(name);
+    if (lower in names && isOther) return;
+    const known = names[lower] ??= name;
+    headers[known] = known in headers ? `${headers[known]}${lower === "cookie" ? "; " : ", "}${value}` : value;
+  };
+  for (let at = 0; at < request.headerList.length; at += 1) add(request.headerList[at][0], request.headerList[at][1]);
+  add("sec-fetch-mode", "cors", true);
+  add("user-agent", "node", true);
+  const length = lengthOf(request);
+  if (length !== null) add("content-length", `${length}`, true);
+  const encodings = isSecure ? "br, gzip, deflate" : "gzip, deflate";
+  add("accept-encoding", "range" in names ? "identity" : encodings, true);
+  return { ...headers };
+}
+
+/** Of the body, in bytes, as far as it is known. */
+function lengthOf({ body, method }: Request): number | null {
+  if (body === null) return ArrayPrototypeIncludes(["POST", "PUT"], method) ? 0 : null;
+  const source = body.streamOrStatic.body;
+  return typeof source === "string" ? TypedArrayPrototypeGetByteLength(core.encode(source)) : body.length;
+}
+
+/** A mock compares it, as far as it is a text. */
+function bodyOf({ body }: Request): unknown {
+  if (body === null) return null;
+  const source = body.streamOrStatic.body;
+  if (typeof source === "string") return source;
+  return source instanceof Uint8Array ? source : body.streamOrStatic;
+}
+
+/** One exchange: what undici calls while it goes on, of whichever version it is. */
+class Exchange {
+  #resolve!: (response: Response) => void;
+  #reject!: (error: unknown) => void;
+  response: Promise<Response> = new Promise((resolve: any, reject: any) => {
+    this.#resolve = resolve;
+    this.#reject = reject;
+  });
+  #url: string;
+  #body: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #isOver = false;
+  #abort: ((reason: unknown) => void) | undefined;
+  #resume: (() => void) | undefined;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  abort(reason: unknown): void {
+    this.#isOver = true;
+    this.#abort?.(reason);
+  }
+
+  fail(cause: unknown): void {
+    if (this.#body === undefined) this.#reject(new TypeError("fetch failed", { cause }));
+    else if (!this.#isOver) this.#body.error(new TypeError("terminated", { cause }));
+    this.#isOver = true;
+  }
+
+  #begin(status: number, statusText: string, headers: [string, string][], resume: () => void): void {
+    // What comes before the answer is none.
+    if (status < 200) return;
+    this.#resume = resume;
+    const { ReadableStream } = core.loadExtScript("ext:deno_web/06_streams.js");
+    const body = new ReadableStream({
+      start: (controller: ReadableStreamDefaultController<Uint8Array>) => {
+        this.#body = controller;
+      },
+      pull: () => this.#resume?.(),
+      cancel: (reason: unknown) => this.abort(reason),
+    });
+    this.#resolve({ status, statusText, headers, url: this.#url, responseRid: body, error: null });
+  }
+
+  /** Whether there is room for more. */
+  #take(chunk: Uint8Array): boolean {
+    if (this.#isOver || this.#body === undefined) return true;
+    if (TypedArrayPrototypeGetByteLength(chunk) > 0) this.#body.enqueue(new Uint8Array(chunk));
+    return (this.#body.desiredSize ?? 0) > 0;
+  }
+
+  #end(): void {
+    if (!this.#isOver) this.#body?.close();
+    this.#isOver = true;
+  }
+
+  #start(abort: (reason: unknown) => void): void {
+    if (this.#isOver) abort(undefined);
+    else this.#abort = abort;
+  }
+
+  /** https://github.com/nodejs/undici: docs/docs/api/Dispatcher.md; the words of up to 6, and those since. */
+  get handler(): object {
+    return {
+      onConnect: (abort: (reason: unknown) => void) => this.#start(abort),
+      onResponseStarted: () => {},
+      onHeaders: (status: number, raw: Uint8Array[], resume: () => void, statusText = "") => {
+        const headers: [string, string][] = [];
+        for (let at = 0; at < raw.length; at += 2) {
+          ArrayPrototypePush(headers, [StringPrototypeToLowerCase(text(raw[at])), text(raw[at + 1])]);
+        }
+        this.#begin(status, statusText, headers, resume);
+        return true;
+      },
+      onData: (chunk: Uint8Array) => this.#take(chunk),
+      onComplete: () => this.#end(),
+      onError: (error: unknown) => this.fail(error),
+      onRequestStart: (controller: any) => this.#start((reason) => controller.abort(reason)),
+      onResponseStart: (controller: any, status: number, fields: Record<string, unknown>, statusText = "") => {
+        const headers: [string, string][] = [];
+        const entries: [string, unknown][] = ObjectEntries(fields);
+        for (let at = 0; at < entries.length; at += 1) {
+          const values: unknown[] = ArrayIsArray(entries[at][1]) ? entries[at][1] as unknown[] : [entries[at][1]];
+          for (let index = 0; index < values.length; index += 1) {
+            ArrayPrototypePush(headers, [StringPrototypeToLowerCase(entries[at][0]), text(values[index])]);
+          }
+        }
+        this.#begin(status, statusText, headers, () => controller.resume());
+      },
+      onResponseData: (controller: any, chunk: Uint8Array) => {
+        if (!this.#take(chunk)) controller.pause();
+      },
+      onResponseEnd: () => this.#end(),
+      onResponseError: (_controller: unknown, error: unknown) => this.fail(error),
+    };
+  }
+}
+
+/** Headers are bytes, each a character. */
+const text = (value: unknown): string => value instanceof Uint8Array ? latin1(value) : `${value}`;
+const latin1 = (bytes: Uint8Array): string =>
+  core.loadExtScript("ext:deno_node/internal/buffer.mjs").Buffer.from(bytes).toString("latin1");
+
+/** Has the request sent by `dispatcher`. */
+internals.dispatched = (dispatcher: any, request: Request, terminator: AbortSignal): Promise<Response> => {
+  const url = new URL(request.currentUrl());
+  const exchange = new Exchange(url.href);
+  (terminator as any)[abortSignal.add](() => exchange.abort((terminator as any).reason));
+  try {
+    dispatcher.dispatch({
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
+      method: request.method,
+      headers: headersOf(request, url.protocol === "https:"),
+      body: bodyOf(request),
+      maxRedirections: 0,
+    }, exchange.handler);
+  } catch (error) {
+    exchange.fail(error);
+  }
+  return exchange.response;
+};
+
+/** What is left of a response that nobody reads. */
+internals.leaveBody = (body: number | ReadableStream): void => {
+  if (typeof body === "number") core.tryClose(body);
+  else if (!body.locked) body.cancel().catch(() => {});
 };

@@ -1,5 +1,5 @@
-// Bodies of responses in encodings that Deno's `fetch` does not decode: it knows gzip and
-// br, one of them. undici, which is Node's, decodes five in a row, of more kinds.
+// Bodies of responses in encodings, which are decoded as undici does, which is Node's: with
+// `node:zlib`, five in a row.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -20,6 +20,7 @@ const {
   Uint8Array,
 } = primordials;
 const { ReadableStream } = core.loadExtScript("ext:deno_web/06_streams.js");
+const abortSignal = core.loadExtScript("ext:deno_web/03_abort_signal.js");
 
 type Bytes = AsyncIterable<Uint8Array>;
 type Decoder = Bytes & { destroy(): void };
@@ -90,17 +91,17 @@ const CODINGS: Record<string, Coding> = {
   zstd: "zstd",
 };
 
-type Response = { headers: [string, string][]; bodyDecoded: boolean };
+type Response = { headers: [string, string][] };
 
 /** What is to be decoded, the last of them first; nothing if there is one that nobody knows. */
-internals.codingsOf = ({ headers, bodyDecoded }: Response): Coding[] => {
+internals.codingsOf = ({ headers }: Response): Coding[] => {
   const given: string[] = [];
   for (let at = 0; at < headers.length; at += 1) {
     if (headers[at][0] === "content-encoding") {
       ArrayPrototypePush(given, headers[at][1]);
     }
   }
-  if (given.length === 0 || bodyDecoded) return [];
+  if (given.length === 0) return [];
   const words: string[] = StringPrototypeSplit(ArrayPrototypeJoin(given, ","), ",");
   if (words.length > MOST) {
     const cause = new Error(`too many content-encodings in response: ${words.length}, maximum allowed is ${MOST}`);
@@ -113,7 +114,11 @@ internals.codingsOf = ({ headers, bodyDecoded }: Response): Coding[] => {
   return ArrayPrototypeIncludes(codings, undefined) ? [] : codings;
 };
 
-internals.decoded = (body: ReadableStream<Uint8Array>, codings: Coding[]): ReadableStream<Uint8Array> => {
+internals.decoded = (
+  body: ReadableStream<Uint8Array>,
+  codings: Coding[],
+  terminator: AbortSignal,
+): ReadableStream<Uint8Array> => {
   const decoding = new Decoding();
   const reader = body.getReader();
   /** Of the connection, which says itself what it is. */
@@ -130,6 +135,13 @@ internals.decoded = (body: ReadableStream<Uint8Array>, codings: Coding[]): Reada
   const chunks = decoded[SymbolAsyncIterator]();
   return new ReadableStream({
     type: "bytes",
+    start(controller: ReadableByteStreamController) {
+      // What is decoded already is not read, either.
+      (terminator as any)[abortSignal.add](() => {
+        controller.error(terminator.reason);
+        decoding.end();
+      });
+    },
     async pull(controller: ReadableByteStreamController) {
       try {
         let chunk = await chunks.next();

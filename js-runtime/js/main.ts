@@ -13,6 +13,7 @@ import "ext:js_runtime/dispatchers.ts";
 import "ext:js_runtime/brotli.ts";
 import "ext:js_runtime/encodings.ts";
 import "ext:js_runtime/zstd.ts";
+import "ext:js_runtime/over-http.ts";
 import "ext:js_runtime/files.ts";
 import "ext:js_runtime/folders.ts";
 import "ext:js_runtime/stats.ts";

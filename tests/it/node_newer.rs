@@ -165,7 +165,8 @@ async fn a_socket_that_closes_has_the_number_that_node_gives() {
         r#"const { createHash } = await import("node:crypto");
         const { createServer } = await import("node:net");
         const CLOSE = 0x88;
-        const endings = { "/none": [CLOSE, 0], "/normal": [CLOSE, 2, 0x03, 0xe8], "/own": [CLOSE, 4, 0x0f, 0xa0, 0x6f, 0x6b] };
+        const TEXT = 0x81;
+        const endings = { "/none": [CLOSE, 0], "/normal": [CLOSE, 2, 0x03, 0xe8], "/own": [TEXT, 1, 0x78, CLOSE, 4, 0x0f, 0xa0, 0x6f, 0x6b] };
         const server = createServer((socket) => {
             socket.on("error", () => {});
             socket.once("data", (head) => {
@@ -183,13 +184,15 @@ async fn a_socket_that_closes_has_the_number_that_node_gives() {
         const told = [];
         for (const path of [...Object.keys(endings), "/lost"]) {
             const socket = new WebSocket(`ws://127.0.0.1:${server.address().port}${path}`);
+            // A message comes from a place.
+            socket.onmessage = ({ data, origin }) => told.push([data, origin === `ws://127.0.0.1:${server.address().port}`].join(" "));
             told.push(await new Promise((done) => {
                 socket.onclose = ({ code, reason, wasClean }) => done([path, code, reason, wasClean].join(" "));
             }));
         }
         server.close();
         return told.join();"#,
-        "/none 1005  true,/normal 1000  true,/own 4000 ok true,/lost 1006  false",
+        "/none 1005  true,/normal 1000  true,x true,/own 4000 ok true,/lost 1006  false",
     )
     .await;
 }

@@ -7,6 +7,7 @@ mod author;
 mod descriptors;
 pub mod diff_words;
 mod environment;
+mod fetch;
 mod folder;
 mod foreign;
 pub mod highlight;
@@ -51,6 +52,7 @@ deno_core::extension!(
         author::op_ran,
         descriptors::op_opened,
         places::op_place_of,
+        fetch::op_fetch_http,
         folder::op_folder,
         folder::op_folder_now,
         foreign::op_foreign,
@@ -114,6 +116,7 @@ deno_core::extension!(
         "host.ts",
         "node-repairs.ts",
         "node-layer.ts",
+        "over-http.ts",
         "process.ts",
         "promise-hooks.ts",
         "require.ts",

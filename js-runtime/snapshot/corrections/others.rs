@@ -231,14 +231,6 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "function canRetryRequest(req) {",
         replacement: "function canRetryRequest(req) { return false;",
     },
-    // See `js/dispatchers.ts`.
-    Correction {
-        specifier: "ext:deno_fetch/26_fetch.js",
-        text: "function fetch(input, init = undefined) {",
-        replacement: "function fetch(input, init = undefined) { \
-                      const refused = __bootstrap.internals.refusedDispatcher(init?.dispatcher); \
-                      if (refused) return primordials.PromiseReject(refused);",
-    },
     // `require` knows our modules from the beginning (require.ts).
     Correction {
         specifier: "node:module",
