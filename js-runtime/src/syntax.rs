@@ -25,6 +25,8 @@ pub enum SyntaxProblem {
     Fatal(String),
     /// The parser went on; what runs the module may not.
     Doubtful(String),
+    /// Nobody knows: it is too much for the parser.
+    Unchecked(String),
 }
 
 /// Parses the file at an absolute path. Needs no V8.
@@ -39,7 +41,7 @@ pub fn check_syntax(path: &Path) -> Result<(), SyntaxProblem> {
         None => text,
     };
     if depth(&text) > DEEPEST {
-        return Err(SyntaxProblem::Doubtful(
+        return Err(SyntaxProblem::Unchecked(
             "It is nested too deeply to be checked".to_owned(),
         ));
     }
@@ -71,7 +73,7 @@ pub fn check_syntax(path: &Path) -> Result<(), SyntaxProblem> {
     parsed.recv_timeout(LIMIT).unwrap_or_else(|error| {
         Err(match error {
             RecvTimeoutError::Timeout => {
-                SyntaxProblem::Doubtful(format!("It is not parsed after {} s", LIMIT.as_secs()))
+                SyntaxProblem::Unchecked(format!("It is not parsed after {} s", LIMIT.as_secs()))
             }
             RecvTimeoutError::Disconnected => fatal("The parser gave up on it".to_owned()),
         })

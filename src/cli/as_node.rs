@@ -113,11 +113,11 @@ pub fn run(asked: Asked, paths: &Paths) -> Result<u8, StartError> {
     run_script(options, script)
 }
 
-/// Of what the parser only doubts, node may think otherwise.
+/// The parser goes on after TypeScript in JavaScript, which does not run.
 fn check(path: &Path) -> u8 {
     match check_syntax(path) {
-        Ok(()) | Err(SyntaxProblem::Doubtful(_)) => 0,
-        Err(SyntaxProblem::Fatal(problem)) => {
+        Ok(()) | Err(SyntaxProblem::Unchecked(_)) => 0,
+        Err(SyntaxProblem::Fatal(problem) | SyntaxProblem::Doubtful(problem)) => {
             complain(&format!("Error: {}: {problem}", path.display()));
             1
         }

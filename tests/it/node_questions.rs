@@ -120,6 +120,8 @@ async fn options_of_node_are_those_of_node() {
             "require('node:child_process').fork('./told.mjs', ['forked'], { execArgv: ['--import', './before.mjs'] });",
         ),
         ("broken.js", "let x = ;"),
+        ("typed.mjs", "const x: number = 1;"),
+        ("returns.cjs", "if (module.parent) return; var let = 010;"),
     ] {
         std::fs::write(place.path().join(name), code).unwrap();
     }
@@ -162,6 +164,8 @@ async fn options_of_node_are_those_of_node() {
         ),
         (&["--check", "told.mjs"], ""),
         (&["--check", "broken.js"], ""),
+        (&["--check", "typed.mjs"], ""),
+        (&["--check", "returns.cjs"], ""),
         (&["-c", "broken.js"], ""),
         (&["--check", "nothing.js"], ""),
         (

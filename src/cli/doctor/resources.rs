@@ -105,7 +105,9 @@ pub(super) fn extensions(doctor: &mut Doctor) {
         match check_syntax(&module) {
             Ok(()) => {}
             Err(SyntaxProblem::Fatal(problem)) => doctor.error(&module, problem, fix),
-            Err(SyntaxProblem::Doubtful(problem)) => doctor.warning(&module, problem, fix),
+            Err(SyntaxProblem::Doubtful(problem) | SyntaxProblem::Unchecked(problem)) => {
+                doctor.warning(&module, problem, fix);
+            }
         }
     }
 }
@@ -114,7 +116,7 @@ pub(super) fn extensions(doctor: &mut Doctor) {
 pub(in crate::cli) fn syntax_of(module: &Path) -> Result<(), String> {
     match check_syntax(module) {
         Err(SyntaxProblem::Fatal(problem)) => Err(problem),
-        Ok(()) | Err(SyntaxProblem::Doubtful(_)) => Ok(()),
+        Ok(()) | Err(SyntaxProblem::Doubtful(_) | SyntaxProblem::Unchecked(_)) => Ok(()),
     }
 }
 
