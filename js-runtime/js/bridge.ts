@@ -13,22 +13,28 @@ import {
   login,
   streamProvider,
 } from "ext:js_runtime/bridge/providers.ts";
+import { becomeNode } from "ext:js_runtime/globals.ts";
 import { becomeGuest } from "ext:js_runtime/uncaught.ts";
+
+const functions = {
+  ...calls,
+  missingEssential,
+  abortLogin,
+  abortStream,
+  answerLogin,
+  becomeGuest,
+  callSignIn,
+  exit,
+  forgetStreams,
+  login,
+  streamProvider,
+};
 
 Object.defineProperty(globalThis, "__pi", {
   configurable: true,
   enumerable: false,
-  value: {
-    ...calls,
-    missingEssential,
-    abortLogin,
-    abortStream,
-    answerLogin,
-    becomeGuest,
-    callSignIn,
-    exit,
-    forgetStreams,
-    login,
-    streamProvider,
+  get: () => {
+    becomeNode();
+    return functions;
   },
 });

@@ -16,6 +16,7 @@ import "ext:js_runtime/zstd.ts";
 import "ext:js_runtime/over-http.ts";
 import "ext:js_runtime/files.ts";
 import "ext:js_runtime/folders.ts";
+import "ext:js_runtime/globals.ts";
 import "ext:js_runtime/stats.ts";
 import "ext:js_runtime/segmenter.ts";
 import "ext:js_runtime/stand-ins.ts";

@@ -5,14 +5,6 @@
 import { Dirent } from "ext:deno_node/internal/fs/utils.mjs";
 // @ts-ignore: provided by the runtime
 import { core, primordials } from "ext:core/mod.js";
-// @ts-ignore: provided by the runtime
-import { mainRuntimeGlobalProperties } from "ext:runtime/98_global_scope_window.js";
-
-// Node has none of these, and who sees one takes it for a browser's. The storages throw
-// here, and the questions would be read from the input of the protocol.
-for (const name of ["alert", "confirm", "prompt", "localStorage", "sessionStorage", "Storage"]) {
-  delete mainRuntimeGlobalProperties[name];
-}
 
 // https://nodejs.org/docs/latest-v20.x/api/fs.html#direntpath
 Object.defineProperty(Dirent.prototype, "path", {

@@ -8,6 +8,8 @@ import { internals } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
 import { op_process_groups } from "ext:core/ops";
 
+declare const Deno: any;
+
 type Bootstrap = (...args: unknown[]) => unknown;
 
 let bootstrap: Bootstrap | undefined;
@@ -19,7 +21,6 @@ function script(mainModule: string | undefined): string | undefined {
 }
 
 function bootstrapWithScript(this: unknown, ...args: unknown[]): unknown {
-  const { Deno } = globalThis as any;
   const { execPath, mainModule } = Deno;
   // `process.argv0`
   args[0] ??= execPath();

@@ -193,7 +193,7 @@ async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> 
                 .next()
                 .map(|word| word.to_string_lossy().into_owned()),
             node_ipc_init,
-            ..crate::worker::bootstrap(&options.version)
+            ..crate::worker::bootstrap()
         },
         max_heap: None,
     });

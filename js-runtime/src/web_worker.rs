@@ -133,7 +133,7 @@ impl Workers {
                     location: Some(args.main_module),
                     mode: WorkerExecutionMode::Worker,
                     close_on_idle: args.close_on_idle,
-                    ..bootstrap(&self.options.version)
+                    ..bootstrap()
                 },
                 extensions: vec![js_runtime::init(Some(self.host.clone()))],
                 startup_snapshot: Some(js_runtime_snapshot::SNAPSHOT),

@@ -10,6 +10,7 @@ use deno_core::{JsRuntime, ModuleSpecifier, v8};
 use deno_runtime::deno_fetch;
 use deno_runtime::deno_fs::RealFs;
 use deno_runtime::deno_io::Stdio;
+use deno_runtime::deno_node::NODE_VERSION;
 use deno_runtime::deno_permissions::PermissionsContainer;
 use deno_runtime::permissions::RuntimePermissionDescriptorParser;
 use deno_runtime::worker::{MainWorker, WorkerOptions, WorkerServiceOptions};
@@ -73,7 +74,7 @@ pub(crate) fn create(
         },
         bootstrap: BootstrapOptions {
             args: options.args.clone(),
-            ..bootstrap(&options.version)
+            ..bootstrap()
         },
         max_heap: Some(options.max_heap),
     });
@@ -174,9 +175,11 @@ pub(crate) fn take_many_headers(runtime: &JsRuntime) {
 }
 
 /// What is the same for every isolate.
-pub(crate) fn bootstrap(version: &str) -> BootstrapOptions {
+pub(crate) fn bootstrap() -> BootstrapOptions {
+    let major = NODE_VERSION.split('.').next().unwrap_or(NODE_VERSION);
     BootstrapOptions {
-        user_agent: version.to_string(),
+        // `navigator.userAgent`
+        user_agent: format!("Node.js/{major}"),
         has_node_modules_dir: true,
         // Else deno_node rewrites the arguments of every child process that is this
         // program to those of the `deno` command.

@@ -158,6 +158,52 @@ async fn data_in_zstd_that_are_cut_off_or_broken_are_errors() {
     .await;
 }
 
+/// Packages took another way: there was a `Deno`, a `self`, a `Window`.
+#[tokio::test]
+async fn what_is_global_is_what_node_has() {
+    answers(
+        r#"const { Worker } = await import("node:worker_threads");
+        const { execFileSync } = await import("node:child_process");
+        const names = ["Deno", "self", "window", "Window", "location", "caches", "close", "name", "GPU", "EventSource", "addEventListener"];
+        const look = `[${JSON.stringify(names)}.filter((name) => globalThis[name] !== undefined), typeof process.versions.deno,
+            navigator.userAgent.split("/")[0], String(globalThis), globalThis.constructor === Object,
+            Object.keys(globalThis).filter((name) => /^[A-Z]|process/.test(name))].join("|")`;
+        const worker = new Worker(`require("node:worker_threads").parentPort.postMessage([typeof globalThis.Deno, typeof process.versions.deno].join())`, { eval: true });
+        const ofWorker = await new Promise((done) => worker.once("message", done));
+        const ofScript = execFileSync(process.execPath, ["-p", look], { encoding: "utf8" }).trim();
+        const own = (0, eval)(look);
+        return [own, ofScript === own, ofWorker].join();"#,
+        "|undefined|Node.js|[object global]|true|,true,undefined,undefined",
+    )
+    .await;
+}
+
+/// openai and @anthropic-ai/sdk told the server of another runtime, @prisma/client refused it.
+#[tokio::test]
+async fn nobody_finds_a_deno_by_its_name() {
+    answers(
+        r#"const { mkdirSync, writeFileSync } = await import("node:fs");
+        const { createRequire } = await import("node:module");
+        const require = createRequire(`${process.cwd()}/x.js`);
+        const looks = "typeof Deno !== 'undefined' && Deno.build != null";
+        for (const [name, type, code] of [
+            ["esm", "module", `export const found = ${looks};\n// the end`],
+            ["cjs", "commonjs", `"use strict"; exports.found = ${looks}`],
+            ["own", "module", `const Deno = { build: 1 }; export const found = ${looks};`],
+            ["required", "commonjs", `const { Deno } = { Deno: { build: 1 } }; exports.found = ${looks};`],
+        ]) {
+            mkdirSync(`node_modules/${name}`, { recursive: true });
+            writeFileSync(`node_modules/${name}/package.json`, JSON.stringify({ name, type, exports: "./i.js" }));
+            writeFileSync(`node_modules/${name}/i.js`, code);
+        }
+        writeFileSync("uses.mts", `export { found } from "esm"; export const own: boolean = ${looks};`);
+        const { found, own } = await import(`${process.cwd()}/uses.mts`);
+        return [found, own, typeof Deno, require("cjs").found, require("esm").found, require("own").found, require("required").found].join();"#,
+        "false,false,undefined,false,false,true,true",
+    )
+    .await;
+}
+
 /// A connection that was lost had the number 0.
 #[tokio::test]
 async fn a_socket_that_closes_has_the_number_that_node_gives() {

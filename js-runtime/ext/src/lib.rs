@@ -113,6 +113,7 @@ deno_core::extension!(
         "encodings.ts",
         "files.ts",
         "folders.ts",
+        "globals.ts",
         "host.ts",
         "node-repairs.ts",
         "node-layer.ts",

@@ -95,6 +95,37 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       try { return ReflectApply(unboundCallback, self, argv); } catch (error) \
                       { __bootstrap.internals.thrown?.(error); throw error; }",
     },
+    // There is no `deno` among the versions, and no event target that is global (js/globals.ts).
+    Correction {
+        specifier: "node:process",
+        text: "process.versions = versions;",
+        replacement: "delete versions.deno; delete versions.typescript; process.versions = versions;",
+    },
+    Correction {
+        specifier: "node:process",
+        text: "versions[entry[0]] = entry[1];",
+        replacement: "if (entry[0] in versions) versions[entry[0]] = entry[1];",
+    },
+    Correction {
+        specifier: "node:process",
+        text: "globalThis.addEventListener(",
+        replacement: "internals.listenGlobally(",
+    },
+    Correction {
+        specifier: "node:process",
+        text: "globalThis.removeEventListener(",
+        replacement: "internals.ignoreGlobally(",
+    },
+    Correction {
+        specifier: "ext:deno_node/testing.ts",
+        text: "globalThis.addEventListener(",
+        replacement: "__bootstrap.internals.listenGlobally(",
+    },
+    Correction {
+        specifier: "ext:deno_node/testing.ts",
+        text: "globalThis.Deno",
+        replacement: "Deno",
+    },
     // Whose listener it is (js/bridge/exit.ts).
     Correction {
         specifier: "node:process",

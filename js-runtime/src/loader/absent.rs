@@ -11,6 +11,7 @@ use js_runtime_ext::{SCOPES, virtual_modules};
 use js_runtime_snapshot::EXPORTS;
 use serde::{Deserialize, Serialize};
 
+use super::Loader;
 use super::compat::{Exports, Missing};
 use super::emit::parse;
 
@@ -59,6 +60,17 @@ impl AbsentNames {
             (module, absent)
         })
         .collect()
+    }
+}
+
+impl Loader {
+    /// What was imported since this was asked, and is not there: a sentence for each, and where.
+    pub fn take_absent(&self) -> Vec<(String, Option<String>)> {
+        let modules = self.absent.borrow_mut().take();
+        let told = modules
+            .iter()
+            .flat_map(|(url, absent)| absent.iter().map(|one| (one.sentence(), one.frame(url))));
+        told.collect()
     }
 }
 

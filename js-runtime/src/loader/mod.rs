@@ -18,6 +18,7 @@ mod enums;
 mod escapes;
 mod exports;
 mod files;
+mod hidden;
 mod kept;
 mod legacy;
 mod locales;
@@ -166,15 +167,6 @@ impl Loader {
         let is_any = !known.is_empty();
         self.known.replace(known);
         is_any
-    }
-
-    /// What was imported since this was asked, and is not there: a sentence for each, and where.
-    pub fn take_absent(&self) -> Vec<(String, Option<String>)> {
-        let modules = self.absent.borrow_mut().take();
-        let told = modules
-            .iter()
-            .flat_map(|(url, absent)| absent.iter().map(|one| (one.sentence(), one.frame(url))));
-        told.collect()
     }
 
     /// `None` for whoever else imports it.
@@ -330,7 +322,7 @@ impl Loader {
         Some(module(kind, found.code, specifier, Some(cached)))
     }
 
-    fn javascript(
+    fn made(
         &self,
         specifier: &ModuleSpecifier,
         media_type: MediaType,

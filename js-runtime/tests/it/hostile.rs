@@ -386,7 +386,10 @@ async fn process_exit_ends_neither_the_program_nor_the_isolate() {
             ("abort", "() => { process.abort(); }"),
             ("kill", "() => { process.kill(process.pid); }"),
             ("group", "() => { process.kill(0, 'SIGINT'); }"),
-            ("deno", "() => { Deno.kill(Deno.pid, 'SIGKILL'); }"),
+            (
+                "deno",
+                "() => { const hidden = (0, eval)('Deno'); hidden.kill(hidden.pid, 'SIGKILL'); }",
+            ),
             (
                 "winch",
                 "() => { process.kill(process.pid, 'SIGWINCH'); process.kill(process.pid, 0); }",

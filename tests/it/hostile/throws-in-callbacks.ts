@@ -49,15 +49,11 @@ export default (pi) => {
   });
   pi.registerCommand("handled", {
     handler: async (_, ctx) => {
-      const listener = (event) => {
-        if (!String(event.error).includes("mine")) return;
-        event.preventDefault();
-        ctx.ui.notify("handled " + event.error.message);
-      };
-      globalThis.addEventListener("error", listener);
+      const listener = (error) => ctx.ui.notify("handled " + error.message);
+      process.on("uncaughtException", listener);
       queueMicrotask(() => { throw new Error("mine"); });
       await pause();
-      globalThis.removeEventListener("error", listener);
+      process.off("uncaughtException", listener);
     },
   });
 };

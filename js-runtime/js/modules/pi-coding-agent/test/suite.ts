@@ -42,8 +42,8 @@ let collecting = true;
 // ---- Where the extension is ----
 
 const testFile = (): string => resolve(process.argv[1]);
-// deno-lint-ignore no-explicit-any
-const mainModule = (): string => (globalThis as any).Deno.mainModule;
+declare const Deno: { mainModule: string };
+const mainModule = (): string => Deno.mainModule;
 
 function hasManifest(folder: string): boolean {
   try {

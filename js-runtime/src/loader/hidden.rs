@@ -1,0 +1,111 @@
+//! `Deno` is a variable of the layer that Node's API is made of, which is in the snapshot and
+//! knows it as a global one (`js/globals.ts`). Whoever else looks for it is to find none, as
+//! in Node: a file that names it gets a variable of its own, which is `undefined`.
+
+use deno_ast::swc::ast;
+use deno_ast::swc::ecma_visit::{Visit, VisitWith};
+use deno_ast::{MediaType, ParsedSource, ProgramRef};
+use deno_core::ModuleSpecifier;
+use deno_error::JsErrorBox;
+use memchr::memmem;
+
+use super::Loader;
+use super::ascii::Text;
+use super::emit::parse;
+use super::files::Files;
+
+const NAME: &str = "Deno";
+/// Of every place in the file the line and the column stay what they are.
+const OWN: &str = "\nvar Deno;";
+
+impl Loader {
+    pub(super) fn javascript(
+        &self,
+        specifier: &ModuleSpecifier,
+        media_type: MediaType,
+        source: &str,
+    ) -> Result<String, JsErrorBox> {
+        let code = self.made(specifier, media_type, source)?;
+        Ok(self.files.without_deno(specifier, code))
+    }
+}
+
+impl Files {
+    /// What is required of a file of JavaScript that says this.
+    pub fn to_require(&self, specifier: &ModuleSpecifier, text: String) -> Text {
+        let text = self.without_deno(specifier, text);
+        self.in_ascii(specifier, text)
+    }
+
+    /// What V8 is to have of a file that says this.
+    pub fn without_deno(&self, specifier: &ModuleSpecifier, text: String) -> String {
+        if memmem::find(text.as_bytes(), NAME.as_bytes()).is_none() {
+            return text;
+        }
+        let key = self.cache.key(&[b"deno", text.as_bytes()]);
+        let looks = match self.cache.read(key, "deno").as_deref() {
+            Some([answer]) => *answer == 1,
+            _ => {
+                let looks = looks_for_it(specifier, &text);
+                self.cache.write(key, "deno", &[u8::from(looks)]);
+                looks
+            }
+        };
+        if looks { text + OWN } else { text }
+    }
+}
+
+/// Whether a file names it and does not declare it. What does not compile is left alone.
+fn looks_for_it(specifier: &ModuleSpecifier, text: &str) -> bool {
+    struct Finder<'a> {
+        parsed: &'a ParsedSource,
+        found: bool,
+    }
+
+    impl Visit for Finder<'_> {
+        fn visit_ident(&mut self, ident: &ast::Ident) {
+            let is_free = ident.ctxt == self.parsed.unresolved_context();
+            self.found |= is_free && ident.sym.as_ref() == NAME;
+        }
+    }
+
+    let Ok(parsed) = parse(specifier, MediaType::JavaScript, text.to_owned(), true) else {
+        return false;
+    };
+    let mut finder = Finder {
+        parsed: &parsed,
+        found: false,
+    };
+    match parsed.program_ref() {
+        ProgramRef::Module(module) => module.visit_with(&mut finder),
+        ProgramRef::Script(script) => script.visit_with(&mut finder),
+    }
+    finder.found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_not_declared_is_looked_for() {
+        let url = ModuleSpecifier::parse("file:///a.js").unwrap();
+        for (text, expected) in [
+            ("exports.is = typeof Deno !== 'undefined'", true),
+            (
+                "export const is = 'Deno' in globalThis || Deno?.build;",
+                true,
+            ),
+            ("function a() { let Deno; } Deno.a()", true),
+            ("'Deno' // Deno", false),
+            ("globalThis.Deno", false),
+            ("const { Deno } = require('shim'); Deno.a()", false),
+            ("import { Deno } from 'shim'; Deno.a()", false),
+            ("a(); var Deno; typeof Deno", false),
+            ("function a(Deno) { return Deno; }", false),
+            ("Deno is no JavaScript", false),
+        ] {
+            assert_eq!(looks_for_it(&url, text), expected, "{text}");
+        }
+    }
+}
