@@ -9,6 +9,7 @@ import "ext:js_runtime/bridge.ts";
 import "ext:js_runtime/node-layer.ts";
 import "ext:js_runtime/bodies.ts";
 import "ext:js_runtime/console.ts";
+import "ext:js_runtime/descriptors.ts";
 import "ext:js_runtime/dispatchers.ts";
 import "ext:js_runtime/brotli.ts";
 import "ext:js_runtime/encodings.ts";

@@ -1,6 +1,7 @@
 //! Where Deno's Node layer does not do what Node does, and no hook of it lets us: a
 //! line of its text is another one in the program.
 
+mod descriptors;
 mod files;
 mod modules;
 mod names;
@@ -15,6 +16,7 @@ struct Correction {
 
 fn all() -> impl Iterator<Item = &'static Correction> {
     let lists = [
+        descriptors::CORRECTIONS,
         files::CORRECTIONS,
         modules::CORRECTIONS,
         network::CORRECTIONS,

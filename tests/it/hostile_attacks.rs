@@ -185,6 +185,7 @@ attacks! {
     process_kill("process-kill") is_reported("SIGKILL");
     write_to_stdout("write-to-stdout") is_reported("was loud");
     close_descriptors("close-descriptors") is_reported("");
+    others_descriptors("others-descriptors") is_reported("it is the program's own");
     catches_everything("catches-everything") is_set_aside();
     waits_on_itself("waits-on-itself") is_set_aside();
 }

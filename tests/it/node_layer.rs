@@ -3,6 +3,7 @@
 use model_server::ModelServer;
 use serde_json::json;
 
+use crate::node_questions::answers_of_node;
 use crate::support::{Home, Rpc, prompt, with_extension};
 
 const SOURCE: &str = r#"
@@ -346,6 +347,27 @@ async fn names_of_newer_nodes_can_be_imported() {
          function,object",
     )
     .await;
+}
+
+/// Those of the program are refused (`hostile/others-descriptors.ts`).
+#[tokio::test]
+async fn an_extension_may_use_its_own_descriptors_as_in_node() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "lib/descriptors.mjs",
+        include_str!("node_layer/descriptors.mjs"),
+    );
+    home.extension(
+        "ext.ts",
+        r#"import { answers } from "./lib/descriptors.mjs";
+        export default (pi) => pi.registerCommand("go", {
+            handler: async (args, ctx) => ctx.ui.notify(await answers()) });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/go")).await;
+    rpc.notified(answers_of_node("descriptors.mjs").trim_end())
+        .await;
 }
 
 /// tr46, which jsdom and node-fetch use, requires it.

@@ -39,6 +39,10 @@ fn asked(name: &str, questions: &str) -> Output {
     answered
 }
 
+pub(crate) fn answers_of_node(questions: &str) -> String {
+    text(&asked("node", questions).stdout)
+}
+
 fn answers_are_those_of_node(questions: &str) {
     let answers = |name| text(&asked(name, questions).stdout);
     assert_eq!(answers(PI), answers("node"));
@@ -52,6 +56,11 @@ async fn files_children_and_connections_are_those_of_node() {
 #[tokio::test]
 async fn what_is_loaded_when_it_is_used_is_that_of_node() {
     answers_are_those_of_node("stand_ins.mjs");
+}
+
+#[tokio::test]
+async fn what_is_done_with_numbers_of_descriptors_is_what_node_does() {
+    answers_are_those_of_node("descriptors.mjs");
 }
 
 /// `process.env.X` threw for what is no UTF-8, a child's first word was a path, and the

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 
 use deno_core::{OpState, op2};
 
+use crate::numbers;
+
 /// Descriptors that Node's API has opened, with the extension that did. Closing is not
 /// noted: whether one is still open is asked when it matters.
 #[derive(Default)]
@@ -45,6 +47,8 @@ pub(crate) fn op_opened(state: &mut OpState, #[smi] descriptor: i32, #[smi] exte
     if !state.has::<Opened>() {
         state.put(Opened::default());
     }
+    // Workers have tables of their own.
+    numbers::give(descriptor, true);
     let opened = state.borrow_mut::<Opened>();
     opened.since_asked += 1;
     match u32::try_from(extension) {

@@ -14,6 +14,7 @@ pub mod highlight;
 mod host;
 pub mod markdown;
 mod modules;
+mod numbers;
 mod ops;
 mod places;
 mod probe;
@@ -57,6 +58,10 @@ deno_core::extension!(
         folder::op_folder_now,
         foreign::op_foreign,
         foreign::op_foreign_close,
+        numbers::op_descriptor_to_copy,
+        numbers::op_descriptor_to_take,
+        numbers::op_descriptor_drop,
+        numbers::op_descriptor_give,
         probe::op_probe,
         probe::op_probe_package,
         promise_hooks::op_promise_hooks,
@@ -109,6 +114,7 @@ deno_core::extension!(
         "brotli.ts",
         "connect.ts",
         "console.ts",
+        "descriptors.ts",
         "dispatchers.ts",
         "encodings.ts",
         "files.ts",

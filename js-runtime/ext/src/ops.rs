@@ -24,6 +24,7 @@ use crate::author::author;
 use crate::environment;
 use crate::host::{Author, Fault, Host, HostError};
 use crate::modules::virtual_module;
+use crate::numbers;
 use crate::process_ids;
 use crate::spawn_sync;
 
@@ -109,6 +110,12 @@ pub(crate) fn replace(op: OpDecl) -> OpDecl {
         }
         "op_spawn_sync" => op.with_implementation_from(&spawn_sync::op_spawn_sync()),
         "op_process_abort" => op.with_implementation_from(&op_process_abort()),
+        "op_tty_check_fd_permission" => {
+            op.with_implementation_from(&numbers::op_tty_check_fd_permission())
+        }
+        "op_node_guess_handle_type" => {
+            op.with_implementation_from(&numbers::op_node_guess_handle_type())
+        }
         "op_node_translate_cli_args" => op.with_implementation_from(&op_node_translate_cli_args()),
         _ => op,
     }
@@ -184,11 +191,16 @@ pub(crate) fn refuse_because(
     why: &str,
 ) -> JsErrorBox {
     let what = format!("{call} was called: {why}");
+    tell_of_refusal(scope, state, what.clone());
+    JsErrorBox::generic(what)
+}
+
+/// `what` is a sentence.
+pub(crate) fn tell_of_refusal(scope: &mut v8::PinScope<'_, '_>, state: &OpState, what: String) {
     if let Some(host) = state.try_borrow::<Arc<dyn Host>>() {
-        let (what, author) = (what.clone(), author(scope));
+        let author = author(scope);
         host.fault(Fault::Refused { what, author });
     }
-    JsErrorBox::generic(what)
 }
 
 pub(crate) fn owns_process(state: &OpState) -> bool {

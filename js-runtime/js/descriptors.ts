@@ -1,0 +1,134 @@
+// Sockets, terminals and children that are made of a descriptor which is given by its
+// number: the program's own are refused (ext/src/numbers.rs). Whatever of Node's API takes
+// a number, it ends in one of these functions.
+// deno-lint-ignore-file
+// @ts-ignore: provided by the runtime
+import { core, internals, primordials } from "ext:core/mod.js";
+import {
+  op_descriptor_drop,
+  op_descriptor_give,
+  op_descriptor_to_copy,
+  op_descriptor_to_take,
+  op_tty_check_fd_permission,
+  // @ts-ignore: provided by the runtime
+} from "ext:core/ops";
+
+const {
+  ArrayPrototypeMap,
+  ObjectCreate,
+  ObjectDefineProperty,
+  ObjectGetOwnPropertyDescriptor,
+  ObjectPrototypeIsPrototypeOf,
+  Proxy,
+  ReflectApply,
+  ReflectConstruct,
+} = primordials;
+
+const { Pipe } = core.loadExtScript("ext:deno_node/internal_binding/pipe_wrap.ts");
+const { TCP } = core.loadExtScript("ext:deno_node/internal_binding/tcp_wrap.ts");
+const { UDP } = core.loadExtScript("ext:deno_node/internal_binding/udp_wrap.ts");
+
+/** As libuv has it. */
+const EBADF = -9;
+
+/**
+ * `open` of a handle answers with an error number. It stays what it is: deno_core would put
+ * its own there when the first module is read as text.
+ */
+function guardOpen(prototype: any, user: string): void {
+  const { open } = prototype;
+  const guarded = function (this: object, descriptor: number): number {
+    let taken: number;
+    try {
+      taken = op_descriptor_to_take(descriptor, user);
+    } catch {
+      return EBADF;
+    }
+    const status = ReflectApply(open, this, [taken]);
+    if (status !== 0 && taken !== descriptor) op_descriptor_drop(taken);
+    return status;
+  };
+  ObjectDefineProperty(prototype, "open", { __proto__: null, value: guarded, configurable: false, writable: false });
+}
+
+guardOpen(Pipe.prototype, "a socket");
+guardOpen(TCP.prototype, "a socket");
+guardOpen(UDP.prototype, "a UDP socket");
+
+/** The number of a pipe that is connected: children may get a copy. */
+const numberOfPipe = ObjectGetOwnPropertyDescriptor(Pipe.prototype, "fd");
+ObjectDefineProperty(Pipe.prototype, "fd", {
+  ...numberOfPipe,
+  __proto__: null,
+  get(this: object): number {
+    const descriptor = ReflectApply(numberOfPipe.get, this, []);
+    if (descriptor >= 0) op_descriptor_give(descriptor, true);
+    return descriptor;
+  },
+});
+
+/** A copy of what a handle has, which goes to another process and is closed. */
+const copies = [Pipe, TCP, UDP].map(({ prototype }) => ({ prototype, copy: prototype.fdForIpc }));
+
+/** `handle` may be anything. */
+internals.descriptorToSend = (handle: unknown): number => {
+  for (const { prototype, copy } of copies) {
+    if (ObjectPrototypeIsPrototypeOf(prototype, handle)) return ReflectApply(copy, handle, []);
+  }
+  return -1;
+};
+
+/** Of what another process has sent, a handle is made. */
+internals.descriptorReceived = (descriptor: unknown): void => {
+  if (typeof descriptor === "number") op_descriptor_give(descriptor, false);
+};
+
+/** The class of `process.binding("tty_wrap")`, which ends the process for a number below 0. */
+internals.guardedTerminal = (TTY: any): any => {
+  const { isTTY } = TTY;
+  const guarded: any = new Proxy(TTY, {
+    __proto__: null,
+    construct(target: any, args: any[], newTarget: any) {
+      const descriptor = args[0] | 0;
+      op_tty_check_fd_permission(descriptor);
+      return ReflectConstruct(target, [descriptor, args[1]], newTarget);
+    },
+  });
+  TTY.isTTY = (descriptor: number): boolean => (descriptor | 0) >= 0 && isTTY(descriptor | 0);
+  ObjectDefineProperty(TTY.prototype, "constructor", { __proto__: null, value: guarded });
+  return guarded;
+};
+
+type Stream = string | number;
+
+const copied = (stream: Stream): Stream =>
+  typeof stream === "number" ? op_descriptor_to_copy(stream, "a child process") : stream;
+
+const STREAMS = ["stdin", "stdout", "stderr"];
+
+/** What a child is started with. The program's input is where a child expects it. */
+function withOwnStreams(given: any): any {
+  const args = { ...given, __proto__: null };
+  for (const name of STREAMS) {
+    if (!(name === "stdin" && args.stdin === 0)) args[name] = copied(args[name]);
+  }
+  if (args.extraStdio) args.extraStdio = ArrayPrototypeMap(args.extraStdio, copied);
+  return args;
+}
+
+const NUMBERS = ["stdinFd", "stdoutFd", "stderrFd"];
+
+/** The operations that start children. */
+internals.operationsOfChildren = (ops: any): any => {
+  const guarded = ObjectCreate(ops);
+  guarded.op_spawn_child = (args: any, api: string) => ops.op_spawn_child(withOwnStreams(args), api);
+  guarded.op_node_spawn_child = (args: any, api: string) => {
+    const child = ops.op_node_spawn_child(withOwnStreams(args), api);
+    for (const name of NUMBERS) internals.descriptorReceived(child[name]);
+    ArrayPrototypeMap(child.extraPipeFds, internals.descriptorReceived);
+    return child;
+  };
+  guarded.op_spawn_sync = (args: any) => ops.op_spawn_sync(withOwnStreams(args));
+  guarded.op_run = (args: any) => ops.op_run(withOwnStreams(args));
+  return guarded;
+};
