@@ -14,6 +14,7 @@ import {
   streamProvider,
 } from "ext:js_runtime/bridge/providers.ts";
 import { becomeNode } from "ext:js_runtime/globals.ts";
+import { hideInternals } from "ext:js_runtime/hidden.ts";
 import { becomeGuest } from "ext:js_runtime/uncaught.ts";
 
 const functions = {
@@ -34,6 +35,7 @@ Object.defineProperty(globalThis, "__pi", {
   configurable: true,
   enumerable: false,
   get: () => {
+    hideInternals();
     becomeNode();
     return functions;
   },

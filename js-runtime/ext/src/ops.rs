@@ -110,6 +110,7 @@ pub(crate) fn replace(op: OpDecl) -> OpDecl {
         }
         "op_spawn_sync" => op.with_implementation_from(&spawn_sync::op_spawn_sync()),
         "op_process_abort" => op.with_implementation_from(&op_process_abort()),
+        "op_panic" => op.with_implementation_from(&op_panic()),
         "op_tty_check_fd_permission" => {
             op.with_implementation_from(&numbers::op_tty_check_fd_permission())
         }
@@ -217,6 +218,16 @@ fn op_process_abort(
         std::process::abort();
     }
     Err(refuse(scope, state, "process.abort()"))
+}
+
+/// deno_core's own way to end the process.
+#[op2(nofast)]
+fn op_panic(
+    scope: &mut v8::PinScope<'_, '_>,
+    state: &mut OpState,
+    #[string] message: &str,
+) -> Result<(), JsErrorBox> {
+    Err(refuse(scope, state, &format!("op_panic({message:?})")))
 }
 
 /// Signals that do nothing to a process that does not ask for them.
