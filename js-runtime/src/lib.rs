@@ -6,6 +6,7 @@
 //! the API that extensions see. Everything that crosses is JSON text, so that the
 //! thread can as well be one of another process (`process`).
 
+mod apart;
 pub mod awake;
 mod cache;
 mod calls;
@@ -54,7 +55,7 @@ pub use options::{HostProcess, RuntimeOptions};
 pub use process::serve_if_asked;
 pub use runtime::Runtime;
 pub use script::{Channel, Preload, Script, Source, is_script, run_script};
-pub use standard_streams::{StandardStreams, take_standard_streams};
+pub use standard_streams::{Input, Output, Reader, StandardStreams, take_standard_streams};
 pub use syntax::{SyntaxProblem, check_syntax, is_javascript};
 
 /// Must be called once, on the main thread, before any [`Runtime`] starts: V8

@@ -1,7 +1,6 @@
 //! Lines of JSON on stdout, which belongs to the mode. Written by a thread of
 //! its own; who is faster than the reader waits.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -68,16 +67,19 @@ enum Line {
 }
 
 impl Output {
-    /// Lines go to `file`. The second end is done when it cannot be written any
+    /// Lines go to `stdout`. The second end is done when it cannot be written any
     /// more, and before [`Self::flush`] is.
-    pub fn start(file: File, agreed: Agreed) -> io::Result<(Self, oneshot::Receiver<io::Error>)> {
+    pub fn start(
+        stdout: impl Write + Send + 'static,
+        agreed: Agreed,
+    ) -> io::Result<(Self, oneshot::Receiver<io::Error>)> {
         let (lines, mut waiting) = lines();
         let (broken, closed) = oneshot::channel();
         let unread = Arc::new(watch::Sender::new(0));
         let progress = Arc::new(Progress::default());
         let read = Arc::clone(&unread);
         let pieces = Pieces {
-            file,
+            stdout,
             progress: Arc::clone(&progress),
         };
         std::thread::Builder::new()
@@ -212,33 +214,33 @@ fn text(value: &impl Serialize) -> Option<String> {
 
 /// Counts what the reader takes, and gives it to him in pieces: a write returns only when
 /// all of it is in the pipe.
-struct Pieces {
-    file: File,
+struct Pieces<W> {
+    stdout: W,
     progress: Arc<Progress>,
 }
 
-impl Write for Pieces {
+impl<W: Write> Write for Pieces<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(&bytes[..bytes.len().min(PIECE)])?;
+        let written = self.stdout.write(&bytes[..bytes.len().min(PIECE)])?;
         let progress = &self.progress.written;
         progress.fetch_add(written as u64, Ordering::Relaxed);
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.stdout.flush()
     }
 }
 
 fn write_all(
-    file: Pieces,
+    stdout: Pieces<impl Write>,
     lines: &mut mpsc::UnboundedReceiver<Line>,
     mut wire: Wire,
     unread: &watch::Sender<usize>,
     flushing: &mut Option<oneshot::Sender<()>>,
 ) -> io::Result<()> {
-    let progress = Arc::clone(&file.progress);
-    let mut out = BufWriter::with_capacity(64 * 1024, file);
+    let progress = Arc::clone(&stdout.progress);
+    let mut out = BufWriter::with_capacity(64 * 1024, stdout);
     while let Some(line) = lines.blocking_recv() {
         progress.busy.store(true, Ordering::Relaxed);
         match line {
@@ -273,6 +275,7 @@ fn write_all(
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::fs::File;
     use std::io::Read;
 
     use super::*;
@@ -290,9 +293,8 @@ mod tests {
 
     fn start() -> (Output, File) {
         let (reader, writer) = io::pipe().unwrap();
-        let writer: std::os::fd::OwnedFd = writer.into();
         let reader: std::os::fd::OwnedFd = reader.into();
-        let (output, _closed) = Output::start(writer.into(), Agreed::default()).unwrap();
+        let (output, _closed) = Output::start(writer, Agreed::default()).unwrap();
         (output, reader.into())
     }
 

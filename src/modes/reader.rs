@@ -4,19 +4,20 @@
 use std::fs::File;
 use std::io;
 
+use js_runtime::{Output, Reader};
 #[cfg(unix)]
 use tokio::io::{Interest, unix::AsyncFd};
 
 /// Returns when the other end of a pipe or a socket is closed; never for anything
 /// else.
 #[cfg(unix)]
-pub fn gone(output: &File) -> impl Future<Output = ()> + use<> {
+pub fn gone(output: &mut Output) -> impl Future<Output = ()> + use<> {
     let watched = watch(output);
     async move {
         match watched {
-            Ok(Some(end)) => {
+            Ok(Some((end, interest))) => {
                 // An error means that it cannot be waited for; a write will tell.
-                if end.ready(Interest::ERROR).await.is_err() {
+                if end.ready(interest).await.is_err() {
                     std::future::pending().await
                 }
             }
@@ -30,20 +31,18 @@ pub fn gone(output: &File) -> impl Future<Output = ()> + use<> {
 }
 
 #[cfg(unix)]
-fn watch(output: &File) -> io::Result<Option<AsyncFd<File>>> {
-    use std::os::unix::fs::FileTypeExt;
-
-    let kind = output.metadata()?.file_type();
-    if !kind.is_fifo() && !kind.is_socket() {
-        return Ok(None);
-    }
-    let end = output.try_clone()?;
+fn watch(output: &mut Output) -> io::Result<Option<(AsyncFd<File>, Interest)>> {
+    let (end, interest) = match output.reader()? {
+        None => return Ok(None),
+        Some(Reader::Output(copy)) => (copy, Interest::ERROR),
+        Some(Reader::Lifeline(end)) => (end, Interest::READABLE),
+    };
     // SAFETY: a file has one descriptor, and keeps it open for as long as it lives.
-    let watched = unsafe { AsyncFd::register_with_interest(end, Interest::ERROR) };
-    Ok(Some(watched?))
+    let watched = unsafe { AsyncFd::register_with_interest(end, interest) };
+    Ok(Some((watched?, interest)))
 }
 
 #[cfg(not(unix))]
-pub async fn gone(_output: &File) {
+pub async fn gone(_output: &mut Output) {
     std::future::pending().await
 }

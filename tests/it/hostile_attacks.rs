@@ -186,6 +186,7 @@ attacks! {
     write_to_stdout("write-to-stdout") is_reported("was loud");
     close_descriptors("close-descriptors") is_reported("");
     others_descriptors("others-descriptors") is_reported("it is the program's own");
+    every_pipe("every-pipe") is_reported("wrote to every pipe");
     internals("internals") is_reported("Cannot read properties of undefined (reading 'core')");
     catches_everything("catches-everything") is_set_aside();
     waits_on_itself("waits-on-itself") is_set_aside();

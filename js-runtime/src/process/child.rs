@@ -53,10 +53,10 @@ fn serve() -> io::Result<()> {
     // In a session of its own there is no terminal, which an error says at once.
     nix::unistd::setsid()?;
     IS_HOST_PROCESS.store(true, Ordering::Relaxed);
-    let streams = standard_streams::take_standard_streams()?;
-    let link = Arc::new(Link::new(socket(streams.input)?)?);
+    let (input, output) = standard_streams::take_files()?;
+    let link = Arc::new(Link::new(socket(input)?)?);
     let mut control = Channel {
-        stream: socket(streams.output)?,
+        stream: socket(output)?,
         incoming: Incoming::default(),
     };
     die_with_the_program();

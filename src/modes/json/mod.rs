@@ -17,8 +17,8 @@ use crate::cli::input::FirstPrompt;
 pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
     let ended = signals::ended(Interrupt::Ends);
     tokio::pin!(ended);
-    let started = js_runtime::take_standard_streams().and_then(|streams| {
-        let gone = reader::gone(&streams.output);
+    let started = js_runtime::take_standard_streams().and_then(|mut streams| {
+        let gone = reader::gone(&mut streams.output);
         Ok((Output::start(streams.output, Agreed::default())?, gone))
     });
     let ((output, mut closed), gone) = match started {

@@ -1,10 +1,10 @@
 //! `pi -p`: prompts in, the last answer's text out.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use js_runtime::Output;
 use tokio::sync::oneshot;
 
 use super::signals::{self, Interrupt};
@@ -76,14 +76,14 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
     let ended = signals::ended(Interrupt::Ends);
     tokio::pin!(ended);
     // The answer goes to stdout, and nothing else does.
-    let out = match js_runtime::take_standard_streams() {
+    let mut out = match js_runtime::take_standard_streams() {
         Ok(streams) => streams.output,
         Err(error) => {
             complain(&format!("Error: {error}"));
             return 1;
         }
     };
-    let gone = reader::gone(&out);
+    let gone = reader::gone(&mut out);
     let started = tokio::select! {
         started = AgentSession::start(config, Arc::new(Quiet)) => started,
         code = &mut ended => return code,
@@ -159,7 +159,7 @@ fn last_answer(session: &AgentSession, before: &[Arc<AgentMessage>]) -> Option<A
     (added == 0 || !is_old).then(|| last.clone())
 }
 
-async fn print_last(session: &AgentSession, before: &[Arc<AgentMessage>], out: File) -> u8 {
+async fn print_last(session: &AgentSession, before: &[Arc<AgentMessage>], out: Output) -> u8 {
     let Some(last) = last_answer(session, before) else {
         return 0;
     };
@@ -194,6 +194,6 @@ async fn print_last(session: &AgentSession, before: &[Arc<AgentMessage>], out: F
     }
 }
 
-fn write(mut out: File, texts: Vec<String>) -> io::Result<()> {
+fn write(mut out: Output, texts: Vec<String>) -> io::Result<()> {
     texts.iter().try_for_each(|text| writeln!(out, "{text}"))
 }

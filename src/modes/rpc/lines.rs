@@ -1,7 +1,6 @@
 //! Lines of stdin, on a thread of its own: a terminal or a pipe can then block
 //! it for as long as it likes.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 
 use tokio::sync::mpsc;
@@ -17,7 +16,7 @@ pub enum Line {
 }
 
 /// Returns at once.
-pub fn read_stdin(input: File, lines: mpsc::Sender<Line>) {
+pub fn read_stdin(input: impl Read + Send + 'static, lines: mpsc::Sender<Line>) {
     std::thread::Builder::new()
         .name("stdin".into())
         .spawn(move || {

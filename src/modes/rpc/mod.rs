@@ -51,8 +51,8 @@ pub async fn run(config: AppConfig) -> u8 {
     // Nothing that runs inside this process can get at the protocol from here on.
     let wanted = std::env::var(CAPABILITIES).unwrap_or_default();
     let agreed = Agreed::of(wanted.split(',').map(str::trim));
-    let started = js_runtime::take_standard_streams().and_then(|streams| {
-        let gone = reader::gone(&streams.output);
+    let started = js_runtime::take_standard_streams().and_then(|mut streams| {
+        let gone = reader::gone(&mut streams.output);
         Ok((Output::start(streams.output, agreed)?, streams.input, gone))
     });
     let ((output, mut closed), input, gone) = match started {
