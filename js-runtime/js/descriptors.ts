@@ -100,6 +100,7 @@ internals.guardedTerminal = (TTY: any): any => {
 };
 
 type Stream = string | number;
+type Child = { rid: number; [stream: string]: unknown };
 
 const copied = (stream: Stream): Stream =>
   typeof stream === "number" ? op_descriptor_to_copy(stream, "a child process") : stream;
@@ -118,17 +119,30 @@ function withOwnStreams(given: any): any {
 
 const NUMBERS = ["stdinFd", "stdoutFd", "stderrFd"];
 
-/** The operations that start children. */
+/** Whether the program ends children, which it can where it knows whose they are (src/descendants.rs). */
+const endsChildren = (): boolean => core.build.os === "linux";
+
+/**
+ * The operations that start children. Those of an isolate that is dropped are ended by the
+ * program, with what they have started: `unref` is for the event loop only, and Deno kills none.
+ */
 internals.operationsOfChildren = (ops: any): any => {
+  const { op_spawn_child_ref, op_spawn_child_unref } = ops;
   const guarded = ObjectCreate(ops);
-  guarded.op_spawn_child = (args: any, api: string) => ops.op_spawn_child(withOwnStreams(args), api);
+  const started = (child: Child): Child => {
+    if (endsChildren()) op_spawn_child_unref(child.rid);
+    return child;
+  };
+  guarded.op_spawn_child = (args: any, api: string) => started(ops.op_spawn_child(withOwnStreams(args), api));
   guarded.op_node_spawn_child = (args: any, api: string) => {
-    const child = ops.op_node_spawn_child(withOwnStreams(args), api);
+    const child = started(ops.op_node_spawn_child(withOwnStreams(args), api));
     for (const name of NUMBERS) internals.descriptorReceived(child[name]);
     ArrayPrototypeMap(child.extraPipeFds, internals.descriptorReceived);
     return child;
   };
   guarded.op_spawn_sync = (args: any) => ops.op_spawn_sync(withOwnStreams(args));
   guarded.op_run = (args: any) => ops.op_run(withOwnStreams(args));
+  guarded.op_spawn_child_ref = (rid: number) => endsChildren() || op_spawn_child_ref(rid);
+  guarded.op_spawn_child_unref = (rid: number) => endsChildren() || op_spawn_child_unref(rid);
   return guarded;
 };

@@ -15,10 +15,11 @@ use std::time::{Duration, Instant};
 
 use deno_core::v8::IsolateHandle;
 use futures::task::AtomicWaker;
-use js_runtime_ext::{Author, Fault, Host, Stop};
+use js_runtime_ext::{Author, Fault, Host, IS_HOST_PROCESS, Stop};
 use tokio::sync::watch;
 
 use crate::awake::LATE;
+use crate::descendants;
 use crate::inspector::is_inspected;
 use crate::memory::{LOOK, interrupted};
 use crate::witness::{charge, testify};
@@ -43,6 +44,8 @@ pub(crate) struct Control(Arc<Shared>);
 struct Shared {
     origin: Instant,
     isolate: IsolateHandle,
+    /// The thread of the isolate, as the system knows it.
+    thread: i32,
     stop: watch::Sender<Option<Stop>>,
     /// The host knows of the stop.
     told: watch::Sender<bool>,
@@ -72,6 +75,8 @@ struct Watchdog {
     retired: bool,
     /// The owner has gone away: nobody wants to hear of a stop.
     released: bool,
+    /// What its thread has started is asked to end.
+    ended_children: bool,
 }
 
 /// See [`Control::pause`].
@@ -113,11 +118,12 @@ fn nanoseconds(duration: Duration) -> u64 {
 }
 
 impl Control {
-    /// Starts the watchdog.
+    /// Starts the watchdog. On the thread of the isolate.
     pub fn new(isolate: IsolateHandle, host: Arc<dyn Host>) -> std::io::Result<Self> {
         let control = Self(Arc::new(Shared {
             origin: Instant::now(),
             isolate,
+            thread: descendants::this_thread(),
             stop: watch::Sender::new(None),
             told: watch::Sender::new(false),
             since: AtomicU64::new(0),
@@ -130,7 +136,11 @@ impl Control {
         let watched = control.clone();
         let thread = std::thread::Builder::new()
             .name("js-watchdog".into())
-            .spawn(move || watched.watch(&*host))?;
+            .spawn(move || {
+                watched.clone().watch(&*host);
+                // Native code may hold the thread, and wait for one of them.
+                watched.end_children();
+            })?;
         control.watchdog().thread = Some(thread.thread().clone());
         Ok(control)
     }
@@ -282,6 +292,16 @@ impl Control {
         watchdog.stack.get_or_insert(stack);
         drop(watchdog);
         self.wake_watchdog();
+    }
+
+    /// The isolate is not wanted any more, and what its thread has started is not either. Once
+    /// the thread has ended nobody knows which these are.
+    pub fn end_children(&self) {
+        let ended = std::mem::replace(&mut self.watchdog().ended_children, true);
+        // Of a process of its own, the program ends all that it has left behind.
+        if !ended && !IS_HOST_PROCESS.load(Ordering::Relaxed) {
+            descendants::end(descendants::of_thread(self.0.thread));
+        }
     }
 
     /// Ends what is running now, if the isolate still exists.

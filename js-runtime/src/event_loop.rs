@@ -126,6 +126,7 @@ impl EventLoop {
         // told the same way.
         self.waiting.clear();
         drop(commands);
+        self.control.end_children();
         let Isolate {
             functions,
             mut worker,

@@ -18,10 +18,11 @@ use deno_runtime::web_worker::{
     WebWorkerServiceOptions, WorkerControlEvent, WorkerId,
 };
 use deno_runtime::{FeatureChecker, WorkerExecutionMode};
-use js_runtime_ext::{Fault, Host, js_runtime};
+use js_runtime_ext::{Fault, Host, IS_HOST_PROCESS, js_runtime};
 
 use crate::cache::DiskCache;
 use crate::certificates;
+use crate::descendants;
 use crate::guest::Shared;
 use crate::loader::{Disk, Loader, Prepared};
 use crate::memory;
@@ -46,17 +47,38 @@ pub(crate) struct Family(Arc<Mutex<Members>>);
 
 #[derive(Default)]
 struct Members {
-    isolates: HashMap<WorkerId, v8::IsolateHandle>,
+    workers: HashMap<WorkerId, Member>,
     ended: bool,
 }
 
+struct Member {
+    isolate: v8::IsolateHandle,
+    thread: i32,
+    /// What a script has started outlives it, as in Node; what an extension has does not.
+    ends_children: bool,
+}
+
+impl Member {
+    fn end_children(&self) {
+        if self.ends_children {
+            descendants::end(descendants::of_thread(self.thread));
+        }
+    }
+}
+
 impl Family {
-    fn join(&self, id: WorkerId, isolate: v8::IsolateHandle) -> Membership {
+    /// On the thread of the worker.
+    fn join(&self, id: WorkerId, isolate: v8::IsolateHandle, owns_process: bool) -> Membership {
         let mut members = self.members();
         if members.ended {
             isolate.terminate_execution();
         }
-        members.isolates.insert(id, isolate);
+        let member = Member {
+            isolate,
+            thread: descendants::this_thread(),
+            ends_children: !owns_process && !IS_HOST_PROCESS.load(Ordering::Relaxed),
+        };
+        members.workers.insert(id, member);
         Membership {
             id,
             family: self.clone(),
@@ -67,8 +89,10 @@ impl Family {
     pub fn end(&self) {
         let mut members = self.members();
         members.ended = true;
-        for isolate in members.isolates.values() {
-            isolate.terminate_execution();
+        for member in members.workers.values() {
+            member.isolate.terminate_execution();
+            // It may wait for one of them.
+            member.end_children();
         }
     }
 
@@ -78,7 +102,7 @@ impl Family {
     }
 }
 
-/// Lives in a worker's isolate.
+/// Lives in a worker's isolate, and goes with it on its thread.
 struct Membership {
     id: WorkerId,
     family: Family,
@@ -86,7 +110,10 @@ struct Membership {
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        self.family.members().isolates.remove(&self.id);
+        let member = self.family.members().workers.remove(&self.id);
+        if let Some(member) = member {
+            member.end_children();
+        }
     }
 }
 
@@ -162,7 +189,8 @@ impl Workers {
         remove_bridge(&mut worker.js_runtime);
         take_many_headers(&worker.js_runtime);
         let isolate = worker.js_runtime.v8_isolate().thread_safe_handle();
-        let membership = self.family.join(args.worker_id, isolate.clone());
+        let owns_process = self.host.owns_process();
+        let membership = (self.family).join(args.worker_id, isolate.clone(), owns_process);
         worker.js_runtime.op_state().borrow_mut().put(membership);
         let (host, script) = (self.host.clone(), path(&worker.main_module));
         let too_much = worker.oom_triggered.clone();

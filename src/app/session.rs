@@ -7,6 +7,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use js_runtime::descendants;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::runtime::Handle;
@@ -28,7 +29,6 @@ use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
 use crate::agent::queue::{Delivery, QueueMode};
 use crate::ai::message::StopReason;
 use crate::ai::registry::ModelRegistry;
-use crate::extensions::exec;
 use crate::extensions::explain::explain;
 use crate::extensions::{Extensions, LoadReport};
 use crate::resources::settings::{Settings, SettingsError};
@@ -458,7 +458,7 @@ impl AgentSession {
         self.state.lock().session.let_go();
         // The program goes on after a session beside another.
         if !self.beside.is_second {
-            exec::finish().await;
+            descendants::finish().await;
         }
     }
 }

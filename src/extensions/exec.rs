@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::process::Stdio;
 use std::time::Duration;
 
+use js_runtime::descendants::GRACE;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -13,11 +14,8 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use self::ending::Running;
-pub use self::ending::finish;
 use crate::tools::os_error;
 
-/// What a process that was asked to end is given before it is killed.
-const GRACE: Duration = Duration::from_secs(5);
 /// How long pipes that a child handed on may stay open after its end.
 const PIPE_GRACE: Duration = Duration::from_millis(100);
 

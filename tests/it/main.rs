@@ -40,6 +40,7 @@ mod extension_api_sdk;
 mod extension_api_sessions;
 mod extension_api_tools;
 mod extension_arguments;
+mod extension_children;
 mod extension_effects;
 mod extension_reload;
 mod extension_slips;

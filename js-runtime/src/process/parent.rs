@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use js_runtime_ext::{Author, Console, Fault, Host, Stop};
-use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, oneshot, watch};
@@ -390,16 +390,15 @@ impl Shared {
         self.kill();
     }
 
-    /// Ends the process with all that it has started in its group.
+    /// Ends the process. Whoever serves it ends what it leaves behind.
     pub fn kill(&self) {
         let end = self.end();
         let process = self.process.load(Ordering::Relaxed);
         if let Ok(process @ 1..) = i32::try_from(process)
             && !end.gone
         {
-            let process = Pid::from_raw(process);
-            // It may have no group yet, or have ended by itself.
-            _ = killpg(process, Signal::SIGKILL).or_else(|_| kill(process, Signal::SIGKILL));
+            // It may have ended by itself.
+            _ = kill(Pid::from_raw(process), Signal::SIGKILL);
         }
     }
 

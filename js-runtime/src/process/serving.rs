@@ -22,6 +22,7 @@ use super::parent::Shared;
 use super::standing::Standing;
 use super::wire::{self, Frame, Incoming, Kind, Read};
 use super::{Exception, Refusal, child};
+use crate::descendants;
 use crate::error::{StartError, Thrown};
 use crate::stdio::Readers;
 
@@ -96,7 +97,7 @@ pub(super) fn serve(serving: Serving, mut command: Command) {
     let Service {
         started, said_bye, ..
     } = service;
-    let death = see_off(&shared, &mut process, said_bye);
+    let death = see_off(&shared, &mut process);
     if let Ok(tokio) = tokio {
         tokio.shutdown_background();
     }
@@ -110,31 +111,41 @@ pub(super) fn serve(serving: Serving, mut command: Command) {
 }
 
 /// Waits for the process, and takes what it has left behind along.
-fn see_off(shared: &Shared, process: &mut Child, said_bye: bool) -> Death {
+fn see_off(shared: &Shared, process: &mut Child) -> Death {
     let deadline = Instant::now() + LAST_BREATH;
     let mut hung_up = false;
-    loop {
-        match process.try_wait() {
-            Ok(Some(status)) => {
-                if !said_bye {
-                    shared.kill();
-                }
-                shared.bury();
-                return match hung_up {
-                    true => Death::HungUp,
-                    false => death(status),
-                };
-            }
-            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
-            Ok(None) => {
-                hung_up = true;
-                shared.kill();
-                // A killed process does not keep anybody waiting.
-                _ = process.wait();
-            }
-            Err(_) => return Death::HungUp,
+    while !has_ended(process) {
+        if Instant::now() >= deadline && !hung_up {
+            hung_up = true;
+            shared.kill();
         }
+        std::thread::sleep(Duration::from_millis(2));
     }
+    // Before it is buried: its number is that of its session, and may be another's then.
+    descendants::end_session(process.id().cast_signed());
+    let status = process.wait();
+    shared.bury();
+    match status {
+        Ok(status) if !hung_up => death(status),
+        _ => Death::HungUp,
+    }
+}
+
+/// Without burying it.
+#[cfg(target_os = "linux")]
+fn has_ended(process: &mut Child) -> bool {
+    use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+    use nix::unistd::Pid;
+
+    let id = Id::Pid(Pid::from_raw(process.id().cast_signed()));
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    // An error means that somebody else has buried it.
+    !matches!(waitid(id, flags), Ok(WaitStatus::StillAlive))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn has_ended(process: &mut Child) -> bool {
+    !matches!(process.try_wait(), Ok(None))
 }
 
 fn death(status: ExitStatus) -> Death {
