@@ -13,6 +13,7 @@ import {
   login,
   streamProvider,
 } from "ext:js_runtime/bridge/providers.ts";
+import { abandon, currentHandler, hurry, notify, whenSettled } from "ext:js_runtime/bridge/queue.ts";
 import { becomeNode } from "ext:js_runtime/globals.ts";
 import { hideInternals } from "ext:js_runtime/hidden.ts";
 import { becomeGuest } from "ext:js_runtime/uncaught.ts";
@@ -20,15 +21,20 @@ import { becomeGuest } from "ext:js_runtime/uncaught.ts";
 const functions = {
   ...calls,
   missingEssential,
+  abandon,
   abortLogin,
   abortStream,
   answerLogin,
   becomeGuest,
   callSignIn,
+  currentHandler,
   exit,
   forgetStreams,
+  hurry,
   login,
+  notify,
   streamProvider,
+  whenSettled,
 };
 
 Object.defineProperty(globalThis, "__pi", {

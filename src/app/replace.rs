@@ -99,6 +99,7 @@ impl AgentSession {
         let report = self.extensions.reload(paths.0).await;
         self.report_failures(&report).await;
         *self.loaded.lock() = report.clone();
+        self.heed_watch_setting();
         self.refresh_model();
         if !report.kept_old {
             self.report_clashes().await;
@@ -202,6 +203,7 @@ impl AgentSession {
         }
         self.settings.enter(&self.config.paths.with_cwd(&cwd));
         self.note_settings("session");
+        self.extensions.allow(&self.settings);
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
         self.install_missing(&cwd, self.noted()).await;
         let paths = find_extensions(&self.config, &self.settings, &cwd);
@@ -212,6 +214,7 @@ impl AgentSession {
         self.report_failures(&report).await;
         self.report_clashes().await;
         *self.loaded.lock() = report;
+        self.heed_watch_setting();
         // Its provider may be an extension's.
         if let Err(error) = self.choose_model() {
             self.report("<session>", "model", error).await;

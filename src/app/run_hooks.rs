@@ -21,10 +21,7 @@ use crate::ai::message::{StopReason, ToolCall, now};
 use crate::ai::model::ThinkingLevel;
 use crate::ai::stream::StreamOptions;
 use crate::extensions::{Proposal, answers};
-use crate::tools::tool::Tool;
-
-/// For handlers of results that come after an abort.
-const REVIEW_GRACE: Duration = Duration::from_secs(2);
+use crate::tools::tool::{LAST_WORD, Tool};
 
 /// For handlers of `input` that are asked about what other handlers have said.
 const STEERING: Duration = Duration::from_secs(1);
@@ -377,7 +374,7 @@ impl Hooks<'_> {
         let over = CancellationToken::new();
         let end = async {
             cancel.cancelled().await;
-            tokio::time::sleep(REVIEW_GRACE).await;
+            tokio::time::sleep(LAST_WORD).await;
             over.cancel();
             std::future::pending::<()>().await;
         };

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::actions::Said;
@@ -61,6 +61,8 @@ pub struct AgentSession {
     /// Cancelled by the same, and when another session takes the place of this one:
     /// what was to be said here is not said there.
     pub(super) here: Mutex<CancellationToken>,
+    /// While files of extensions are watched.
+    pub(super) watching: Mutex<Option<DropGuard>>,
     /// Shell commands of the user; cancelled when the session ends.
     pub(super) commands: CancellationToken,
     /// They, until what they brought is stored.
@@ -263,11 +265,16 @@ impl AgentSession {
     pub fn abort(&self) {
         std::mem::take(&mut *self.waiting.lock()).cancel();
         std::mem::take(&mut *self.here.lock()).cancel();
+        let run = {
+            let state = self.state.lock();
+            let ending = state.ending.as_ref().map(|ending| ending.run.id);
+            state.run.as_ref().map(|run| run.id).or(ending)
+        };
+        self.extensions.abort(run);
         self.abort_run();
         self.abort_summary();
         // What is queued waits for the next prompt.
         self.state.lock().owed = false;
-        self.extensions.abort_load();
     }
 
     /// The run alone: whoever asks for it may be what an abort would end.

@@ -197,6 +197,7 @@ impl AgentSession {
             mode,
             leave: watch::Sender::new(false),
             waiting: Mutex::default(),
+            watching: Mutex::default(),
             here: Mutex::default(),
             commands: CancellationToken::new(),
             at_work: TaskTracker::new(),
@@ -249,9 +250,7 @@ impl AgentSession {
         let report = self.load_report();
         self.report_failures(&report).await;
         self.report_clashes().await;
-        if self.settings.values().extension_watch {
-            self.watch_extensions();
-        }
+        self.heed_watch_setting();
         self.greet("startup", None).await;
     }
 

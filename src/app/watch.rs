@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::AgentSession;
 use super::start::find_extensions;
@@ -45,11 +46,26 @@ struct Watch {
     gone_since: Option<Instant>,
     /// Why there is no watcher; to be told.
     failed: Option<notify::Error>,
+    /// Fires when nobody wants it any more.
+    over: CancellationToken,
 }
 
 impl AgentSession {
-    /// Until the session ends.
-    pub(super) fn watch_extensions(&self) {
+    /// The settings were read: begins, or ends, what they say. To be called when the
+    /// extensions are loaded.
+    pub(super) fn heed_watch_setting(&self) {
+        let wanted = self.settings.values().extension_watch;
+        let mut watching = self.watching.lock();
+        if !wanted {
+            *watching = None;
+        } else if watching.is_none() {
+            let over = CancellationToken::new();
+            *watching = Some(over.clone().drop_guard());
+            self.watch_extensions(over);
+        }
+    }
+
+    fn watch_extensions(&self, over: CancellationToken) {
         let (hint, hints) = mpsc::channel(1);
         let mut watch = Watch {
             hint,
@@ -58,6 +74,7 @@ impl AgentSession {
             offered: BTreeSet::new(),
             gone_since: None,
             failed: None,
+            over,
         };
         // Now: what is saved from here on is not what is loaded.
         watch.look(self, &Contents::new());
@@ -76,6 +93,7 @@ impl Watch {
             let grown = strong.extensions.imported_more();
             drop(strong);
             tokio::select! {
+                () = self.over.cancelled() => return,
                 () = installed => {
                     let Some(session) = session.upgrade() else { return };
                     self.look(&session, &Contents::new());
@@ -102,7 +120,8 @@ impl Watch {
         // A folder may be another one by the same name.
         self.watch_anew(session);
         let mut rounds = 0;
-        loop {
+        // A reload may have said so.
+        while !self.over.is_cancelled() {
             let changed = self.changed(session);
             if changed.is_empty() {
                 self.gone_since = None;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::answers::Fit;
+use super::behind::Work;
 use super::events::{self, EventKind, Limit, Merge, OnError};
 use super::generation::{CallFailure, Generation};
 use super::registry::{ExtensionId, FunctionId};
@@ -56,6 +57,7 @@ impl Emission {
 struct Dispatch<'a> {
     extension: ExtensionId,
     handler: FunctionId,
+    call: u64,
     event: &'a Map<String, Value>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     mutable: &'a [&'a str],
@@ -115,18 +117,21 @@ impl Generation {
             if emission.aborted && !told_all {
                 break;
             }
+            let call = self.token();
             let dispatch = Dispatch {
                 extension,
                 handler,
+                call,
                 event: &emission.event,
                 mutable: kind.mutable,
                 in_place_only: kind.in_place_only,
                 run,
             };
+            let limit = self.behind.limit(handler, self.limit(kind));
             let asked = self.call_within(
                 extension,
                 name,
-                self.limit(kind),
+                limit,
                 || format!("The {name} handler"),
                 "dispatch",
                 &dispatch,
@@ -144,27 +149,37 @@ impl Generation {
             let answer = tokio::select! {
                 biased;
                 answer = asked => answer,
-                () = given_up => {
+                () = given_up => Err(CallFailure::Cancelled),
+            };
+            match &answer {
+                Ok(_) => self.behind.settled(handler),
+                Err(CallFailure::Thrown { .. }) => {
+                    self.behind.settled(handler);
+                    self.keep_changes(kind, &mut emission, (extension, handler), call, limit)
+                        .await;
+                }
+                Err(CallFailure::Deadline { .. }) => {
+                    self.leave_behind(handler, call);
+                    self.keep_changes(kind, &mut emission, (extension, handler), call, MOMENT)
+                        .await;
+                }
+                Err(CallFailure::Cancelled) => {
                     self.cut_short(kind, &mut emission);
+                    // After a shutdown there is nobody left to tell of.
+                    if kind.limit != Limit::Shutdown {
+                        self.passed(extension, Work::Asked(handler, call), name, limit);
+                    }
+                    self.keep_changes(kind, &mut emission, (extension, handler), call, MOMENT)
+                        .await;
                     continue;
                 }
-            };
+                Err(CallFailure::Stopped(_) | CallFailure::Gone) => {}
+            }
             match answer.and_then(parse) {
                 Ok(None) => {}
                 Ok(Some(answer)) => {
-                    let mut refused = Vec::new();
-                    let given = answer.result.clone();
-                    let stops = merge(kind, &mut emission, extension, answer, &mut refused);
-                    let refused = refused.into_iter();
-                    let mut slips: Vec<String> = refused
-                        .map(|problem| format!("What the handler left was not taken: {problem}"))
-                        .collect();
-                    let unheard = unheard(kind, &emission.event, &given);
-                    slips.extend(self.host.news_of(extension, name, unheard));
-                    emission
-                        .errors
-                        .extend(self.slips(extension, handler, name, slips).await);
-                    if stops {
+                    let took = self.take(kind, &mut emission, extension, handler, answer);
+                    if took.await {
                         emission.stopped = true;
                         break;
                     }
@@ -207,6 +222,48 @@ impl Generation {
             ExtensionError::new(path, event, slip).in_frame(place.clone())
         });
         told.collect()
+    }
+
+    /// Returns whether the round is over.
+    async fn take(
+        &self,
+        kind: &EventKind,
+        emission: &mut Emission,
+        extension: ExtensionId,
+        handler: FunctionId,
+        answer: Answer,
+    ) -> bool {
+        let mut refused = Vec::new();
+        let unheard = unheard(kind, &emission.event, &answer.result);
+        let stops = merge(kind, emission, extension, answer, &mut refused);
+        let refused = refused.into_iter();
+        let mut slips: Vec<String> = refused
+            .map(|problem| format!("What the handler left was not taken: {problem}"))
+            .collect();
+        slips.extend(self.host.news_of(extension, kind.name, unheard));
+        let slips = self.slips(extension, handler, kind.name, slips).await;
+        emission.errors.extend(slips);
+        stops
+    }
+
+    /// A handler gives no answer; what it has changed in place before counts, as in the
+    /// original: it may have taken out what must not be said.
+    async fn keep_changes(
+        &self,
+        kind: &EventKind,
+        emission: &mut Emission,
+        (extension, handler): (ExtensionId, FunctionId),
+        call: u64,
+        limit: Duration,
+    ) {
+        if kind.mutable.is_empty() || kind.on_error == OnError::Block {
+            return;
+        }
+        let changes = tokio::time::timeout(limit, self.call("changesOf", &call)).await;
+        // Whoever is gone, or has no time, has changed nothing that could be known.
+        if let Ok(Ok(Some(answer))) = changes.map(|json| json.and_then(parse)) {
+            self.take(kind, emission, extension, handler, answer).await;
+        }
     }
 
     /// Returns when what was queued has been handled, or a handler waits for the agent,

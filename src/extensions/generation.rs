@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use super::Limits;
+use super::behind::Behind;
 use super::farewell;
 use super::host::BridgeHost;
 use super::ledger::Tally;
@@ -37,7 +38,8 @@ pub struct Generation {
     pub host: Arc<BridgeHost>,
     pub limits: Limits,
     pub notifications: Notifications,
-    runtime: Option<Arc<Runtime>>,
+    pub behind: Arc<Behind>,
+    pub(super) runtime: Option<Arc<Runtime>>,
     /// It has been told, or is being told, that it ends.
     dismissed: AtomicBool,
     /// Of those that end while nobody waits for them.
@@ -127,6 +129,7 @@ impl Generation {
             host.provisions.attach(this.clone());
             Self {
                 notifications: Notifications::start(this.clone()),
+                behind: Arc::default(),
                 host,
                 limits,
                 runtime,

@@ -55,7 +55,8 @@ pub struct Extensions {
     config: ExtensionsConfig,
     /// Of the sets that are loaded from now on.
     allowance: Mutex<Allowance>,
-    /// Fires when the user has waited long enough for what is being loaded.
+    /// Fires when the user does not want to wait: for what is being loaded, and for what a
+    /// set that ends has to do.
     patience: Mutex<CancellationToken>,
     current: RwLock<Arc<Generation>>,
     actions: Mutex<Option<Weak<dyn Actions>>>,
@@ -241,11 +242,12 @@ impl Extensions {
     }
 
     /// Loads everything anew beside what runs, and takes over only if everything
-    /// that runs now loaded again. The old set then gets `session_shutdown` and
-    /// loses all it holds; see [`Self::let_old_go`].
+    /// that runs now loaded again. The old set then gets `session_shutdown`, as in
+    /// [`Self::shut_down`], and loses all it holds; see [`Self::let_old_go`].
     pub async fn reload(&self, paths: Vec<ExtensionPath>) -> LoadReport {
         // If one was brought down just now, the user is told, and it stays outside.
-        self.living(&CancellationToken::new()).await;
+        let cancel = self.patience.lock().clone();
+        self.living(&cancel).await;
         let _changing = self.changing.lock().await;
         self.quarantine.release_changed();
         let (generation, mut report) = self.build(&paths).await;
@@ -271,10 +273,13 @@ impl Extensions {
         *self.allowance.lock() = Allowance::new(settings);
     }
 
-    /// What is being loaded is given up if it takes long; what comes after it is loaded
-    /// all the same.
-    pub fn abort_load(&self) {
+    /// The user waits no longer. What is being loaded is given up if it takes long, and what
+    /// comes after it is loaded all the same. Handlers that are still to hear of the end, or
+    /// of what has happened, and of what is still to be told of `run`, are told and left to
+    /// themselves.
+    pub fn abort(&self, run: Option<u64>) {
         std::mem::take(&mut *self.patience.lock()).cancel();
+        self.current().notifications.give_up(run);
     }
 
     /// Lets an extension back in that brought an isolate down; the next load has it.

@@ -6,6 +6,7 @@ mod absent;
 mod act;
 pub mod actions;
 pub mod answers;
+mod behind;
 mod boundary;
 mod clipboard;
 mod config;

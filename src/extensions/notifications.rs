@@ -2,16 +2,17 @@
 //! than the handlers waits for room, and for the end of the queue where the event is
 //! one that the agent waits for.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use js_runtime::awake;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::behind::{self, Work};
 use super::generation::{CallFailure, Generation, outcome};
 use super::ledger::Tally;
 use super::patience::{Outcome, Patience};
@@ -29,6 +30,17 @@ pub struct Notifications {
     queue: mpsc::Sender<Item>,
     /// Events that were pushed and whose handlers are not done.
     open: Arc<AtomicUsize>,
+    given_up: watch::Sender<GivenUp>,
+}
+
+/// What the user does not wait for any more.
+#[derive(Clone, Copy, Default)]
+struct GivenUp {
+    /// How often it was said: what was pushed before is meant.
+    times: u64,
+    /// The run that was aborted, with all that is still to be told of it. Runs count
+    /// from 1.
+    run: u64,
 }
 
 enum Item {
@@ -36,9 +48,23 @@ enum Item {
         told: News,
         targets: Targets,
         change: Option<u64>,
-        run: Option<u64>,
+        origin: Origin,
     },
     Drained(oneshot::Sender<()>),
+}
+
+/// Where an event comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Origin {
+    run: Option<u64>,
+    /// [`GivenUp::times`] at that time.
+    times: u64,
+}
+
+impl Origin {
+    fn is_given_up(self, given_up: &GivenUp) -> bool {
+        self.times < given_up.times || self.run.is_some_and(|run| run <= given_up.run)
+    }
 }
 
 /// What there is to tell.
@@ -50,10 +76,14 @@ pub enum News {
 
 type Targets = Vec<(ExtensionId, FunctionId)>;
 
+/// Events of one origin.
 #[derive(Serialize)]
 struct Batch {
+    number: u64,
     events: Vec<Notification>,
     run: Option<u64>,
+    /// The user has given up the wait for their handlers before they were called.
+    hurried: bool,
 }
 
 #[derive(Serialize)]
@@ -81,7 +111,25 @@ impl Notifications {
         let (queue, items) = mpsc::channel(CAPACITY);
         let open = Arc::<AtomicUsize>::default();
         tokio::spawn(pump(generation, items, open.clone()));
-        Self { queue, open }
+        Self {
+            queue,
+            open,
+            given_up: watch::Sender::default(),
+        }
+    }
+
+    /// The user waits no longer for handlers of what has happened so far, nor of what is
+    /// still to be told of `run`: they have a moment, and are left behind.
+    pub fn give_up(&self, run: Option<u64>) {
+        self.given_up.send_modify(|given_up| {
+            given_up.times += 1;
+            given_up.run = given_up.run.max(run.unwrap_or_default());
+        });
+    }
+
+    fn origin(&self, run: Option<u64>) -> Origin {
+        let times = self.given_up.borrow().times;
+        Origin { run, times }
     }
 
     /// Everything that was pushed has been handled.
@@ -102,7 +150,7 @@ impl Notifications {
             told,
             targets,
             change,
-            run,
+            origin: self.origin(run),
         };
         tokio::select! {
             biased;
@@ -129,7 +177,7 @@ impl Notifications {
                     told: News::Event(event),
                     targets,
                     change: None,
-                    run,
+                    origin: self.origin(run),
                 });
                 Ok(())
             }
@@ -162,22 +210,20 @@ async fn pump(
         let Some(generation) = generation.upgrade() else {
             return;
         };
-        let mut batch = Batch {
-            events: Vec::new(),
-            run: None,
-        };
+        let mut events = Vec::new();
+        let mut of = generation.notifications.origin(None);
         for item in waiting.drain(..) {
             match item {
                 Item::Event {
                     told,
                     targets,
                     change,
-                    run,
+                    origin,
                 } => {
-                    if batch.run != run {
-                        let events = std::mem::take(&mut batch.events);
-                        deliver(&generation, &open, &Batch { events, ..batch }, &mut updates).await;
-                        batch.run = run;
+                    if of != origin {
+                        let events = std::mem::take(&mut events);
+                        deliver(&generation, &open, events, of, &mut updates).await;
+                        of = origin;
                     }
                     let event = match told {
                         News::Event(event) => {
@@ -193,37 +239,61 @@ async fn pump(
                             }
                         },
                     };
-                    batch.events.push(Notification {
+                    events.push(Notification {
                         event,
                         targets,
                         change,
                     });
                 }
                 Item::Drained(done) => {
-                    let events = std::mem::take(&mut batch.events);
-                    deliver(&generation, &open, &Batch { events, ..batch }, &mut updates).await;
+                    let events = std::mem::take(&mut events);
+                    deliver(&generation, &open, events, of, &mut updates).await;
                     // Nobody may be waiting any more.
                     let _ = done.send(());
                 }
             }
         }
-        deliver(&generation, &open, &batch, &mut updates).await;
+        deliver(&generation, &open, events, of, &mut updates).await;
     }
 }
 
-async fn deliver(generation: &Generation, open: &AtomicUsize, batch: &Batch, updates: &mut Told) {
-    if !batch.events.is_empty() {
-        if !hand_over(generation, batch).await {
-            updates.forget();
-        }
-        open.fetch_sub(batch.events.len(), Ordering::AcqRel);
+async fn deliver(
+    generation: &Generation,
+    open: &AtomicUsize,
+    events: Vec<Notification>,
+    origin: Origin,
+    updates: &mut Told,
+) {
+    if events.is_empty() {
+        return;
     }
+    static NUMBERS: AtomicU64 = AtomicU64::new(1);
+    let mut given_up = generation.notifications.given_up.subscribe();
+    let batch = Batch {
+        number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+        events,
+        run: origin.run,
+        hurried: origin.is_given_up(&given_up.borrow()),
+    };
+    let given_up = async {
+        // It is never closed: the sender is the generation's.
+        let _ = given_up.wait_for(|now| origin.is_given_up(now)).await;
+    };
+    if !hand_over(generation, &batch, given_up).await {
+        updates.forget();
+    }
+    open.fetch_sub(batch.events.len(), Ordering::AcqRel);
 }
 
 /// `false` if the bridge may not have seen all of it.
-async fn hand_over(generation: &Generation, batch: &Batch) -> bool {
+async fn hand_over(
+    generation: &Generation,
+    batch: &Batch,
+    given_up: impl Future<Output = ()>,
+) -> bool {
     let call = generation.call("notify", batch);
-    tokio::pin!(call);
+    tokio::pin!(call, given_up);
+    let mut hurried = batch.hurried;
     let mut shown: Option<Shown<'_>> = None;
     // Half of it, which is when the user is told of the wait. Which event's turn comes
     // while nobody looks is not known: its limit may be the shortest.
@@ -233,9 +303,10 @@ async fn hand_over(generation: &Generation, batch: &Batch) -> bool {
     let mut lost = Duration::ZERO;
     loop {
         tokio::select! {
+            biased;
             answer = &mut call => {
-                if let Ok(Some(spent)) = &answer {
-                    charge(generation, spent);
+                if let Ok(Some(done)) = &answer {
+                    take(generation, done);
                 }
                 if let Err(failure @ CallFailure::Thrown { .. }) = &answer {
                     let current = generation.host.current();
@@ -249,6 +320,15 @@ async fn hand_over(generation: &Generation, batch: &Batch) -> bool {
                 }
                 return answer.is_ok();
             }
+            () = &mut given_up, if !hurried => {
+                hurried = true;
+                // Dropped, the wait was cancelled.
+                shown = None;
+                // An error means that the isolate is gone. A thread that does not answer
+                // is looked after below.
+                let told = generation.call("hurry", &batch.number);
+                let _ = awake::timeout(generation.limits.handler, told).await;
+            }
             late = awake::sleep(pause) => {
                 lost += late;
                 match overdue(generation, &mut shown, lost).await {
@@ -257,6 +337,38 @@ async fn hand_over(generation: &Generation, batch: &Batch) -> bool {
                 }
             }
         }
+    }
+}
+
+/// What came of a batch.
+#[derive(Deserialize)]
+struct Done {
+    spent: Vec<Spent>,
+    /// Handlers that an abort went past.
+    passed: Vec<Passed>,
+}
+
+#[derive(Deserialize)]
+struct Passed {
+    extension: ExtensionId,
+    handler: FunctionId,
+    event: String,
+}
+
+fn take(generation: &Generation, done: &str) {
+    let done = match serde_json::from_str::<Done>(done) {
+        Ok(done) => done,
+        Err(error) => return tracing::error!("what came of events cannot be read: {error}"),
+    };
+    charge(generation, done.spent);
+    for Passed {
+        extension,
+        handler,
+        event,
+    } in done.passed
+    {
+        let limit = generation.limits.of(&event);
+        generation.passed(extension, Work::Queued(handler), &event, limit);
     }
 }
 
@@ -271,9 +383,7 @@ struct Spent {
     slowest: f64,
 }
 
-fn charge(generation: &Generation, spent: &str) {
-    // An error would be one of the bridge's, and costs a line of a table.
-    let spent: Vec<Spent> = serde_json::from_str(spent).unwrap_or_default();
+fn charge(generation: &Generation, spent: Vec<Spent>) {
     let duration =
         |milliseconds: f64| Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default();
     for sum in spent {
@@ -350,13 +460,8 @@ async fn overdue<'a>(
     // An error means that the isolate is gone, and the handler with it.
     let left = generation.call("abandon", &current.call).await;
     if let Ok(Some(frame)) = left {
-        let slip = format!(
-            "The handler did not settle within {} s (settings: extensionTimeouts) and was left \
-             behind; it is not called again before it has settled",
-            limit.as_secs_f64()
-        );
-        let host = &generation.host;
-        host.tell_slip(current.extension, &current.event, slip, &frame);
+        let sentence = behind::sentence(limit);
+        (generation.host).tell_slip(current.extension, &current.event, sentence, &frame);
     }
     Some(limit / 2)
 }

@@ -1,7 +1,6 @@
 //! A tool that an extension registered, as the agent sees it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -10,10 +9,7 @@ use super::generation::{CallFailure, Generation};
 use super::misfit::{misfit, words};
 use super::registry::ToolRegistration;
 use crate::ai::stream::ToolSpec;
-use crate::tools::tool::{ExecutionMode, Tool, ToolError, ToolInvocation, ToolOutput};
-
-/// How long a tool that was aborted may take to say something.
-pub(super) const ABORT_GRACE: Duration = Duration::from_secs(2);
+use crate::tools::tool::{ExecutionMode, LAST_WORD, Tool, ToolError, ToolInvocation, ToolOutput};
 
 pub struct ExtensionTool {
     generation: Arc<Generation>,
@@ -148,7 +144,7 @@ impl Tool for ExtensionTool {
                     let _ = self.generation.call("abortTool", &token).await;
                     running.await
                 };
-                tokio::time::timeout(ABORT_GRACE, abort)
+                tokio::time::timeout(LAST_WORD, abort)
                     .await
                     .unwrap_or(Err(CallFailure::Cancelled))
             }

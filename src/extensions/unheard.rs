@@ -153,7 +153,10 @@ mod tests {
              meant? An answer may have `block`, `reason`, `terminate`"
                 .to_owned(),
         );
-        assert_eq!(told(json!({"blocked": true})), [expected.clone()]);
+        assert_eq!(
+            told(json!({"blocked": true})),
+            std::slice::from_ref(&expected)
+        );
         assert_eq!(
             told(json!({"blocked": true, "reason": "no"})),
             [expected],

@@ -4,7 +4,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::Engine;
@@ -15,10 +14,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::process::{Ended, ProcessEvent};
-use super::tool::ToolError;
+use super::tool::{LAST_WORD, ToolError};
 
-/// How long a command that was aborted may take to say how it ended.
-const ABORT_GRACE: Duration = Duration::from_secs(2);
 /// Pieces of output that may wait.
 const PIECES: usize = 64;
 
@@ -133,7 +130,7 @@ impl RunningElsewhere {
             tokio::pin!(running);
             let result = tokio::select! {
                 result = &mut running => result,
-                () = stop.cancelled() => tokio::time::timeout(ABORT_GRACE, running)
+                () = stop.cancelled() => tokio::time::timeout(LAST_WORD, running)
                     .await
                     .unwrap_or_else(|_| Err(ToolError::new("aborted"))),
             };

@@ -1,6 +1,7 @@
 //! What a tool is, whoever brings it: built in, or registered by an extension.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -9,6 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ai::message::{ContentBlock, present};
 use crate::ai::stream::ToolSpec;
+
+/// In which what was aborted may still say how far it got: a tool that reacts to its signal
+/// has a result of its own. Whoever needs longer is not waited for; it may go on by itself.
+pub(crate) const LAST_WORD: Duration = Duration::from_millis(250);
 
 /// What a tool call brought: content for the model, details for people.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use model_server::{Answer, ModelServer};
 use serde_json::json;
 
-use crate::support::{Home, prompt, with_extension};
+use crate::support::{Home, message_end, prompt, text_of, with_extension};
 
 #[tokio::test]
 async fn an_abort_while_an_input_handler_waits_asks_no_model() {
@@ -192,4 +192,208 @@ async fn a_gate_that_aborts_and_blocks_has_its_reason_told() {
         assert_eq!(end["result"]["content"][0]["text"], "BLOCKED by the gate");
         rpc.event("agent_settled").await;
     }
+}
+
+/// It answered at once, and the next prompt waited for the handler.
+#[tokio::test]
+async fn an_abort_leaves_the_handler_behind_that_the_queue_stands_still_for() {
+    let rename = json!({"type": "set_session_name", "name": "n"});
+    for (event, command) in [
+        ("turn_end", prompt("one")),
+        ("message_update", prompt("one")),
+        ("agent_before_settle", prompt("one")),
+        ("agent_settled", prompt("one")),
+        ("session_info_changed", rename),
+    ] {
+        let source = format!(
+            r#"let calls = 0;
+            export default (pi) => pi.on("{event}", (_event, ctx) => {{
+                calls += 1;
+                if (calls > 1) return;
+                ctx.ui.notify("hangs");
+                return new Promise(() => {{}});
+            }});"#
+        );
+        let (server, home, _) = with_extension(&source).await;
+        home.settings(json!({"extensionTimeouts": {"handler": 600_000}}));
+        let mut rpc = home.rpc(&[]);
+        if command["type"] == "prompt" {
+            server.push(Answer::text("One."));
+        }
+        rpc.ok(command).await;
+        rpc.notified("hangs").await;
+        rpc.ok(json!({"type": "abort"})).await;
+        server.push(Answer::text("Two."));
+        rpc.ok(prompt("two")).await;
+        rpc.wait(&format!("the answer after {event}"), |line| {
+            message_end("assistant")(line) && text_of(&line["message"]) == "Two."
+        })
+        .await;
+    }
+}
+
+/// Handlers of an end that was aborted have a moment each, and those after them hear of it.
+#[tokio::test]
+async fn what_happens_while_a_handler_is_behind_it_is_told_when_it_has_settled() {
+    let source = r#"export default (pi) => {
+        let turns = 0;
+        let settle;
+        pi.on("turn_end", async (event, ctx) => {
+            turns += 1;
+            ctx.ui.notify(`turn ${turns}`);
+            if (turns > 1) return;
+            await new Promise((resolve) => (settle = resolve));
+            ctx.ui.notify("settled");
+        });
+        pi.on("agent_end", (event, ctx) => ctx.ui.notify("end"));
+        pi.registerCommand("settle", { handler: async () => settle() });
+    };"#;
+    let (server, home, _) = with_extension(source).await;
+    home.settings(json!({"extensionTimeouts": {"handler": 600_000}}));
+    let mut rpc = home.rpc(&[]);
+    for text in ["One.", "Two.", "Three."] {
+        server.push(Answer::text(text));
+    }
+    rpc.ok(prompt("one")).await;
+    rpc.notified("turn 1").await;
+    rpc.ok(json!({"type": "abort"})).await;
+    rpc.notified("end").await;
+    for message in ["two", "three"] {
+        rpc.ok(prompt(message)).await;
+        rpc.event("agent_settled").await;
+    }
+    rpc.ok(prompt("/settle")).await;
+    for said in ["settled", "turn 2", "turn 3"] {
+        rpc.notified(said).await;
+    }
+    let told = rpc.lines();
+    let said = told.iter().filter(|line| line["method"] == "notify");
+    let said: Vec<&str> = said.filter_map(|line| line["message"].as_str()).collect();
+    let expected = ["turn 1", "end", "end", "end", "settled", "turn 2", "turn 3"];
+    assert_eq!(said, expected);
+    // From here on it is one like the others.
+    rpc.ok(prompt("four")).await;
+    rpc.notified("turn 4").await;
+}
+
+/// It took the time of a shutdown whatever the user said.
+#[tokio::test]
+async fn an_abort_ends_the_wait_for_session_shutdown() {
+    let source = r#"export default (pi) => pi.on("session_shutdown", (event, ctx) => {
+        if (event.reason === "quit") return;
+        ctx.ui.notify(`hangs: ${event.reason}`);
+        return new Promise(() => {});
+    });"#;
+    let (_server, home, _) = with_extension(source).await;
+    home.settings(json!({"extensionTimeouts": {"shutdown": 600_000}}));
+    let mut rpc = home.rpc(&[]);
+    for (command, reason) in [("new_session", "new"), ("reload", "reload")] {
+        rpc.send(&json!({"id": command, "type": command}).to_string())
+            .await;
+        rpc.notified(&format!("hangs: {reason}")).await;
+        rpc.ok(json!({"type": "abort"})).await;
+        let answer = rpc.wait(command, |line| line["id"] == command).await;
+        assert_eq!(answer["success"], true, "{answer}");
+        assert_eq!(
+            answer["data"]["cancelled"].as_bool().unwrap_or(false),
+            false
+        );
+    }
+}
+
+/// It was waited for two seconds, whatever came of it.
+#[tokio::test]
+async fn what_an_aborted_tool_says_at_once_counts_and_nobody_waits_for_more() {
+    let source = r#"export default (pi) => {
+        const tool = (name, takes) => pi.registerTool({
+            name, label: name, description: "d",
+            parameters: { type: "object", properties: {} },
+            execute: (id, params, signal, update, ctx) => new Promise((resolve) => {
+                signal.addEventListener("abort", () => setTimeout(() => resolve({
+                    content: [{ type: "text", text: `${name} was stopped` }], details: {},
+                }), takes));
+                ctx.ui.notify("runs");
+            }),
+        });
+        tool("quick", 0);
+        tool("slow", 1200);
+        pi.on("tool_result", async (event, ctx) => {
+            if (event.toolName !== "bash") return;
+            ctx.ui.notify("runs");
+            await new Promise((resolve) => ctx.signal.addEventListener("abort",
+                () => setTimeout(resolve, 1200)));
+            return { content: [{ type: "text", text: "too late" }] };
+        });
+    };"#;
+    let (server, _home, mut rpc) = with_extension(source).await;
+    for (tool, said) in [
+        ("quick", "quick was stopped"),
+        ("slow", "Operation aborted"),
+        ("bash", "1\n"),
+    ] {
+        server.push(Answer::tool(tool, json!({"command": "echo 1"})));
+        rpc.ok(prompt("go")).await;
+        rpc.notified("runs").await;
+        rpc.ok(json!({"type": "abort"})).await;
+        let end = rpc.event("tool_execution_end").await;
+        assert_eq!(text_of(&end["result"]), said);
+        rpc.event("agent_settled").await;
+    }
+}
+
+/// Each prompt cost the full time again.
+#[tokio::test]
+async fn a_handler_that_has_not_settled_is_waited_for_less_and_less() {
+    let source = r#"export default (pi) => {
+        let settle = [];
+        pi.on("context", async (event, ctx) => {
+            await new Promise((resolve) => settle.push(resolve));
+        });
+        pi.registerCommand("settle", { handler: async () => settle.splice(0).forEach((one) => one()) });
+    };"#;
+    let (server, home, _) = with_extension(source).await;
+    home.settings(json!({"extensionTimeouts": {"handler": 1600}}));
+    let mut rpc = home.rpc(&[]);
+    server.repeat(Answer::text("Yes."));
+    for limit in [1600, 400, 100] {
+        rpc.ok(prompt("go")).await;
+        let wait = rpc.event("extension_wait_start").await;
+        assert_eq!(
+            (&wait["event"], &wait["limitMs"]),
+            (&json!("context"), &json!(limit))
+        );
+        let end = rpc.event("extension_wait_end").await;
+        assert_eq!(end["outcome"], "abandoned");
+        rpc.event("agent_settled").await;
+    }
+    rpc.ok(prompt("/settle")).await;
+    rpc.ok(prompt("go")).await;
+    let wait = rpc.event("extension_wait_start").await;
+    assert_eq!(wait["limitMs"], 1600);
+}
+
+/// The answers to that were not waited for, and the user did not hear who it was.
+#[tokio::test]
+async fn a_handler_that_hangs_on_after_an_abort_is_named_when_its_time_is_up() {
+    let source = r#"export default (pi) => {
+        for (const name of ["turn_start", "context"]) pi.on(name, (event, ctx) => {
+            ctx.ui.notify(`${name} hangs`);
+            return new Promise(() => {});
+        });
+    };"#;
+    let (_server, home, _) = with_extension(source).await;
+    home.settings(json!({"extensionTimeouts": {"handler": 3000}}));
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("one")).await;
+    rpc.notified("turn_start hangs").await;
+    rpc.ok(json!({"type": "abort"})).await;
+    let error = rpc.event("extension_error").await;
+    assert_eq!(error["event"], "turn_start");
+    rpc.ok(prompt("two")).await;
+    rpc.notified("context hangs").await;
+    rpc.ok(json!({"type": "abort"})).await;
+    let error = rpc.event("extension_error").await;
+    assert_eq!(error["event"], "context");
+    let text = error["error"].as_str().unwrap();
+    assert!(text.contains("after the wait for it was aborted"), "{text}");
 }

@@ -303,3 +303,77 @@ async fn the_system_prompt_of_a_run_is_what_handlers_made_of_it() {
         rpc.event("agent_end").await;
     }
 }
+
+/// What it had taken out went to the model.
+#[tokio::test]
+async fn what_a_handler_has_changed_in_place_counts_although_it_throws() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "ext.ts",
+        r#"export default (pi) => {
+            pi.on("context", (event) => {
+                for (const { role, content } of event.messages) {
+                    if (role === "user") content[0].text = "[the context is redacted]";
+                }
+                throw new Error("context broke");
+            });
+            pi.on("before_provider_request", (event) => {
+                event.payload.metadata = { user_id: "changed" };
+                throw new Error("request broke");
+            });
+            pi.on("tool_result", (event) => {
+                event.content[0].text = "[the result is redacted]";
+                throw new Error("result broke");
+            });
+        };"#,
+    );
+    for (who, mut rpc) in [("ours", home.rpc(&[])), ("theirs", home.original_rpc(&[]))] {
+        let before = server.requests().len();
+        server.push(Answer::tool("bash", json!({"command": "echo secret"})));
+        server.push(Answer::text("Done."));
+        rpc.ok(prompt("another secret")).await;
+        rpc.event("agent_end").await;
+        let requests = server.requests();
+        let [_, last] = &requests[before..] else {
+            panic!("{who}: {}", requests.len() - before)
+        };
+        assert_eq!(last.body["metadata"]["user_id"], "changed", "{who}");
+        let messages = last.body["messages"].to_string();
+        assert!(!messages.contains("another secret"), "{who}: {messages}");
+        assert!(messages.contains("[the context is redacted]"), "{who}");
+        assert!(
+            messages.contains("[the result is redacted]"),
+            "{who}: {messages}"
+        );
+        let lines = rpc.lines();
+        let errors = lines
+            .iter()
+            .filter(|line| line["type"] == "extension_error");
+        let errors: Vec<&Value> = errors.map(|error| &error["error"]).collect();
+        let round = ["context broke", "request broke"];
+        let expected = [&round[..], &["result broke"], &round[..]].concat();
+        assert_eq!(errors, expected, "{who}");
+    }
+}
+
+/// The same for one that is not waited for any longer.
+#[tokio::test]
+async fn what_a_handler_has_changed_in_place_counts_although_it_hangs() {
+    let (server, home, _) = with_extension(
+        r#"export default (pi) => pi.on("context", async (event) => {
+            event.messages[0].content[0].text = "[redacted]";
+            await new Promise(() => {});
+        });"#,
+    )
+    .await;
+    home.settings(json!({"extensionTimeouts": {"handler": 500}}));
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::text("Yes."));
+    assert_eq!(rpc.answer_to("a secret").await, "Yes.");
+    let asked = server.requests()[0].body["messages"].to_string();
+    assert!(
+        asked.contains("[redacted]") && !asked.contains("a secret"),
+        "{asked}"
+    );
+}

@@ -147,6 +147,35 @@ async fn a_file_that_was_missing_is_waited_for() {
     rpc.notified("Reloaded: later.ts").await;
 }
 
+/// The setting was read once, when pi started.
+#[tokio::test]
+async fn whether_files_are_watched_is_read_again() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let path = home.extension("m.ts", "export default (pi) => {};");
+    let save =
+        |word: &str| std::fs::write(&path, format!("export default (pi) => {{}}; // {word}"));
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "get_state"})).await;
+    home.settings(json!({ "extensionWatch": true }));
+    rpc.ok(json!({"type": "reload"})).await;
+    save("one").unwrap();
+    rpc.notified("Reloaded: m.ts").await;
+    home.settings(json!({}));
+    rpc.ok(json!({"type": "new_session"})).await;
+    save("two").unwrap();
+    pause(1000).await;
+    // What is told of a reload would come before this.
+    rpc.ok(json!({"type": "get_state"})).await;
+    let lines = rpc.lines();
+    let told = lines.iter().filter(|line| line["method"] == "notify");
+    assert_eq!(told.count(), 1);
+    home.settings(json!({ "extensionWatch": true }));
+    rpc.ok(json!({"type": "new_session"})).await;
+    save("three").unwrap();
+    rpc.notified("Reloaded: m.ts").await;
+}
+
 #[tokio::test]
 async fn saving_a_file_reloads_when_the_agent_is_idle() {
     let server = ModelServer::start().await;

@@ -103,6 +103,7 @@ deno_core::extension!(
         "bridge/model-refresh.ts",
         "bridge/near.ts",
         "bridge/providers.ts",
+        "bridge/queue.ts",
         "bridge/registry.ts",
         "bridge/results.ts",
         "bridge/session.ts",

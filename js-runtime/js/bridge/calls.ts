@@ -10,12 +10,8 @@ import {
   isClass,
   isSlip,
   JSON,
-  now,
   Object,
-  Promise,
-  race,
   SafeMap,
-  SafeSet,
   Set,
 } from "ext:js_runtime/safe.ts";
 import { createApi } from "ext:js_runtime/bridge/api.ts";
@@ -29,10 +25,10 @@ import {
 import {
   commands,
   enter,
+  find,
   frameOf,
   handlers,
   keep,
-  leaveQueued,
   operations,
   plainText,
   report,
@@ -41,17 +37,8 @@ import {
 } from "ext:js_runtime/bridge/registry.ts";
 import { completionsIn, placedIn, wrongResult } from "ext:js_runtime/bridge/results.ts";
 import { modelsRestored } from "ext:js_runtime/bridge/model-refresh.ts";
-import { eventOf } from "ext:js_runtime/bridge/updates.ts";
-import { Boundary, isBoundary } from "ext:js_runtime/bridge/boundary.ts";
-import type { Update } from "ext:js_runtime/bridge/updates.ts";
 import { exec } from "pi:pi-coding-agent/tool-runs.ts";
 import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
-
-function find<T>(map: Map<number, T>, id: number, what: string): T {
-  const found = map.get(id);
-  if (!found) throw new Error(`There is no ${what} ${id} in this runtime`);
-  return found;
-}
 
 /** Runs the factory that the module exports by default. */
 export async function activate(
@@ -94,6 +81,8 @@ function exported(namespace: { default?: unknown }): string {
 interface Dispatch {
   extension: number;
   handler: number;
+  /** Which call of a handler it is. */
+  call: number;
   event: Record<string, unknown>;
   /** The members that the handler may change in place. */
   mutable?: string[];
@@ -102,34 +91,98 @@ interface Dispatch {
   run?: number | null;
 }
 
+type Members = Record<string, unknown>;
+
+/** A handler whose answer counts, and that has not answered, or has failed. */
+interface Asked {
+  answer?: unknown;
+  /** What it has changed in place so far. */
+  changed(): Members | undefined;
+  /** The program waits no longer. */
+  isLeft: boolean;
+  hasFailed: boolean;
+}
+
+/** By the number of the call. */
+const asked = new SafeMap<number, Asked>();
+
 /** One handler whose answer counts. */
 export async function dispatch(json: string): Promise<string | undefined> {
-  const { extension, handler, event, mutable = [], in_place_only: inPlaceOnly, run } = JSON.parse(json) as Dispatch;
+  const { extension, handler, call, event, mutable = [], in_place_only, run } = JSON.parse(json) as Dispatch;
   const fn = find(handlers, handler, "handler");
-  const given = mutable.map((member) => event[member]);
-  const before = given.map((value) => JSON.stringify(value));
+  const changed = watch(event, mutable, in_place_only === true);
+  const own: Asked = { changed, isLeft: false, hasFailed: false };
+  asked.set(call, own);
   const ask = async () => {
     enter(extension, event.type as string);
     try {
-      return await fn(event, createContext(extension, run));
+      return await (own.answer = fn(event, createContext(extension, run)));
     } catch (error) {
       throw event.type === "tool_call" ? blocking(error) : error;
     }
   };
-  const result = await (typeof event.signal === "number" ? withLive(event, ask) : ask());
-  let mutated: Record<string, unknown> | undefined;
-  mutable.forEach((member, index) => {
-    const value = inPlaceOnly ? given[index] : event[member];
-    const after = JSON.stringify(value);
-    if (after === undefined || after === before[index]) return;
-    mutated ??= {};
-    mutated[member] = value;
-  });
+  let result: unknown;
+  try {
+    result = await (typeof event.signal === "number" ? withLive(event, ask) : ask());
+  } catch (error) {
+    // What was changed before counts; the program asks for it.
+    own.hasFailed = true;
+    if (own.isLeft || !changedSoFar(own)) asked.delete(call);
+    throw error;
+  }
+  asked.delete(call);
+  const mutated = changed();
   if (!mutated && (result === undefined || result === null)) return undefined;
   return JSON.stringify({
     result: plain(extension, event.type as string, result ?? null),
     mutated,
   });
+}
+
+/** Tells what has become of members of an event, of which others have other values. */
+function watch(event: Members, mutable: string[], inPlaceOnly: boolean): () => Members | undefined {
+  const given = mutable.map((member) => event[member]);
+  const before = given.map((value) => JSON.stringify(value));
+  return () => {
+    let mutated: Members | undefined;
+    mutable.forEach((member, index) => {
+      const value = inPlaceOnly ? given[index] : event[member];
+      const after = JSON.stringify(value);
+      if (after === undefined || after === before[index]) return;
+      mutated ??= {};
+      mutated[member] = value;
+    });
+    return mutated;
+  };
+}
+
+function changedSoFar(one: Asked): Members | undefined {
+  try {
+    return one.changed();
+  } catch {
+    // It is in the midst of it, or has failed with it.
+    return undefined;
+  }
+}
+
+/** What a handler that has failed, or is not waited for any more, has changed in place. */
+export function changesOf(json: string): string | undefined {
+  const call = JSON.parse(json) as number;
+  const one = asked.get(call);
+  if (!one) return undefined;
+  one.isLeft = true;
+  if (one.hasFailed) asked.delete(call);
+  const mutated = changedSoFar(one);
+  return mutated && JSON.stringify({ mutated });
+}
+
+/** Answers when that call of a handler is at work no more. */
+export async function whenAnswered(json: string): Promise<void> {
+  try {
+    await asked.get(JSON.parse(json) as number)?.answer;
+  } catch {
+    // What it says comes too late.
+  }
 }
 
 /** The model is told what was thrown: it has to see that this is no result. */
@@ -203,201 +256,12 @@ function withLive<T>(event: Record<string, unknown>, ask: () => Promise<T>): Pro
   });
 }
 
-/** By a handler of `message_end`: another message in the place of the event's. */
-type Answered = { message?: unknown } | undefined | null;
-
-interface Notification {
-  event: { type: string; message?: unknown } | Update;
-  targets: [extension: number, handler: number][];
-  /** The number under which a change of the message is told. */
-  change?: number;
-}
-
-/** The handler that a batch waits for. */
-interface Current {
-  extension: number;
-  handler: number;
-  event: string;
-  /** Which call of the handler this is: the same handler may be up again soon. */
-  call: number;
-  since: number;
-  result: Promise<unknown>;
-}
-
-/** Goes past the current handler. */
-let skip: (() => void) | undefined;
-let current: Current | undefined;
-let calls = 0;
-/** Handlers that were left behind; until they settle they are not called again. */
-const stuck = new SafeSet<number>();
-
-/** What the handlers of an event took, in milliseconds. */
-interface Spent {
-  extension: number;
-  event: string;
-  calls: number;
-  failures: number;
-  total: number;
-  slowest: number;
-}
-
-function tally(spent: Spent[], extension: number, event: string, took: number, failed: boolean) {
-  // Most of a batch is one event of one extension.
-  let sum: Spent | undefined;
-  for (let index = 0; index < spent.length; index += 1) {
-    if (spent[index].extension === extension && spent[index].event === event) sum = spent[index];
-  }
-  if (!sum) {
-    sum = { extension, event, calls: 0, failures: 0, total: 0, slowest: 0 };
-    spent[spent.length] = sum;
-  }
-  sum.calls += 1;
-  sum.failures += failed ? 1 : 0;
-  sum.total += took;
-  if (took > sum.slowest) sum.slowest = took;
-}
-
-/**
- * The agent waits for it: what its handlers make of the message is what was said. What
- * cannot be used is not taken, and the next handler does not see it. Gives the JSON of
- * what is there now.
- */
-function takeChange(
-  event: { type: string; message?: unknown },
-  extension: number,
-  change: number,
-  before: string,
-): string {
-  try {
-    const after = JSON.stringify(event.message);
-    if (after === before) return before;
-    const { role } = JSON.parse(before) as { role: string };
-    const { message } = event;
-    const problem = hostSync<string | undefined>("message.changed", { change, role, message });
-    if (!problem) return after;
-    report(extension, event.type, new Error(`What the handler left was not taken: ${problem}`));
-  } catch (error) {
-    report(extension, event.type, error);
-  }
-  event.message = JSON.parse(before);
-  return before;
-}
-
-/** Handlers whose answers do not count, in order. */
-export async function notify(json: string): Promise<string> {
-  const spent: Spent[] = [];
-  const { events, run } = JSON.parse(json) as { events: Notification[]; run?: number | null };
-  // By number: iterating is the extensions' to patch.
-  for (let index = 0; index < events.length; index += 1) {
-    const { event: told, targets, change } = events[index];
-    const event = "step" in told ? eventOf(told) : told;
-    if (event.type === "agent_end") restSoon(run);
-    const ends = change !== undefined && isBoundary(event.type);
-    const boundary = ends ? new Boundary(event, change) : undefined;
-    let message = change === undefined || ends ? undefined : JSON.stringify(event.message);
-    for (let target = 0; target < targets.length; target += 1) {
-      const extension = targets[target][0];
-      const handler = targets[target][1];
-      if (stuck.has(handler)) continue;
-      enter(extension, event.type, true);
-      const since = now();
-      let failed = false;
-      try {
-        let result = find(handlers, handler, "handler")(
-          event as unknown as Record<string, unknown>,
-          createContext(extension, run),
-        );
-        if (result instanceof Promise) {
-          calls += 1;
-          current = { extension, handler, event: event.type, call: calls, since, result };
-          result = await race(result, new Promise<void>((resolve) => (skip = resolve)));
-        }
-        boundary?.take(extension, result);
-        heed(extension, handler, event, result);
-        if (message) event.message = (result as Answered)?.message ?? event.message;
-      } catch (error) {
-        failed = true;
-        report(extension, event.type, error);
-      } finally {
-        skip = current = undefined;
-        leaveQueued();
-      }
-      if (message) message = takeChange(event, extension, change!, message);
-      tally(spent, extension, event.type, now() - since, failed);
-    }
-  }
-  return JSON.stringify(spent);
-}
-
-/**
- * As long as handlers of `agent_end` have not waited for anything they see a run that is
- * busy. The original goes on for five steps of the microtask queue after it has told
- * them, and extensions rely on what they found out by trying.
- */
-async function restSoon(run?: number | null): Promise<void> {
-  for (let step = 0; step < 5; step += 1) await undefined;
-  hostSync("run.rest", { run });
-}
-
-/** Queued events whose answers count. */
-const answered = new SafeSet(["message_end", "turn_end", "agent_before_settle"]);
-/** Handlers of which it was told that nothing comes of what they answer. */
-const unheard = new SafeSet<number>();
-
-/** The program is told of members that the event has not: it knows what an answer may have. */
-function heed(extension: number, handler: number, event: { type: string }, result: unknown): void {
-  if (typeof result !== "object" || result === null || unheard.has(handler)) return;
-  const given = result as Record<string, unknown>;
-  const answer: Record<string, unknown> = {};
-  try {
-    // Functions give back all kinds of things; only this is meant as an answer.
-    if (!answered.has(event.type) && given.block !== true && given.cancel !== true) return;
-    const names = Object.keys(given);
-    for (let index = 0; index < names.length; index += 1) {
-      const value = given[names[index]];
-      if (names[index] in event) continue;
-      answer[names[index]] = typeof value === "object" && value !== null ? {} : value;
-    }
-    if (Object.keys(answer).length === 0) return;
-    unheard.add(handler);
-    hostSync("answer.unheard", { extension, event: event.type, answer, frame: frameOf(handlers.get(handler)) });
-  } catch {
-    // It may be anything.
-  }
-}
-
 /** Where a function is that was registered, by its number. */
 export function placeOf(json: string): string {
   const id = JSON.parse(json) as number;
   return frameOf(
     handlers.get(id) ?? tools.get(id)?.execute ?? commands.get(id)?.handler ?? shortcuts.get(id),
   );
-}
-
-/** The handler that `notify` is waiting for, and for how many milliseconds. */
-export function currentHandler(): string | undefined {
-  if (!current) return undefined;
-  const { extension, event, call, since } = current;
-  return JSON.stringify({ extension, event, call, elapsed: now() - since });
-}
-
-/** Leaves that call of a handler behind: says where the handler is, or nothing if it has settled meanwhile. */
-export function abandon(json: string): string | undefined {
-  if (!current || current.call !== (JSON.parse(json) as number)) return undefined;
-  const { handler, result } = current;
-  stuck.add(handler);
-  freeWhenSettled(handler, result);
-  skip?.();
-  return frameOf(handlers.get(handler));
-}
-
-async function freeWhenSettled(handler: number, result: Promise<unknown>): Promise<void> {
-  try {
-    await result;
-  } catch {
-    // It was left behind, and so is what it says.
-  }
-  stuck.delete(handler);
 }
 
 interface ToolCall {

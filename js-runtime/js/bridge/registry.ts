@@ -57,6 +57,12 @@ export function keep<T>(map: Map<number, T>, value: T): number {
   return last;
 }
 
+export function find<T>(map: Map<number, T>, id: number, what: string): T {
+  const found = map.get(id);
+  if (!found) throw new Error(`There is no ${what} ${id} in this runtime`);
+  return found;
+}
+
 /** By extension, then by what it is called for. */
 const marks = new SafeMap<number, Map<string, object>>();
 

@@ -5,8 +5,6 @@ use std::sync::Weak;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
 use super::Extensions;
 use crate::extensions::events;
 use crate::extensions::generation::Generation;
@@ -24,10 +22,11 @@ impl Extensions {
 
     /// `session_shutdown` for a set that had its `session_start`, with its own deadline.
     /// What comes after it is stale. `target` is the file of the session that takes the
-    /// place of this one.
+    /// place of this one. After an abort the handlers are told, and hardly waited for.
     pub async fn shut_down(&self, reason: &str, target: Option<String>) {
         // One that was brought down just now hears of nothing; what takes its place does.
-        let generation = self.living(&CancellationToken::new()).await;
+        let cancel = self.patience.lock().clone();
+        let generation = self.living(&cancel).await;
         self.say_goodbye(&generation, reason, target).await;
     }
 
@@ -37,21 +36,26 @@ impl Extensions {
         reason: &str,
         target: Option<String>,
     ) {
+        let cancel = self.patience.lock().child_token();
         generation.host.leave();
         // Nor does it hear of the end twice.
         if !generation.greeted.swap(false, Ordering::Relaxed) {
             return;
         }
-        let limit = generation.limits.shutdown * 2;
-        let greeted = generation.greeting.lock();
-        let _ = tokio::time::timeout(generation.limits.shutdown, greeted).await;
         // Handlers of earlier events finish even if nobody hears of the end.
-        let drained = generation.heard();
-        let _ = tokio::time::timeout(generation.limits.shutdown, drained).await;
-        let cancel = CancellationToken::new();
+        let earlier = async {
+            let limit = generation.limits.shutdown;
+            let _ = tokio::time::timeout(limit, generation.greeting.lock()).await;
+            let _ = tokio::time::timeout(limit, generation.heard()).await;
+        };
+        tokio::select! {
+            () = earlier => {}
+            () = cancel.cancelled() => {}
+        }
         let event = events::shutdown(reason, target);
         let emission = generation.emit("session_shutdown", event, None, &cancel);
         tokio::pin!(emission);
+        let limit = generation.limits.shutdown * 2;
         let emission = match tokio::time::timeout(limit, &mut emission).await {
             Ok(emission) => emission,
             // Many handlers, or a question to the user.

@@ -21,13 +21,12 @@ use crate::ai::stream::{Api, AssistantStream, Request, StreamHooks, StreamItem};
 use crate::extensions::generation::Generation;
 use crate::extensions::host::{Answer, BridgeHost, parse};
 use crate::extensions::registry::{ExtensionId, FunctionId};
+use crate::tools::tool::LAST_WORD;
 
 /// Batches of events that may wait for the reader.
 const BATCHES: usize = 4;
 /// As long as a silent connection is waited for.
 const SILENCE: Duration = Duration::from_secs(600);
-/// In which an extension may say how far it got when it is aborted.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// The streams that are open.
 #[derive(Default)]
@@ -196,9 +195,8 @@ impl ExtensionApi {
                 }
                 () = unwanted_now(request, items), if !unwanted => {
                     unwanted = true;
-                    limit = Instant::now() + GRACE;
-                    // It fails only if the extension is gone.
-                    let _ = generation.call("abortStream", &token).await;
+                    limit = Instant::now() + LAST_WORD;
+                    abort(generation, token);
                 }
                 () = tokio::time::sleep_until(limit) => {
                     return Some(format!(
@@ -293,12 +291,17 @@ impl Drop for Closing<'_> {
         if self.over {
             return;
         }
-        let (generation, token) = (Arc::downgrade(self.generation), self.token);
-        tokio::spawn(async move {
-            if let Some(generation) = generation.upgrade() {
-                // It fails only if the extension is gone.
-                let _ = generation.call("abortStream", &token).await;
-            }
-        });
+        abort(self.generation, self.token);
     }
+}
+
+/// Tells the extension, whose thread may be busy.
+fn abort(generation: &Arc<Generation>, token: u64) {
+    let generation = Arc::downgrade(generation);
+    tokio::spawn(async move {
+        if let Some(generation) = generation.upgrade() {
+            // It fails only if the extension is gone.
+            let _ = generation.call("abortStream", &token).await;
+        }
+    });
 }

@@ -14,11 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::SecondNews;
 use crate::ai::stream::ToolSpec;
-use crate::extensions::tool::ABORT_GRACE;
 use crate::extensions::tool_runs::exit_code;
 use crate::extensions::user_bash::Outputs;
 use crate::tools::operations::{CommandElsewhere, Commands};
-use crate::tools::tool::{ExecutionMode, Tool, ToolError, ToolInvocation, ToolOutput, UpdateSink};
+use crate::tools::tool::{
+    ExecutionMode, LAST_WORD, Tool, ToolError, ToolInvocation, ToolOutput, UpdateSink,
+};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -119,7 +120,7 @@ impl Calls {
             () = cancel.cancelled() => {
                 // Nobody may be left who hears it.
                 let _ = self.news.send(SecondNews::Abort { call }).await;
-                tokio::time::timeout(ABORT_GRACE, running)
+                tokio::time::timeout(LAST_WORD, running)
                     .await
                     .unwrap_or_else(|_| Err(ToolError::aborted()))
             }

@@ -190,7 +190,7 @@ impl Client<'_> {
                 done = &mut opening => return done,
                 // Nobody is there who wants anything, or who would attach a debugger.
                 _ = long.tick(), if self.gone && (self.early.is_empty() || waits_for_debugger()) => {
-                    self.session.extensions().abort_load();
+                    self.session.extensions().abort(None);
                 }
                 line = self.lines.recv(), if reads => match line {
                     None => {

@@ -260,13 +260,16 @@ impl Settings {
         }
     }
 
-    /// From here on those of this project count; the files are read again if it is
-    /// another one than before.
+    /// From here on those of this project count, as the files are now.
     pub fn enter(&self, paths: &Paths) {
         let Some(files) = &self.files else { return };
         let project = Project::new(paths);
-        if *files.project.read() != project {
+        let stays = *files.project.read() == project;
+        if !stays {
             *files.project.write() = project;
+        }
+        // What could not be stored holds where it was said.
+        if !stays || self.unsaved.lock().is_empty() {
             self.reload();
         }
     }

@@ -1,0 +1,317 @@
+// Events whose answers do not count: their handlers are called in order, one after the
+// other. One that does not settle in its time, or that an abort goes past, is left behind.
+// It is not called again before it has settled; what it is to be told waits until then.
+import { hostSync } from "ext:js_runtime/host.ts";
+import { JSON, now, Object, Promise, race, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
+import { createContext } from "ext:js_runtime/bridge/context.ts";
+import { enter, find, frameOf, handlers, leaveQueued, report } from "ext:js_runtime/bridge/registry.ts";
+import { Boundary, isBoundary } from "ext:js_runtime/bridge/boundary.ts";
+import { eventOf } from "ext:js_runtime/bridge/updates.ts";
+import type { Update } from "ext:js_runtime/bridge/updates.ts";
+
+interface Told {
+  type: string;
+  message?: unknown;
+}
+
+type Run = number | null | undefined;
+
+/** By a handler of `message_end`: another message in the place of the event's. */
+type Answered = { message?: unknown } | undefined | null;
+
+interface Notification {
+  event: Told | Update;
+  targets: [extension: number, handler: number][];
+  /** The number under which a change of the message is told. */
+  change?: number;
+}
+
+interface Batch {
+  number: number;
+  events: Notification[];
+  run?: number | null;
+  /** The user has given up the wait for its handlers. */
+  hurried?: boolean;
+}
+
+/** The handler that a batch waits for. */
+interface Current {
+  extension: number;
+  handler: number;
+  event: string;
+  /** Which call of the handler this is: the same handler may be up again soon. */
+  call: number;
+  since: number;
+  result: Promise<unknown>;
+  /** Goes past it. */
+  skip(): void;
+}
+
+/** What each handler is given after an abort: one that does not wait comes to its end in it. */
+const MOMENT = 100;
+
+let current: Current | undefined;
+let calls = 0;
+/** The batch whose handlers are being called. */
+let batch = 0;
+let isHurried = false;
+/** Handlers of it that an abort went past. */
+let passed: Pick<Current, "extension" | "handler" | "event">[] = [];
+
+/** What the handlers of an event took, in milliseconds. */
+interface Spent {
+  extension: number;
+  event: string;
+  calls: number;
+  failures: number;
+  total: number;
+  slowest: number;
+}
+
+/** Since the program was told last. */
+let spent: Spent[] = [];
+
+function tally(extension: number, event: string, took: number, failed: boolean) {
+  // Most of a batch is one event of one extension.
+  let sum: Spent | undefined;
+  for (let index = 0; index < spent.length; index += 1) {
+    if (spent[index].extension === extension && spent[index].event === event) sum = spent[index];
+  }
+  if (!sum) {
+    sum = { extension, event, calls: 0, failures: 0, total: 0, slowest: 0 };
+    spent[spent.length] = sum;
+  }
+  sum.calls += 1;
+  sum.failures += failed ? 1 : 0;
+  sum.total += took;
+  if (took > sum.slowest) sum.slowest = took;
+}
+
+/** As many as the program's own queue has room for. */
+const MOST = 1024;
+
+/** A handler that was left behind, and what it is to be told: the last [`MOST`] events. */
+class Left {
+  readonly extension: number;
+  /** When it is at work no more. */
+  readonly over: Promise<void>;
+  readonly #events: (readonly [Told, Run])[] = [];
+  #first = 0;
+  #end = 0;
+
+  constructor(handler: number, { extension, result }: Current) {
+    this.extension = extension;
+    this.over = this.#settle(handler, result);
+  }
+
+  keep(event: Told, run: Run): void {
+    if (this.#end - this.#first === MOST) {
+      if (this.#first === 0) {
+        const text = `The handler was left behind and has not settled: of what it is to be told only the last ${MOST} events wait`;
+        report(this.extension, event.type, new Error(text));
+      }
+      this.#first += 1;
+    }
+    this.#events[this.#end % MOST] = [event, run];
+    this.#end += 1;
+  }
+
+  async #settle(handler: number, result: Promise<unknown>): Promise<void> {
+    try {
+      await result;
+    } catch {
+      // It was left behind, and so is what it says.
+    }
+    while (this.#first < this.#end) {
+      const [event, run] = this.#events[this.#first % MOST];
+      this.#first += 1;
+      await this.#tell(handler, event, run);
+    }
+    left.delete(handler);
+  }
+
+  async #tell(handler: number, event: Told, run: Run): Promise<void> {
+    enter(this.extension, event.type);
+    const since = now();
+    let failed = false;
+    try {
+      await call(handler, event, this.extension, run);
+    } catch (error) {
+      failed = true;
+      report(this.extension, event.type, error);
+    }
+    tally(this.extension, event.type, now() - since, failed);
+  }
+}
+
+const left = new SafeMap<number, Left>();
+
+function call(handler: number, event: Told, extension: number, run: Run): unknown {
+  const fn = find(handlers, handler, "handler");
+  return fn(event as unknown as Record<string, unknown>, createContext(extension, run));
+}
+
+/**
+ * The agent waits for it: what its handlers make of the message is what was said. What
+ * cannot be used is not taken, and the next handler does not see it. Gives the JSON of
+ * what is there now.
+ */
+function takeChange(event: Told, extension: number, change: number, before: string): string {
+  try {
+    const after = JSON.stringify(event.message);
+    if (after === before) return before;
+    const { role } = JSON.parse(before) as { role: string };
+    const { message } = event;
+    const problem = hostSync<string | undefined>("message.changed", { change, role, message });
+    if (!problem) return after;
+    report(extension, event.type, new Error(`What the handler left was not taken: ${problem}`));
+  } catch (error) {
+    report(extension, event.type, error);
+  }
+  event.message = JSON.parse(before);
+  return before;
+}
+
+/** Calls the handlers of a batch, in order. */
+export async function notify(json: string): Promise<string> {
+  const { number, events, run, hurried } = JSON.parse(json) as Batch;
+  batch = number;
+  isHurried = hurried === true;
+  // By number: iterating is the extensions' to patch.
+  for (let index = 0; index < events.length; index += 1) {
+    const { event: told, targets, change } = events[index];
+    const event = "step" in told ? eventOf(told) : told;
+    if (event.type === "agent_end") restSoon(run);
+    const ends = change !== undefined && isBoundary(event.type);
+    const boundary = ends ? new Boundary(event, change) : undefined;
+    let message = change === undefined || ends ? undefined : JSON.stringify(event.message);
+    for (let target = 0; target < targets.length; target += 1) {
+      const extension = targets[target][0];
+      const handler = targets[target][1];
+      const behind = left.get(handler);
+      if (behind) {
+        behind.keep(event, run);
+        continue;
+      }
+      enter(extension, event.type, true);
+      const since = now();
+      let failed = false;
+      try {
+        let result = call(handler, event, extension, run);
+        if (result instanceof Promise) {
+          result = await settled(result, { extension, handler, event: event.type, since });
+        }
+        boundary?.take(extension, result);
+        heed(extension, handler, event, result);
+        if (message) event.message = (result as Answered)?.message ?? event.message;
+      } catch (error) {
+        failed = true;
+        report(extension, event.type, error);
+      } finally {
+        current = undefined;
+        leaveQueued();
+      }
+      if (message) message = takeChange(event, extension, change!, message);
+      tally(extension, event.type, now() - since, failed);
+    }
+  }
+  batch = 0;
+  const answer = { spent, passed };
+  spent = [];
+  passed = [];
+  return JSON.stringify(answer);
+}
+
+/** What the promise of a handler gives; `undefined` if the handler is left behind. */
+function settled(
+  result: Promise<unknown>,
+  whose: Pick<Current, "extension" | "handler" | "event" | "since">,
+): Promise<unknown> {
+  calls += 1;
+  const call = calls;
+  const skipped = new Promise<void>((resolve) => {
+    current = { ...whose, call, result, skip: resolve };
+  });
+  if (isHurried) passSoon();
+  return race(result, skipped);
+}
+
+/** The user waits no longer for handlers of this batch. */
+export function hurry(json: string): void {
+  if (batch !== (JSON.parse(json) as number)) return;
+  isHurried = true;
+  passSoon();
+}
+
+function passSoon(): void {
+  const pending = current;
+  if (!pending) return;
+  setTimeout(() => {
+    if (current !== pending) return;
+    const { extension, handler, event } = pending;
+    passed[passed.length] = { extension, handler, event };
+    leave(pending);
+  }, MOMENT);
+}
+
+function leave(behind: Current): void {
+  left.set(behind.handler, new Left(behind.handler, behind));
+  behind.skip();
+}
+
+/**
+ * As long as handlers of `agent_end` have not waited for anything they see a run that is
+ * busy. The original goes on for five steps of the microtask queue after it has told
+ * them, and extensions rely on what they found out by trying.
+ */
+async function restSoon(run?: number | null): Promise<void> {
+  for (let step = 0; step < 5; step += 1) await undefined;
+  hostSync("run.rest", { run });
+}
+
+/** Queued events whose answers count. */
+const answered = new SafeSet(["message_end", "turn_end", "agent_before_settle"]);
+/** Handlers of which it was told that nothing comes of what they answer. */
+const unheard = new SafeSet<number>();
+
+/** The program is told of members that the event has not: it knows what an answer may have. */
+function heed(extension: number, handler: number, event: { type: string }, result: unknown): void {
+  if (typeof result !== "object" || result === null || unheard.has(handler)) return;
+  const given = result as Record<string, unknown>;
+  const answer: Record<string, unknown> = {};
+  try {
+    // Functions give back all kinds of things; only this is meant as an answer.
+    if (!answered.has(event.type) && given.block !== true && given.cancel !== true) return;
+    const names = Object.keys(given);
+    for (let index = 0; index < names.length; index += 1) {
+      const value = given[names[index]];
+      if (names[index] in event) continue;
+      answer[names[index]] = typeof value === "object" && value !== null ? {} : value;
+    }
+    if (Object.keys(answer).length === 0) return;
+    unheard.add(handler);
+    hostSync("answer.unheard", { extension, event: event.type, answer, frame: frameOf(handlers.get(handler)) });
+  } catch {
+    // It may be anything.
+  }
+}
+
+/** The handler that `notify` is waiting for, and for how many milliseconds. */
+export function currentHandler(): string | undefined {
+  if (!current) return undefined;
+  const { extension, event, call, since } = current;
+  return JSON.stringify({ extension, event, call, elapsed: now() - since });
+}
+
+/** Leaves that call of a handler behind: says where the handler is, or nothing if it has settled meanwhile. */
+export function abandon(json: string): string | undefined {
+  if (!current || current.call !== (JSON.parse(json) as number)) return undefined;
+  const { handler } = current;
+  leave(current);
+  return frameOf(handlers.get(handler));
+}
+
+/** Answers when a handler that was left behind is at work no more. */
+export async function whenSettled(json: string): Promise<void> {
+  await left.get(JSON.parse(json) as number)?.over;
+}
