@@ -48,7 +48,7 @@ pub use heap_owners::HeapOwners;
 pub use imports::Imports;
 pub use inspector::{inspect_processes, is_inspected, start_inspector};
 pub use js_runtime_ext::{
-    Author, Console, Damage, Death, Fault, Host, HostError, Stop, text, virtual_modules,
+    Author, Console, Damage, Death, Fault, Host, HostError, Stop, nearest, text, virtual_modules,
 };
 pub use loader::Kept;
 pub use memory::Memory;

@@ -1,6 +1,7 @@
 //! Every event that `pi.on` takes, as data: who waits for it, how answers are
 //! merged, and what an exception does (behaviour.md §3.7).
 
+use js_runtime::nearest;
 use serde_json::{Map, Value};
 
 use super::answers::{self, Fits, Makes};
@@ -331,8 +332,8 @@ pub fn unknown(name: &str) -> String {
     }
     let names: Vec<&str> = EVENTS.iter().map(|kind| kind.name).collect();
     // First: the list is long, and not shown to its end everywhere.
-    let meant = similar::get_close_matches(name, &names, 1, LIKENESS);
-    let meant = meant.first().map(|meant| format!(" Is \"{meant}\" meant?"));
+    let meant = nearest(name, &names, LIKENESS);
+    let meant = meant.map(|meant| format!(" Is \"{meant}\" meant?"));
     format!(
         "There is no event \"{name}\".{} The events are: {}",
         meant.unwrap_or_default(),

@@ -2,6 +2,8 @@
 //! members before they call them, so nothing can be there instead; V8 says of a call only
 //! that it is no function.
 
+use js_runtime::nearest;
+
 /// Of two names, from which on one may be meant for the other.
 const LIKENESS: f32 = 0.7;
 
@@ -184,8 +186,7 @@ fn instead(receiver: &str, name: &str) -> Option<String> {
             false => format!("`{}.{name}` is meant", group.name),
         });
     }
-    let nearest = similar::get_close_matches(name, own.members, 1, LIKENESS);
-    let nearest = nearest.first()?;
+    let nearest = nearest(name, own.members, LIKENESS)?;
     Some(format!("is `{}.{nearest}` meant?", own.name))
 }
 

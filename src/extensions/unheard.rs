@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 
+use js_runtime::nearest;
 use serde_json::{Map, Value};
 
 use super::events::{EventKind, Merge};
@@ -79,8 +80,8 @@ pub fn unheard(kind: &EventKind, event: &Map<String, Value>, answer: &Value) -> 
 }
 
 fn unknown(kind: &EventKind, name: &str) -> String {
-    let meant = similar::get_close_matches(name, kind.answer, 1, LIKENESS);
-    let meant = meant.first().map(|meant| format!(" Is `{meant}` meant?"));
+    let meant = nearest(name, kind.answer, LIKENESS);
+    let meant = meant.map(|meant| format!(" Is `{meant}` meant?"));
     format!(
         "The handler answered with `{name}`, which means nothing for {}.{} An answer may have {}",
         kind.name,

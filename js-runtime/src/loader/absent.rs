@@ -7,7 +7,7 @@ use deno_ast::swc::ast;
 use deno_ast::{MediaType, ProgramRef, SourceRangedForSpanned};
 use deno_core::ModuleSpecifier;
 use deno_path_util::url_to_file_path;
-use js_runtime_ext::{SCOPES, virtual_modules};
+use js_runtime_ext::{SCOPES, nearest, virtual_modules};
 use js_runtime_snapshot::EXPORTS;
 use serde::{Deserialize, Serialize};
 
@@ -86,12 +86,12 @@ impl Absent {
         };
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.sort_unstable();
-        let meant = similar::get_close_matches(name, &names, 1, LIKENESS);
+        let meant = nearest(name, &names, LIKENESS);
         let elsewhere = match missing {
             Missing::Throws(_) => modules_with(name, module),
             Missing::Undefined => Vec::new(),
         };
-        let hint = match (meant.first(), names.len()) {
+        let hint = match (meant, names.len()) {
             _ if !elsewhere.is_empty() => format!(". It is in {}", elsewhere.join(" and ")),
             (Some(meant), _) => format!(". Is \"{meant}\" meant?"),
             (None, 0) => ". That exports nothing".to_owned(),

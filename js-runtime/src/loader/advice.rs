@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use deno_core::ModuleSpecifier;
 use deno_path_util::url_to_file_path;
-use js_runtime_ext::virtual_modules;
+use js_runtime_ext::{nearest, virtual_modules};
 use serde_json::Value;
 
 /// Of two names, from which on one may be meant for the other.
@@ -26,7 +26,7 @@ pub(super) fn on_file(specifier: &str, referrer: &ModuleSpecifier) -> Option<Str
     let stems: Vec<String> = names.iter().map(|name| stem(name)).collect();
     let known: Vec<&str> = stems.iter().map(String::as_str).collect();
     let wanted = stem(wanted);
-    let meant = *similar::get_close_matches(wanted.as_str(), &known, 1, LIKENESS).first()?;
+    let meant = nearest(&wanted, &known, LIKENESS)?;
     let index = stems.iter().position(|stem| stem == meant)?;
     let (folder, _) = specifier.rsplit_once('/')?;
     Some(format!("is '{folder}/{}' meant?", names[index]))
@@ -42,7 +42,7 @@ pub(super) fn on_package(
     let known: Vec<&str> = modules.iter().map(String::as_str).collect();
     // Other names are as short as theirs.
     if package.starts_with('@')
-        && let Some(meant) = similar::get_close_matches(specifier, &known, 1, 0.85).first()
+        && let Some(meant) = nearest(specifier, &known, 0.85)
     {
         return Some(format!("is '{meant}' meant?"));
     }

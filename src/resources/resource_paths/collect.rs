@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use js_runtime::nearest;
 use serde_json::Value;
 
 use super::listing::{IgnoreRules, list};
@@ -202,10 +203,8 @@ fn slips(pi: &Value) -> Vec<(ResourceKind, String)> {
     };
     let slip_of = |name: &str, value: &Value| {
         let Some(kind) = kind_of(name) else {
-            let meant = similar::get_close_matches(name, &names, 1, LIKENESS);
-            let meant = *meant
-                .first()
-                .filter(|meant| !members.contains_key(**meant))?;
+            let meant = nearest(name, &names, LIKENESS);
+            let meant = meant.filter(|meant| !members.contains_key(*meant))?;
             let slip = format!("\"pi.{name}\" means nothing: is \"pi.{meant}\" meant?");
             return Some((kind_of(meant)?, slip));
         };
