@@ -1,6 +1,7 @@
 // `@mariozechner/pi-ai`: what `stream` and `complete` take in addition, by the API that is asked.
-// Of these `toolChoice` and `reasoningEffort` are looked at; what else there is in the original
-// (`thinkingEnabled`, `serviceTier`, …) may be said and is not: `onPayload` can put it into a request.
+// Of these `toolChoice`, `reasoningEffort` and Anthropic's `thinkingEnabled`, `thinkingBudgetTokens`
+// and `effort` are looked at; what else there is in the original (`cacheRetention`, `serviceTier`, …)
+// may be said and is not: `onPayload` can put it into a request.
 import type { StreamOptions, ThinkingLevel } from "./pi-ai.js";
 
 type Effort = Exclude<ThinkingLevel, "max">;
@@ -16,7 +17,13 @@ interface WithEffort<TEffort = Effort> extends StreamOptions {
 }
 type AnyOrOne = "auto" | "any" | "none" | { type: "tool"; name: string };
 
-export type AnthropicOptions = WithChoice<AnyOrOne>;
+export interface AnthropicOptions extends WithChoice<AnyOrOne> {
+  thinkingEnabled?: boolean;
+  /** Of models that are given a budget: 1024 if it is not said. */
+  thinkingBudgetTokens?: number;
+  /** Of models that decide themselves how long they think. */
+  effort?: "low" | "medium" | "high" | "xhigh" | "max";
+}
 export interface BedrockOptions extends WithChoice<AnyOrOne> {
   reasoning?: ThinkingLevel;
 }

@@ -68,6 +68,9 @@ pub(super) fn with_thoughts(request: &Request, level: ThinkingLevel, answer: u64
         ThinkingLevel::Medium => 8192,
         ThinkingLevel::High | ThinkingLevel::Xhigh | ThinkingLevel::Max => 16384,
     });
+    if request.options.as_told {
+        return (answer, budget);
+    }
     let tokens = answer.saturating_add(budget).min(request.model.max_tokens);
     match tokens <= budget {
         true => (tokens, tokens.saturating_sub(MIN_ANSWER)),

@@ -23,7 +23,7 @@ use crate::ai::demo;
 use crate::ai::lenient::{headers, number, or_default};
 use crate::ai::mend::mend;
 use crate::ai::message::{AssistantMessage, Message, StopReason};
-use crate::ai::model::{Model, ThinkingBudgets};
+use crate::ai::model::{Model, ThinkingBudgets, ThinkingLevel};
 use crate::ai::provided::GivenModel;
 use crate::ai::stream::{
     AssistantStream, Request, StreamHooks, StreamItem, StreamOptions, ToolSpec,
@@ -153,9 +153,16 @@ struct Options {
     api_key: Option<String>,
     #[serde(deserialize_with = "headers")]
     headers: Option<IndexMap<String, String>>,
-    /// Under another name for the functions that are not `Simple`.
-    #[serde(alias = "reasoningEffort")]
+    /// Of the functions that are `Simple`, and of Bedrock's.
     reasoning: Option<String>,
+    /// Of OpenAI's, where they are not.
+    reasoning_effort: Option<String>,
+    /// Of Anthropic's, where they are not, and the next two.
+    thinking_enabled: Option<bool>,
+    #[serde(deserialize_with = "number")]
+    thinking_budget_tokens: Option<f64>,
+    /// For models that decide themselves how long they think.
+    effort: Option<String>,
     tool_choice: Option<Value>,
     #[serde(deserialize_with = "or_default")]
     thinking_budgets: ThinkingBudgets,
@@ -164,6 +171,38 @@ struct Options {
     temperature: Option<f64>,
     session_id: Option<String>,
     max_retry_delay_ms: Option<u64>,
+}
+
+/// Tokens, where thinking is turned on without a budget.
+const THINKING_BUDGET: f64 = 1024.0;
+
+impl Options {
+    /// How much is to be thought. Only the `Simple` functions have one option for all APIs;
+    /// the others have each its own, and do not look at those of the rest.
+    fn take_level(&mut self, api: &str, simple: bool) -> Result<Option<ThinkingLevel>, HostError> {
+        let name = match api {
+            _ if simple => self.reasoning.as_deref(),
+            "anthropic-messages" => return self.take_thinking(),
+            "bedrock-converse-stream" => self.reasoning.as_deref(),
+            _ => self.reasoning_effort.as_deref(),
+        };
+        name.map(level_called).transpose()
+    }
+
+    fn take_thinking(&mut self) -> Result<Option<ThinkingLevel>, HostError> {
+        match self.thinking_enabled {
+            Some(true) => {
+                let level = self.effort.as_deref().map(level_called).transpose()?;
+                let level = level.unwrap_or(ThinkingLevel::High);
+                let budget = self.thinking_budget_tokens.unwrap_or(THINKING_BUDGET);
+                // A float becomes the nearest integer that fits.
+                self.thinking_budgets = [(level.min(ThinkingLevel::High), budget as u64)].into();
+                Ok(Some(level))
+            }
+            Some(false) => Ok(Some(ThinkingLevel::Off)),
+            None => Ok(None),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -195,7 +234,7 @@ impl ModelStreams {
             model,
             api: name,
             context,
-            options,
+            mut options,
             hooks,
             simple,
         } = asked;
@@ -206,6 +245,7 @@ impl ModelStreams {
         let (questions, waiting) = mpsc::channel(1);
         let hooked = hooks.payload || hooks.response;
         let asking = hooked.then(|| Arc::new(Asking { hooks, questions }) as _);
+        let reasoning = options.take_level(name, simple)?;
         let api_key = options.api_key.or_else(|| env_api_key(&model.provider));
         if api_key.is_none() && !demo::is_demo(&model) {
             let error = format!("No API key for provider: {}", model.provider);
@@ -226,7 +266,7 @@ impl ModelStreams {
             options: StreamOptions {
                 api_key,
                 headers: options.headers.unwrap_or_default(),
-                reasoning: options.reasoning.as_deref().map(level_called).transpose()?,
+                reasoning,
                 thinking_budgets: options.thinking_budgets,
                 // A float becomes the nearest integer that fits.
                 max_tokens: options.max_tokens.map(|tokens| tokens as u64),
