@@ -294,10 +294,7 @@ async fn an_abort_ends_the_wait_for_session_shutdown() {
         rpc.ok(json!({"type": "abort"})).await;
         let answer = rpc.wait(command, |line| line["id"] == command).await;
         assert_eq!(answer["success"], true, "{answer}");
-        assert_eq!(
-            answer["data"]["cancelled"].as_bool().unwrap_or(false),
-            false
-        );
+        assert_ne!(answer["data"]["cancelled"], true);
     }
 }
 

@@ -28,10 +28,9 @@ impl BridgeHost {
     pub(super) fn register(&self, method: &str, args: &str) -> Option<Answer> {
         // Nobody looks at it any more. What ends a subscription has nothing to do, and is content.
         let changes = ["pi.on", "pi.unregisterProvider"];
-        if method.starts_with("pi.register") || changes.contains(&method) {
-            if let Err(error) = self.check_stale(args) {
-                return Some(Err(error));
-            }
+        let is_change = method.starts_with("pi.register") || changes.contains(&method);
+        if let Some(error) = self.check_stale(args).err().filter(|_| is_change) {
+            return Some(Err(error));
         }
         let mut registry = self.registry.lock();
         // What is taken all the same.
