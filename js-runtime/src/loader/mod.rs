@@ -19,6 +19,7 @@ mod escapes;
 mod exports;
 mod files;
 mod hidden;
+mod json;
 mod kept;
 mod legacy;
 mod locales;
@@ -227,7 +228,9 @@ impl Loader {
             RequestedModuleType::Text => {
                 return Ok(module(ModuleType::Text, source, specifier, None));
             }
-            RequestedModuleType::None if media_type == MediaType::Json => json(specifier, &source)?,
+            RequestedModuleType::None if media_type == MediaType::Json => {
+                json::module(specifier, &source)?
+            }
             RequestedModuleType::None => String::new(),
             _ => {
                 return Err(JsErrorBox::type_error(format!(
@@ -547,30 +550,6 @@ impl ModuleLoader for Loader {
         let source = read_text(&url_to_file_path(&url).ok()?).ok()?;
         source.lines().nth(line_number).map(str::to_string)
     }
-}
-
-/// JSON that is imported without an attribute: data, never code.
-fn json(specifier: &ModuleSpecifier, source: &str) -> Result<String, JsErrorBox> {
-    let text = source.trim_start_matches('\u{feff}');
-    if let Err(problem) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
-        let path = url_to_file_path(specifier).map_err(error)?;
-        let why = problem.to_string();
-        let why = why.split(" at line ").next().unwrap_or(&why);
-        let why = match why {
-            "key must be a string" => "a name in quotes is wanted, also after a comma",
-            why => why,
-        };
-        return Err(JsErrorBox::generic(format!(
-            "This is not JSON: {why} ({}:{}:{})",
-            path.display(),
-            problem.line(),
-            problem.column().max(1)
-        )));
-    }
-    let literal = serde_json::to_string(text).map_err(error)?;
-    Ok(format!(
-        "const json=JSON.parse({literal});export{{json as default,json as \"module.exports\"}};"
-    ))
 }
 
 /// `import("data:text/javascript,…")`
