@@ -2,7 +2,7 @@
 // shows is rendered for three widths, what a person would type is in the scenario,
 // and what came out is written to rendered.jsonl. Runs in both programs.
 import { appendFileSync } from "node:fs";
-import { KeybindingsManager, getSelectListTheme } from "@mariozechner/pi-coding-agent";
+import * as agent from "@mariozechner/pi-coding-agent";
 import { getKeybindings } from "@mariozechner/pi-tui";
 
 const WIDTHS = [30, 60, 100];
@@ -59,7 +59,7 @@ function draw(what, component, more = {}) {
 
 function bindings() {
 	try {
-		return KeybindingsManager.create();
+		return agent.KeybindingsManager.create();
 	} catch {
 		return getKeybindings();
 	}
@@ -122,7 +122,7 @@ function screen(ui) {
 		},
 		setEditorComponent: (content) => {
 			if (!content) return out("editor", { content: null });
-			const look = { borderColor: (text) => ui.theme.fg("borderMuted", text), selectList: getSelectListTheme() };
+			const look = { borderColor: (text) => ui.theme.fg("borderMuted", text), selectList: agent.getSelectListTheme() };
 			const editor = content(terminal(), look, bindings());
 			draw("editor", editor, { key: null });
 			for (const key of keys.editor ?? []) {
