@@ -118,7 +118,7 @@ async fn models_are_asked_with_what_was_written_by_hand() {
             { role: "toolResult", toolCallId: "1", content: "seen" }, { role: "custom", content: "x" }, user], {}],
           payload: [[user], { onPayload: guard }],
           response: [[user], { onResponse: async () => guard() }],
-          level: [[user], { reasoningEffort: "very" }],
+          level: [[user], { thinkingEnabled: true, effort: "very" }],
           message: [[user, { role: "user", content: [{ type: "text", text: "a" }], timestamp: "then" }], {}],
         }[name];
         const answer = await complete({ id, api, baseUrl }, { messages, tools: null }, { apiKey, ...options });

@@ -157,11 +157,11 @@ impl Resolver {
                     let advice = advice().unwrap_or_default();
                     JsErrorBox::generic(format!("{plain}{advice} (imported at {place})"))
                 }
+                // Of a script, or by a name that was put together: as in Node.
                 (None, Some(package)) => {
-                    let advice = advice().unwrap_or_default();
                     let from = as_path(referrer);
                     JsErrorBox::generic(format!(
-                        "Cannot find package '{package}' imported from {from}{advice}"
+                        "Cannot find package '{package}' imported from {from}"
                     ))
                 }
                 (None, None) => JsErrorBox::new(error.get_class(), plain),
