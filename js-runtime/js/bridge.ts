@@ -15,7 +15,6 @@ import {
 } from "ext:js_runtime/bridge/providers.ts";
 import { abandon, currentHandler, hurry, notify, whenSettled } from "ext:js_runtime/bridge/queue.ts";
 import { becomeNode } from "ext:js_runtime/globals.ts";
-import { hideInternals } from "ext:js_runtime/hidden.ts";
 import { becomeGuest } from "ext:js_runtime/uncaught.ts";
 
 const functions = {
@@ -41,7 +40,6 @@ Object.defineProperty(globalThis, "__pi", {
   configurable: true,
   enumerable: false,
   get: () => {
-    hideInternals();
     becomeNode();
     return functions;
   },

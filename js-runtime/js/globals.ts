@@ -96,6 +96,10 @@ const plain = (value: unknown) => ({ __proto__: null, value, configurable: true,
 export function becomeNode(): void {
   core.evalContext("const Deno = globalThis.Deno;", "ext:js_runtime/deno.js");
   const all: any = globalThis;
+  const { Deno } = all;
+  // It leads to operations that end the process, and past everything that is checked on the way.
+  delete Deno[Deno.internal];
+  delete Deno.internal;
   delete all.Deno;
   // A worker keeps what it speaks to its owner with.
   if ("postMessage" in all) return;

@@ -66,21 +66,13 @@ enum Escape {
 
 /// A text that may be cut off anywhere, at once, and be of any kind; an object where nothing
 /// can be read yet.
-pub(crate) fn parse_any(text: &str) -> Value {
+pub(crate) fn parse(text: &str) -> Value {
     let mut root = Value::Object(Map::new());
     let mut parser = PartialJson::default();
     parser.push(&mut root, "{\"\":");
     parser.push(&mut root, text);
     let value = root.as_object_mut().and_then(|root| root.remove(""));
     value.unwrap_or_else(|| Value::Object(Map::new()))
-}
-
-/// An object's text that may be cut off anywhere, at once.
-#[cfg(test)]
-pub(crate) fn parse(text: &str) -> Value {
-    let mut root = Value::Object(Map::new());
-    PartialJson::default().push(&mut root, text);
-    root
 }
 
 impl PartialJson {
@@ -412,7 +404,7 @@ mod tests {
             ("", json!({})),
             ("nonsense", json!({})),
         ] {
-            assert_eq!(parse_any(text), expected, "{text}");
+            assert_eq!(parse(text), expected, "{text}");
         }
     }
 

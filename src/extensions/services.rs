@@ -190,7 +190,7 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
         "diff.unified" => parse::<Texts>(method, args)
             .map(|given| json!(unified(&given.path, &given.old, &given.new, given.context))),
         "ai.parse_partial_json" => {
-            parse::<Text>(method, args).map(|given| partial_json::parse_any(&given.text))
+            parse::<Text>(method, args).map(|given| partial_json::parse(&given.text))
         }
         "ai.key_variables" => parse::<Provider>(method, args)
             .map(|given| json!(catalogue::key_variables(&given.provider))),

@@ -123,7 +123,6 @@ deno_core::extension!(
         "files.ts",
         "folders.ts",
         "globals.ts",
-        "hidden.ts",
         "host.ts",
         "node-repairs.ts",
         "node-layer.ts",

@@ -29,7 +29,7 @@ impl BridgeHost {
         // Nobody looks at it any more. What ends a subscription has nothing to do, and is content.
         let changes = ["pi.on", "pi.unregisterProvider"];
         let is_change = method.starts_with("pi.register") || changes.contains(&method);
-        if let Some(error) = self.check_stale(args).err().filter(|_| is_change) {
+        if is_change && let Err(error) = self.check_stale(args) {
             return Some(Err(error));
         }
         let mut registry = self.registry.lock();
