@@ -192,12 +192,16 @@ impl Actions for AgentSession {
             commands: options.expand_prompt_templates,
         };
         let steers = delivery == Some(Delivery::Steer) && !options.expand_prompt_templates;
+        // `input` handlers take their time: when they have answered the run is at rest.
+        let is_early =
+            delivery.is_none() && !self.extensions.has_handlers("input") && self.is_ending();
         // An error means that the session has ended.
         let _ = self.said.send(Said {
             _steered: steers.then(|| self.steered.take()),
             request,
             from: self.sender(options.from),
             here: self.here.lock().clone(),
+            is_early,
             _unsaid: self.asides.lock().token(),
         });
         Ok(())
@@ -448,6 +452,8 @@ pub(super) struct Said {
     from: String,
     /// The session in which it is to be said.
     here: CancellationToken,
+    /// A run was still busy, and nothing says when this is to be heard.
+    is_early: bool,
     /// It is yet to be said.
     _unsaid: TaskTrackerToken,
     /// The next request waits for it.
@@ -463,6 +469,7 @@ pub(super) async fn say_in_turn(
         request,
         from,
         here,
+        is_early,
         _unsaid,
         _steered,
     }) = said.recv().await
@@ -470,12 +477,18 @@ pub(super) async fn say_in_turn(
         let Some(session) = session.upgrade() else {
             return;
         };
-        // What handlers of `agent_end` say is for the next run.
-        session.wait_rested().await;
-        if here.is_cancelled() {
-            continue;
-        }
-        if let Err(error) = session.prompt_in(request, Some(here)).await.map(drop) {
+        let said = match is_early {
+            true => Err(PromptError::Busy),
+            false => {
+                // What handlers of `agent_end` say is for the next run.
+                session.wait_rested().await;
+                if here.is_cancelled() {
+                    continue;
+                }
+                session.prompt_in(request, Some(here)).await.map(drop)
+            }
+        };
+        if let Err(error) = said {
             let text = match error {
                 PromptError::Busy => BUSY.to_string(),
                 error => error.to_string(),

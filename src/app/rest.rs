@@ -47,6 +47,13 @@ impl AgentSession {
         self.ending.send_replace(false);
     }
 
+    /// Handlers of `agent_end` are told, and the run is not at rest yet.
+    pub(super) fn is_ending(&self) -> bool {
+        let state = self.state.lock();
+        let ending = state.ending.as_ref();
+        ending.is_some_and(|ending| ending.left.is_none())
+    }
+
     /// Keeps what a handler of `agent_end` says for the run that comes next, which begins
     /// for it if it `begins` one, and gives it back if no run is about to rest.
     pub(super) fn queue_if_ending(

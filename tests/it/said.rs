@@ -81,6 +81,43 @@ async fn a_user_message_that_comes_too_early_is_reported_with_its_extension() {
     );
 }
 
+/// It began a run, so that loops never ended that both originals end.
+#[tokio::test]
+async fn a_user_message_at_the_end_of_a_run_is_refused_until_a_handler_has_waited() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "loop.ts",
+        r#"export default (pi) => {
+            let runs = 0;
+            pi.on("agent_end", async () => {
+                runs += 1;
+                if (runs === 1) pi.sendUserMessage("at once");
+                if (runs > 1) return;
+                await new Promise((resolve) => setTimeout(resolve, 5));
+                pi.sendUserMessage("after a wait");
+            });
+        };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::text("One."));
+    server.push(Answer::text("Two."));
+    rpc.ok(prompt("go")).await;
+    let error = rpc.event("extension_error").await;
+    assert_eq!(error["event"], "send_user_message", "{error}");
+    let text = error["error"].as_str().unwrap();
+    assert!(text.starts_with("Agent is already processing."), "{error}");
+    rpc.event("agent_settled").await;
+    rpc.ok(json!({"type": "wait_for_idle"})).await;
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2);
+    let told = requests[1].body["messages"].to_string();
+    assert!(
+        told.contains("after a wait") && !told.contains("at once"),
+        "{told}"
+    );
+}
+
 /// `pi -c` went on with it instead of with the last conversation.
 #[tokio::test]
 async fn what_an_extension_keeps_at_the_start_makes_no_session_of_its_own() {
