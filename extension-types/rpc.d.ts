@@ -1401,6 +1401,11 @@ export interface ExtensionStats {
   calls: number;
   failures: number;
   totalMs: number;
+  /**
+   * How long its code has held the thread that all extensions share, wherever it ran, as
+   * far as looking twenty times a second tells.
+   */
+  busyMs: number;
   slowest?: Slowest;
   /**
    * What of V8's heap would go with it, in bytes. Absent unless it was asked for.

@@ -20,9 +20,10 @@ use tokio::sync::watch;
 
 use crate::awake::LATE;
 use crate::descendants;
+use crate::hold::{Holds, Looks, Stretch};
 use crate::inspector::is_inspected;
-use crate::memory::{LOOK, interrupted};
-use crate::witness::{charge, testify};
+use crate::memory::LOOK;
+use crate::witness::{charge, charge_time, testify};
 
 /// Nothing to wait for.
 const NEVER: u64 = u64::MAX;
@@ -53,6 +54,11 @@ struct Shared {
     since: AtomicU64,
     /// Until when it must be left; `NEVER` outside.
     deadline: AtomicU64,
+    /// How long it may take; nanoseconds.
+    limit: AtomicU64,
+    /// How often it was entered and left.
+    stretch: AtomicU64,
+    holds: Holds,
     /// When the watchdog wakes up by itself.
     wakes_at: AtomicU64,
     /// When it has looked last.
@@ -128,6 +134,9 @@ impl Control {
             told: watch::Sender::new(false),
             since: AtomicU64::new(0),
             deadline: AtomicU64::new(NEVER),
+            limit: AtomicU64::new(NEVER),
+            stretch: AtomicU64::new(0),
+            holds: Holds::default(),
             wakes_at: AtomicU64::new(NEVER),
             looked_at: AtomicU64::new(0),
             watchdog: Mutex::default(),
@@ -195,6 +204,8 @@ impl Control {
             true => NEVER,
             false => now.saturating_add(limit),
         };
+        self.0.stretch.fetch_add(1, Ordering::Relaxed);
+        self.0.limit.store(limit, Ordering::Relaxed);
         self.0.since.store(now, Ordering::Relaxed);
         // SeqCst here and in `watch`: either we see when the watchdog wakes up, or
         // it sees our deadline.
@@ -208,6 +219,26 @@ impl Control {
     pub fn leave(&self) {
         self.0.deadline.store(NEVER, Ordering::SeqCst);
         self.0.since.store(0, Ordering::Relaxed);
+        self.0.stretch.fetch_add(1, Ordering::Relaxed);
+        if self.0.holds.owes() {
+            // It has not been in the midst of anybody's code since it was asked.
+            self.charge_time(js_runtime_ext::last_timer());
+        }
+    }
+
+    /// Charges whoever's code runs with the time that nobody is charged with yet. On the
+    /// thread of JavaScript.
+    pub fn charge_time(&self, author: Option<Author>) {
+        let stretch = self.0.stretch.load(Ordering::Relaxed);
+        self.0.holds.charge(stretch, author);
+    }
+
+    fn stretch(&self) -> Stretch {
+        Stretch {
+            number: self.0.stretch.load(Ordering::Relaxed),
+            busy: self.busy_for(),
+            limit: Duration::from_nanos(self.0.limit.load(Ordering::Relaxed)),
+        }
     }
 
     /// What its thread does until this is dropped is not the time of JavaScript: the
@@ -383,6 +414,7 @@ impl Control {
     }
 
     fn watch(self, host: &dyn Host) {
+        let mut looks = Looks::new();
         loop {
             if self.watchdog().released {
                 return;
@@ -410,27 +442,32 @@ impl Control {
             }
             self.forgive();
             let deadline = self.0.deadline.load(Ordering::SeqCst);
-            self.0.wakes_at.store(deadline, Ordering::SeqCst);
-            if self.0.deadline.load(Ordering::SeqCst) != deadline {
-                continue;
-            }
-            if deadline == NEVER {
-                // `enter` and `stop` unpark, and an early call of them is kept.
-                std::thread::park();
-                continue;
-            }
-            match deadline.checked_sub(self.now()) {
-                Some(left) if left > 0 => {
-                    std::thread::park_timeout(Duration::from_nanos(left).min(LOOK));
-                    if self.busy_for().is_some_and(|busy| busy >= LOOK) {
-                        let data = std::ptr::null_mut();
-                        self.0.isolate.request_interrupt(interrupted, data);
-                    }
+            let now = self.now();
+            let Some(pause) = looks.pause(now, deadline != NEVER) else {
+                self.0.wakes_at.store(NEVER, Ordering::SeqCst);
+                if self.0.deadline.load(Ordering::SeqCst) == NEVER {
+                    // `enter` and `stop` unpark, and an early call of them is kept.
+                    std::thread::park();
                 }
-                _ if self.0.deadline.load(Ordering::SeqCst) == deadline => {
+                continue;
+            };
+            if deadline <= now {
+                if self.0.deadline.load(Ordering::SeqCst) == deadline {
                     self.stop(Stop::Deadline);
                 }
-                _ => {}
+                continue;
+            }
+            // Unless it is to be left before, nobody has to wake it.
+            let wakes_at = now.saturating_add(nanoseconds(pause)).min(deadline);
+            self.0.wakes_at.store(wakes_at, Ordering::SeqCst);
+            if self.0.deadline.load(Ordering::SeqCst) < wakes_at {
+                continue;
+            }
+            std::thread::park_timeout(Duration::from_nanos(wakes_at - now));
+            let asks = looks.look(self.now(), self.stretch(), &self.0.holds, host);
+            if asks {
+                let data = std::ptr::null_mut();
+                self.0.isolate.request_interrupt(charge_time, data);
             }
         }
     }

@@ -22,6 +22,7 @@ mod file_size;
 mod guest;
 mod heap_owners;
 mod heap_shares;
+mod hold;
 mod imports;
 mod inspector;
 mod loader;
@@ -48,7 +49,8 @@ pub use heap_owners::HeapOwners;
 pub use imports::Imports;
 pub use inspector::{inspect_processes, is_inspected, start_inspector};
 pub use js_runtime_ext::{
-    Author, Console, Damage, Death, Fault, Host, HostError, Stop, nearest, text, virtual_modules,
+    Author, Console, Damage, Death, Fault, Held, Host, HostError, Share, Stop, nearest, text,
+    virtual_modules,
 };
 pub use loader::Kept;
 pub use memory::Memory;

@@ -204,12 +204,6 @@ unsafe extern "C" fn collected(
     });
 }
 
-/// For `request_interrupt`, while JavaScript runs and runs.
-pub(crate) unsafe extern "C" fn interrupted(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_void) {
-    // SAFETY: V8 calls this with the isolate that it runs, which outlives the call.
-    look(&mut unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) });
-}
-
 /// Cheap enough for every stretch of JavaScript.
 pub(crate) fn look_now_and_then(isolate: &mut v8::Isolate) {
     let due = EXTERNAL.with_borrow(|external| {

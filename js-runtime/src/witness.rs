@@ -12,6 +12,7 @@ use crate::control::Control;
 use crate::error::readable_stack;
 use crate::heap_shares::Shares;
 use crate::imports::Imports;
+use crate::memory;
 
 struct Witness {
     context: v8::Global<v8::Context>,
@@ -103,6 +104,20 @@ pub(crate) unsafe extern "C" fn testify(isolate: v8::UnsafeRawIsolatePtr, _data:
         }
         witness.control.confess(author, stack);
         witness.control.terminate();
+    });
+}
+
+/// The same, now and then while JavaScript runs.
+pub(crate) unsafe extern "C" fn charge_time(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_void) {
+    WITNESS.with_borrow(|witness| {
+        let Some(witness) = witness else {
+            return;
+        };
+        // SAFETY: V8 calls this with the isolate that it runs, which outlives the call.
+        let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
+        memory::look_now_and_then(&mut isolate);
+        let author = witness.author(&mut isolate);
+        witness.control.charge_time(author);
     });
 }
 

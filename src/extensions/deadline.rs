@@ -1,5 +1,5 @@
-//! How long an extension may take. Time in which it waits for the user does not
-//! count, nor does that in which pi is stopped.
+//! How long an extension may take. Time in which it waits for the user, or for the thread
+//! that another extension holds, does not count, nor does that in which pi is stopped.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::registry::ExtensionId;
 /// The shortest pause before the clock is looked at again.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Which extensions wait for the user, and for how long they have.
+/// Which extensions wait for the user, and for how long they have, or for the thread.
 #[derive(Default)]
 pub struct Waits(Mutex<HashMap<ExtensionId, Wait>>);
 
@@ -38,14 +38,20 @@ impl Waits {
         }
     }
 
-    /// All the time it has waited so far.
+    /// `holder` has had the thread of JavaScript, and nobody else has.
+    pub fn hold(&self, holder: ExtensionId, time: Duration) {
+        for (id, wait) in self.0.lock().iter_mut() {
+            if *id != holder && wait.open == 0 {
+                wait.total += time;
+            }
+        }
+    }
+
+    /// All the time it has waited; what was before this was asked first may be left out.
     pub fn total(&self, extension: ExtensionId) -> Duration {
-        self.0
-            .lock()
-            .get(&extension)
-            .map_or(Duration::ZERO, |wait| {
-                wait.total + wait.since.map_or(Duration::ZERO, |since| since.elapsed())
-            })
+        let mut waits = self.0.lock();
+        let wait = waits.entry(extension).or_default();
+        wait.total + wait.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Ends when `limit` has gone by without the time in which `extension` waited.
@@ -93,5 +99,20 @@ mod tests {
         assert!(expired.is_err());
         drop(guard);
         waits.expire(7, limit).await;
+    }
+
+    #[tokio::test]
+    async fn waiting_for_the_thread_does_not_count() {
+        let waits = Waits::default();
+        let limit = Duration::from_millis(40);
+        for (holder, is_over) in [(8, false), (7, true)] {
+            let expires = tokio::time::timeout(limit * 2, waits.expire(7, limit));
+            let holds = async {
+                tokio::time::sleep(limit / 2).await;
+                waits.hold(holder, limit * 4);
+            };
+            let (expired, ()) = tokio::join!(expires, holds);
+            assert_eq!(expired.is_ok(), is_over, "{holder}");
+        }
     }
 }

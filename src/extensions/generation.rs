@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use super::Limits;
 use super::behind::Behind;
 use super::farewell;
+use super::holds::Counted;
 use super::host::BridgeHost;
 use super::ledger::Tally;
 use super::notifications::Notifications;
@@ -193,7 +194,7 @@ impl Generation {
     }
 
     /// [`Self::call`] for a function of `extension` that may take `limit`, the
-    /// time in which it waits for the user not counted. `event` is what it is called
+    /// time in which it waits for the user or the thread not counted. `event` is what it is called
     /// for.
     pub async fn call_within(
         &self,
@@ -210,7 +211,7 @@ impl Generation {
                 biased;
                 answer = self.call(function, args) => answer,
                 () = self.host.waits.expire(extension, limit) => {
-                    self.stop_if_stuck(limit).await;
+                    self.stop_if_stuck(Some(extension), limit).await;
                     Err(CallFailure::Deadline { what: what(), limit })
                 }
             }
@@ -276,9 +277,12 @@ impl Generation {
     }
 
     /// A handler that merely awaits is left behind; one that does not give the
-    /// thread back takes the isolate with it.
-    pub async fn stop_if_stuck(&self, limit: Duration) {
-        if let Some(runtime) = &self.runtime {
+    /// thread back takes the isolate with it. It is one of `extension`, or the queue's; who
+    /// else holds the thread has a limit of their own.
+    pub async fn stop_if_stuck(&self, extension: Option<ExtensionId>, limit: Duration) {
+        if let Some(runtime) = &self.runtime
+            && !self.host.holds.is_anothers(extension)
+        {
             runtime.stop_if_busy((limit / 2).max(STUCK)).await;
         }
     }
@@ -321,9 +325,10 @@ struct Meter<'a> {
     extension: ExtensionId,
     event: &'a str,
     begun: Instant,
-    /// For the user, before.
+    /// For the user and the thread, before.
     waited: Duration,
     failed: bool,
+    _called: Counted<'a>,
 }
 
 impl<'a> Meter<'a> {
@@ -335,6 +340,7 @@ impl<'a> Meter<'a> {
             begun: Instant::now(),
             waited: host.waits.total(extension),
             failed: true,
+            _called: host.holds.call(extension),
         }
     }
 

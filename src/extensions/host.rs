@@ -30,6 +30,7 @@ use super::deadline::Waits;
 use super::debugger;
 use super::events;
 use super::exec::{Execs, milliseconds};
+use super::holds::Holds;
 use super::ledger::Tally;
 use super::model_streams::ModelStreams;
 use super::providers::Provisions;
@@ -47,7 +48,7 @@ use super::user_bash::Outputs;
 use super::visits::Visits;
 use super::yields::Yields;
 use crate::agent::AgentMessage;
-use crate::agent::event::{Event, ExtensionError, UiAnswer};
+use crate::agent::event::{Event, ExtensionError, UiAnswer, WaitOutcome};
 use crate::ai::registry::ModelRegistry;
 use crate::tools::ToolOptions;
 use crate::tools::tool::UpdateSink;
@@ -58,6 +59,7 @@ pub struct BridgeHost {
     pub this: Weak<BridgeHost>,
     pub registry: Mutex<Registry>,
     pub waits: Waits,
+    pub holds: Holds,
     /// Where partial results of running tools go.
     pub updates: Mutex<HashMap<u64, UpdateSink>>,
     pub flags: Arc<Mutex<HashMap<String, Value>>>,
@@ -120,6 +122,7 @@ impl BridgeHost {
             this: this.clone(),
             registry: Mutex::new(registry),
             waits: Waits::default(),
+            holds: Holds::default(),
             updates: Mutex::default(),
             flags,
             ui,
@@ -173,6 +176,7 @@ impl BridgeHost {
 
     pub fn retire(&self) {
         self.stale.store(true, Ordering::Relaxed);
+        self.end_stretch(WaitOutcome::Cancelled);
     }
 
     /// Before `session_shutdown`.
@@ -245,6 +249,12 @@ impl BridgeHost {
         self.reports.ledger.called(path, event, tally);
     }
 
+    /// Its code has had the thread.
+    pub(super) fn charge_busy(&self, extension: ExtensionId, time: Duration) {
+        let path = self.registry.lock().path(extension);
+        self.reports.ledger.held(&path, time);
+    }
+
     pub fn charge_load(&self, extension: ExtensionId, took: Duration) {
         let path = self.registry.lock().path(extension);
         self.reports.ledger.loaded(&path, took);
@@ -258,7 +268,7 @@ impl BridgeHost {
     }
 
     /// Whose code it was. Code that carries no mark is that of whoever ran last.
-    fn culprit(&self, author: Option<Author>) -> Culprit {
+    pub(super) fn culprit(&self, author: Option<Author>) -> Culprit {
         let current = self.current();
         let Some(Author { id, what }) = author else {
             return current;
@@ -275,6 +285,7 @@ impl BridgeHost {
     }
 
     fn stopped(&self, ending: Ending, author: Option<Author>) {
+        self.end_stretch(WaitOutcome::Stopped);
         let culprit = self.culprit(author);
         *self.current.lock() = culprit.clone();
         *self.ending.lock() = Some(ending.clone());
@@ -335,7 +346,9 @@ impl BridgeHost {
             "enter" => {
                 let enter: Enter = parse(method, args)?;
                 if enter.queued {
-                    *self.waited_before.lock() = self.waits.total(enter.culprit.extension);
+                    let extension = enter.culprit.extension;
+                    *self.waited_before.lock() = self.waits.total(extension);
+                    self.holds.queue(Some(extension));
                 }
                 *self.current.lock() = enter.culprit;
                 return Ok(Value::Null);

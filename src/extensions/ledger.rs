@@ -17,6 +17,7 @@ pub struct Ledger(Mutex<BTreeMap<String, Account>>);
 struct Account {
     loads: u64,
     load: Duration,
+    busy: Duration,
     events: BTreeMap<String, Tally>,
 }
 
@@ -24,7 +25,8 @@ struct Account {
 pub struct Tally {
     pub calls: u64,
     pub failures: u64,
-    /// From the call to the answer, without what the user took to answer questions.
+    /// From the call to the answer, without what the user took to answer questions, and
+    /// without the time in which another extension held the thread.
     pub time: Duration,
     pub slowest: Duration,
 }
@@ -47,6 +49,9 @@ pub struct ExtensionStats {
     pub calls: u64,
     pub failures: u64,
     pub total_ms: f64,
+    /// How long its code has held the thread that all extensions share, wherever it ran, as
+    /// far as looking twenty times a second tells.
+    pub busy_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowest: Option<Slowest>,
     /// What of V8's heap would go with it, in bytes. Absent unless it was asked for.
@@ -79,6 +84,15 @@ impl Ledger {
         let account = accounts.entry(path.to_string()).or_default();
         account.loads += 1;
         account.load = took;
+    }
+
+    /// Its code has had the thread.
+    pub fn held(&self, path: &str, time: Duration) {
+        let mut accounts = self.0.lock();
+        match accounts.get_mut(path) {
+            Some(account) => account.busy += time,
+            None => accounts.entry(path.to_string()).or_default().busy = time,
+        }
     }
 
     pub fn called(&self, path: String, event: &str, tally: Tally) {
@@ -116,6 +130,7 @@ impl Ledger {
             calls: tallies.clone().map(|tally| tally.calls).sum(),
             failures: tallies.clone().map(|tally| tally.failures).sum(),
             total_ms: milliseconds(tallies.map(|tally| tally.time).sum()),
+            busy_ms: milliseconds(account.busy),
             slowest: slowest.map(|(event, tally)| Slowest {
                 event: event.clone(),
                 ms: milliseconds(tally.slowest),
@@ -160,7 +175,10 @@ mod tests {
         ledger.called("/a.ts".into(), "input", tally(2, 0));
         ledger.called("/a.ts".into(), "input", tally(6, 1));
         ledger.called("/a.ts".into(), "tool:x", tally(7, 0));
+        ledger.held("/a.ts", Duration::from_millis(3));
+        ledger.held("/a.ts", Duration::from_millis(4));
         let stats = ledger.stats("/a.ts", None);
+        assert_eq!(stats.busy_ms, 7.0);
         assert_eq!((stats.calls, stats.failures, stats.total_ms), (3, 1, 15.0));
         assert_eq!((stats.loads, stats.load_ms), (1, 1.5));
         let (event, ms) = ("tool:x".to_string(), 7.0);

@@ -20,6 +20,7 @@ pub mod exec;
 pub mod explain;
 mod farewell;
 mod generation;
+mod holds;
 mod host;
 mod ledger;
 mod manager;

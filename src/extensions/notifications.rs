@@ -282,6 +282,7 @@ async fn deliver(
     if !hand_over(generation, &batch, given_up).await {
         updates.forget();
     }
+    generation.host.holds.queue(None);
     open.fetch_sub(batch.events.len(), Ordering::AcqRel);
 }
 
@@ -421,7 +422,7 @@ async fn overdue<'a>(
         Some(Ok(None)) => None,
         Some(Err(_)) => return None,
         None => {
-            generation.stop_if_stuck(limit * 2).await;
+            generation.stop_if_stuck(None, limit * 2).await;
             return (!generation.is_broken()).then_some(limit);
         }
     };

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::holds::Counted;
 use super::host::BridgeHost;
 use super::registry::ExtensionId;
 use crate::agent::event::{Event, ExtensionWait, WaitEnd};
@@ -16,7 +17,7 @@ pub struct Patience<'a> {
     event: String,
     limit: Duration,
     begun: Instant,
-    shown: bool,
+    shown: Option<Counted<'a>>,
     outcome: Outcome,
 }
 
@@ -34,15 +35,15 @@ impl BridgeHost {
             event: event.into(),
             limit,
             begun: Instant::now(),
-            shown: false,
+            shown: None,
             outcome: Outcome::Cancelled,
         }
     }
 }
 
 impl Patience<'_> {
-    /// The answer of `work`. Time in which the extension waits for the user does not
-    /// count.
+    /// The answer of `work`. Time in which the extension waits for the user, or for the
+    /// thread, does not count.
     pub async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         tokio::select! {
@@ -57,7 +58,7 @@ impl Patience<'_> {
     /// Tells the user. `before` is how long it had been going on already.
     pub fn show(&mut self, before: Duration) {
         self.begun = self.begun.checked_sub(before).unwrap_or(self.begun);
-        self.shown = true;
+        self.shown = Some(self.host.holds.show(self.extension));
         self.host.tell(Event::ExtensionWaitStart(self.wait()));
     }
 
@@ -77,7 +78,7 @@ impl Patience<'_> {
 
 impl Drop for Patience<'_> {
     fn drop(&mut self) {
-        if self.shown {
+        if self.shown.is_some() {
             let (wait, outcome) = (self.wait(), self.outcome);
             self.host
                 .tell(Event::ExtensionWaitEnd(WaitEnd { wait, outcome }));
@@ -85,6 +86,6 @@ impl Drop for Patience<'_> {
     }
 }
 
-fn milliseconds(duration: Duration) -> u64 {
+pub fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -93,6 +93,7 @@ mod session_tree;
 mod sessions;
 mod sessions_kill;
 mod sessions_shared;
+mod slowness;
 mod stopped_places;
 mod summary_retries;
 mod support;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use nix::sys::signal::Signal;
@@ -29,6 +30,10 @@ pub trait Host: Send + Sync + 'static {
     /// Something went wrong that no call can report.
     fn fault(&self, fault: Fault);
 
+    /// Whose code holds the thread. Called on a thread of its own, twenty times a second at
+    /// most, and only while JavaScript runs.
+    fn held(&self, _held: Held) {}
+
     /// Whether the process is the code's own, to end as it likes.
     fn owns_process(&self) -> bool {
         false
@@ -41,6 +46,28 @@ pub trait Host: Send + Sync + 'static {
 pub struct Author {
     pub id: u32,
     pub what: String,
+}
+
+/// Who has had the thread of JavaScript.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Held {
+    /// For how long, since this was told last.
+    Time(Vec<Share>),
+    /// For so long now, without giving it back; at `limit` the isolate is stopped. Told
+    /// after a second and after half of the limit.
+    Long {
+        author: Option<Author>,
+        busy: Duration,
+        limit: Duration,
+    },
+    /// What was told to be long is over.
+    Over,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    pub author: Author,
+    pub time: Duration,
 }
 
 /// Becomes an `Error` (or the named class) in JavaScript.

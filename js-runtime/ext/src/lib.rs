@@ -10,6 +10,7 @@ mod environment;
 mod fetch;
 mod folder;
 mod foreign;
+mod held;
 pub mod highlight;
 mod host;
 pub mod markdown;
@@ -33,7 +34,8 @@ use std::sync::Arc;
 
 pub use self::author::{author, author_context, forget_timer, last_timer};
 pub use self::descriptors::Opened;
-pub use self::host::{Author, Console, Damage, Death, Fault, Host, HostError, Stop};
+pub use self::held::note_held;
+pub use self::host::{Author, Console, Damage, Death, Fault, Held, Host, HostError, Share, Stop};
 pub use self::modules::{SCOPES, virtual_module, virtual_modules};
 pub use self::nearest::nearest;
 pub use self::ops::{EXIT_MESSAGE, IS_HOST_PROCESS, Uncaught, caught, caught_later};
@@ -53,6 +55,7 @@ deno_core::extension!(
         ops::op_uncaught,
         ops::op_virtual_module,
         author::op_ran,
+        held::op_held_by_others,
         descriptors::op_opened,
         places::op_place_of,
         fetch::op_fetch_http,

@@ -1,6 +1,7 @@
 // Events whose answers do not count: their handlers are called in order, one after the
 // other. One that does not settle in its time, or that an abort goes past, is left behind.
 // It is not called again before it has settled; what it is to be told waits until then.
+import { op_held_by_others } from "ext:core/ops";
 import { hostSync } from "ext:js_runtime/host.ts";
 import { JSON, now, Object, Promise, race, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
 import { createContext } from "ext:js_runtime/bridge/context.ts";
@@ -196,9 +197,11 @@ export async function notify(json: string): Promise<string> {
       enter(extension, event.type, true);
       const since = now();
       let failed = false;
+      let before: number | undefined;
       try {
         let result = call(handler, event, extension, run);
         if (result instanceof Promise) {
+          before = op_held_by_others(extension);
           result = await settled(result, { extension, handler, event: event.type, since });
         }
         boundary?.take(extension, result);
@@ -212,7 +215,10 @@ export async function notify(json: string): Promise<string> {
         leaveQueued();
       }
       if (message) message = takeChange(event, extension, change!, message);
-      tally(extension, event.type, now() - since, failed);
+      // What others did meanwhile is not its time.
+      const others = before === undefined ? 0 : op_held_by_others(extension) - before;
+      const took = now() - since - others;
+      tally(extension, event.type, took > 0 ? took : 0, failed);
     }
   }
   batch = 0;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use js_runtime_ext::{Console, Fault, Host, HostError};
+use js_runtime_ext::{Console, Fault, Held, Host, HostError};
 
 use super::Link;
 use super::wire::{self, Kind};
@@ -45,5 +45,9 @@ impl Host for Proxy {
 
     fn fault(&self, fault: Fault) {
         self.link.say(Kind::Fault, 0, &wire::json(&fault), b"");
+    }
+
+    fn held(&self, held: Held) {
+        self.link.say(Kind::Held, 0, &wire::json(&held), b"");
     }
 }

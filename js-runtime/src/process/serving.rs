@@ -281,6 +281,7 @@ impl Service {
                 self.host.console(console, &frame.text()?);
             }
             Kind::Fault => self.fault(frame.head()?),
+            Kind::Held => self.host.held(frame.head()?),
             Kind::Imported => {
                 use std::os::unix::ffi::OsStringExt;
                 let path = PathBuf::from(std::ffi::OsString::from_vec(frame.body));

@@ -81,6 +81,8 @@ kinds! {
     Console = 39,
     /// Head: the fault.
     Fault = 40,
+    /// Head: who has had the thread.
+    Held = 43,
     /// Id: the extension; body: the bytes of a path.
     Imported = 41,
     /// The isolate is gone, and the process ends.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use js_runtime::{Console, Fault, Host, HostError, Stop};
+use js_runtime::{Console, Fault, Held, Host, HostError, Stop};
 
 use super::BridgeHost;
 use super::arguments::{Since, parse, text};
+use crate::agent::event::WaitOutcome;
 use crate::extensions::reports::Ending;
 
 impl Host for BridgeHost {
@@ -42,6 +43,10 @@ impl Host for BridgeHost {
         (self.console)(console, line);
     }
 
+    fn held(&self, held: Held) {
+        self.take_held(held);
+    }
+
     fn fault(&self, fault: Fault) {
         match fault {
             Fault::Uncaught {
@@ -73,7 +78,7 @@ impl Host for BridgeHost {
             }
             Fault::Stopped {
                 stop: Stop::Asked, ..
-            } => {}
+            } => self.end_stretch(WaitOutcome::Cancelled),
             Fault::Stopped {
                 stop,
                 author,

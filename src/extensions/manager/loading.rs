@@ -165,6 +165,7 @@ impl Extensions {
             patient = false;
         };
         let mut wait = host.patience(id, "load", limit);
+        let _called = host.holds.call(id);
         let begun = Instant::now();
         let loaded = tokio::select! {
             biased;

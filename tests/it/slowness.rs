@@ -1,0 +1,132 @@
+//! Who holds the thread that all extensions share is named, and nobody else is.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, prompt};
+
+const ARRANGEMENTS: [&str; 2] = ["thread", "process"];
+
+fn is_of(line: &Value, name: &str) -> bool {
+    let path = line["extensionPath"].as_str().unwrap_or_default();
+    path.ends_with(name)
+}
+
+/// It was stopped when its time was up, and nobody was told before whom the agent waits for.
+#[tokio::test]
+async fn an_endless_loop_is_announced_at_half_of_its_time() {
+    const LOOPS: [(&str, &str); 3] = [
+        (
+            "before_agent_start",
+            r#"pi.on("before_agent_start", () => { for (;;); });"#,
+        ),
+        (
+            "tool:spin",
+            r#"pi.registerTool({
+                name: "spin", label: "s", description: "d", parameters: { type: "object", properties: {} },
+                execute() { for (;;); },
+            });"#,
+        ),
+        (
+            "turn_start",
+            r#"pi.on("turn_start", async () => { await undefined; for (;;); });"#,
+        ),
+    ];
+    for host in ARRANGEMENTS {
+        for (event, source) in LOOPS {
+            let server = ModelServer::start().await;
+            let home = Home::new(&server);
+            home.settings(json!({"extensionHost": host, "extensionTimeouts": {"spin": 3000}}));
+            home.extension(
+                "loops.ts",
+                &format!("export default (pi) => {{ {source} }};"),
+            );
+            server.push(Answer::tool("spin", json!({})));
+            server.push(Answer::text("Done."));
+            let mut rpc = home.rpc(&[]);
+            rpc.ok(prompt("go")).await;
+            let start = rpc.event("extension_wait_start").await;
+            let what = (&start["event"], &start["limitMs"]);
+            assert_eq!(what, (&json!(event), &json!(3000)), "{host}: {start}");
+            assert!(is_of(&start, "loops.ts"), "{host}: {start}");
+            let elapsed = start["elapsedMs"].as_u64().unwrap();
+            assert!((1500..3000).contains(&elapsed), "{host}: {start}");
+            rpc.event("agent_settled").await;
+            let lines = rpc.lines();
+            let all = |kind: &str| -> Vec<&Value> {
+                lines.iter().filter(|line| line["type"] == kind).collect()
+            };
+            let (ends, errors) = (all("extension_wait_end"), all("extension_error"));
+            assert_eq!((ends.len(), errors.len()), (1, 1), "{host}: {lines:?}");
+            assert_eq!(ends[0]["outcome"], "stopped", "{host}");
+            assert!(is_of(errors[0], "loops.ts"), "{host}: {errors:?}");
+        }
+    }
+}
+
+/// Every handler of the others seemed to take as long, and was left behind.
+#[tokio::test]
+async fn a_timer_that_keeps_the_thread_is_named_and_not_who_waits_for_it() {
+    for host in ARRANGEMENTS {
+        let server = ModelServer::start().await;
+        let home = Home::new(&server);
+        let timeouts = json!({"handler": 1500});
+        home.settings(json!({"extensionHost": host, "extensionTimeouts": timeouts}));
+        home.extension(
+            "keeps.ts",
+            r#"export default (pi) => pi.on("session_start", () => {
+                setInterval(() => { const begun = Date.now(); while (Date.now() - begun < 1800); }, 50);
+            });"#,
+        );
+        home.extension(
+            "waits.ts",
+            r#"export default (pi) => {
+                const turns = async () => { for (let n = 0; n < 3; n += 1) await new Promise((resolve) => setTimeout(resolve, 5)); };
+                for (const event of ["input", "before_agent_start", "turn_end"]) pi.on(event, turns);
+            };"#,
+        );
+        server.push(Answer::text("Done."));
+        let mut rpc = home.rpc(&[]);
+        rpc.ok(prompt("go")).await;
+        rpc.event("agent_settled").await;
+        let lines = rpc.lines();
+        let told = |kind: &str, name: &str| -> Vec<&Value> {
+            let told = lines.iter().filter(|line| line["type"] == kind);
+            told.filter(|line| is_of(line, name)).collect()
+        };
+        assert_eq!(
+            told("extension_error", "waits.ts"),
+            [&Value::Null; 0],
+            "{host}"
+        );
+        assert_eq!(
+            told("extension_wait_start", "waits.ts"),
+            [&Value::Null; 0],
+            "{host}"
+        );
+        let waits = told("extension_wait_start", "keeps.ts");
+        assert!(!waits.is_empty(), "{host}: {lines:?}");
+        assert_eq!(waits[0]["event"], "session_start", "{host}");
+        let errors = told("extension_error", "keeps.ts");
+        let texts = errors.iter().map(|error| error["error"].as_str().unwrap());
+        let texts: Vec<&str> = texts.collect();
+        assert!(
+            texts.len() == 1
+                && texts[0].contains("more than 5 of 10 s, in what was begun in session_start"),
+            "{host}: {texts:?}"
+        );
+        let stats = rpc.ok(json!({"type": "get_extension_stats"})).await;
+        let of = |name: &str, member: &str| {
+            let extensions = stats["extensions"].as_array().unwrap();
+            let of = extensions.iter().find(|it| it["name"] == name).unwrap();
+            of[member].as_f64().unwrap()
+        };
+        let busy = (of("keeps", "busyMs"), of("waits", "busyMs"));
+        assert!(
+            busy.0 > 5000.0 && busy.1 < busy.0 / 10.0,
+            "{host}: {busy:?}"
+        );
+        let took = of("waits", "totalMs");
+        assert!(took < busy.0 / 2.0, "{host}: {took} {busy:?}");
+    }
+}
