@@ -136,10 +136,16 @@ impl Looks {
     /// thread is to be asked whose code it is.
     pub fn look(&mut self, now: u64, stretch: Stretch, holds: &Holds, host: &dyn Host) -> bool {
         let time = self.time(now);
+        let runs = self.tell_stretch(stretch, holds, host);
         let shares = holds.take();
         if !shares.is_empty() {
             host.held(Held::Time(shares));
         }
+        runs && holds.owe(time)
+    }
+
+    /// Whether it runs.
+    fn tell_stretch(&mut self, stretch: Stretch, holds: &Holds, host: &dyn Host) -> bool {
         let Stretch {
             number,
             busy,
@@ -167,7 +173,7 @@ impl Looks {
                 limit,
             });
         }
-        holds.owe(time)
+        true
     }
 
     /// What a look at this moment stands for.
@@ -281,7 +287,7 @@ mod tests {
         assert_eq!(look(2, Some(TICK)), [Held::Over]);
         holds.charge(2, author(7, "input"));
         // The share, too.
-        assert_eq!(look(2, Some(LONG))[1..], [long(author(7, "input"), LONG)]);
+        assert_eq!(look(2, Some(LONG))[..1], [long(author(7, "input"), LONG)]);
         assert_eq!(look(2, Some(LONG)), []);
         let half = long(author(7, "input"), LONG * 3);
         assert_eq!(look(2, Some(LONG * 3)), [half]);

@@ -107,15 +107,19 @@ impl Holds {
     }
 
     /// Its code has run for so long; tells whether that makes it too much, for the first time.
+    /// As long as the user sees it run there is nothing to add.
     fn is_too_much(&self, extension: ExtensionId, time: Duration) -> bool {
         let mut inner = self.0.lock();
+        let stretch = inner.stretch.as_ref();
+        let is_seen = inner.shown.contains_key(&extension)
+            || stretch.is_some_and(|stretch| stretch.culprit.extension == extension);
         let window = inner.windows.entry(extension);
         let window = window.or_insert((Instant::now(), Duration::ZERO));
         if window.0.elapsed() > WINDOW {
             *window = (Instant::now(), Duration::ZERO);
         }
         window.1 += time;
-        window.1 > SHARE && inner.named.insert(extension)
+        !is_seen && window.1 > SHARE && inner.named.insert(extension)
     }
 
     /// Whether the user is to be told of a stretch of its code: it has had half of its time,
@@ -146,7 +150,11 @@ impl BridgeHost {
                 busy,
                 limit,
             } => self.show_stretch(self.culprit(author), busy, limit),
-            Held::Over => self.end_stretch(WaitOutcome::Settled),
+            Held::Over => {
+                if let Some(Culprit { extension, what }) = self.end_stretch(WaitOutcome::Settled) {
+                    self.name_if_busy(extension, &what, Duration::ZERO);
+                }
+            }
         }
     }
 
@@ -154,19 +162,20 @@ impl BridgeHost {
         self.waits.hold(id, time);
         self.holds.0.lock().latest = Some((id, Instant::now()));
         self.charge_busy(id, time);
+        self.name_if_busy(id, &what, time);
+    }
+
+    /// After its code has run for so long.
+    fn name_if_busy(&self, extension: ExtensionId, what: &str, time: Duration) {
         // The user has begun these, and sees them.
         let begun = ["tool:", "shortcut:"];
         let is_expected = begun.iter().any(|begun| what.starts_with(begun))
-            || ["load", "command"].contains(&&*what);
-        if is_expected && self.holds.is_called(id) {
+            || ["load", "command"].contains(&what);
+        if (is_expected && self.holds.is_called(extension))
+            || !self.holds.is_too_much(extension, time)
+        {
             return;
         }
-        if self.holds.is_too_much(id, time) {
-            self.name_busy(id, &what);
-        }
-    }
-
-    fn name_busy(&self, extension: ExtensionId, what: &str) {
         let since = match what {
             "" => String::new(),
             what => format!(", in what was begun in {what}"),
@@ -195,12 +204,12 @@ impl BridgeHost {
         self.holds.0.lock().stretch = Some(stretch);
     }
 
-    pub(super) fn end_stretch(&self, outcome: WaitOutcome) {
-        let stretch = self.holds.0.lock().stretch.take();
-        if let Some(stretch) = stretch {
-            let wait = self.wait_of(&stretch);
-            self.tell(Event::ExtensionWaitEnd(WaitEnd { wait, outcome }));
-        }
+    /// Gives whose it was, if the user sees one.
+    pub(super) fn end_stretch(&self, outcome: WaitOutcome) -> Option<Culprit> {
+        let stretch = self.holds.0.lock().stretch.take()?;
+        let wait = self.wait_of(&stretch);
+        self.tell(Event::ExtensionWaitEnd(WaitEnd { wait, outcome }));
+        Some(stretch.culprit)
     }
 
     fn wait_of(&self, stretch: &Stretch) -> ExtensionWait {

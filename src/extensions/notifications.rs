@@ -279,10 +279,14 @@ async fn deliver(
         // It is never closed: the sender is the generation's.
         let _ = given_up.wait_for(|now| origin.is_given_up(now)).await;
     };
+    let holds = &generation.host.holds;
+    // Until the bridge says whose turn it is.
+    let first = batch.events.iter().flat_map(|event| &event.targets).next();
+    holds.queue(first.map(|(extension, _)| *extension));
     if !hand_over(generation, &batch, given_up).await {
         updates.forget();
     }
-    generation.host.holds.queue(None);
+    holds.queue(None);
     open.fetch_sub(batch.events.len(), Ordering::AcqRel);
 }
 

@@ -78,7 +78,9 @@ impl Host for BridgeHost {
             }
             Fault::Stopped {
                 stop: Stop::Asked, ..
-            } => self.end_stretch(WaitOutcome::Cancelled),
+            } => {
+                self.end_stretch(WaitOutcome::Cancelled);
+            }
             Fault::Stopped {
                 stop,
                 author,
