@@ -49,7 +49,7 @@ function interop(namespace: Names): object {
   return made;
 }
 
-const NO_SUCH = /^Cannot find (?:module|package) /;
+const NO_SUCH = /^Cannot find (?:module|package) (.*)/s;
 const CODE = /^\[(ERR_\w+)\] /;
 
 /** deno_core makes a `TypeError` with this code of whatever could not be loaded. */
@@ -64,8 +64,10 @@ function inNodesWords(error: any): unknown {
     mended = new Error(StringPrototypeSlice(text, found[0].length));
     mended.code = found[1];
   } else {
-    mended = new Error(text);
-    if (RegExpPrototypeExec(NO_SUCH, text) !== null) mended.code = error.code;
+    // jiti asks `require`, whose words these are.
+    const missing = RegExpPrototypeExec(NO_SUCH, text);
+    mended = new Error(missing === null ? text : `Cannot find module ${missing[1]}`);
+    if (missing !== null) mended.code = "MODULE_NOT_FOUND";
   }
   const at = StringPrototypeIndexOf(error.stack, text);
   const rest = at < 0 ? "" : StringPrototypeSlice(error.stack, at + text.length);

@@ -363,6 +363,7 @@ async fn agents_resources_and_children() {
     let expected = json!({
         "skills": [["dig", "digs holes", "more/dig/SKILL.md"]],
         "none": 0,
+        "gone": [],
         "block": true,
         "empty": "",
         "files": ["Be kind."],

@@ -389,18 +389,19 @@ async fn arguments_that_do_not_fit_are_named_as_the_extension_knows_them() {
     );
 }
 
-/// Who looks for an optional package tells by these words that it is not there.
+/// Who looks for an optional package tells by these words that it is not there: jiti asks
+/// `require`.
 #[tokio::test]
-async fn a_package_that_is_missing_is_told_in_nodes_words() {
+async fn a_package_that_is_missing_is_told_in_the_words_of_require() {
     let (_server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.registerCommand("slip", { handler: async (_, ctx) => {
             const { code, message } = await import("nope-pkg").catch((error) => error);
-            ctx.ui.notify(`${code} ${message.startsWith("Cannot find package 'nope-pkg' ")}`);
+            ctx.ui.notify(`${code} ${message.startsWith("Cannot find module 'nope-pkg' ")}`);
         } });"#,
     )
     .await;
     rpc.ok(prompt("/slip")).await;
-    rpc.notified("ERR_MODULE_NOT_FOUND true").await;
+    rpc.notified("MODULE_NOT_FOUND true").await;
 }
 
 /// The model read a bare `42` as what the tool had said.

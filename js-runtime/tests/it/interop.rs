@@ -140,7 +140,7 @@ async fn errors_of_import_can_be_told_apart() {
         ),
     ]);
     let answer = Js::start().get(&folder.path("index.ts")).await;
-    let none = "ERR_MODULE_NOT_FOUND";
+    let none = "MODULE_NOT_FOUND";
     let closed = ["ERR_PACKAGE_PATH_NOT_EXPORTED", "Package"];
     assert_eq!(
         answer,

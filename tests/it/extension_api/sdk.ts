@@ -187,6 +187,7 @@ const checks = {
     return {
       skills: skills.map(({ name, description, filePath }) => [name, description, path.relative(ctx.cwd, filePath)]),
       none: loadSkills({ cwd: ctx.cwd, includeDefaults: false }).skills.length,
+      gone: loadSkillsFromDir({ dir: path.join(ctx.cwd, "gone"), source: "test" }).diagnostics,
       block: formatSkillsForPrompt(skills).includes("digs holes"),
       empty: formatSkillsForPrompt([]),
       files: loadProjectContextFiles({ cwd: ctx.cwd }).map(({ content }) => content),

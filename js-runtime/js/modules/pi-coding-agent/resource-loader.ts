@@ -71,6 +71,8 @@ export function loadSkills(
 }
 
 export function loadSkillsFromDir({ dir, source }: { dir: string; source?: string }): Skills {
+  // As in the original, where only paths that the user names have to be there.
+  if (!fs().existsSync(dir)) return { skills: [], diagnostics: [] };
   const { skills, diagnostics } = loadSkills({ skillPaths: [dir], includeDefaults: false });
   const named = source === undefined
     ? skills
