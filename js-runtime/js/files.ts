@@ -29,6 +29,9 @@ const {
   StringPrototypeReplaceAll,
   StringPrototypeSlice,
   StringPrototypeStartsWith,
+  TypedArrayPrototypeSet,
+  TypedArrayPrototypeSlice,
+  TypedArrayPrototypeSubarray,
   Uint8Array,
 } = primordials;
 
@@ -262,8 +265,80 @@ internals.readingForeign = (functions: Record<string, Function>): Record<string,
   return more;
 };
 
+interface Found {
+  size: number;
+  isFile(): boolean;
+  isDirectory(): boolean;
+  isCharacterDevice(): boolean;
+}
+
+interface Files {
+  statSync(path: string): Found;
+  fstatSync(descriptor: number): Found;
+  openSync(path: string, flag?: string): number;
+  readSync(descriptor: number, buffer: Uint8Array): number;
+  closeSync(descriptor: number): void;
+  ERR_FS_FILE_TOO_LARGE: new (size: number) => Error;
+}
+
+/** Bytes; the most that Node reads. */
+const MOST = 2 ** 31 - 1;
+const PIECE = 1 << 18;
+
+/** Devices and pipes have no size, and perhaps no end: who reads them is to be stoppable. */
+function isReadAtOnce(stat: () => Found, TooLarge: Files["ERR_FS_FILE_TOO_LARGE"]): boolean {
+  let found;
+  try {
+    found = stat();
+  } catch {
+    return true; // Reading says what is wrong.
+  }
+  if (found.isFile() && found.size > MOST) throw new TooLarge(found.size);
+  return found.isFile() || found.isDirectory();
+}
+internals.isReadAtOnce = isReadAtOnce;
+
+function readInPieces(descriptor: number, { readSync, ERR_FS_FILE_TOO_LARGE }: Files): Uint8Array {
+  let bytes = new Uint8Array(PIECE);
+  let end = 0;
+  for (;;) {
+    const count = readSync(descriptor, TypedArrayPrototypeSubarray(bytes, end));
+    if (count === 0) return TypedArrayPrototypeSlice(bytes, 0, end);
+    end += count;
+    if (end > MOST) throw new ERR_FS_FILE_TOO_LARGE(end);
+    if (end === bytes.length) {
+      const larger = new Uint8Array(2 * end);
+      TypedArrayPrototypeSet(larger, bytes);
+      bytes = larger;
+    }
+  }
+}
+
+internals.readPath = (path: string, flag: string | undefined, atOnce: () => Uint8Array, files: Files): Uint8Array => {
+  if (isReadAtOnce(() => files.statSync(path), files.ERR_FS_FILE_TOO_LARGE)) return atOnce();
+  const descriptor = files.openSync(path, flag);
+  try {
+    return readInPieces(descriptor, files);
+  } finally {
+    files.closeSync(descriptor);
+  }
+};
+
 /** All that an open file holds. Node looks first how large it is, unless it is to be text. */
-internals.readAll = (read: (descriptor: number) => Uint8Array, descriptor: number, encoding: unknown): Uint8Array => {
+internals.readAll = (
+  read: (descriptor: number) => Uint8Array,
+  descriptor: number,
+  encoding: unknown,
+  files: Files,
+): Uint8Array => {
+  let found;
+  try {
+    found = files.fstatSync(descriptor);
+  } catch {
+    // Reading says what is wrong.
+  }
+  if (found?.isCharacterDevice()) return readInPieces(descriptor, files);
+  if (found?.isFile() && found.size > MOST) throw new files.ERR_FS_FILE_TOO_LARGE(found.size);
   try {
     return read(descriptor);
   } catch (error: any) {

@@ -179,6 +179,7 @@ attacks! {
     uncaught_listener("uncaught-listener") is_set_aside_later();
     exec_sync("exec-sync") is_set_aside_later();
     blocked_file("blocked-file") is_set_aside();
+    endless_file("endless-file") is_reported("Array buffer allocation failed");
     umask("umask") is_reported("process.umask(0o777)");
     process_exit("process-exit") is_reported("process.exit(1)");
     process_abort("process-abort") is_reported("process.abort()");

@@ -332,7 +332,25 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         specifier: "ext:deno_node/fs.ts",
         text: "data = op_node_fs_read_file_sync(path);",
         replacement: "data = __bootstrap.internals.readAll(op_node_fs_read_file_sync, path, \
-                      options?.encoding);",
+                      options?.encoding, { fstatSync, readSync, ERR_FS_FILE_TOO_LARGE });",
+    },
+    // Of 2 GB and more Node says that it is too large, and so it is of what has no end.
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "data = op_fs_read_file_sync(path, flagsNumber);",
+        replacement: "data = __bootstrap.internals.readPath(path, options?.flag, \
+                      () => op_fs_read_file_sync(path, flagsNumber), \
+                      { statSync, openSync, readSync, closeSync, ERR_FS_FILE_TOO_LARGE });",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "const data = await op_fs_read_file_async(path, cancelRid, flagsNumber);",
+        replacement: "if (!__bootstrap.internals.isReadAtOnce(() => statSync(path), \
+                      ERR_FS_FILE_TOO_LARGE)) { \
+                      const fd = await op_node_open(path, flagsNumber, 0o666); \
+                      try { return await readFileFromFd(fd, options); } \
+                      finally { closeSync(fd); } } \
+                      const data = await op_fs_read_file_async(path, cancelRid, flagsNumber);",
     },
     // The first folder that is made has the name that it was given.
     Correction {
