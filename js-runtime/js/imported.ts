@@ -3,6 +3,7 @@
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { primordials } from "ext:core/mod.js";
+import { isGuest } from "ext:js_runtime/uncaught.ts";
 
 const {
   ArrayPrototypeEvery,
@@ -64,10 +65,11 @@ function inNodesWords(error: any): unknown {
     mended = new Error(StringPrototypeSlice(text, found[0].length));
     mended.code = found[1];
   } else {
-    // jiti asks `require`, whose words these are.
     const missing = RegExpPrototypeExec(NO_SUCH, text);
-    mended = new Error(missing === null ? text : `Cannot find module ${missing[1]}`);
-    if (missing !== null) mended.code = "MODULE_NOT_FOUND";
+    // For extensions jiti asks `require`, whose words these are.
+    const isJiti = missing !== null && !isGuest;
+    mended = new Error(isJiti ? `Cannot find module ${missing[1]}` : text);
+    if (missing !== null) mended.code = isJiti ? "MODULE_NOT_FOUND" : error.code;
   }
   const at = StringPrototypeIndexOf(error.stack, text);
   const rest = at < 0 ? "" : StringPrototypeSlice(error.stack, at + text.length);

@@ -34,7 +34,7 @@ const isPrevented: (event: Event) => boolean = uncurryThis(
 );
 const prevent: (event: Event) => void = uncurryThis(Event.prototype.preventDefault);
 
-let isGuest = false;
+export let isGuest = false;
 
 /** What a timer threw, and the context of the timer. */
 let thrown: { error: unknown; context: unknown } | undefined;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use deno_core::v8::IsolateHandle;
 use futures::task::AtomicWaker;
-use js_runtime_ext::{Author, Fault, Host, IS_HOST_PROCESS, Stop};
+use js_runtime_ext::{Author, Fault, Host, IS_HOST_PROCESS, Stop, Watch};
 use tokio::sync::watch;
 
 use crate::awake::LATE;
@@ -35,6 +35,9 @@ const CONFESSION: Duration = Duration::from_millis(500);
 /// How often it is asked where its code is. Between two microtasks it is nowhere.
 const QUESTIONS: u32 = 40;
 const BETWEEN_QUESTIONS: Duration = Duration::from_millis(1);
+
+/// So many times the limit may timers take that are due at once, one after the other.
+const TURN: u32 = 4;
 
 /// A pause that is shorter counts: a loop that calls the program again and again spins.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -56,6 +59,8 @@ struct Shared {
     deadline: AtomicU64,
     /// How long it may take; nanoseconds.
     limit: AtomicU64,
+    /// When the turn of the event loop has begun.
+    turn: AtomicU64,
     /// How often it was entered and left.
     stretch: AtomicU64,
     holds: Holds,
@@ -119,6 +124,32 @@ impl Drop for Pause<'_> {
     }
 }
 
+impl Watch for Control {
+    fn begins(&self, extension: Option<u32>) {
+        let shared = &self.0;
+        if shared.holds.owes() {
+            // It was asked while native code ran, and has not answered.
+            let stretch = shared.stretch.load(Ordering::Relaxed);
+            shared.holds.charge_begun(stretch);
+        }
+        shared.holds.begin(extension);
+    }
+
+    fn renews(&self) {
+        let shared = &self.0;
+        self.begins(None);
+        if shared.since.load(Ordering::Relaxed) != 0 {
+            let limit = Duration::from_nanos(shared.limit.load(Ordering::Relaxed));
+            let turn = Duration::from_nanos(shared.turn.load(Ordering::Relaxed));
+            self.run(limit, turn.saturating_add(limit.saturating_mul(TURN)));
+        }
+    }
+
+    fn held_by_others(&self, extension: u32) -> Duration {
+        self.0.holds.by_others(extension)
+    }
+}
+
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
 }
@@ -135,6 +166,7 @@ impl Control {
             since: AtomicU64::new(0),
             deadline: AtomicU64::new(NEVER),
             limit: AtomicU64::new(NEVER),
+            turn: AtomicU64::new(0),
             stretch: AtomicU64::new(0),
             holds: Holds::default(),
             wakes_at: AtomicU64::new(NEVER),
@@ -197,12 +229,19 @@ impl Control {
 
     /// JavaScript runs from now on.
     pub fn enter(&self, limit: Duration) {
+        self.0.turn.store(self.now(), Ordering::Relaxed);
+        self.0.holds.begin_turn();
+        self.run(limit, Duration::MAX);
+    }
+
+    /// For so long, and not beyond that moment.
+    fn run(&self, limit: Duration, end: Duration) {
         let now = self.now().max(1);
         let limit = nanoseconds(limit);
         let deadline = match is_inspected() {
             // At a breakpoint it runs for as long as somebody looks at it.
             true => NEVER,
-            false => now.saturating_add(limit),
+            false => now.saturating_add(limit).min(nanoseconds(end)),
         };
         self.0.stretch.fetch_add(1, Ordering::Relaxed);
         self.0.limit.store(limit, Ordering::Relaxed);
@@ -219,11 +258,12 @@ impl Control {
     pub fn leave(&self) {
         self.0.deadline.store(NEVER, Ordering::SeqCst);
         self.0.since.store(0, Ordering::Relaxed);
-        self.0.stretch.fetch_add(1, Ordering::Relaxed);
+        let number = self.0.stretch.fetch_add(1, Ordering::Relaxed);
         if self.0.holds.owes() {
-            // It has not been in the midst of anybody's code since it was asked.
-            self.charge_time(js_runtime_ext::last_timer());
+            // It was asked, and has not been in the midst of anybody's code since.
+            self.0.holds.charge_begun(number);
         }
+        self.0.holds.begin(None);
     }
 
     /// Charges whoever's code runs with the time that nobody is charged with yet. On the
@@ -231,6 +271,18 @@ impl Control {
     pub fn charge_time(&self, author: Option<Author>) {
         let stretch = self.0.stretch.load(Ordering::Relaxed);
         self.0.holds.charge(stretch, author);
+    }
+
+    /// Whose fault it is that a limit is reached, if this one's code runs now.
+    pub fn culprit(&self, running: Option<Author>) -> Option<Author> {
+        let Stretch {
+            number,
+            busy,
+            limit,
+        } = self.stretch();
+        // Otherwise it is the turn that takes too long.
+        let stretch = busy.filter(|busy| *busy >= limit).map(|_| number);
+        self.0.holds.culprit(stretch, running)
     }
 
     fn stretch(&self) -> Stretch {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use deno_core::error::CoreError;
 use deno_core::{ModuleId, PollEventLoopOptions, v8};
-use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop, Uncaught};
+use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop, Uncaught, Watch as _};
 
 use crate::calls::{self, Outcome, Pending};
 use crate::commands::{Command, Commands};
@@ -323,6 +323,7 @@ impl EventLoop {
 
     fn handle(&mut self, command: Command) {
         js_runtime_ext::forget_timer();
+        self.control.begins(None);
         match command {
             Command::Load {
                 id,
@@ -358,6 +359,8 @@ impl EventLoop {
                 let outcome = calls::call(&mut self.isolate.worker.js_runtime, function, |scope| {
                     calls::json_argument(scope, &args)
                 });
+                // What comes now is anybody's.
+                self.control.begins(None);
                 match outcome {
                     Outcome::Done(result) => {
                         if self.is_whole() {

@@ -3,11 +3,11 @@
 //! nothing, and is right in the long run: the moments have nothing to do with what runs.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use js_runtime_ext::{Author, Held, Host, Share, note_held};
+use js_runtime_ext::{Author, Held, Host, Share};
 
 /// Between two looks.
 const TICK: Duration = Duration::from_millis(50);
@@ -18,6 +18,9 @@ const LATEST: u32 = 5;
 /// So many looks without anything that runs, and the watchdog sleeps until something does.
 const IDLE: u32 = 5;
 
+/// So many looks that the thread has not answered, and native code runs.
+const SILENT: u32 = 4;
+
 /// Without giving the thread back.
 const LONG: Duration = Duration::from_secs(1);
 
@@ -26,14 +29,40 @@ pub(crate) struct Holds {
     /// Nanoseconds that nobody is charged with yet: JavaScript has not been asked whose code
     /// it is.
     owed: AtomicU64,
+    /// Whose code was begun last in this stretch, counted from 1.
+    begun: AtomicU64,
+    /// Something is known of this turn.
+    has_turn: AtomicBool,
     shares: Mutex<Shares>,
 }
 
 #[derive(Default)]
 struct Shares {
-    by: HashMap<u32, Share>,
-    /// Of the stretch with that number: whose code ran when it was looked at last.
-    latest: Option<(u64, Option<Author>)>,
+    /// What there is to tell.
+    news: HashMap<u32, Share>,
+    all: Duration,
+    by: HashMap<u32, Duration>,
+    stretch: Of,
+    /// Since the event loop has had its turn.
+    turn: HashMap<u32, Share>,
+}
+
+/// What is known of the stretch with that number.
+#[derive(Default)]
+struct Of {
+    number: u64,
+    /// Whose code ran when it was looked at last.
+    latest: Option<Author>,
+    shares: HashMap<u32, Share>,
+}
+
+fn add(shares: &mut HashMap<u32, Share>, author: &Author, time: Duration) {
+    let share = shares.entry(author.id).or_insert_with(|| Share {
+        author: author.clone(),
+        time: Duration::ZERO,
+    });
+    share.time += time;
+    share.author.what.clone_from(&author.what);
 }
 
 impl Holds {
@@ -54,34 +83,87 @@ impl Holds {
         self.owed.load(Ordering::Relaxed) != 0
     }
 
-    /// On the thread of JavaScript: it was this one's code. Nobody is charged with what is
-    /// nobody's.
+    /// It was this one's code. Nobody is charged with what is nobody's.
     pub fn charge(&self, stretch: u64, author: Option<Author>) {
         let time = Duration::from_nanos(self.owed.swap(0, Ordering::Relaxed));
         let mut shares = self.shares();
-        if let Some(author) = &author {
-            note_held(author.id, time);
-            let share = shares.by.entry(author.id).or_insert_with(|| Share {
-                author: author.clone(),
-                time: Duration::ZERO,
-            });
-            share.time += time;
-            share.author.what.clone_from(&author.what);
+        if shares.stretch.number != stretch {
+            shares.stretch = Of {
+                number: stretch,
+                ..Of::default()
+            };
         }
-        shares.latest = Some((stretch, author));
+        if let Some(author) = &author {
+            shares.all += time;
+            *shares.by.entry(author.id).or_default() += time;
+            add(&mut shares.news, author, time);
+            add(&mut shares.stretch.shares, author, time);
+            add(&mut shares.turn, author, time);
+            self.has_turn.store(true, Ordering::Relaxed);
+        }
+        shares.stretch.latest = author;
+    }
+
+    /// Cheap enough for every turn of the event loop.
+    pub fn begin_turn(&self) {
+        if self.has_turn.load(Ordering::Relaxed) {
+            self.has_turn.store(false, Ordering::Relaxed);
+            self.shares().turn.clear();
+        }
+    }
+
+    /// The same where the thread cannot be asked: it was the code of whoever was begun last.
+    pub fn charge_begun(&self, stretch: u64) {
+        self.charge(stretch, self.begun());
+    }
+
+    pub fn begin(&self, extension: Option<u32>) {
+        let number = extension.map_or(0, |extension| u64::from(extension) + 1);
+        self.begun.store(number, Ordering::Relaxed);
+    }
+
+    fn begun(&self) -> Option<Author> {
+        let number = self.begun.load(Ordering::Relaxed).checked_sub(1)?;
+        // What for is not known.
+        let (id, what) = (u32::try_from(number).ok()?, String::new());
+        Some(Author { id, what })
+    }
+
+    /// How long all others have had the thread.
+    pub fn by_others(&self, extension: u32) -> Duration {
+        let shares = self.shares();
+        let own = shares.by.get(&extension).copied().unwrap_or_default();
+        shares.all.saturating_sub(own)
+    }
+
+    /// Whose fault it is that a stretch takes too long, or else the turn: of whoever runs at
+    /// the end, unless another one has had most of it.
+    pub fn culprit(&self, stretch: Option<u64>, running: Option<Author>) -> Option<Author> {
+        let shares = self.shares();
+        let of = match stretch {
+            Some(number) if number != shares.stretch.number => return running,
+            Some(_) => &shares.stretch.shares,
+            None => &shares.turn,
+        };
+        let own = running.as_ref().and_then(|running| of.get(&running.id));
+        let own = own.map_or(Duration::ZERO, |share| share.time);
+        match of.values().max_by_key(|share| share.time) {
+            Some(most) if most.time > own * 2 => Some(most.author.clone()),
+            _ => running,
+        }
     }
 
     /// What there is to tell since this was asked last.
     fn take(&self) -> Vec<Share> {
         let mut shares = self.shares();
-        shares.by.drain().map(|(_, share)| share).collect()
+        shares.news.drain().map(|(_, share)| share).collect()
     }
 
     /// Whose code runs in that stretch, as far as is known.
     fn author(&self, stretch: u64) -> Option<Author> {
         let shares = self.shares();
-        let (of, author) = shares.latest.as_ref()?;
-        author.clone().filter(|_| *of == stretch)
+        let of = &shares.stretch;
+        of.latest.clone().filter(|_| of.number == stretch)
     }
 }
 
@@ -99,8 +181,10 @@ pub(crate) struct Looks {
     /// The look before; nanoseconds.
     before: Option<u64>,
     idle: u32,
-    /// The stretch that is told to be long, and that half of its limit was.
-    told: Option<(u64, bool)>,
+    /// How often the thread was looked at and had not answered.
+    silent: u32,
+    /// The stretch that is told to be long.
+    told: Option<u64>,
 }
 
 impl Looks {
@@ -108,6 +192,7 @@ impl Looks {
         Self {
             before: None,
             idle: IDLE,
+            silent: 0,
             told: None,
         }
     }
@@ -141,7 +226,15 @@ impl Looks {
         if !shares.is_empty() {
             host.held(Held::Time(shares));
         }
-        runs && holds.owe(time)
+        if !runs || holds.owe(time) {
+            self.silent = 0;
+            return runs;
+        }
+        self.silent += 1;
+        if self.silent >= SILENT {
+            holds.charge_begun(stretch.number);
+        }
+        false
     }
 
     /// Whether it runs.
@@ -151,22 +244,16 @@ impl Looks {
             busy,
             limit,
         } = stretch;
-        if self.told.take_if(|told| told.0 != number).is_some() {
+        if self.told.take_if(|told| *told != number).is_some() {
             host.held(Held::Over);
         }
         let Some(busy) = busy else {
             return false;
         };
         let author = holds.author(number);
-        let (was_told, of_half) = match self.told {
-            Some((_, half)) => (true, half),
-            None => (false, false),
-        };
         let is_half = busy >= limit / 2;
-        // Native code does not say whose it is.
-        let is_known = author.is_some() || is_half;
-        if (is_half && !of_half) || (!was_told && is_known && busy >= LONG) {
-            self.told = Some((number, is_half));
+        if self.told.is_none() && (is_half || (busy >= LONG && author.is_some())) {
+            self.told = Some(number);
             host.held(Held::Long {
                 author,
                 busy,
@@ -196,6 +283,52 @@ mod tests {
     fn author(id: u32, what: &str) -> Option<Author> {
         let what = what.to_owned();
         Some(Author { id, what })
+    }
+
+    #[test]
+    fn who_has_had_most_of_a_stretch_is_to_blame() {
+        let holds = Holds::default();
+        let had = |stretch, id, ticks| {
+            holds.owe(TICK * ticks);
+            holds.charge(stretch, author(id, "turn_end"));
+        };
+        had(1, 7, 40);
+        had(1, 8, 2);
+        let blamed = |stretch, running| {
+            let running = author(running, "turn_end");
+            holds.culprit(stretch, running).map(|author| author.id)
+        };
+        assert_eq!(blamed(Some(1), 8), Some(7));
+        had(1, 8, 30);
+        assert_eq!(blamed(Some(1), 8), Some(8));
+        assert_eq!(blamed(Some(2), 9), Some(9), "nothing is known of it");
+        let others = (holds.by_others(7), holds.by_others(8));
+        assert_eq!(others, (TICK * 32, TICK * 40));
+        had(2, 9, 1);
+        assert_eq!((blamed(Some(2), 9), blamed(None, 9)), (Some(9), Some(7)));
+        holds.begin_turn();
+        assert_eq!(blamed(None, 9), Some(9));
+    }
+
+    #[test]
+    fn native_code_is_that_of_whoever_was_begun() {
+        let (holds, host, mut looks) = (Holds::default(), Listener::default(), Looks::new());
+        let stretch = Stretch {
+            number: 1,
+            busy: Some(TICK),
+            limit: LONG * 100,
+        };
+        holds.begin(Some(7));
+        assert!(looks.look(0, stretch, &holds, &host));
+        for _ in 0..SILENT {
+            assert!(!looks.look(0, stretch, &holds, &host));
+        }
+        assert_eq!(holds.author(1), author(7, ""));
+        assert!(!holds.owes());
+        holds.begin(None);
+        holds.owe(TICK);
+        holds.charge_begun(1);
+        assert_eq!(holds.author(1), None);
     }
 
     #[test]
@@ -265,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_stretch_is_told_twice_and_that_it_is_over() {
+    fn a_long_stretch_is_told_and_that_it_is_over() {
         let (holds, host, mut looks) = (Holds::default(), Listener::default(), Looks::new());
         let limit = LONG * 4;
         let mut look = |number, busy: Option<Duration>| {
@@ -289,8 +422,6 @@ mod tests {
         // The share, too.
         assert_eq!(look(2, Some(LONG))[..1], [long(author(7, "input"), LONG)]);
         assert_eq!(look(2, Some(LONG)), []);
-        let half = long(author(7, "input"), LONG * 3);
-        assert_eq!(look(2, Some(LONG * 3)), [half]);
         assert_eq!(look(2, Some(LONG * 3)), []);
         assert_eq!(look(2, None), [], "it waits for the program");
         assert_eq!(look(3, None), [Held::Over]);

@@ -40,11 +40,13 @@ pub(crate) fn swear_in(runtime: &mut JsRuntime, control: &Control, imports: &Imp
         places: Places::new(runtime.source_mapper()),
     };
     WITNESS.with_borrow_mut(|witness| *witness = Some(sworn));
+    js_runtime_ext::watch(Some(Box::new(control.clone())));
 }
 
 /// Before the isolate goes.
 pub(crate) fn dismiss() {
     WITNESS.with_borrow_mut(|witness| *witness = None);
+    js_runtime_ext::watch(None);
 }
 
 /// deno_core does not expect V8 to be told to end while it loads a module of its own: it
@@ -91,14 +93,17 @@ pub(crate) unsafe extern "C" fn testify(isolate: v8::UnsafeRawIsolatePtr, _data:
             let limit = isolate.get_heap_statistics().heap_size_limit();
             author = witness.shares.borrow().culprit(author, limit);
         }
+        if witness.control.stopped() == Some(Stop::Deadline) {
+            author = witness.control.culprit(author);
+        }
         // Reading a large source map takes time, and who it was counts more.
         witness.control.accuse(author.clone());
         let stack = match author == runs {
             true => frames_of(&mut isolate, &witness.context, &witness.places),
-            // It runs where another has left no room.
+            // It runs where another has left no room, or no time.
             false => String::new(),
         };
-        let waits = witness.control.stopped() == Some(Stop::Deadline);
+        let waits = author == runs && witness.control.stopped() == Some(Stop::Deadline);
         if waits && stack.is_empty() && witness.control.is_asked_again() {
             return;
         }

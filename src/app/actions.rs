@@ -192,9 +192,7 @@ impl Actions for AgentSession {
             commands: options.expand_prompt_templates,
         };
         let steers = delivery == Some(Delivery::Steer) && !options.expand_prompt_templates;
-        // `input` handlers take their time: when they have answered the run is at rest.
-        let is_early =
-            delivery.is_none() && !self.extensions.has_handlers("input") && self.is_ending();
+        let is_early = delivery.is_none() && self.is_ending();
         // An error means that the session has ended.
         let _ = self.said.send(Said {
             _steered: steers.then(|| self.steered.take()),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use js_runtime::{Author, Held, Share};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::host::BridgeHost;
 use super::patience::milliseconds;
@@ -22,7 +23,11 @@ const SHARE: Duration = Duration::from_secs(5);
 const FRESH: Duration = Duration::from_millis(300);
 
 #[derive(Default)]
-pub struct Holds(Mutex<Inner>);
+pub struct Holds {
+    inner: Mutex<Inner>,
+    /// What was long is over.
+    over: Notify,
+}
 
 #[derive(Default)]
 struct Inner {
@@ -34,16 +39,19 @@ struct Inner {
     queued: Option<ExtensionId>,
     /// Whose code ran last, as far as is known.
     latest: Option<(ExtensionId, Instant)>,
-    /// The stretch that the user sees.
+    /// The one that is long.
     stretch: Option<Stretch>,
     windows: HashMap<ExtensionId, (Instant, Duration)>,
     named: HashSet<ExtensionId>,
 }
 
+#[derive(Clone)]
 struct Stretch {
     culprit: Culprit,
     begun: Instant,
     limit: Duration,
+    /// By the user.
+    is_seen: bool,
 }
 
 /// One of [`Holds`] counts until this is dropped.
@@ -55,7 +63,7 @@ pub struct Counted<'a> {
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        let mut inner = self.holds.0.lock();
+        let mut inner = self.holds.inner.lock();
         let counts = (self.of)(&mut inner);
         if let Some(count) = counts.get_mut(&self.extension) {
             *count -= 1;
@@ -82,7 +90,7 @@ impl Holds {
         extension: ExtensionId,
         of: fn(&mut Inner) -> &mut HashMap<ExtensionId, u32>,
     ) -> Counted<'_> {
-        *of(&mut self.0.lock()).entry(extension).or_default() += 1;
+        *of(&mut self.inner.lock()).entry(extension).or_default() += 1;
         Counted {
             holds: self,
             extension,
@@ -92,27 +100,25 @@ impl Holds {
 
     /// The queue stands still for a handler of that extension; for none any more.
     pub fn queue(&self, extension: Option<ExtensionId>) {
-        self.0.lock().queued = extension;
+        self.inner.lock().queued = extension;
     }
 
     /// Whether it is the code of another extension that runs now.
     pub fn is_anothers(&self, extension: Option<ExtensionId>) -> bool {
-        let inner = self.0.lock();
+        let inner = self.inner.lock();
         let of = extension.or(inner.queued);
         (inner.latest).is_some_and(|(id, at)| Some(id) != of && at.elapsed() < FRESH)
     }
 
     fn is_called(&self, extension: ExtensionId) -> bool {
-        self.0.lock().called.contains_key(&extension)
+        self.inner.lock().called.contains_key(&extension)
     }
 
     /// Its code has run for so long; tells whether that makes it too much, for the first time.
     /// As long as the user sees it run there is nothing to add.
     fn is_too_much(&self, extension: ExtensionId, time: Duration) -> bool {
-        let mut inner = self.0.lock();
-        let stretch = inner.stretch.as_ref();
-        let is_seen = inner.shown.contains_key(&extension)
-            || stretch.is_some_and(|stretch| stretch.culprit.extension == extension);
+        let mut inner = self.inner.lock();
+        let is_seen = inner.shown.contains_key(&extension) || inner.sees(extension);
         let window = inner.windows.entry(extension);
         let window = window.or_insert((Instant::now(), Duration::ZERO));
         if window.0.elapsed() > WINDOW {
@@ -122,18 +128,48 @@ impl Holds {
         !is_seen && window.1 > SHARE && inner.named.insert(extension)
     }
 
-    /// Whether the user is to be told of a stretch of its code: it has had half of its time,
-    /// or others are waited for that cannot run.
-    fn is_news(&self, extension: ExtensionId, busy: Duration, limit: Duration) -> bool {
-        let inner = self.0.lock();
-        if inner.shown.contains_key(&extension) || inner.stretch.is_some() {
+    /// Returns when the user sees no stretch of its code.
+    pub async fn unseen(&self, extension: ExtensionId) {
+        loop {
+            let over = self.over.notified();
+            if !self.inner.lock().sees(extension) {
+                return;
+            }
+            over.await;
+        }
+    }
+
+    /// The stretch that the user is to be told of from now on.
+    fn news(&self) -> Option<Stretch> {
+        let mut inner = self.inner.lock();
+        let stretch = inner.stretch.as_ref()?;
+        let is_news = !stretch.is_seen && inner.is_news(stretch);
+        let stretch = inner.stretch.as_mut().filter(|_| is_news)?;
+        stretch.is_seen = true;
+        Some(stretch.clone())
+    }
+}
+
+impl Inner {
+    /// Whether the user sees that it is its code that runs.
+    fn sees(&self, extension: ExtensionId) -> bool {
+        let seen = self.stretch.as_ref().filter(|stretch| stretch.is_seen);
+        seen.is_some_and(|stretch| stretch.culprit.extension == extension)
+    }
+
+    /// It has had half of its time, or others are waited for that cannot run.
+    fn is_news(&self, stretch: &Stretch) -> bool {
+        let Stretch { culprit, limit, .. } = stretch;
+        let extension = culprit.extension;
+        let is_called = self.called.contains_key(&extension);
+        // A load has the same limit, and is shown when half of it is over.
+        if self.shown.contains_key(&extension) || (is_called && culprit.what == "load") {
             return false;
         }
-        let is_waited_for =
-            inner.called.contains_key(&extension) || inner.queued == Some(extension);
-        let others_wait = inner.called.keys().any(|id| *id != extension)
-            || inner.queued.is_some_and(|id| id != extension);
-        busy >= limit / 2 || (others_wait && !is_waited_for)
+        let others_wait = self.called.keys().any(|id| *id != extension)
+            || self.queued.is_some_and(|id| id != extension);
+        let is_waited_for = is_called || self.queued == Some(extension);
+        stretch.begun.elapsed() >= *limit / 2 || (others_wait && !is_waited_for)
     }
 }
 
@@ -144,12 +180,22 @@ impl BridgeHost {
                 for Share { author, time } in shares {
                     self.charge_held(author, time);
                 }
+                self.show_stretch();
             }
             Held::Long {
                 author,
                 busy,
                 limit,
-            } => self.show_stretch(self.culprit(author), busy, limit),
+            } => {
+                let now = Instant::now();
+                self.holds.inner.lock().stretch = Some(Stretch {
+                    culprit: self.culprit(author),
+                    begun: now.checked_sub(busy).unwrap_or(now),
+                    limit,
+                    is_seen: false,
+                });
+                self.show_stretch();
+            }
             Held::Over => {
                 if let Some(Culprit { extension, what }) = self.end_stretch(WaitOutcome::Settled) {
                     self.name_if_busy(extension, &what, Duration::ZERO);
@@ -160,7 +206,7 @@ impl BridgeHost {
 
     fn charge_held(&self, Author { id, what }: Author, time: Duration) {
         self.waits.hold(id, time);
-        self.holds.0.lock().latest = Some((id, Instant::now()));
+        self.holds.inner.lock().latest = Some((id, Instant::now()));
         self.charge_busy(id, time);
         self.name_if_busy(id, &what, time);
     }
@@ -190,25 +236,20 @@ impl BridgeHost {
         self.report(extension, "busy", text);
     }
 
-    fn show_stretch(&self, culprit: Culprit, busy: Duration, limit: Duration) {
-        if !self.holds.is_news(culprit.extension, busy, limit) {
-            return;
+    fn show_stretch(&self) {
+        if let Some(stretch) = self.holds.news() {
+            self.tell(Event::ExtensionWaitStart(self.wait_of(&stretch)));
         }
-        let now = Instant::now();
-        let stretch = Stretch {
-            culprit,
-            begun: now.checked_sub(busy).unwrap_or(now),
-            limit,
-        };
-        self.tell(Event::ExtensionWaitStart(self.wait_of(&stretch)));
-        self.holds.0.lock().stretch = Some(stretch);
     }
 
-    /// Gives whose it was, if the user sees one.
+    /// Gives whose it was, if there is one.
     pub(super) fn end_stretch(&self, outcome: WaitOutcome) -> Option<Culprit> {
-        let stretch = self.holds.0.lock().stretch.take()?;
-        let wait = self.wait_of(&stretch);
-        self.tell(Event::ExtensionWaitEnd(WaitEnd { wait, outcome }));
+        let stretch = self.holds.inner.lock().stretch.take()?;
+        if stretch.is_seen {
+            let wait = self.wait_of(&stretch);
+            self.tell(Event::ExtensionWaitEnd(WaitEnd { wait, outcome }));
+        }
+        self.holds.over.notify_waiters();
         Some(stretch.culprit)
     }
 
@@ -238,16 +279,29 @@ mod tests {
     #[test]
     fn a_stretch_is_news_when_others_wait_or_half_of_its_time_is_over() {
         let (holds, limit) = (Holds::default(), Duration::from_secs(10));
-        let is_news = |busy| holds.is_news(1, limit / busy, limit);
+        let is_news = |part| {
+            let (extension, what) = (1, "turn_end".to_owned());
+            let stretch = Stretch {
+                culprit: Culprit { extension, what },
+                begun: Instant::now().checked_sub(limit / part).unwrap(),
+                limit,
+                is_seen: false,
+            };
+            holds.inner.lock().stretch = Some(stretch);
+            holds.news().is_some()
+        };
         assert!(is_news(2) && !is_news(3));
         let own = holds.call(1);
         assert!(!is_news(3));
         let other = holds.call(2);
         assert!(!is_news(3), "it is waited for itself");
         drop(own);
-        assert!(is_news(3));
+        assert!(is_news(3) && holds.news().is_none(), "it is seen already");
         drop(other);
         assert!(!is_news(3));
+        let later = holds.call(2);
+        assert!(holds.news().is_some(), "it had begun before");
+        drop(later);
         holds.queue(Some(2));
         assert!(is_news(3));
         holds.queue(Some(1));

@@ -298,6 +298,7 @@ impl BridgeHost {
         }
         self.reports.stops.push(Stopped {
             generation: self.generation,
+            was_installed: self.is_bound(),
             path,
             culprit,
             ending,

@@ -51,6 +51,12 @@ impl Patience<'_> {
             answer = &mut work => return answer,
             () = self.host.waits.expire(self.extension, self.limit / 2) => {}
         }
+        // Its code may be shown already, for holding the thread.
+        tokio::select! {
+            biased;
+            answer = &mut work => return answer,
+            () = self.host.holds.unseen(self.extension) => {}
+        }
         self.show(Duration::ZERO);
         work.await
     }

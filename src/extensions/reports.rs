@@ -67,6 +67,8 @@ impl Stops {
 /// The isolate is gone; `culprit` ran last in it.
 pub struct Stopped {
     pub generation: u32,
+    /// Otherwise whoever loads it tells of it.
+    pub was_installed: bool,
     /// The file of the culprit.
     pub path: String,
     pub culprit: Culprit,

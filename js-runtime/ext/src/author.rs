@@ -8,6 +8,7 @@ use std::cell::Cell;
 use deno_core::{op2, v8};
 
 use crate::host::Author;
+use crate::stretch::timer_begins;
 
 /// The members of the context; `js/bridge/registry.ts` has the same names.
 const ID: &str = "pi.author";
@@ -36,7 +37,9 @@ thread_local! {
 /// code that is nobody's.
 #[op2(fast)]
 pub(crate) fn op_ran(#[smi] extension: i32) {
-    RAN.set(u32::try_from(extension).ok());
+    let extension = u32::try_from(extension).ok();
+    RAN.set(extension);
+    timer_begins(extension);
 }
 
 /// That extension, if nothing else was called since.

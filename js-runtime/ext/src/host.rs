@@ -54,7 +54,8 @@ pub enum Held {
     /// For how long, since this was told last.
     Time(Vec<Share>),
     /// For so long now, without giving it back; at `limit` the isolate is stopped. Told
-    /// after a second and after half of the limit.
+    /// after a second, or after half of the limit if that is less or nothing says whose
+    /// code it is.
     Long {
         author: Option<Author>,
         busy: Duration,

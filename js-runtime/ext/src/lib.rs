@@ -10,7 +10,6 @@ mod environment;
 mod fetch;
 mod folder;
 mod foreign;
-mod held;
 pub mod highlight;
 mod host;
 pub mod markdown;
@@ -24,6 +23,7 @@ mod process_ids;
 mod promise_hooks;
 mod spawn_sync;
 mod stat;
+mod stretch;
 mod terminals;
 pub mod text;
 mod uv;
@@ -34,13 +34,13 @@ use std::sync::Arc;
 
 pub use self::author::{author, author_context, forget_timer, last_timer};
 pub use self::descriptors::Opened;
-pub use self::held::note_held;
 pub use self::host::{Author, Console, Damage, Death, Fault, Held, Host, HostError, Share, Stop};
 pub use self::modules::{SCOPES, virtual_module, virtual_modules};
 pub use self::nearest::nearest;
 pub use self::ops::{EXIT_MESSAGE, IS_HOST_PROCESS, Uncaught, caught, caught_later};
 pub use self::places::Places;
 pub use self::probe::{EXTENSIONS, index, probe, probe_package};
+pub use self::stretch::{Watch, watch};
 
 /// Where this crate's build script installed its npm packages, esbuild among them;
 /// for the build script that makes the snapshot.
@@ -55,7 +55,8 @@ deno_core::extension!(
         ops::op_uncaught,
         ops::op_virtual_module,
         author::op_ran,
-        held::op_held_by_others,
+        stretch::op_begins,
+        stretch::op_held_by_others,
         descriptors::op_opened,
         places::op_place_of,
         fetch::op_fetch_http,

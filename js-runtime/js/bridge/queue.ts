@@ -88,6 +88,17 @@ function tally(extension: number, event: string, took: number, failed: boolean) 
   if (took > sum.slowest) sum.slowest = took;
 }
 
+/**
+ * Milliseconds that handlers may take together before others have their turn: what comes
+ * next is not part of the same stretch of the thread, which has a limit.
+ */
+const TURN = 100;
+
+/** Everything else that waits has its turn. */
+function giveWay(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}
+
 /** As many as the program's own queue has room for. */
 const MOST = 1024;
 
@@ -178,6 +189,7 @@ export async function notify(json: string): Promise<string> {
   const { number, events, run, hurried } = JSON.parse(json) as Batch;
   batch = number;
   isHurried = hurried === true;
+  let begun = now();
   // By number: iterating is the extensions' to patch.
   for (let index = 0; index < events.length; index += 1) {
     const { event: told, targets, change } = events[index];
@@ -193,6 +205,10 @@ export async function notify(json: string): Promise<string> {
       if (behind) {
         behind.keep(event, run);
         continue;
+      }
+      if (now() - begun > TURN) {
+        await giveWay();
+        begun = now();
       }
       enter(extension, event.type, true);
       const since = now();

@@ -3,7 +3,7 @@
 // @ts-ignore: provided by the runtime
 import { core, internals } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
-import { op_opened, op_place_of, op_ran } from "ext:core/ops";
+import { op_begins, op_opened, op_place_of, op_ran } from "ext:core/ops";
 import { describe, hostSync, textOf } from "ext:js_runtime/host.ts";
 import { SafeMap } from "ext:js_runtime/safe.ts";
 
@@ -87,6 +87,7 @@ export function enter(extension: number, what: string, queued = false): void {
   const own = mark(extension, what);
   if (queued) queuedMark = own;
   setAsyncContext(own);
+  op_begins(extension);
   hostSync("enter", { extension, what, queued });
 }
 
@@ -135,14 +136,17 @@ export function owned<T extends unknown[], U>(what: string, fn: (...args: T) => 
   if (owner === undefined) return fn;
   return (...args: T): U => {
     const before = getAsyncContext();
-    if (authorOf(before) === owner) return fn(...args);
+    const caller = authorOf(before);
+    if (caller === owner) return fn(...args);
     // What `AsyncLocalStorage` keeps in it stays.
     const context = { __proto__: null, ...(before as object), "pi.author": owner, "pi.what": what };
     setAsyncContext(context);
+    op_begins(owner);
     try {
       return fn(...args);
     } finally {
       setAsyncContext(before);
+      if (caller !== undefined) op_begins(caller);
     }
   };
 }
@@ -166,6 +170,7 @@ internals.beforeNative = () => {
   const context = getAsyncContext();
   const extension = authorOf(context);
   if (extension === undefined) return;
+  op_begins(extension);
   hostSync("enter", { extension, what: context["pi.what"], queued: false });
 };
 

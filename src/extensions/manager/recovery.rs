@@ -46,10 +46,12 @@ impl Extensions {
         }
         // It was replaced meanwhile, perhaps by what loads the same.
         if old.host.generation() != stopped.generation {
-            let ending = stopped.ending;
-            let sentence = format!("The extension was {ending} while it was replaced");
-            let error = ending.tell_of(stopped.path, stopped.culprit.what, sentence);
-            self.show(error).await;
+            if stopped.was_installed {
+                let ending = stopped.ending;
+                let sentence = format!("The extension was {ending} while it was replaced");
+                let error = ending.tell_of(stopped.path, stopped.culprit.what, sentence);
+                self.show(error).await;
+            }
             return self.reports.stops.told();
         }
         let paths = self.paths.lock().clone();
