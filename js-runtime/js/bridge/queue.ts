@@ -94,9 +94,9 @@ function tally(extension: number, event: string, took: number, failed: boolean) 
  */
 const TURN = 100;
 
-/** Everything else that waits has its turn. */
-function giveWay(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
+/** Everything else that waits has its turn. Gives when this one begins. */
+function giveWay(): Promise<number> {
+  return new Promise((resolve) => setTimeout(() => resolve(now()), 0));
 }
 
 /** As many as the program's own queue has room for. */
@@ -194,6 +194,7 @@ export async function notify(json: string): Promise<string> {
   for (let index = 0; index < events.length; index += 1) {
     const { event: told, targets, change } = events[index];
     const event = "step" in told ? eventOf(told) : told;
+    if (now() - begun > TURN) begun = await giveWay();
     if (event.type === "agent_end") restSoon(run);
     const ends = change !== undefined && isBoundary(event.type);
     const boundary = ends ? new Boundary(event, change) : undefined;
@@ -206,10 +207,7 @@ export async function notify(json: string): Promise<string> {
         behind.keep(event, run);
         continue;
       }
-      if (now() - begun > TURN) {
-        await giveWay();
-        begun = now();
-      }
+      if (now() - begun > TURN) begun = await giveWay();
       enter(extension, event.type, true);
       const since = now();
       let failed = false;
