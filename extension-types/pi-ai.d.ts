@@ -193,13 +193,25 @@ export interface StreamOptions {
   /** `null` takes one away in newer versions; where it is read, all are texts. */
   // deno-lint-ignore no-explicit-any
   headers?: Record<string, any>;
+  /** The program's own APIs use HTTP whatever it is. */
   transport?: Transport;
+  /** How long the provider keeps the beginning of the conversation; before `PI_CACHE_RETENTION`. */
   cacheRetention?: CacheRetention;
   /** What it returns is sent instead. */
   onPayload?(payload: unknown, model: Model): unknown;
   onResponse?(response: ProviderResponse, model: Model): void | Promise<void>;
+  /** A server that asks for a longer wait is not asked again; 0 is no limit. */
   maxRetryDelayMs?: number;
+  /** Anthropic's API takes `user_id` of it, the others nothing. */
   metadata?: Record<string, unknown>;
+  /** Of newer versions, as the rest: how often a request that failed is sent again. */
+  maxRetries?: number;
+  /** For the beginning of the answer. */
+  timeoutMs?: number;
+  /** Members of a request to an OpenAI-compatible API, over those of the model. */
+  samplingParams?: Record<string, unknown>;
+  /** Come before the variables of the environment. */
+  env?: Record<string, string | undefined>;
   // deno-lint-ignore no-explicit-any
   [option: string]: any;
 }

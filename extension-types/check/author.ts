@@ -3,6 +3,7 @@
 import { Type as Other, StringEnum, clampThinkingLevel, complete, getModel, registerApiProvider } from "@mariozechner/pi-ai";
 import type { Api, Context, Model, OpenAICompletionsCompat, StreamOptions, Tool } from "@mariozechner/pi-ai";
 import { createAssistantMessageEventStream, parseStreamingJson, validateToolArguments } from "@mariozechner/pi-ai";
+import { streamAnthropic, streamGoogle, streamOpenAIResponses } from "@mariozechner/pi-ai";
 import { createAgentSession, createBashTool, defineTool, DefaultResourceLoader, RpcClient } from "@mariozechner/pi-coding-agent";
 import type { BashOperations, ExtensionAPI, SettingsManager, ToolDefinition } from "@mariozechner/pi-coding-agent";
 import { StdinBuffer, Text } from "@mariozechner/pi-tui";
@@ -107,6 +108,19 @@ registerApiProvider({
   stream: (_model: Model<"mine">, _context: Context, _options?: Options) => createAssistantMessageEventStream(),
   streamSimple: (_model: Model<"mine">, _context: Context) => createAssistantMessageEventStream(),
 });
+export const asked = [
+  streamOpenAIResponses(getModel("openai", "gpt-5.4"), { messages: [] }, {
+    reasoningSummary: "detailed",
+    serviceTier: "flex",
+    cacheRetention: "long",
+    metadata: { user_id: "u" },
+  }),
+  streamGoogle(getModel("google", "gemini-2.5-pro"), { messages: [] }, { thinking: { enabled: true, level: "LOW" } }),
+  // @ts-expect-error: no such time
+  complete(getModel("openai", "gpt-5.4"), { messages: [] }, { cacheRetention: "forever" }),
+  // @ts-expect-error: no such display
+  streamAnthropic(getModel("anthropic", "claude-sonnet-4-5"), { messages: [] }, { thinkingDisplay: "loud" }),
+];
 export const count: number = parseStreamingJson<{ count: number }>("{").count;
 
 export function settings(manager: SettingsManager) {

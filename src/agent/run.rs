@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::event::{Event, MessageUpdate};
 use super::{AgentMessage, tool_calls};
-use crate::ai::message::{AssistantMessage, StopReason, ToolCall, Usage, now};
+use crate::ai::message::{
+    AssistantMessage, Message, StopReason, ToolCall, Usage, mentions_tools, now,
+};
 use crate::ai::model::Model;
 use crate::ai::stream::{Api, AssistantEvent, Request, StreamItem, StreamOptions, ToolSpec};
 use crate::tools::tool::{Tool, ToolOutput};
@@ -291,19 +293,21 @@ impl Transcript<'_> {
             }
         };
         let shows_images = self.hooks.shows_images();
+        let told = asked.messages.iter();
+        let told = told.filter_map(|message| message.to_llm());
+        let messages: Vec<Message> = told
+            .map(|message| match shows_images {
+                true => message,
+                false => message.without_images(),
+            })
+            .collect();
+        // Some servers refuse an empty list, and some a conversation with calls without one.
+        let is_told = !asked.tools.is_empty() || mentions_tools(&messages);
         let mut stream = config.api.stream(Request {
             model: config.model.clone(),
             system_prompt: Some(asked.system_prompt).filter(|text| !text.is_empty()),
-            messages: asked
-                .messages
-                .iter()
-                .filter_map(|message| message.to_llm())
-                .map(|message| match shows_images {
-                    true => message,
-                    false => message.without_images(),
-                })
-                .collect(),
-            tools: asked.tools,
+            messages,
+            tools: is_told.then_some(asked.tools),
             options,
             cancel: cancel.clone(),
         });

@@ -247,7 +247,7 @@ fn tokens_of_request(request: &Request) -> u64 {
     let json = (
         &request.system_prompt,
         &request.messages,
-        request.tools.as_slice(),
+        request.tool_specs(),
     );
     // These types serialise; if they did not, the number would be wrong and no more.
     tokens(serde_json::to_string(&json).map_or(0, |json| json.len()))

@@ -152,10 +152,11 @@ async fn run<D: Decoder>(
 async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Response, Failure> {
     let client = http::client()?;
     let body = Bytes::from(call.body.to_string());
-    let retries = match call.envelope {
+    let retries = request.options.max_retries.unwrap_or(match call.envelope {
         Envelope::CodeAssist => RETRIES_OF_CODE_ASSIST,
         _ => RETRIES,
-    };
+    });
+    let limit = request.options.timeout_ms.map(Duration::from_millis);
     let mut attempt = 0;
     loop {
         let sent = Instant::now();
@@ -175,8 +176,14 @@ async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Respons
             .headers(headers)
             .body(body.clone())
             .send();
-        let delay = match answer.interruptible(sending).await? {
-            Ok(response) => {
+        let delay = match answer.interruptible(within(limit, sending)).await? {
+            None if attempt == retries => {
+                let limit = limit.unwrap_or_default().as_millis();
+                let text = format!("There was no answer within {limit} ms (timeoutMs).");
+                return Err(Failure::Timeout(text));
+            }
+            None => back_off(attempt),
+            Some(Ok(response)) => {
                 tracing::debug!(
                     status = response.status().as_u16(),
                     milliseconds = sent.elapsed().as_millis(),
@@ -190,16 +197,24 @@ async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Respons
                 let asked = refused(response, last, call, request, answer).await?;
                 asked.unwrap_or_else(|| back_off(attempt))
             }
-            Err(error) if attempt == retries || error.is_builder() => {
+            Some(Err(error)) if attempt == retries || error.is_builder() => {
                 return Err(Failure::sending(&error, &call.url));
             }
-            Err(error) => {
+            Some(Err(error)) => {
                 tracing::debug!("the request was not sent: {}", error.without_url());
                 back_off(attempt)
             }
         };
         attempt += 1;
         answer.interruptible(tokio::time::sleep(delay)).await?;
+    }
+}
+
+/// `None` if it takes longer.
+async fn within<T>(limit: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
+    match limit {
+        Some(limit) => tokio::time::timeout(limit, work).await.ok(),
+        None => Some(work.await),
     }
 }
 

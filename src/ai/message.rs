@@ -365,3 +365,13 @@ fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
 fn float(value: &Value) -> f64 {
     value.as_f64().unwrap_or_default()
 }
+
+/// Whether there are calls in it, or results: proxies insist on a list of tools then, be it
+/// an empty one.
+pub fn mentions_tools(messages: &[Message]) -> bool {
+    messages.iter().any(|message| match message {
+        Message::User(_) => false,
+        Message::Assistant(answer) => answer.tool_calls().next().is_some(),
+        Message::ToolResult(_) => true,
+    })
+}

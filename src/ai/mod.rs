@@ -3,6 +3,7 @@
 mod accumulate;
 pub mod anthropic_messages;
 pub mod api;
+pub mod api_options;
 pub mod auth;
 pub mod bedrock;
 pub mod catalogue;

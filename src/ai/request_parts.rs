@@ -16,32 +16,6 @@ const MIN_ANSWER: u64 = 1024;
 /// Stands in for the text of a tool result that is only pictures.
 pub(super) const SEE_IMAGE: &str = "(see attached image)";
 
-/// How long a provider should keep the beginning of the conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Retention {
-    Short,
-    Long,
-}
-
-impl Retention {
-    pub(super) fn from_env() -> Self {
-        match std::env::var("PI_CACHE_RETENTION") {
-            Ok(value) if value == "long" => Self::Long,
-            _ => Self::Short,
-        }
-    }
-}
-
-/// Whether there are calls in it, or results: proxies insist on a list of tools then, be it
-/// an empty one.
-pub(super) fn mentions_tools(messages: &[Message]) -> bool {
-    messages.iter().any(|message| match message {
-        Message::User(_) => false,
-        Message::Assistant(answer) => answer.tool_calls().next().is_some(),
-        Message::ToolResult(_) => true,
-    })
-}
-
 /// Of the answer; `None` where that is left to the API.
 pub(super) fn max_tokens(request: &Request) -> Option<u64> {
     match request.options.max_tokens {
@@ -49,11 +23,6 @@ pub(super) fn max_tokens(request: &Request) -> Option<u64> {
         _ if request.options.as_told => None,
         _ => Some(request.model.max_tokens.min(DEFAULT_MAX_TOKENS)),
     }
-}
-
-/// Whether the API is to be told nothing about thinking, not even that there is none.
-pub(super) fn is_silent_on_thinking(request: &Request) -> bool {
-    request.options.as_told && request.options.reasoning.is_none()
 }
 
 /// For models that take a number of tokens: that of the answer, thoughts included,
@@ -85,6 +54,7 @@ pub(super) fn sampling_params(request: &Request) -> Map<String, Value> {
     let level = thinking_level(request).unwrap_or(ThinkingLevel::Off);
     let of_level = (by_level.as_ref()).and_then(|levels| levels.get(level.as_str()));
     params.extend(of_level.cloned().unwrap_or_default());
+    params.extend(request.options.sampling_params.clone());
     params
 }
 

@@ -41,6 +41,14 @@ impl Env {
         Self(Arc::new(move |name| variables.get(name).cloned()))
     }
 
+    /// What `variables` have comes first.
+    pub fn over(self, variables: HashMap<String, String>) -> Self {
+        let first = Self::of(variables);
+        Self(Arc::new(move |name| {
+            first.get(name).or_else(|| self.get(name))
+        }))
+    }
+
     /// An empty variable counts as unset.
     pub fn get(&self, name: &str) -> Option<String> {
         (self.0)(name).filter(|value| !value.is_empty())

@@ -7,15 +7,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::api_options::{ApiOptions, Retention};
 use super::message::{AssistantBlock, AssistantMessage, Message, ToolCall};
 use super::model::{Model, ThinkingBudgets, ThinkingLevel};
 pub(crate) use super::partial::SharedText;
 pub use super::partial::{Grown, Partial, PartialBlock};
+use super::secret_value::Env;
 
 /// Everything one call of a model needs.
 #[derive(Clone)]
@@ -23,11 +25,19 @@ pub struct Request {
     pub model: Arc<Model>,
     pub system_prompt: Option<String>,
     pub messages: Vec<Message>,
-    pub tools: Vec<ToolSpec>,
+    /// `None`: nothing is said of tools. Some APIs are told of an empty list.
+    pub tools: Option<Vec<ToolSpec>>,
     pub options: StreamOptions,
     /// Cancelling it ends the stream with stop reason `aborted`, and drops the
     /// connection.
     pub cancel: CancellationToken,
+}
+
+impl Request {
+    /// Those that there are.
+    pub fn tool_specs(&self) -> &[ToolSpec] {
+        self.tools.as_deref().unwrap_or_default()
+    }
 }
 
 /// A tool as a model sees it.
@@ -68,6 +78,21 @@ pub struct StreamOptions {
     pub tool_choice: Option<Value>,
     /// Lets providers keep a prompt cache per session.
     pub session_id: Option<String>,
+    /// Before the environment's `PI_CACHE_RETENTION`.
+    pub cache_retention: Option<Retention>,
+    /// Of this request; Anthropic takes a `user_id`.
+    pub metadata: Map<String, Value>,
+    /// Members of the request to an OpenAI-compatible API, over those of the model.
+    pub sampling_params: Map<String, Value>,
+    /// What one API knows and the others do not.
+    pub of_api: ApiOptions,
+    /// Instead of the process's.
+    pub env: Option<Env>,
+    /// How often a request that failed is sent again. Default: what the API is known to
+    /// do well with.
+    pub max_retries: Option<u32>,
+    /// For the beginning of the answer, in milliseconds. Default: no limit.
+    pub timeout_ms: Option<u64>,
     /// A server that asks for a longer wait is not asked again, in milliseconds; 0 is no
     /// limit. Default: [`MAX_RETRY_DELAY_MS`].
     pub max_retry_delay_ms: Option<u64>,
@@ -80,6 +105,24 @@ pub struct StreamOptions {
 pub const MAX_RETRY_DELAY_MS: u64 = 60_000;
 
 impl StreamOptions {
+    pub(super) fn env(&self) -> Env {
+        self.env.clone().unwrap_or_else(Env::process)
+    }
+
+    pub(super) fn retention(&self) -> Retention {
+        let from_env = || match self.env().get("PI_CACHE_RETENTION").as_deref() {
+            Some("long") => Retention::Long,
+            _ => Retention::Short,
+        };
+        self.cache_retention.unwrap_or_else(from_env)
+    }
+
+    /// The session, where the provider may keep something for it.
+    pub(super) fn cached_session(&self) -> Option<&str> {
+        let id = self.session_id.as_deref();
+        id.filter(|_| self.retention() != Retention::None)
+    }
+
     pub(super) fn is_too_long(&self, delay: Duration) -> bool {
         let limit = self.max_retry_delay_ms.unwrap_or(MAX_RETRY_DELAY_MS);
         limit > 0 && delay > Duration::from_millis(limit)

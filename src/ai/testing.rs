@@ -229,7 +229,7 @@ pub(super) fn request_for(model: Model, messages: Vec<Message>) -> Request {
         model: Arc::new(model),
         system_prompt: Some("Be brief.".into()),
         messages,
-        tools: Vec::new(),
+        tools: None,
         options: StreamOptions {
             api_key: Some("key".into()),
             ..StreamOptions::default()

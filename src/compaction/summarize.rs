@@ -170,7 +170,7 @@ impl Summarizer {
             model: self.model.clone(),
             system_prompt: Some(prompts::ROLE.to_owned()),
             messages: vec![Message::User(UserMessage::new(prompt, Vec::new()))],
-            tools: Vec::new(),
+            tools: None,
             options: StreamOptions {
                 api_key: self.api_key.clone(),
                 headers: self.headers.clone(),

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use js_runtime::HostError;
 use parking_lot::Mutex;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -19,12 +19,14 @@ use super::host::{Answer, parse};
 use super::services::env_api_key;
 use crate::agent::event::MessageUpdate;
 use crate::ai::api::api;
+use crate::ai::api_options::{ApiOptions, Retention};
 use crate::ai::demo;
 use crate::ai::lenient::{headers, number, or_default};
 use crate::ai::mend::mend;
 use crate::ai::message::{AssistantMessage, Message, StopReason};
 use crate::ai::model::{Model, ThinkingBudgets, ThinkingLevel};
 use crate::ai::provided::GivenModel;
+use crate::ai::secret_value::Env;
 use crate::ai::stream::{
     AssistantStream, Request, StreamHooks, StreamItem, StreamOptions, ToolSpec,
 };
@@ -65,8 +67,9 @@ struct Asked {
     #[serde(default)]
     api: Option<String>,
     context: Context,
+    /// [`Options`], and [`ApiOptions`].
     #[serde(default, deserialize_with = "or_default")]
-    options: Options,
+    options: Map<String, Value>,
     /// Which of the functions among the options there are.
     #[serde(default)]
     hooks: Hooks,
@@ -134,8 +137,8 @@ struct Context {
     system_prompt: Option<String>,
     /// Of a session, or written by hand.
     messages: Vec<Value>,
-    #[serde(default, deserialize_with = "or_default")]
-    tools: Vec<Tool>,
+    #[serde(default)]
+    tools: Option<Vec<Tool>>,
 }
 
 #[derive(Deserialize)]
@@ -147,6 +150,7 @@ struct Tool {
     parameters: Option<Value>,
 }
 
+/// What every API is told in the same words.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Options {
@@ -157,12 +161,6 @@ struct Options {
     reasoning: Option<String>,
     /// Of OpenAI's, where they are not.
     reasoning_effort: Option<String>,
-    /// Of Anthropic's, where they are not, and the next two.
-    thinking_enabled: Option<bool>,
-    #[serde(deserialize_with = "number")]
-    thinking_budget_tokens: Option<f64>,
-    /// For models that decide themselves how long they think.
-    effort: Option<String>,
     tool_choice: Option<Value>,
     #[serde(deserialize_with = "or_default")]
     thinking_budgets: ThinkingBudgets,
@@ -170,39 +168,44 @@ struct Options {
     max_tokens: Option<f64>,
     temperature: Option<f64>,
     session_id: Option<String>,
+    cache_retention: Option<Retention>,
+    #[serde(deserialize_with = "or_default")]
+    metadata: Map<String, Value>,
+    #[serde(deserialize_with = "or_default")]
+    sampling_params: Map<String, Value>,
+    /// Variables that come before those of the environment.
+    #[serde(deserialize_with = "headers")]
+    env: Option<IndexMap<String, String>>,
     max_retry_delay_ms: Option<u64>,
+    max_retries: Option<u32>,
+    timeout_ms: Option<u64>,
 }
-
-/// Tokens, where thinking is turned on without a budget.
-const THINKING_BUDGET: f64 = 1024.0;
 
 impl Options {
     /// How much is to be thought. Only the `Simple` functions have one option for all APIs;
     /// the others have each its own, and do not look at those of the rest.
-    fn take_level(&mut self, api: &str, simple: bool) -> Result<Option<ThinkingLevel>, HostError> {
+    fn level(&self, api: &str, simple: bool) -> Result<Option<ThinkingLevel>, HostError> {
         let name = match api {
             _ if simple => self.reasoning.as_deref(),
-            "anthropic-messages" => return self.take_thinking(),
             "bedrock-converse-stream" => self.reasoning.as_deref(),
-            _ => self.reasoning_effort.as_deref(),
+            api if api.starts_with("openai-") || api.starts_with("azure-") => {
+                self.reasoning_effort.as_deref()
+            }
+            // Their words are in [`ApiOptions`].
+            _ => None,
         };
         name.map(level_called).transpose()
     }
+}
 
-    fn take_thinking(&mut self) -> Result<Option<ThinkingLevel>, HostError> {
-        match self.thinking_enabled {
-            Some(true) => {
-                let level = self.effort.as_deref().map(level_called).transpose()?;
-                let level = level.unwrap_or(ThinkingLevel::High);
-                let budget = self.thinking_budget_tokens.unwrap_or(THINKING_BUDGET);
-                // A float becomes the nearest integer that fits.
-                self.thinking_budgets = [(level.min(ThinkingLevel::High), budget as u64)].into();
-                Ok(Some(level))
-            }
-            Some(false) => Ok(Some(ThinkingLevel::Off)),
-            None => Ok(None),
-        }
-    }
+/// They look for credentials themselves, where there is no key.
+const WITHOUT_KEY: [&str; 2] = ["bedrock-converse-stream", "google-vertex"];
+
+fn options(given: &Value) -> Result<Options, HostError> {
+    serde_path_to_error::deserialize(given).map_err(|error| {
+        let (name, reason) = (error.path(), error.inner());
+        HostError::new(format!("The option \"{name}\": {reason}"))
+    })
 }
 
 #[derive(Deserialize)]
@@ -234,7 +237,7 @@ impl ModelStreams {
             model,
             api: name,
             context,
-            mut options,
+            options: given,
             hooks,
             simple,
         } = asked;
@@ -245,24 +248,33 @@ impl ModelStreams {
         let (questions, waiting) = mpsc::channel(1);
         let hooked = hooks.payload || hooks.response;
         let asking = hooked.then(|| Arc::new(Asking { hooks, questions }) as _);
-        let reasoning = options.take_level(name, simple)?;
+        let given = Value::Object(given);
+        let options = options(&given)?;
+        let of_api = match simple {
+            true => ApiOptions::default(),
+            false => ApiOptions::read(name, &given).map_err(HostError::new)?,
+        };
+        let reasoning = options.level(name, simple)?;
         let api_key = options.api_key.or_else(|| env_api_key(&model.provider));
-        if api_key.is_none() && !demo::is_demo(&model) {
+        let does_without = WITHOUT_KEY.contains(&name.as_str()) || demo::is_demo(&model);
+        if api_key.is_none() && !does_without {
             let error = format!("No API key for provider: {}", model.provider);
             return Err(HostError::new(error));
         }
         let cancel = CancellationToken::new();
-        let tools = context.tools.into_iter().map(|tool| ToolSpec {
+        let spec = |tool: Tool| ToolSpec {
             name: tool.name,
             description: tool.description,
             parameters: (tool.parameters)
                 .unwrap_or_else(|| json!({ "type": "object", "properties": {} })),
-        });
+        };
         let request = Request {
             model: Arc::new(model),
             system_prompt: context.system_prompt,
             messages: messages(context.messages)?,
-            tools: tools.collect(),
+            tools: context
+                .tools
+                .map(|tools| tools.into_iter().map(spec).collect()),
             options: StreamOptions {
                 api_key,
                 headers: options.headers.unwrap_or_default(),
@@ -274,7 +286,14 @@ impl ModelStreams {
                 temperature: options.temperature,
                 tool_choice: options.tool_choice,
                 session_id: options.session_id,
+                cache_retention: options.cache_retention,
+                metadata: options.metadata,
+                sampling_params: options.sampling_params,
+                of_api,
+                env: (options.env).map(|first| Env::process().over(first.into_iter().collect())),
                 max_retry_delay_ms: options.max_retry_delay_ms,
+                max_retries: options.max_retries,
+                timeout_ms: options.timeout_ms,
                 transport: None,
                 hooks: asking,
             },

@@ -229,3 +229,50 @@ async fn settings_of_newer_versions_are_read_or_refused() {
     });
     assert_eq!(checked(&mut rpc, "look").await, expected);
 }
+
+#[tokio::test]
+async fn what_a_model_cannot_be_asked_is_said() {
+    let home = Home::bare();
+    home.settings(json!({}));
+    home.extension(
+        "look.ts",
+        &looks(
+            r#"import { complete, completeSimple, getModel } from "@mariozechner/pi-ai";"#,
+            r#"const context = { messages: [{ role: "user", content: "hello", timestamp: 1 }] };
+            const asked = async (provider, id, options, ask = complete) =>
+              (await ask({ ...getModel(provider, id), baseUrl: "http://127.0.0.1:1" }, context,
+                { apiKey: "k", maxRetries: 0, ...options })).errorMessage;
+            const client = {};
+            client.itself = client;
+            const claude = (options, ask) => asked("anthropic", "claude-sonnet-4-5", options, ask);
+            return {
+              client: await claude({ client }),
+              kept: await claude({ cacheRetention: "forever" }, completeSimple),
+              display: await claude({ thinkingDisplay: 7 }),
+              simple: await claude({ thinkingDisplay: 7, unheard: { of: 1 } }, completeSimple),
+              project: await asked("google-vertex", "gemini-2.5-pro", { apiKey: undefined, project: "p" }),
+              env: await asked("azure-openai-responses", "gpt-5.2", { env: { AZURE_OPENAI_BASE_URL: "http://127.0.0.1:2" } }),
+            };"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    let mut found = checked(&mut rpc, "look").await;
+    // What reached the network failed there, at the address that it was sent to.
+    for (name, address) in [("simple", "127.0.0.1:1"), ("env", "127.0.0.1:2")] {
+        let error = found[name].take();
+        let error = error.as_str().unwrap();
+        let is_refused = error.starts_with("Connection error.") && error.contains(address);
+        assert!(is_refused, "{name}: {error}");
+    }
+    let expected = json!({
+        "client": "The option \"client\" of anthropic-messages is not there: pi sends the request itself. \
+            The options \"apiKey\", \"headers\" and onPayload, and baseUrl of the model, say where to and how",
+        "kept": "The option \"cacheRetention\": unknown variant `forever`, expected one of `none`, `short`, `long`",
+        "display": "The option \"thinkingDisplay\" of anthropic-messages: invalid type: integer `7`, expected a string",
+        "simple": null,
+        "project": "Vertex AI with Application Default Credentials is not supported: set GOOGLE_CLOUD_API_KEY or \
+            pass apiKey instead. The options \"project\" and \"location\" are for such credentials.",
+        "env": null,
+    });
+    assert_eq!(found, expected);
+}

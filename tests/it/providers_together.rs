@@ -22,7 +22,7 @@ fn provider(name: &str, api: &str) -> String {
 
 fn extension(body: &str) -> String {
     format!(
-        "import {{ createAssistantMessageEventStream, complete }} from \"@mariozechner/pi-ai\";\n\
+        "import {{ createAssistantMessageEventStream, complete, completeSimple }} from \"@mariozechner/pi-ai\";\n\
          export default (pi) => {{ {body} }};"
     )
 }
@@ -118,10 +118,11 @@ async fn models_are_asked_with_what_was_written_by_hand() {
             { role: "toolResult", toolCallId: "1", content: "seen" }, { role: "custom", content: "x" }, user], {}],
           payload: [[user], { onPayload: guard }],
           response: [[user], { onResponse: async () => guard() }],
-          level: [[user], { thinkingEnabled: true, effort: "very" }],
+          level: [[user], { reasoning: "very" }],
           message: [[user, { role: "user", content: [{ type: "text", text: "a" }], timestamp: "then" }], {}],
         }[name];
-        const answer = await complete({ id, api, baseUrl }, { messages, tools: null }, { apiKey, ...options });
+        const ask = name === "level" ? completeSimple : complete;
+        const answer = await ask({ id, api, baseUrl }, { messages, tools: null }, { apiKey, ...options });
         ctx.ui.notify(answer.errorMessage ?? answer.content[0].text);
       } });"#;
     home.extension("1.ts", &extension(body));

@@ -1,7 +1,7 @@
 //! What goes over the wire: the same conversation is sent by the original's functions,
 //! under node, and by ours, to a server that keeps what it gets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -49,6 +49,11 @@ impl Sink {
                     let target = head.split(' ').nth(1).unwrap_or_default();
                     // `/<case>/<path of the API>`
                     let (case, path) = target[1..].split_once('/').unwrap_or((target, ""));
+                    // Bedrock has one address: there the model's id ends with the case.
+                    let case = match path.split_once("/converse-stream") {
+                        Some((model, _)) => model.rsplit('.').next().unwrap_or_default(),
+                        None => case,
+                    };
                     let headers: BTreeMap<String, String> = head
                         .lines()
                         .skip(1)
@@ -132,11 +137,19 @@ const context = (m) => ({
   tools: [{ name: "read", description: "reads", parameters: { type: "object",
     properties: { path: { type: "string", description: "p" } }, required: ["path"] } }],
 });
+CASES
 async function ask(ai, url) {
   process.env.AWS_ENDPOINT_URL = url + "/bedrock";
-  await Promise.all(Object.entries(cases).map(async ([name, [provider, id, options, apiKey, path, call = "streamSimple"]]) => {
+  await fetch(url + "/cases", { method: "POST", body: JSON.stringify(Object.keys(cases)) });
+  await Promise.all(Object.entries(cases).map(async ([name, [provider, id, given, apiKey, path, call = "streamSimple", more]]) => {
     const model = { ...ai.getModel(provider, id), baseUrl: url + "/" + name + path };
-    const stream = ai[call](model, context(model), { apiKey, sessionId: "sess-1", maxRetryDelayMs: 1, ...options });
+    if (provider === "amazon-bedrock") model.id += "." + name;
+    const options = { apiKey, sessionId: "sess-1", maxRetryDelayMs: 1, ...given };
+    if (given.azureBaseUrl) options.azureBaseUrl = given.azureBaseUrl.replace("URL", url);
+    const { emptyText, ...changes } = more ?? {};
+    const asked = { ...context(model), ...changes };
+    if (emptyText) asked.messages[2].content[0].text = "";
+    const stream = ai[call](model, asked, options);
     // The original tries some of them again; what it sends is known by then, also on a busy machine.
     await Promise.race([stream.result(), new Promise((resolve) => setTimeout(resolve, 20_000).unref?.())]);
   }));
@@ -169,7 +182,9 @@ fn compared(mut told: Value) -> Value {
     if let Some(signed) = headers.get_mut("authorization")
         && let Some(rest) = signed.as_str().unwrap_or_default().strip_prefix("AWS4")
     {
-        *signed = json!(rest.split('/').next());
+        let parts: Vec<&str> = rest.split('/').collect();
+        // Whose key, and the region.
+        *signed = json!([parts.first(), parts.get(2)]);
     }
     headers.retain(|name, _| !name.starts_with("x-amz-") && !name.starts_with("amz-sdk-"));
     if let Some(id) = told["body"].get_mut("requestId") {
@@ -185,15 +200,19 @@ async fn requests_are_those_of_the_original() {
     home.settings(json!({}));
     let package = Reference::install().program();
     let package = package.ancestors().nth(2).unwrap().with_file_name("pi-ai");
+    let ask = ASK.replace("CASES", include_str!("providers_wire/option_cases.js"));
     let script = home.file(
         "ask.mjs",
         &format!(
-            "import * as ai from {:?};\n{ASK}\nawait ask(ai, {:?});\nprocess.exit(0);\n",
+            "import * as ai from {:?};\n{ask}\nawait ask(ai, {:?});\nprocess.exit(0);\n",
             package.join("dist/index.js"),
             original.url
         ),
     );
+    let profiles = "[other]\naws_access_key_id = OTHER\naws_secret_access_key = secret\n";
+    let profiles = home.file("profiles", profiles);
     let keys = [
+        ("AWS_SHARED_CREDENTIALS_FILE", profiles.to_str().unwrap()),
         ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
         ("AWS_SECRET_ACCESS_KEY", "secret"),
         ("AWS_BEDROCK_FORCE_HTTP1", "1"),
@@ -204,7 +223,7 @@ async fn requests_are_those_of_the_original() {
     home.extension(
         "ask.ts",
         &format!(
-            "import * as ai from \"@mariozechner/pi-ai\";\n{ASK}\n\
+            "import * as ai from \"@mariozechner/pi-ai\";\n{ask}\n\
              export default (pi) => pi.registerCommand(\"ask\", {{ handler: () => ask(ai, {:?}) }});",
             ours.url
         ),
@@ -215,11 +234,19 @@ async fn requests_are_those_of_the_original() {
     command.env("AWS_ENDPOINT_URL", endpoint);
     let mut rpc = Rpc::start(command);
     rpc.ok(prompt("/ask")).await;
-    let (original, ours) = (original.seen.lock().await, ours.seen.lock().await);
-    let names = |seen: &BTreeMap<String, Value>| seen.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&ours), names(&original));
+    let (mut original, mut ours) = (original.seen.lock().await, ours.seen.lock().await);
+    for seen in [&mut original, &mut ours] {
+        let cases = seen.remove("/cases").unwrap();
+        let cases: HashSet<_> = cases["body"].as_array().unwrap().iter().collect();
+        let arrived: Vec<_> = seen.keys().map(|name| json!(name)).collect();
+        assert_eq!(arrived.iter().collect::<HashSet<_>>(), cases);
+    }
+    let mut differences = String::new();
     for (case, told) in original.iter() {
         let (told, ours) = (compared(told.clone()), compared(ours[case].clone()));
-        assert_eq!(ours, told, "{case}: left is ours");
+        if ours != told {
+            differences += &format!("{case}:\n  ours  {ours}\n  their {told}\n");
+        }
     }
+    assert_eq!(differences, "");
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::claude_code;
 use super::response::Reader;
+use crate::ai::api_options::Retention;
 use crate::ai::exchange::{Call, set_header};
 use crate::ai::failure::{Envelope, Failure};
 use crate::ai::message::{
@@ -16,8 +17,8 @@ use crate::ai::message::{
 };
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::request_parts::{
-    Retention, SEE_IMAGE, api_key, configured_headers, has_image, is_blank, is_silent_on_thinking,
-    max_tokens, mentions_tools, thinking_level, url, with_thoughts,
+    SEE_IMAGE, api_key, configured_headers, has_image, is_blank, max_tokens, thinking_level, url,
+    with_thoughts,
 };
 use crate::ai::stream::{Request, ToolSpec};
 use crate::ai::transform::{sanitize_id, transform_messages};
@@ -25,6 +26,7 @@ use crate::ai::transform::{sanitize_id, transform_messages};
 const LONGEST_ID: usize = 64;
 /// The API accepts no smaller budget, and an answer needs as much.
 const MIN_BUDGET: u64 = 1024;
+const DISPLAY: &str = "summarized";
 
 pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     let key = api_key(request)?;
@@ -33,12 +35,12 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     let call = Call {
         url: url(&request.model, "/v1/messages"),
         headers: headers(request, key, as_claude_code)?,
-        body: body(request, as_claude_code, Retention::from_env()),
+        body: body(request, as_claude_code, request.options.retention()),
         envelope: Envelope::Whole,
         encode: None,
         sign: None,
     };
-    let tools = as_claude_code.then(|| request.tools.clone());
+    let tools = as_claude_code.then(|| request.tool_specs().to_vec());
     Ok((call, Reader::new(tools)))
 }
 
@@ -71,7 +73,8 @@ fn headers(
         betas.push("fine-grained-tool-streaming-2025-05-14");
     }
     // Models that adapt interleave anyway.
-    if !thinks_adaptively(&request.model) {
+    let interleaves = request.options.of_api.anthropic.interleaved_thinking;
+    if interleaves.unwrap_or(true) && !thinks_adaptively(&request.model) {
         betas.push("interleaved-thinking-2025-05-14");
     }
     if !betas.is_empty() {
@@ -88,7 +91,10 @@ pub(super) fn body(request: &Request, as_claude_code: bool, retention: Retention
         as_claude_code,
         cache: cache_control(model, retention),
     };
-    let thinking = Thinking::of(request);
+    let thinking = match request.options.as_told {
+        true => Thinking::told(request),
+        false => Thinking::of(request),
+    };
     let mut body = json!({
         "model": model.id,
         "messages": converter.messages(&request.messages),
@@ -100,19 +106,19 @@ pub(super) fn body(request: &Request, as_claude_code: bool, retention: Retention
         .into_iter()
         .chain(request.system_prompt.as_deref())
         .filter(|text| !text.is_empty())
-        .map(|text| json!({"type": "text", "text": text, "cache_control": converter.cache}))
+        .map(|text| converter.kept(json!({"type": "text", "text": text})))
         .collect();
     if !system.is_empty() {
         body["system"] = system.into();
     }
     // Not accepted together with thinking.
     if let Some(temperature) = request.options.temperature
-        && thinking_level(request).is_none()
+        && !thinking.is_on
     {
         body["temperature"] = json!(temperature);
     }
-    if !request.tools.is_empty() || mentions_tools(&request.messages) {
-        body["tools"] = converter.tools(&request.tools);
+    if let Some(tools) = &request.tools {
+        body["tools"] = converter.tools(tools);
     }
     match &request.options.tool_choice {
         Some(Value::String(kind)) => body["tool_choice"] = json!({ "type": kind }),
@@ -127,15 +133,20 @@ pub(super) fn body(request: &Request, as_claude_code: bool, retention: Retention
             body["output_config"] = json!({"effort": effort});
         }
     }
+    if let Some(user @ Value::String(_)) = request.options.metadata.get("user_id") {
+        body["metadata"] = json!({"user_id": user});
+    }
     body
 }
 
-fn cache_control(model: &Model, retention: Retention) -> Value {
+/// `None`: nothing is to be kept.
+fn cache_control(model: &Model, retention: Retention) -> Option<Value> {
     match retention {
+        Retention::None => None,
         Retention::Long if model.base_url.contains("api.anthropic.com") => {
-            json!({"type": "ephemeral", "ttl": "1h"})
+            Some(json!({"type": "ephemeral", "ttl": "1h"}))
         }
-        _ => json!({"type": "ephemeral"}),
+        Retention::Short | Retention::Long => Some(json!({"type": "ephemeral"})),
     }
 }
 
@@ -156,37 +167,62 @@ struct Thinking {
     /// `None`: the API decides.
     mode: Option<Value>,
     effort: Option<String>,
+    /// Thoughts included.
     max_tokens: u64,
+    is_on: bool,
 }
 
 impl Thinking {
+    /// In the words of the API.
+    fn told(request: &Request) -> Self {
+        let told = &request.options.of_api.anthropic;
+        let display = told.thinking_display.as_deref().unwrap_or(DISPLAY);
+        let is_adaptive = thinks_adaptively(&request.model);
+        // A float becomes the nearest integer that fits.
+        let budget = told.thinking_budget_tokens.map(|tokens| tokens as u64);
+        let budget = budget.filter(|tokens| *tokens > 0).unwrap_or(MIN_BUDGET);
+        let is_on = told.thinking_enabled == Some(true);
+        Self {
+            mode: told.thinking_enabled.map(|enabled| match enabled {
+                true if is_adaptive => json!({"type": "adaptive", "display": display}),
+                true => json!({"type": "enabled", "budget_tokens": budget, "display": display}),
+                false => json!({"type": "disabled"}),
+            }),
+            effort: (told.effort.clone()).filter(|_| is_on && is_adaptive),
+            // The API does without everything but this.
+            max_tokens: max_tokens(request).unwrap_or(request.model.max_tokens / 3),
+            is_on,
+        }
+    }
+
     fn of(request: &Request) -> Self {
-        // The API does without everything but this.
-        let max_tokens = max_tokens(request).unwrap_or(request.model.max_tokens / 3);
+        let max_tokens = max_tokens(request).unwrap_or(request.model.max_tokens);
         let Some(level) = thinking_level(request) else {
-            let silent = is_silent_on_thinking(request);
             return Self {
-                mode: (!silent).then(|| json!({"type": "disabled"})),
+                mode: Some(json!({"type": "disabled"})),
                 effort: None,
                 max_tokens,
+                is_on: false,
             };
         };
         if thinks_adaptively(&request.model) {
             return Self {
-                mode: Some(json!({"type": "adaptive", "display": "summarized"})),
+                mode: Some(json!({"type": "adaptive", "display": DISPLAY})),
                 effort: Some(effort(&request.model, level).to_owned()),
                 max_tokens,
+                is_on: true,
             };
         }
         let (max_tokens, mut budget) = with_thoughts(request, level, max_tokens);
         if budget == 0 {
             budget = MIN_BUDGET;
         }
-        let mode = json!({"type": "enabled", "budget_tokens": budget, "display": "summarized"});
+        let mode = json!({"type": "enabled", "budget_tokens": budget, "display": DISPLAY});
         Self {
             mode: Some(mode),
             effort: None,
             max_tokens,
+            is_on: true,
         }
     }
 }
@@ -206,13 +242,33 @@ fn effort(model: &Model, level: ThinkingLevel) -> &str {
     }
 }
 
+fn any_block(block: &ContentBlock) -> Value {
+    match block {
+        ContentBlock::Text(text) => json!({"type": "text", "text": text.text}),
+        ContentBlock::Image(image) => json!({"type": "image", "source": {
+            "type": "base64",
+            "media_type": image.mime_type,
+            "data": image.data,
+        }}),
+    }
+}
+
 struct Converter<'a> {
     model: &'a Model,
     as_claude_code: bool,
-    cache: Value,
+    /// The mark on what the provider is to keep.
+    cache: Option<Value>,
 }
 
 impl Converter<'_> {
+    /// With everything before it.
+    fn kept(&self, mut block: Value) -> Value {
+        if let Some(mark) = &self.cache {
+            block["cache_control"] = mark.clone();
+        }
+        block
+    }
+
     fn messages(&self, messages: &[Message]) -> Value {
         let messages =
             transform_messages(messages, self.model, |id, _| sanitize_id(id, LONGEST_ID));
@@ -253,7 +309,8 @@ impl Converter<'_> {
             converted.push(json!({"role": role, "content": content}));
         }
         // Everything up to here is worth keeping for the next turn.
-        if let Some(last) = converted.last_mut()
+        if self.cache.is_some()
+            && let Some(last) = converted.last_mut()
             && last["role"] == "user"
         {
             // Only a block can carry the mark.
@@ -261,7 +318,7 @@ impl Converter<'_> {
                 last["content"] = json!([{"type": "text", "text": text}]);
             }
             if let Some(block) = last["content"].as_array_mut().and_then(|c| c.last_mut()) {
-                block["cache_control"] = self.cache.clone();
+                *block = self.kept(block.take());
             }
         }
         Value::Array(converted)
@@ -278,14 +335,8 @@ impl Converter<'_> {
     fn blocks(&self, blocks: &[ContentBlock]) -> impl Iterator<Item = Value> {
         blocks.iter().filter_map(|block| match block {
             ContentBlock::Text(text) if is_blank(&text.text) => None,
-            ContentBlock::Text(text) => Some(json!({"type": "text", "text": text.text})),
-            ContentBlock::Image(image) => self.model.takes_images().then(|| {
-                json!({"type": "image", "source": {
-                    "type": "base64",
-                    "media_type": image.mime_type,
-                    "data": image.data,
-                }})
-            }),
+            ContentBlock::Image(_) if !self.model.takes_images() => None,
+            given => Some(any_block(given)),
         })
     }
 
@@ -324,7 +375,7 @@ impl Converter<'_> {
 
     fn tool_result(&self, result: &ToolResultMessage) -> Value {
         let content = if has_image(&result.content) && self.model.takes_images() {
-            let mut blocks: Vec<Value> = self.blocks(&result.content).collect();
+            let mut blocks: Vec<Value> = result.content.iter().map(any_block).collect();
             if !blocks.iter().any(|block| block["type"] == "text") {
                 blocks.insert(0, json!({"type": "text", "text": SEE_IMAGE}));
             }
@@ -354,7 +405,7 @@ impl Converter<'_> {
         };
         let mut tools: Vec<Value> = tools.iter().map(convert).collect();
         if let Some(last) = tools.last_mut() {
-            last["cache_control"] = self.cache.clone();
+            *last = self.kept(last.take());
         }
         Value::Array(tools)
     }

@@ -12,6 +12,7 @@ use super::request::escape;
 use crate::ai::exchange::set_header;
 use crate::ai::failure::Failure;
 use crate::ai::secret_value::Env;
+use crate::ai::stream::StreamOptions;
 
 const DEFAULT_REGION: &str = "us-east-1";
 const SERVICE: &str = "bedrock";
@@ -32,10 +33,12 @@ enum Kind {
 
 impl Credentials {
     /// In the SDK's order, as far as it goes without asking another server.
-    pub(super) fn find(env: &Env, key: Option<&str>) -> Result<Self, Failure> {
-        let profile = env.get("AWS_PROFILE");
-        let region = env
-            .get("AWS_REGION")
+    pub(super) fn find(env: &Env, options: &StreamOptions) -> Result<Self, Failure> {
+        let given = &options.of_api.bedrock;
+        let profile = given.profile.clone().or_else(|| env.get("AWS_PROFILE"));
+        let region = given.region.clone();
+        let region = region
+            .or_else(|| env.get("AWS_REGION"))
             .or_else(|| env.get("AWS_DEFAULT_REGION"))
             .or_else(|| profile_value(env, profile.as_deref()?, "region"))
             .unwrap_or_else(|| DEFAULT_REGION.to_owned());
@@ -52,7 +55,8 @@ impl Credentials {
                 session: None,
             });
         }
-        if let Some(token) = env.get("AWS_BEARER_TOKEN_BEDROCK") {
+        let token = given.bearer_token.clone();
+        if let Some(token) = token.or_else(|| env.get("AWS_BEARER_TOKEN_BEDROCK")) {
             return with(Kind::Bearer(token));
         }
         let from_env = env
@@ -81,12 +85,12 @@ impl Credentials {
             });
         }
         // The SDK knows nothing of it; here it is as good as the variable.
-        let given = key.filter(|key| !key.is_empty() && !key.starts_with('<'));
-        if let Some(token) = given {
+        let key = options.api_key.as_deref();
+        if let Some(token) = key.filter(|key| !key.is_empty() && !key.starts_with('<')) {
             return with(Kind::Bearer(token.to_owned()));
         }
         Err(Failure::Provider(format!(
-            "No AWS credentials: set AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and \
+            "No AWS credentials: set AWS_BEARER_TOKEN_BEDROCK (or pass bearerToken), or AWS_ACCESS_KEY_ID and \
              AWS_SECRET_ACCESS_KEY, or put keys for the profile \"{name}\" into \
              ~/.aws/credentials. Sign-ins (SSO), roles and containers are not supported."
         )))

@@ -6,13 +6,14 @@ use serde_json::{Map, Value, json};
 
 use super::credentials::Credentials;
 use super::response::Reader;
+use crate::ai::api_options::Retention;
 use crate::ai::exchange::{Call, set_header};
 use crate::ai::failure::{Envelope, Failure};
 use crate::ai::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
 };
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::request_parts::{Retention, is_blank, max_tokens, thinking_level, with_thoughts};
+use crate::ai::request_parts::{is_blank, max_tokens, thinking_level, with_thoughts};
 use crate::ai::secret_value::Env;
 use crate::ai::stream::Request;
 use crate::ai::transform::{sanitize_id, transform_messages};
@@ -21,9 +22,9 @@ const LONGEST_ID: usize = 64;
 const BETA: &str = "interleaved-thinking-2025-05-14";
 
 pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
-    let env = Env::process();
+    let env = request.options.env();
     let model = &request.model;
-    let credentials = Credentials::find(&env, request.options.api_key.as_deref())?;
+    let credentials = Credentials::find(&env, &request.options)?;
     let mut headers = HeaderMap::new();
     set_header(&mut headers, "content-type", "application/json")?;
     set_header(&mut headers, "accept", "application/vnd.amazon.eventstream")?;
@@ -43,7 +44,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
             escape(&model.id)
         ),
         headers,
-        body: payload(request, &region, Retention::from_env(), &env),
+        body: payload(request, &region, request.options.retention(), &env),
         envelope: Envelope::Bedrock,
         encode: Some(without_id),
         sign: Some(Box::new(move |url, headers, body| {
@@ -91,10 +92,12 @@ fn without_id(mut payload: Value) -> Value {
 
 pub(super) fn payload(request: &Request, region: &str, retention: Retention, env: &Env) -> Value {
     let model = &request.model;
-    let point = caches(model, env).then(|| match retention {
-        Retention::Long => json!({"cachePoint": {"type": "default", "ttl": "1h"}}),
-        Retention::Short => json!({"cachePoint": {"type": "default"}}),
-    });
+    let point = match retention {
+        _ if !caches(model, env) => None,
+        Retention::None => None,
+        Retention::Short => Some(json!({"cachePoint": {"type": "default"}})),
+        Retention::Long => Some(json!({"cachePoint": {"type": "default", "ttl": "1h"}})),
+    };
     let (max_tokens, more) = thinking(request, region);
     let mut payload = Map::new();
     let mut set = |name: &str, value: Value| payload.insert(name.to_owned(), value);
@@ -130,15 +133,18 @@ pub(super) fn payload(request: &Request, region: &str, retention: Retention, env
     if let Some(more) = more {
         set("additionalModelRequestFields", more);
     }
+    if let Some(metadata) = &request.options.of_api.bedrock.request_metadata {
+        set("requestMetadata", json!(metadata));
+    }
     Value::Object(payload)
 }
 
 fn tools(request: &Request) -> Option<Value> {
     let choice = request.options.tool_choice.as_ref();
-    if request.tools.is_empty() || choice.is_some_and(|choice| choice == "none") {
+    if request.tool_specs().is_empty() || choice.is_some_and(|choice| choice == "none") {
         return None;
     }
-    let tools = request.tools.iter().map(|tool| {
+    let tools = request.tool_specs().iter().map(|tool| {
         json!({"toolSpec": {
             "name": tool.name,
             "description": tool.description,
@@ -175,6 +181,7 @@ fn caches(model: &Model, env: &Env) -> bool {
 /// The tokens of the answer, thoughts included, and how the model is to think.
 fn thinking(request: &Request, region: &str) -> (Option<u64>, Option<Value>) {
     let (model, base) = (&request.model, max_tokens(request));
+    let told = &request.options.of_api.bedrock;
     let Some(level) = thinking_level(request).filter(|_| is_claude(model)) else {
         return (base, None);
     };
@@ -208,13 +215,16 @@ fn thinking(request: &Request, region: &str) -> (Option<u64>, Option<Value>) {
         fields.insert("output_config".into(), json!({ "effort": effort }));
     } else {
         let (sum, budget) = with_thoughts(request, level, base.unwrap_or_default());
-        tokens = Some(sum);
+        tokens = base.map(|_| sum);
         thought.insert("type".into(), json!("enabled"));
         thought.insert("budget_tokens".into(), json!(budget));
-        fields.insert("anthropic_beta".into(), json!([BETA]));
+        if told.interleaved_thinking.unwrap_or(true) {
+            fields.insert("anthropic_beta".into(), json!([BETA]));
+        }
     }
     if !is_gov {
-        thought.insert("display".into(), json!("summarized"));
+        let display = told.thinking_display.as_deref().unwrap_or("summarized");
+        thought.insert("display".into(), json!(display));
     }
     fields.insert("thinking".into(), Value::Object(thought));
     (tokens, Some(Value::Object(fields)))

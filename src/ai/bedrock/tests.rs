@@ -6,11 +6,11 @@ use super::credentials::Credentials;
 use super::request::payload;
 use super::response::Reader;
 use crate::ai::accumulate::Answer;
+use crate::ai::api_options::Retention;
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::frames::{FrameDecoder, crc32};
 use crate::ai::message::StopReason;
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::request_parts::Retention;
 use crate::ai::secret_value::Env;
 use crate::ai::stream::AssistantStream;
 use crate::ai::testing::{
@@ -139,7 +139,7 @@ fn a_request() {
             result("d", vec![]),
         ],
     );
-    request.tools = vec![tool("read")];
+    request.tools = Some(vec![tool("read")]);
     request.options.reasoning = Some(ThinkingLevel::Low);
     let body = payload(
         &request,

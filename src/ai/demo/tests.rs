@@ -33,7 +33,7 @@ impl Talk {
             model: Arc::new(entry().models.remove(0)),
             system_prompt: Some("You are pi.".into()),
             messages: self.messages.clone(),
-            tools: self.tools.clone(),
+            tools: Some(self.tools.clone()),
             options: StreamOptions::default(),
             cancel,
         }

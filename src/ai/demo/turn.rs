@@ -19,7 +19,7 @@ pub(super) fn next(request: &Request) -> Turn {
     let results = results(open);
     let new: Vec<&UserMessage> = open.iter().rev().map_while(as_user).collect();
     let tools: Vec<&str> = request
-        .tools
+        .tool_specs()
         .iter()
         .map(|tool| tool.name.as_str())
         .collect();

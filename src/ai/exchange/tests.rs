@@ -422,3 +422,31 @@ async fn hooks_change_the_payload_and_see_every_response() {
         assert_eq!(*hooks.0.lock(), seen);
     }
 }
+
+#[tokio::test]
+async fn who_wants_no_retries_gets_the_first_refusal() {
+    let server = Server::start(vec![Reply::status(529, "busy"), whole(HTTP_APIS[0])]).await;
+    let mut request = request(HTTP_APIS[0], &server, vec![user("hello")]);
+    request.options.max_retries = Some(0);
+    let (message, _) = collect(api(HTTP_APIS[0]).unwrap().stream(request)).await;
+    assert_eq!(message.stop_reason, StopReason::Error);
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_begin_in_time_is_given_up() {
+    // It takes connections, and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let model = Model {
+        base_url: format!("http://{}", silent.local_addr().unwrap()),
+        ..model(HTTP_APIS[0])
+    };
+    let mut request = request_for(model, vec![user("hello")]);
+    request.options.timeout_ms = Some(30);
+    request.options.max_retries = Some(0);
+    let (message, _) = collect(api(HTTP_APIS[0]).unwrap().stream(request)).await;
+    assert_eq!(
+        message.error_message.as_deref(),
+        Some("Request timed out. There was no answer within 30 ms (timeoutMs).")
+    );
+}

@@ -12,8 +12,7 @@ use crate::ai::failure::{Envelope, Failure};
 use crate::ai::message::now;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::request_parts::{
-    api_key, configured_headers, is_silent_on_thinking, max_tokens, thinking_level, url,
-    with_thoughts,
+    api_key, configured_headers, max_tokens, thinking_level, url, with_thoughts,
 };
 use crate::ai::stream::Request;
 
@@ -110,13 +109,13 @@ pub(super) fn body(request: &Request, project: &str) -> Value {
     if !generation.is_empty() {
         inner["generationConfig"] = Value::Object(generation);
     }
-    if !request.tools.is_empty() {
+    if !request.tool_specs().is_empty() {
         // Claude's format is translated from the older field only.
         let key = match model.id.starts_with("claude-") {
             true => "parameters",
             false => "parametersJsonSchema",
         };
-        inner["tools"] = convert::tools(&request.tools, key);
+        inner["tools"] = convert::tools(request.tool_specs(), key);
         if let Some(mode) = tool_mode(request) {
             inner["toolConfig"] = mode;
         }
@@ -139,8 +138,11 @@ pub(super) fn body(request: &Request, project: &str) -> Value {
 /// The tokens of the answer, thoughts included, and `thinkingConfig`.
 fn limits(request: &Request) -> (Option<u64>, Option<Value>) {
     let (model, base): (&Model, Option<u64>) = (&request.model, max_tokens(request));
-    if !model.reasoning || is_silent_on_thinking(request) {
+    if !model.reasoning {
         return (base, None);
+    }
+    if request.options.as_told {
+        return (base, thinking::told(request));
     }
     let Some(level) = thinking_level(request) else {
         return (base, Some(thinking::off(model)));

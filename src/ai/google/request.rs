@@ -26,13 +26,18 @@ pub(super) fn generative_ai(request: &Request) -> Result<(Call, Reader), Failure
 }
 
 pub(super) fn vertex(request: &Request) -> Result<(Call, Reader), Failure> {
-    let key = api_key(request)?.filter(|key| !(key.starts_with('<') && key.ends_with('>')));
+    let key = request.options.api_key.as_deref().map(str::trim);
+    let key = key.filter(|key| !key.is_empty() && !(key.starts_with('<') && key.ends_with('>')));
     let Some(key) = key else {
-        return Err(Failure::Provider(
+        let given = &request.options.of_api.google;
+        let named = match given.project.is_some() || given.location.is_some() {
+            true => " The options \"project\" and \"location\" are for such credentials.",
+            false => "",
+        };
+        return Err(Failure::Provider(format!(
             "Vertex AI with Application Default Credentials is not supported: set \
-             GOOGLE_CLOUD_API_KEY instead"
-                .into(),
-        ));
+             GOOGLE_CLOUD_API_KEY or pass apiKey instead.{named}"
+        )));
     };
     let model = &request.model;
     // The catalogue's address names a location, which keys do without.
@@ -81,8 +86,8 @@ pub(super) fn payload(request: &Request) -> Value {
     {
         config["systemInstruction"] = json!(prompt);
     }
-    if !request.tools.is_empty() {
-        config["tools"] = convert::tools(&request.tools, "parametersJsonSchema");
+    if !request.tool_specs().is_empty() {
+        config["tools"] = convert::tools(request.tool_specs(), "parametersJsonSchema");
         if let Some(mode) = tool_mode(request) {
             config["toolConfig"] = mode;
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::request_parts::{is_silent_on_thinking, thinking_level};
+use crate::ai::request_parts::thinking_level;
 use crate::ai::stream::Request;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,8 +37,11 @@ fn family(model: &Model) -> Family {
 /// `None` for a model that does not think; otherwise `thinkingConfig`.
 pub(super) fn config(request: &Request) -> Option<Value> {
     let model = &request.model;
-    if !model.reasoning || is_silent_on_thinking(request) {
+    if !model.reasoning {
         return None;
+    }
+    if request.options.as_told {
+        return told(request);
     }
     let Some(level) = thinking_level(request) else {
         return Some(off(model));
@@ -55,6 +58,21 @@ pub(super) fn config(request: &Request) -> Option<Value> {
             config["thinkingLevel"] = json!(own.as_deref().unwrap_or(usual));
         }
         None => config["thinkingBudget"] = budget(),
+    }
+    Some(config)
+}
+
+/// In the words of the API; `None` leaves it to the API.
+pub(super) fn told(request: &Request) -> Option<Value> {
+    let told = request.options.of_api.google.thinking.as_ref()?;
+    if !told.enabled {
+        return Some(off(&request.model));
+    }
+    let mut config = json!({ "includeThoughts": true });
+    if let Some(level) = &told.level {
+        config["thinkingLevel"] = json!(level);
+    } else if let Some(budget) = told.budget_tokens {
+        config["thinkingBudget"] = json!(budget);
     }
     Some(config)
 }

@@ -35,7 +35,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         set_header(&mut headers, "authorization", &format!("Bearer {key}"))?;
     }
     // Requests with the same id reach a server that has the beginning cached.
-    let session = request.options.session_id.as_deref();
+    let session = request.options.cached_session();
     let own: Vec<(&str, &str)> = session.map(|id| ("x-affinity", id)).into_iter().collect();
     configured_headers(request, &mut headers, &own)?;
     let call = Call {
@@ -56,8 +56,8 @@ pub(super) fn payload(request: &Request) -> Value {
     set("model", json!(model.id));
     set("stream", json!(true));
     set("messages", Value::Array(messages(request)));
-    if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|tool| {
+    if !request.tool_specs().is_empty() {
+        let tools = request.tool_specs().iter().map(|tool| {
             json!({"type": "function", "function": {
                 "name": tool.name,
                 "description": tool.description,
@@ -73,7 +73,15 @@ pub(super) fn payload(request: &Request) -> Value {
     if let Some(tokens) = max_tokens(request) {
         set("maxTokens", json!(tokens));
     }
-    if let Some(level) = thinking_level(request) {
+    if request.options.as_told {
+        let told = &request.options.of_api.mistral;
+        if let Some(mode) = &told.prompt_mode {
+            set("promptMode", json!(mode));
+        }
+        if let Some(effort) = &told.reasoning_effort {
+            set("reasoningEffort", json!(effort));
+        }
+    } else if let Some(level) = thinking_level(request) {
         match model.id.as_str() {
             "mistral-small-2603" | "mistral-small-latest" => {
                 let effort = model.level_name(level).unwrap_or("high");

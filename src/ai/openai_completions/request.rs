@@ -7,12 +7,12 @@ use super::compat::Compat;
 use super::convert::Converter;
 use super::response::Reader;
 use super::thinking::thinking;
+use crate::ai::api_options::Retention;
 use crate::ai::exchange::{Call, set_header};
 use crate::ai::failure::{Envelope, Failure};
+use crate::ai::message::mentions_tools;
 use crate::ai::model::Model;
-use crate::ai::request_parts::{
-    api_key, configured_headers, max_tokens, mentions_tools, sampling_params, url,
-};
+use crate::ai::request_parts::{api_key, configured_headers, max_tokens, sampling_params, url};
 use crate::ai::stream::{Request, ToolSpec};
 
 pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
@@ -39,7 +39,13 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Value {
     let model = &request.model;
     let mut messages = Converter { model, compat }.messages(request);
     if model.provider == "openrouter" && model.id.starts_with("anthropic/") {
-        mark_for_cache(&mut messages);
+        match request.options.retention() {
+            Retention::None => {}
+            Retention::Short => mark_for_cache(&mut messages, json!({"type": "ephemeral"})),
+            Retention::Long => {
+                mark_for_cache(&mut messages, json!({"type": "ephemeral", "ttl": "1h"}));
+            }
+        }
     }
     let mut body = Map::new();
     let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
@@ -58,8 +64,8 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Value {
     if let Some(temperature) = request.options.temperature {
         set("temperature", json!(temperature));
     }
-    if !request.tools.is_empty() {
-        set("tools", tools(&request.tools, compat));
+    if let Some(known) = &request.tools {
+        set("tools", tools(known, compat));
         if compat.zai_tool_stream {
             set("tool_stream", json!(true));
         }
@@ -102,8 +108,7 @@ fn routing(model: &Model, compat: &Compat) -> Vec<(&'static str, Value)> {
 }
 
 /// Anthropic's cache needs a mark; it goes onto the last text that was said.
-fn mark_for_cache(messages: &mut [Value]) {
-    let mark = json!({"type": "ephemeral"});
+fn mark_for_cache(messages: &mut [Value], mark: Value) {
     let said = messages
         .iter_mut()
         .rev()

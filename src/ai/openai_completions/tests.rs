@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::compat::Compat;
 use super::request::{body, prepare};
 use crate::ai::api::api;
+use crate::ai::api_options::Retention;
 use crate::ai::message::{AssistantBlock, AssistantMessage, ContentBlock, Message, StopReason};
 use crate::ai::model::{Modality, Model, ThinkingLevel};
 use crate::ai::stream::{AssistantEvent, Request};
@@ -35,7 +36,7 @@ fn with_compat(compat: Value) -> Model {
 #[test]
 fn a_request() {
     let mut request = request_for(model(API), vec![user("hello")]);
-    request.tools = vec![tool("read")];
+    request.tools = Some(vec![tool("read")]);
     request.options.temperature = Some(0.5);
     request.options.reasoning = Some(ThinkingLevel::Xhigh);
     assert_eq!(
@@ -128,7 +129,7 @@ fn compat_overrides() {
         },
         vec![user("a")],
     );
-    request.tools = vec![tool("read")];
+    request.tools = Some(vec![tool("read")]);
     assert_eq!(
         body_of(&request),
         json!({
@@ -319,6 +320,25 @@ fn foreign_thoughts_become_text_and_paired_ids_are_cut() {
     assert_eq!(body["messages"][2]["tool_call_id"], fitting);
     // The conversation has calls although no tool is active.
     assert_eq!(body["tools"], json!([]));
+}
+
+#[test]
+fn claude_behind_openrouter_is_cached_as_long_as_it_is_asked_to_be() {
+    let model = Model {
+        provider: "openrouter".into(),
+        id: "anthropic/claude".into(),
+        ..model(API)
+    };
+    let mut request = request_for(model, vec![user("go")]);
+    let mut mark = |retention| {
+        request.options.cache_retention = Some(retention);
+        body_of(&request)["messages"][1]["content"][0]["cache_control"].take()
+    };
+    assert_eq!(mark(Retention::None), json!(null));
+    assert_eq!(
+        mark(Retention::Long),
+        json!({"type": "ephemeral", "ttl": "1h"})
+    );
 }
 
 #[test]

@@ -5,10 +5,9 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use super::request::common;
-use super::response::Reader;
+use super::response::{Reader, Tier};
 use crate::ai::exchange::{Call, set_header};
 use crate::ai::failure::{Envelope, Failure};
-use crate::ai::model::Model;
 use crate::ai::request_parts::{api_key, configured_headers};
 use crate::ai::secret_value::Env;
 use crate::ai::stream::Request;
@@ -16,7 +15,7 @@ use crate::ai::stream::Request;
 const VERSION: &str = "v1";
 
 pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
-    let env = Env::process();
+    let env = request.options.env();
     let mut headers = HeaderMap::new();
     set_header(&mut headers, "accept", "application/json")?;
     set_header(&mut headers, "content-type", "application/json")?;
@@ -24,42 +23,53 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         set_header(&mut headers, "api-key", key)?;
     }
     configured_headers(request, &mut headers, &[])?;
-    let version = env.get("AZURE_OPENAI_API_VERSION");
+    let given = request.options.of_api.responses.azure_api_version.clone();
+    let version = given.or_else(|| env.get("AZURE_OPENAI_API_VERSION"));
     let version = version.as_deref().unwrap_or(VERSION);
     let call = Call {
         url: format!(
             "{}/responses?api-version={version}",
-            base_url(&request.model, &env)?
+            base_url(request, &env)?
         ),
         headers,
-        body: body(request, &deployment(&request.model, &env)),
+        body: body(request, &deployment(request, &env)),
         envelope: Envelope::Error,
         encode: None,
         sign: None,
     };
-    Ok((call, Reader::default()))
+    Ok((call, Reader::of_tier(Tier::Asked(None))))
 }
 
-fn base_url(model: &Model, env: &Env) -> Result<String, Failure> {
+fn base_url(request: &Request, env: &Env) -> Result<String, Failure> {
+    let given = &request.options.of_api.responses;
     let set = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let either = |given: &Option<String>, variable: &str| {
+        let given = given.clone().and_then(set);
+        given.or_else(|| env.get(variable).and_then(set))
+    };
     let named = || {
-        let name = env.get("AZURE_OPENAI_RESOURCE_NAME").and_then(set)?;
+        let name = either(&given.azure_resource_name, "AZURE_OPENAI_RESOURCE_NAME")?;
         Some(format!("https://{name}.openai.azure.com/openai/v1"))
     };
-    let base = env.get("AZURE_OPENAI_BASE_URL").and_then(set);
-    let base = base.or_else(named).or_else(|| set(model.base_url.clone()));
+    let base = either(&given.azure_base_url, "AZURE_OPENAI_BASE_URL").or_else(named);
+    let base = base.or_else(|| set(request.model.base_url.clone()));
     match base {
         Some(base) => Ok(base.trim_end_matches('/').to_owned()),
         None => Err(Failure::Provider(
             "Azure OpenAI base URL is required. Set AZURE_OPENAI_BASE_URL or \
-             AZURE_OPENAI_RESOURCE_NAME, or a baseUrl in models.json."
+             AZURE_OPENAI_RESOURCE_NAME, or a baseUrl in models.json; an extension can also \
+             pass azureBaseUrl or azureResourceName."
                 .into(),
         )),
     }
 }
 
 /// `AZURE_OPENAI_DEPLOYMENT_NAME_MAP` is `model=deployment,…`.
-fn deployment(model: &Model, env: &Env) -> String {
+fn deployment(request: &Request, env: &Env) -> String {
+    let model = &request.model;
+    if let Some(given) = &request.options.of_api.responses.azure_deployment_name {
+        return given.clone();
+    }
     let map = env
         .get("AZURE_OPENAI_DEPLOYMENT_NAME_MAP")
         .unwrap_or_default();

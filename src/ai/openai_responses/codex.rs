@@ -5,8 +5,8 @@ use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::convert::conversation;
-use super::request::tools;
-use super::response::Reader;
+use super::request::{SUMMARY, tools};
+use super::response::{Reader, Tier};
 use crate::ai::exchange::{Call, set_header};
 use crate::ai::failure::{Envelope, Failure};
 use crate::ai::model::{Model, ThinkingLevel};
@@ -31,7 +31,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     set("openai-beta", "responses=experimental")?;
     set("accept", "text/event-stream")?;
     set("content-type", "application/json")?;
-    if let Some(id) = &request.options.session_id {
+    if let Some(id) = request.options.cached_session() {
         set("session_id", id)?;
         set("x-client-request-id", id)?;
     }
@@ -43,7 +43,8 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         encode: None,
         sign: None,
     };
-    Ok((call, Reader::default()))
+    let tier = request.options.of_api.responses.service_tier.clone();
+    Ok((call, Reader::of_tier(Tier::AskedOfChatGpt(tier))))
 }
 
 fn url(model: &Model) -> String {
@@ -60,6 +61,7 @@ fn url(model: &Model) -> String {
 
 pub(super) fn body(request: &Request) -> Value {
     let model = &request.model;
+    let told = &request.options.of_api.responses;
     let mut body = Map::new();
     let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
     set("model", json!(model.id));
@@ -69,27 +71,46 @@ pub(super) fn body(request: &Request) -> Value {
         set("instructions", json!(prompt));
     }
     set("input", Value::Array(conversation(request)));
-    set("text", json!({"verbosity": "medium"}));
+    let verbosity = told.text_verbosity.as_deref().unwrap_or("medium");
+    set("text", json!({ "verbosity": verbosity }));
     // Nothing is stored, so we have to bring the thoughts along next time.
     set("include", json!(["reasoning.encrypted_content"]));
-    if let Some(session_id) = &request.options.session_id {
+    if let Some(session_id) = request.options.cached_session() {
         set("prompt_cache_key", json!(session_id));
     }
-    set("tool_choice", json!("auto"));
+    let choice = request.options.tool_choice.clone();
+    set("tool_choice", choice.unwrap_or_else(|| json!("auto")));
     set("parallel_tool_calls", json!(true));
     if let Some(temperature) = request.options.temperature {
         set("temperature", json!(temperature));
     }
-    if !request.tools.is_empty() {
-        set("tools", tools(request, Value::Null));
+    if let Some(tier) = &told.service_tier {
+        set("service_tier", json!(tier));
     }
-    if let Some(level) = thinking_level(request) {
-        let effort = model.level_name(level);
-        let effort = effort.unwrap_or_else(|| usual_effort(model, level).as_str());
-        let reasoning = json!({"effort": effort, "summary": "auto"});
-        set("reasoning", reasoning);
+    if let Some(known) = &request.tools {
+        set("tools", tools(known, Value::Null));
+    }
+    let effort = match thinking_level(request) {
+        Some(level) => {
+            let effort = model.level_name(level);
+            Some(effort.unwrap_or_else(|| usual_effort(model, level).as_str()))
+        }
+        // Said in so many words, and not left to the API.
+        None if is_told_not_to_think(request) => {
+            Some(model.level_name(ThinkingLevel::Off).unwrap_or("none"))
+        }
+        None => None,
+    };
+    if let Some(effort) = effort {
+        let summary = told.reasoning_summary.as_deref().unwrap_or(SUMMARY);
+        set("reasoning", json!({"effort": effort, "summary": summary}));
     }
     Value::Object(body)
+}
+
+fn is_told_not_to_think(request: &Request) -> bool {
+    let options = &request.options;
+    options.as_told && options.reasoning == Some(ThinkingLevel::Off)
 }
 
 /// Not every model takes every level.

@@ -4,15 +4,18 @@ use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::convert::input;
-use super::response::Reader;
+use super::response::{Reader, Tier};
+use crate::ai::api_options::Retention;
 use crate::ai::exchange::{Call, set_header};
 use crate::ai::failure::{Envelope, Failure};
 use crate::ai::model::ThinkingLevel;
 use crate::ai::request_parts::{
-    Retention, api_key, configured_headers, max_tokens, mentions_tools, sampling_params,
-    thinking_level, url,
+    api_key, configured_headers, max_tokens, sampling_params, thinking_level, url,
 };
 use crate::ai::stream::{Request, ToolSpec};
+
+/// How much of its thoughts the model tells.
+pub(super) const SUMMARY: &str = "auto";
 
 pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     let mut headers = HeaderMap::new();
@@ -22,26 +25,30 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         set_header(&mut headers, "authorization", &format!("Bearer {key}"))?;
     }
     // Requests with the same id reach a server that has the beginning cached.
-    let session: Vec<(&str, &str)> = request
-        .options
-        .session_id
-        .iter()
-        .flat_map(|id| [("session_id", id.as_str()), ("x-client-request-id", id)])
-        .collect();
+    let session = request.options.cached_session().into_iter();
+    let session = session.flat_map(|id| [("session_id", id), ("x-client-request-id", id)]);
+    let session: Vec<(&str, &str)> = session.collect();
     configured_headers(request, &mut headers, &session)?;
     let call = Call {
         url: url(&request.model, "/responses"),
         headers,
-        body: body(request, Retention::from_env()),
+        body: body(request, request.options.retention()),
         envelope: Envelope::Error,
         encode: None,
         sign: None,
     };
-    Ok((call, Reader::default()))
+    let tier = request.options.of_api.responses.service_tier.clone();
+    Ok((call, Reader::of_tier(Tier::Asked(tier))))
 }
 
 pub(super) fn body(request: &Request, retention: Retention) -> Value {
     let mut body = common(request, &request.model.id);
+    if retention == Retention::None {
+        body.shift_remove("prompt_cache_key");
+    }
+    if let Some(tier) = &request.options.of_api.responses.service_tier {
+        body.insert("service_tier".into(), json!(tier));
+    }
     if retention == Retention::Long && request.model.base_url.contains("api.openai.com") {
         body.insert("prompt_cache_retention".into(), json!("24h"));
     }
@@ -66,12 +73,26 @@ pub(super) fn common(request: &Request, model_name: &str) -> Map<String, Value> 
     if let Some(temperature) = request.options.temperature {
         set("temperature", json!(temperature));
     }
-    if !request.tools.is_empty() || mentions_tools(&request.messages) {
-        set("tools", tools(request, json!(false)));
+    if let Some(known) = &request.tools {
+        set("tools", tools(known, json!(false)));
     }
-    if let Some(level) = thinking_level(request) {
+    if let Some(choice) = &request.options.tool_choice {
+        set("tool_choice", choice.clone());
+    }
+    let summary = request
+        .options
+        .of_api
+        .responses
+        .reasoning_summary
+        .as_deref();
+    let level = match request.options.reasoning {
+        // Who wants to read thoughts wants some.
+        None if model.reasoning && summary.is_some() => Some(ThinkingLevel::Medium),
+        _ => thinking_level(request),
+    };
+    if let Some(level) = level {
         let effort = model.level_name(level).unwrap_or(level.as_str());
-        let reasoning = json!({"effort": effort, "summary": "auto"});
+        let reasoning = json!({"effort": effort, "summary": summary.unwrap_or(SUMMARY)});
         set("reasoning", reasoning);
         // Nothing is stored, so we have to bring the thoughts along next time.
         set("include", json!(["reasoning.encrypted_content"]));
@@ -83,8 +104,8 @@ pub(super) fn common(request: &Request, model_name: &str) -> Map<String, Value> 
     body
 }
 
-pub(super) fn tools(request: &Request, strict: Value) -> Value {
-    let tools = request.tools.iter();
+pub(super) fn tools(tools: &[ToolSpec], strict: Value) -> Value {
+    let tools = tools.iter();
     tools.map(|known| tool(known, strict.clone())).collect()
 }
 

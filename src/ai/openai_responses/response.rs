@@ -12,8 +12,40 @@ use crate::ai::half_characters;
 use crate::ai::message::{AssistantBlock, StopReason, ThinkingContent, Usage};
 use crate::ai::sse::SseEvent;
 
-#[derive(Default)]
+/// The service tier that was asked for, which the price depends on.
+pub(super) enum Tier {
+    /// The answer says which it was; what was asked for counts where it does not.
+    Asked(Option<String>),
+    /// ChatGPT says "default" for whatever was asked.
+    AskedOfChatGpt(Option<String>),
+}
+
+impl Tier {
+    fn served<'a>(&'a self, answered: Option<&'a str>) -> Option<&'a str> {
+        match (self, answered) {
+            (Self::AskedOfChatGpt(Some(asked)), Some("default"))
+                if matches!(asked.as_str(), "flex" | "priority") =>
+            {
+                Some(asked)
+            }
+            (_, Some(answered)) => Some(answered),
+            (Self::Asked(asked) | Self::AskedOfChatGpt(asked), None) => asked.as_deref(),
+        }
+    }
+}
+
+/// What a tier costs, in list prices.
+fn factor(model: &str, tier: Option<&str>) -> Option<f64> {
+    match tier {
+        Some("flex") => Some(0.5),
+        Some("priority") if model == "gpt-5.5" => Some(2.5),
+        Some("priority") => Some(2.0),
+        _ => None,
+    }
+}
+
 pub(super) struct Reader {
+    tier: Tier,
     /// By the API's number of the item.
     open: HashMap<u64, Item>,
     /// `status` of the response; then it is complete.
@@ -28,6 +60,14 @@ enum Item {
 }
 
 impl Reader {
+    pub(super) fn of_tier(tier: Tier) -> Self {
+        Self {
+            tier,
+            open: HashMap::new(),
+            status: None,
+        }
+    }
+
     async fn start_item(&mut self, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
         let item = &event["item"];
         let started = match item["type"].as_str() {
@@ -78,6 +118,31 @@ impl Reader {
                 complete_arguments(index, text_of(event, "arguments"), answer).await
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Usage and price, which depends on the tier that served the request.
+    fn finish(&self, response: &Value, answer: &mut Answer) {
+        if let Some(id) = response["id"].as_str() {
+            answer.edit().response_id = Some(id.to_owned());
+        }
+        let raw = &response["usage"];
+        if !raw.is_object() {
+            return;
+        }
+        let count = |pointer: &str| raw.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+        let cached = count("/input_tokens_details/cached_tokens");
+        answer.set_usage(Usage {
+            // Here the cached ones are counted among the others.
+            input: count("/input_tokens").saturating_sub(cached),
+            output: count("/output_tokens"),
+            cache_read: cached,
+            total_tokens: count("/total_tokens"),
+            ..Usage::default()
+        });
+        let tier = self.tier.served(response["service_tier"].as_str());
+        if let Some(factor) = factor(&answer.message().model, tier) {
+            answer.edit().usage.cost.scale(factor);
         }
     }
 
@@ -144,7 +209,7 @@ impl Decoder for Reader {
             "response.output_item.done" => self.end_item(&data, answer).await?,
             // The last one is ChatGPT's.
             "response.completed" | "response.incomplete" | "response.done" => {
-                finish(response, answer);
+                self.finish(response, answer);
                 self.status = Some(match response["status"].as_str() {
                     Some(status) => status.to_owned(),
                     None if kind == "response.incomplete" => "incomplete".to_owned(),
@@ -208,33 +273,6 @@ async fn complete_arguments(index: usize, whole: &str, answer: &mut Answer) -> R
             Ok(())
         }
     }
-}
-
-/// Usage and price, which depends on the tier that served the request.
-fn finish(response: &Value, answer: &mut Answer) {
-    if let Some(id) = response["id"].as_str() {
-        answer.edit().response_id = Some(id.to_owned());
-    }
-    let raw = &response["usage"];
-    if !raw.is_object() {
-        return;
-    }
-    let count = |pointer: &str| raw.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
-    let cached = count("/input_tokens_details/cached_tokens");
-    answer.set_usage(Usage {
-        // Here the cached ones are counted among the others.
-        input: count("/input_tokens").saturating_sub(cached),
-        output: count("/output_tokens"),
-        cache_read: cached,
-        total_tokens: count("/total_tokens"),
-        ..Usage::default()
-    });
-    let factor = match response["service_tier"].as_str() {
-        Some("flex") => 0.5,
-        Some("priority") => 2.0,
-        _ => return,
-    };
-    answer.edit().usage.cost.scale(factor);
 }
 
 fn failed_text(response: &Value) -> String {

@@ -2,11 +2,11 @@ use serde_json::{Value, json};
 
 use super::request::{body, prepare};
 use crate::ai::api::api;
+use crate::ai::api_options::Retention;
 use crate::ai::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, StopReason, TextContent,
 };
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::request_parts::Retention;
 use crate::ai::stream::AssistantEvent;
 use crate::ai::testing::{
     Reply, Server, answer, answer_of, call, collect, model, picture, request, request_for, result,
@@ -14,6 +14,9 @@ use crate::ai::testing::{
 };
 
 const API: &str = "openai-responses";
+/// `{"https://api.openai.com/auth":{"chatgpt_account_id":"acc"}}`
+const SUBSCRIPTION: &str =
+    "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjIn19.s";
 
 fn openai() -> Model {
     Model {
@@ -37,19 +40,77 @@ fn signed(content: &str, signature: &str) -> AssistantBlock {
 }
 
 #[test]
-fn a_conversation_with_calls_has_a_list_of_tools() {
-    let said = vec![
-        answer(&openai(), vec![call("c1", "read", json!({}))]),
-        result("c1", vec![ContentBlock::text("x")]),
-    ];
-    let with_calls = body(&request_for(openai(), said), Retention::Short);
-    assert_eq!(with_calls["tools"], json!([]));
+fn an_empty_list_of_tools_is_another_thing_than_none() {
+    let mut request = request_for(openai(), vec![user("hello")]);
+    assert_eq!(body(&request, Retention::Short).get("tools"), None);
+    request.tools = Some(vec![]);
+    assert_eq!(body(&request, Retention::Short)["tools"], json!([]));
+}
+
+/// What an answer costs, as a multiple of the list price.
+async fn factor_of(api_name: &str, model_id: &str, asked: &str, answered: Value) -> f64 {
+    let usage = json!({"input_tokens": 1_000_000, "output_tokens": 0, "total_tokens": 1_000_000});
+    let mut response = json!({"id": "r", "status": "completed", "usage": usage});
+    if !answered.is_null() {
+        response["service_tier"] = answered;
+    }
+    let done = json!({"type": "response.completed", "response": response});
+    let server = Server::start(vec![Reply::typed_events(&[done])]).await;
+    let mut request = request(api_name, &server, vec![user("hello")]);
+    std::sync::Arc::make_mut(&mut request.model).id = model_id.into();
+    request.options.api_key = Some(SUBSCRIPTION.into());
+    request.options.of_api.responses.service_tier =
+        Some(asked.to_owned()).filter(|asked| !asked.is_empty());
+    let price = request.model.cost.input;
+    let (message, _) = collect(api(api_name).unwrap().stream(request)).await;
+    message.usage.cost.total / price
+}
+
+#[tokio::test]
+async fn the_tier_that_was_asked_for_counts_where_the_answer_names_none() {
+    let codex = "openai-codex-responses";
+    for (api, model, asked, answered, factor) in [
+        (API, "m", "", json!(null), 1.0),
+        (API, "m", "flex", json!(null), 0.5),
+        (API, "m", "priority", json!(null), 2.0),
+        (API, "gpt-5.5", "priority", json!(null), 2.5),
+        (API, "m", "priority", json!("default"), 1.0),
+        (API, "m", "", json!("flex"), 0.5),
+        // There it is said of every answer.
+        (codex, "m", "priority", json!("default"), 2.0),
+        (codex, "m", "flex", json!("default"), 0.5),
+        (codex, "m", "auto", json!("default"), 1.0),
+        (codex, "m", "flex", json!("priority"), 2.0),
+    ] {
+        let found = factor_of(api, model, asked, answered.clone()).await;
+        assert_eq!(found, factor, "{api} {model} {asked} {answered}");
+    }
+}
+
+#[test]
+fn a_session_that_is_not_kept_is_not_named() {
+    let mut request = request_for(openai(), vec![user("hello")]);
+    request.options.session_id = Some("s1".into());
+    request.options.api_key = Some(SUBSCRIPTION.into());
+    for (api, keeps) in [(Retention::None, false), (Retention::Short, true)] {
+        request.options.cache_retention = Some(api);
+        for call in [
+            prepare(&request).unwrap().0,
+            super::codex::prepare(&request).unwrap().0,
+        ] {
+            let found = [
+                call.headers.contains_key("session_id"),
+                call.body.get("prompt_cache_key").is_some(),
+            ];
+            assert_eq!(found, [keeps; 2]);
+        }
+    }
 }
 
 #[test]
 fn a_request() {
     let mut request = request_for(openai(), vec![user("hello")]);
-    request.tools = vec![tool("read")];
+    request.tools = Some(vec![tool("read")]);
     request.options.session_id = Some("s1".into());
     request.options.reasoning = Some(ThinkingLevel::Low);
     assert_eq!(
@@ -410,9 +471,7 @@ async fn errors_in_the_stream() {
 #[tokio::test]
 async fn a_subscription_has_its_own_ending_and_its_own_refusal() {
     use crate::ai::testing::ask;
-    // {"https://api.openai.com/auth":{"chatgpt_account_id":"acc"}}
-    let key =
-        "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjIn19.s";
+    let key = SUBSCRIPTION;
     let done = json!({"type": "response.done", "response": {"id": "r", "status": "completed"}});
     let server = Server::start(vec![Reply::typed_events(&[done])]).await;
     let message = ask(&server, "openai-codex-responses", key).await;

@@ -262,7 +262,7 @@ fn asked(extension: ExtensionId, function: FunctionId, token: u64, request: &Req
     set("maxRetryDelayMs", json!(options.max_retry_delay_ms));
     set("transport", json!(options.transport));
     let messages: &[Message] = &request.messages;
-    let mut context = json!({ "messages": messages, "tools": request.tools });
+    let mut context = json!({ "messages": messages, "tools": request.tool_specs() });
     if let Some(prompt) = &request.system_prompt {
         context["systemPrompt"] = json!(prompt);
     }

@@ -38,8 +38,19 @@ async function answer(id: number, question: Question, { model, options }: Call):
   await host("ai.stream.answer", { id, ask, payload: changed, error });
 }
 
+/** Throws for what the program cannot take over from an extension. */
+function check({ simple, api, model, options }: Call): void {
+  if (!simple && (api ?? model.api) === "anthropic-messages" && options.client) {
+    throw new Error(
+      'The option "client" of anthropic-messages is not there: pi sends the request itself. ' +
+        'The options "apiKey", "headers" and onPayload, and baseUrl of the model, say where to and how',
+    );
+  }
+}
+
 /** Fetches the events of a stream, as many at a time as there are. */
 async function pull(stream: AssistantMessageEventStream, call: Call): Promise<void> {
+  check(call);
   const { signal, onPayload, onResponse, ...options } = call.options;
   const callback = Object.keys(options).find((name) => typeof options[name] === "function");
   if (callback) {

@@ -1,12 +1,12 @@
 use serde_json::{Value, json};
 
 use super::{body, prepare};
+use crate::ai::api_options::Retention;
 use crate::ai::exchange::Call;
 use crate::ai::message::{
     AssistantBlock, ContentBlock, Message, StopReason, ThinkingContent, UserMessage,
 };
 use crate::ai::model::{Modality, Model, ThinkingLevel};
-use crate::ai::request_parts::Retention;
 use crate::ai::stream::Request;
 use crate::ai::testing::{
     answer, answer_of, call, model, picture, request_for, result, text, thinking, tool, user,
@@ -30,24 +30,31 @@ fn header<'a>(call: &'a Call, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn a_conversation_with_calls_has_a_list_of_tools() {
-    let said = vec![
-        answer(&claude("claude-old"), vec![call("c1", "read", json!({}))]),
-        result("c1", vec![ContentBlock::text("x")]),
-    ];
-    let request = request_for(claude("claude-old"), said);
-    assert_eq!(body(&request, false, Retention::Short)["tools"], json!([]));
-    let request = request_for(claude("claude-old"), vec![user("hello")]);
-    assert_eq!(
-        body(&request, false, Retention::Short)["tools"],
-        json!(null)
-    );
+fn an_empty_list_of_tools_is_another_thing_than_none() {
+    let mut request = request_for(claude("claude-old"), vec![user("hello")]);
+    let tools = |request: &Request| body(request, false, Retention::Short).get("tools").cloned();
+    assert_eq!(tools(&request), None);
+    request.tools = Some(vec![]);
+    assert_eq!(tools(&request), Some(json!([])));
+}
+
+#[test]
+fn nothing_is_marked_where_nothing_is_to_be_kept() {
+    let mut request = request_for(claude("claude-old"), vec![user("hello")]);
+    request.tools = Some(vec![tool("read")]);
+    let marks = |retention| {
+        body(&request, false, retention)
+            .to_string()
+            .matches("cache_control")
+            .count()
+    };
+    assert_eq!((marks(Retention::None), marks(Retention::Short)), (0, 3));
 }
 
 #[test]
 fn a_request() {
     let mut request = request_for(claude("claude-old"), vec![user("hello")]);
-    request.tools = vec![tool("read"), tool("bash")];
+    request.tools = Some(vec![tool("read"), tool("bash")]);
     request.options.temperature = Some(0.5);
     let cache = json!({"type": "ephemeral"});
     let schema = json!({
@@ -105,7 +112,7 @@ fn subscriptions_speak_as_claude_code() {
         ],
     );
     request.options.api_key = Some("sk-ant-oat01-x".into());
-    request.tools = vec![tool("read"), tool("mine")];
+    request.tools = Some(vec![tool("read"), tool("mine")]);
     let call = call_of(&request);
     assert_eq!(
         header(&call, "authorization"),
@@ -436,7 +443,7 @@ fn schemas_keep_what_their_properties_refer_to() {
         "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": "string"}},
         "additionalProperties": false,
     });
-    request.tools = vec![spec];
+    request.tools = Some(vec![spec]);
     assert_eq!(
         body(&request, false, Retention::Short)["tools"][0]["input_schema"],
         json!({

@@ -44,7 +44,7 @@ async fn an_answer_with_thinking_text_and_tool_calls() {
     .await;
     let mut request = request(API, &server, vec![user("go")]);
     request.options.api_key = Some("sk-ant-oat01".into());
-    request.tools = vec![tool("read")];
+    request.tools = Some(vec![tool("read")]);
     let (message, steps) = collect(api(API).unwrap().stream(request)).await;
 
     let mut expected = answer_of(
