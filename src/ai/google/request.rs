@@ -27,7 +27,7 @@ pub(super) fn generative_ai(request: &Request) -> Result<(Call, Reader), Failure
 
 pub(super) fn vertex(request: &Request) -> Result<(Call, Reader), Failure> {
     let key = request.options.api_key.as_deref().map(str::trim);
-    let key = key.filter(|key| !key.is_empty() && !(key.starts_with('<') && key.ends_with('>')));
+    let key = key.filter(|key| !(key.is_empty() || key.starts_with('<') && key.ends_with('>')));
     let Some(key) = key else {
         let given = &request.options.of_api.google;
         let named = match given.project.is_some() || given.location.is_some() {
