@@ -144,3 +144,20 @@ async fn excluded_tools_are_not_there_whosever_they_are() {
     assert_eq!(names, ["read", "edit", "write", "one", "counts"]);
     assert!(!body["system"].to_string().contains("- bash:"));
 }
+
+/// Some servers refuse an empty list, and some a conversation with calls that has none.
+#[tokio::test]
+async fn no_tools_are_an_empty_list_once_there_are_calls() {
+    let (server, _home, mut rpc) = with_extension(TOOLS).await;
+    rpc.ok(prompt("/only nothing")).await;
+    rpc.notified("active: ").await;
+    server.push(Answer::text("Hello."));
+    rpc.run("hello").await;
+    server.push(Answer::tool("one", json!({})));
+    server.push(Answer::text("Done."));
+    rpc.run("go").await;
+    let requests = server.requests();
+    let tools = requests.iter().map(|request| request.body.get("tools"));
+    let none = json!([]);
+    assert_eq!(tools.collect::<Vec<_>>(), [None, None, Some(&none)]);
+}

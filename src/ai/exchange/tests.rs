@@ -444,7 +444,10 @@ async fn an_answer_that_does_not_begin_in_time_is_given_up() {
     let mut request = request_for(model, vec![user("hello")]);
     request.options.timeout_ms = Some(30);
     request.options.max_retries = Some(0);
-    let (message, _) = collect(api(HTTP_APIS[0]).unwrap().stream(request)).await;
+    let answer = collect(api(HTTP_APIS[0]).unwrap().stream(request));
+    // Without the limit it would wait for ever.
+    let answer = tokio::time::timeout(Duration::from_secs(20), answer).await;
+    let (message, _) = answer.expect("the limit was not looked at");
     assert_eq!(
         message.error_message.as_deref(),
         Some("Request timed out. There was no answer within 30 ms (timeoutMs).")
