@@ -375,7 +375,8 @@ impl Converter<'_> {
 
     fn tool_result(&self, result: &ToolResultMessage) -> Value {
         let content = if has_image(&result.content) && self.model.takes_images() {
-            let mut blocks: Vec<Value> = result.content.iter().map(any_block).collect();
+            // The API refuses empty texts; the original sends them.
+            let mut blocks: Vec<Value> = self.blocks(&result.content).collect();
             if !blocks.iter().any(|block| block["type"] == "text") {
                 blocks.insert(0, json!({"type": "text", "text": SEE_IMAGE}));
             }
