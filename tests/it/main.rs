@@ -44,6 +44,7 @@ mod extension_children;
 mod extension_effects;
 mod extension_reload;
 mod extension_slips;
+mod extension_stale;
 mod extension_stats;
 mod extension_subclasses;
 mod extension_types;
