@@ -119,6 +119,17 @@ export function buildContextEntries(
   leafId?: string | null,
   byId?: Map<string, SessionEntry>,
 ): SessionEntry[];
+export interface SessionProjection extends SessionContext {
+  entries: { sourceEntry: SessionEntry; messages: AgentMessage[] }[];
+}
+/** What the model is told, and of which entry each message is. */
+export function buildSessionProjection(
+  entries: SessionEntry[],
+  leafId?: string | null,
+  byId?: Map<string, SessionEntry>,
+): SessionProjection;
+/** The type of a file that is a picture which models take. */
+export function detectSupportedImageMimeTypeFromFile(filePath: string): Promise<string | null>;
 /** What an entry adds to the conversation. */
 export function sessionEntryToContextMessages(entry: SessionEntry): AgentMessage[];
 /** Brings the entries of an older file, header first, to this version, in place. */

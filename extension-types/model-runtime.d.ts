@@ -3,6 +3,7 @@ import type { AssistantMessage, AssistantMessageEventStream, Context, Model, Sim
 import type { AuthCheck, AuthInteraction, AuthResult, AuthType, Credential, CredentialInfo } from "./auth.js";
 import type { AuthOperationOptions, CredentialStore } from "./credential-store.js";
 import type { PutTogether } from "./put-together.js";
+import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { AuthStatus, ModelRegistry, ProviderConfig, RegisteredProvider } from "./providers.js";
 
 export interface CreateModelRuntimeOptions extends AuthOperationOptions {
@@ -28,6 +29,37 @@ export interface ModelRuntimeAuthOverrides extends AuthOperationOptions {
 }
 
 /** The models that there are, and what it takes to ask them. `ctx.modelRegistry.runtime` is the session's own. */
+/** `model` is `undefined` where there is an `error`, or nothing was asked for. */
+export interface ResolveCliModelResult {
+  model: Model | undefined;
+  /** Of `model:level`. */
+  thinkingLevel?: ThinkingLevel;
+  warning: string | undefined;
+  error: string | undefined;
+}
+/** The model that `--provider` and `--model` mean. */
+export function resolveCliModel(options: {
+  cliProvider?: string;
+  cliModel?: string;
+  /** Not looked at: what was asked for by `model:level` is in the result. */
+  cliThinking?: ThinkingLevel;
+  modelRuntime: ModelRuntime;
+}): ResolveCliModelResult;
+
+export type CredentialSynchronizationOperation = "login" | "logout" | "setRuntimeApiKey" | "removeRuntimeApiKey";
+/** Credentials were changed, and what models and keys there are could not be read again. Never thrown here. */
+export class CredentialSynchronizationError extends Error {
+  constructor(
+    providerId: string,
+    operation: CredentialSynchronizationOperation,
+    credential: Credential | undefined,
+    options: ErrorOptions,
+  );
+  readonly providerId: string;
+  readonly operation: CredentialSynchronizationOperation;
+  readonly credential: Credential | undefined;
+}
+
 export class ModelRuntime {
   private constructor();
   static create(options?: CreateModelRuntimeOptions): Promise<ModelRuntime>;

@@ -480,7 +480,7 @@ export interface DefaultResourceLoaderOptions {
   appendSystemPrompt?: string | string[];
   /** Files and packages, beside those that are found; also with `noExtensions`. */
   additionalExtensionPaths?: string[];
-  /** They hear what happens in the session and may block tools; what else of `pi` they call throws. */
+  /** They hear what happens in the session, may block tools and change what models are told; what else of `pi` they call throws. */
   extensionFactories?: InlineExtension[];
   /** What is `pi.events` for them. */
   eventBus?: EventBus;

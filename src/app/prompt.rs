@@ -17,6 +17,7 @@ use crate::agent::queue::Delivery;
 use crate::ai::message::{ContentBlock, ImageContent, UserMessage, now};
 use crate::extensions::Emission;
 use crate::extensions::misfit::words;
+use crate::extensions::registry::ExtensionId;
 use crate::session::message::CustomMessage;
 
 /// Who says it; the `input` event tells.
@@ -413,9 +414,21 @@ impl AgentSession {
             let options = json!(self.state.lock().prompt_options);
             event.insert("systemPromptOptions".into(), options);
         }
-        self.extensions
-            .emit("before_agent_start", event, cancel)
-            .await
+        let asked = self.extensions.emit("before_agent_start", event, cancel);
+        let mut emission = asked.await;
+        if let Some(hooks) = &self.beside.hooks {
+            let event = json!(emission.event);
+            let changed = hooks.change("before_agent_start", event, cancel).await;
+            if let Some(mut changed) = changed {
+                if let Some(Value::Array(said)) = changed.remove("messages") {
+                    // Of none that is loaded.
+                    let said = said.into_iter().map(|it| ("message", ExtensionId::MAX, it));
+                    emission.collected.extend(said);
+                }
+                emission.event = changed;
+            }
+        }
+        emission
     }
 
     /// Queues the message in the session in which it was said; with `if_busy` only if a

@@ -54,7 +54,9 @@ impl ProviderHooks {
     /// `None` where nobody listens.
     pub(super) fn of(session: &AgentSession) -> Option<Arc<dyn StreamHooks>> {
         let is_heard = |name| session.extensions.has_handlers(name);
-        let any = [REQUEST, RESPONSE, STREAM_EVENT].into_iter().any(is_heard);
+        let hooks = session.beside.hooks.as_ref();
+        let any = [REQUEST, RESPONSE, STREAM_EVENT].into_iter().any(is_heard)
+            || hooks.is_some_and(|hooks| hooks.changes(REQUEST));
         any.then(|| Arc::new(Self(session.arc())) as _)
     }
 }
@@ -65,7 +67,14 @@ impl StreamHooks for ProviderHooks {
         let cancel = self.0.run_cancel();
         let event = object(json!({ "payload": payload }));
         let mut emission = self.0.extensions.emit(REQUEST, event, &cancel).await;
-        Ok(emission.event.remove("payload").unwrap_or_default())
+        let payload = emission.event.remove("payload").unwrap_or_default();
+        let Some(hooks) = &self.0.beside.hooks else {
+            return Ok(payload);
+        };
+        let event = json!({ "payload": payload });
+        let changed = hooks.change(REQUEST, event, &cancel).await;
+        let changed = changed.and_then(|mut event| event.remove("payload"));
+        Ok(changed.unwrap_or(payload))
     }
 
     async fn response(

@@ -194,14 +194,25 @@ impl RunHooks for Hooks<'_> {
         cancel: &CancellationToken,
     ) -> Vec<Arc<AgentMessage>> {
         let extensions = &self.session.extensions;
-        if !extensions.has_handlers("context") {
-            return messages;
+        let taken = |changed: Option<&Value>| {
+            let changed = answers::messages(changed?);
+            changed.map(|all| all.into_iter().map(Arc::new).collect())
+        };
+        let mut messages = messages;
+        if extensions.has_handlers("context") {
+            let event = object(json!({ "messages": messages }));
+            let emission = extensions.emit("context", event, cancel).await;
+            messages = taken(emission.event.get("messages")).unwrap_or(messages);
         }
-        let event = object(json!({ "messages": messages }));
-        let emission = extensions.emit("context", event, cancel).await;
-        let changed = emission.event.get("messages").cloned().unwrap_or_default();
-        let changed = answers::messages(&changed);
-        changed.map_or(messages, |all| all.into_iter().map(Arc::new).collect())
+        if let Some(hooks) = &self.session.beside.hooks
+            && hooks.changes("context")
+        {
+            let event = json!({ "messages": messages });
+            let changed = hooks.change("context", event, cancel).await;
+            let changed = changed.as_ref().and_then(|event| event.get("messages"));
+            messages = taken(changed).unwrap_or(messages);
+        }
+        messages
     }
 
     async fn transform_request(&self, asked: Asked, cancel: &CancellationToken) -> Asked {

@@ -495,6 +495,7 @@ impl BridgeHost {
             }
             "ai.stream.answer" => return self.streams.answer(method, args),
             "clipboard.copy" => return clipboard::copy(method, args).await,
+            "image.type" => return services::image_type(method, args).await,
             "image.resize" => return services::resize_image(method, args).await,
             "image.png" => return services::image_to_png(method, args).await,
             "tools.previewEdit" => return services::preview_edit(method, args).await,

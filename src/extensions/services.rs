@@ -2,6 +2,7 @@
 //! there is: validation, conversion, the queue of file changes.
 
 use std::collections::HashMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -263,6 +264,32 @@ struct Picture {
 }
 
 /// `null` for what is no picture, or cannot be made small enough.
+#[derive(Deserialize)]
+struct File {
+    path: PathBuf,
+}
+
+/// As the read tool finds it out.
+pub async fn image_type(method: &str, args: &str) -> Answer {
+    let File { path } = parse(method, args)?;
+    let read = {
+        let path = path.clone();
+        move || {
+            let mut start = Vec::new();
+            std::fs::File::open(path)?
+                .take(image::SNIFF_BYTES as u64)
+                .read_to_end(&mut start)?;
+            std::io::Result::Ok(start)
+        }
+    };
+    let failed = |error: &dyn std::fmt::Display| HostError::new(error.to_string());
+    let start = tokio::task::spawn_blocking(read)
+        .await
+        .map_err(|error| failed(&error))?
+        .map_err(|error| failed(&format!("{}: {error}", path.display())))?;
+    Ok(json!(image::detect(&start).map(ImageType::mime)))
+}
+
 pub async fn resize_image(method: &str, args: &str) -> Answer {
     let given: Picture = parse(method, args)?;
     let usual = Limits::default();

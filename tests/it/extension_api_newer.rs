@@ -122,6 +122,60 @@ async fn scopes_pictures_and_stacks() {
     assert_eq!(checked(&mut rpc, "look").await, expected);
 }
 
+/// The newest pi-subagents begins its children with the first.
+#[tokio::test]
+async fn models_of_the_command_line_types_of_pictures_and_what_entries_tell() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.file("a.bin", "GIF89a\u{1}\u{0}");
+    home.file("b.bin", "no picture");
+    home.extension(
+        "newer.ts",
+        r#"
+        import * as sdk from "@earendil-works/pi-coding-agent";
+        const entry = (id, parentId, more) => ({ id, parentId, timestamp: "2026-01-01T00:00:00.000Z", ...more });
+        const entries = [
+          entry("a", null, { type: "message", message: { role: "user", content: "hi", timestamp: 1 } }),
+          entry("b", "a", { type: "thinking_level_change", thinkingLevel: "high" }),
+          entry("c", "b", { type: "custom_message", customType: "x", content: "note", display: true }),
+        ];
+        const failing = async (call) => { try { await call(); } catch (error) { return error.message.split(":")[0]; } };
+        export default (pi) => pi.registerCommand("look", { handler: async (_args, ctx) => {
+          const modelRuntime = ctx.modelRegistry.runtime;
+          const found = [{}, { cliModel: "scripted-1:high" }, { cliProvider: "scripted", cliModel: "own" }, { cliModel: "nope/x" }]
+            .map((options) => sdk.resolveCliModel({ ...options, modelRuntime }))
+            .map(({ model, thinkingLevel, warning, error }) => [model?.id ?? null, thinkingLevel ?? null, warning ?? error ?? null]);
+          const projection = sdk.buildSessionProjection(entries);
+          const error = new sdk.CredentialSynchronizationError("p", "login", undefined, { cause: new Error("why") });
+          ctx.ui.notify(JSON.stringify({
+            found,
+            types: await Promise.all(["a.bin", "b.bin"].map((file) => sdk.detectSupportedImageMimeTypeFromFile(file))),
+            projected: projection.entries.map(({ sourceEntry, messages }) => [sourceEntry.id, messages.length]),
+            told: projection.messages.map(({ role }) => role), level: projection.thinkingLevel,
+            error: [error instanceof Error, error.providerId, error.cause.message],
+            missing: [await failing(() => sdk.parseArgs([])), await failing(() => sdk.createPowerShellTool("."))],
+          }));
+        } });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    let here = "of @mariozechner/pi-coding-agent is not available in this version of pi";
+    let expected = json!({
+        "found": [
+            [null, null, null],
+            ["scripted-1", "high", null],
+            ["own", null, "Model \"own\" not found for provider \"scripted\". Using custom model id."],
+            [null, null, "Model \"nope/x\" not found. Use --list-models to see available models."],
+        ],
+        "types": ["image/gif", null],
+        "projected": [["a", 1], ["b", 0], ["c", 1]],
+        "told": ["user", "custom"],
+        "level": "high",
+        "error": [true, "p", "why"],
+        "missing": [format!("\"parseArgs\" {here}"), format!("\"createPowerShellTool\" {here}")],
+    });
+    assert_eq!(checked(&mut rpc, "look").await, expected);
+}
+
 /// The model was asked without prompt and without tools.
 #[tokio::test]
 async fn system_messages_are_read_by_providers_and_taken_in_contexts() {

@@ -43,7 +43,7 @@ async fn a_session_is_given_extensions_as_functions() {
           pi.registerCommand("refused", { handler: async (_args, ctx) => {
             const failure = async (factory) => { try { await open(ctx, factory); } catch (error) { return error.message; } };
             ctx.ui.notify(JSON.stringify([
-              await failure((pi) => pi.on("context", () => {})),
+              await failure((pi) => pi.on("input", () => {})),
               await failure((pi) => pi.registerCommand("x", { handler() {} })),
               await failure(() => { throw new Error("broken guard"); }),
             ]));
@@ -81,11 +81,56 @@ async fn a_session_is_given_extensions_as_functions() {
     rpc.ok(prompt("/refused")).await;
     let here = "is not available to an extension of extensionFactories in this version of pi";
     let expected = json!([
-        format!("pi.on(\"context\") {here}"),
+        format!("pi.on(\"input\") {here}"),
         format!("pi.registerCommand {here}"),
         "broken guard",
     ]);
     rpc.notified(&expected.to_string()).await;
+}
+
+/// pi-subagents gives its children such functions: the session was refused to them.
+#[tokio::test]
+async fn what_a_session_says_and_sends_is_changed_by_extensions_that_are_functions() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    home.extension(
+        "changes.ts",
+        r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@earendil-works/pi-coding-agent";
+        export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => {
+          const seen = [];
+          const first = (pi) => {
+            pi.on("before_agent_start", ({ prompt, systemPrompt }) => {
+              seen.push(prompt, systemPrompt.length > 0);
+              return { systemPrompt: "Mine.", message: { customType: "note", content: "noted", display: true } };
+            });
+            pi.on("context", ({ messages }) => ({ messages: messages.filter(({ content }) => content !== "secret") }));
+            pi.on("before_provider_request", ({ payload }) => ({ ...payload, temperature: 0.5 }));
+          };
+          const second = (pi) => {
+            pi.on("before_agent_start", ({ systemPrompt }) => ({ systemPrompt: `${systemPrompt} And mine.` }));
+            pi.on("before_provider_request", ({ payload }) => { payload.temperature += 0.25; });
+            pi.on("context", () => { throw new Error("a slip in context"); });
+          };
+          const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), extensionFactories: [first, second] });
+          await resourceLoader.reload();
+          const { session } = await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(), resourceLoader });
+          await session.sendCustomMessage({ customType: "x", content: "secret", display: true });
+          await session.prompt("hello");
+          session.dispose();
+          ctx.ui.notify(JSON.stringify(seen));
+        } });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/go")).await;
+    rpc.notified(r#"["hello",true]"#).await;
+    let body = server.last_request().body;
+    let (told, system) = (body["messages"].to_string(), body["system"].to_string());
+    assert!(told.contains("noted") && !told.contains("secret"), "{body}");
+    assert!(system.contains("Mine. And mine."), "{system}");
+    assert_eq!(body["temperature"], 0.75);
+    let slip = |line: &serde_json::Value| line["error"] == "a slip in context";
+    rpc.find(0, "the slip", slip).await;
 }
 
 /// What they said of it was lost.

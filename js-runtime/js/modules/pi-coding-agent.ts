@@ -67,16 +67,18 @@ export {
 } from "pi:pi-coding-agent/config.ts";
 export {
   buildContextEntries,
+  buildSessionProjection,
   sessionEntryToContextMessages,
 } from "pi:pi-coding-agent/context-entries.ts";
 export { createExtensionRuntime } from "pi:pi-coding-agent/extension-runtime.ts";
 export { parseFrontmatter, stripFrontmatter } from "pi:pi-coding-agent/frontmatter.ts";
 export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
+export { detectSupportedImageMimeTypeFromFile } from "pi:pi-coding-agent/image-type.ts";
 export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";
 export { discoverAndLoadExtensions } from "pi:pi-coding-agent/loader-extensions.ts";
 export { convertToLlm, serializeConversation } from "pi:pi-coding-agent/messages.ts";
 export { ModelRegistry, resolveModelScopeWithDiagnostics } from "pi:pi-coding-agent/model-registry.ts";
-export { ModelRuntime } from "pi:pi-coding-agent/model-runtime.ts";
+export { CredentialSynchronizationError, ModelRuntime, resolveCliModel } from "pi:pi-coding-agent/model-runtime.ts";
 export { DefaultPackageManager } from "pi:pi-coding-agent/package-manager.ts";
 export {
   createSyntheticSourceInfo,

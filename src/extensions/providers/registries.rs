@@ -18,7 +18,7 @@ use crate::ai::auth::{AuthFileError, has_expired};
 use crate::ai::model::Model;
 use crate::ai::oauth::{DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, copilot};
 use crate::ai::registry::{AuthError, Credentials, ModelRegistry};
-use crate::ai::select::{self, ScopedModel};
+use crate::ai::select::{self, CliModel, ScopedModel};
 use crate::extensions::host::{Answer, BridgeHost, parse, to_value};
 
 /// Those that extensions have opened; the session's own is number 0.
@@ -50,6 +50,20 @@ struct Question {
 
 fn failed(error: &impl ToString) -> HostError {
     HostError::new(error.to_string())
+}
+
+/// As the command line takes `--provider` and `--model`.
+fn cli_model(registry: &ModelRegistry, asked: &Question) -> Value {
+    let provider = Some(asked.provider.as_str()).filter(|provider| !provider.is_empty());
+    let pattern = asked.model.as_ref().and_then(Value::as_str);
+    match select::cli_model(registry, provider, pattern.unwrap_or_default()) {
+        Ok(CliModel {
+            model,
+            thinking,
+            warning,
+        }) => json!({ "model": model, "thinkingLevel": thinking, "warning": warning }),
+        Err(error) => json!({ "error": error.to_string() }),
+    }
 }
 
 /// One after the other: what is wrong is told of each.
@@ -141,6 +155,7 @@ impl BridgeHost {
             "all" => to_value(registry.all())?,
             "available" => to_value(registry.available())?,
             "scope" => scope_of(&registry, &asked.patterns),
+            "cli" => cli_model(&registry, &asked),
             "error" => json!(registry.error()),
             "refresh" => {
                 registry.reload();

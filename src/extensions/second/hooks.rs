@@ -1,12 +1,14 @@
 //! `beforeToolCall` and `afterToolCall`, which an extension sets on the agent of its
-//! session, and the end of a turn for the extensions that the session is given as functions.
+//! session, and what the extensions that the session is given as functions change: of what
+//! is said, sent and stored.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::SecondNews;
@@ -22,6 +24,8 @@ pub struct SecondHooks {
     before: AtomicBool,
     after: AtomicBool,
     turn_end: AtomicBool,
+    /// Events of which handlers may change something.
+    changes: Mutex<Vec<String>>,
 }
 
 /// Which of them there are; what is not named stays.
@@ -31,6 +35,7 @@ pub(super) struct SetHooks {
     before: Option<bool>,
     after: Option<bool>,
     turn_end: Option<bool>,
+    changes: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +82,7 @@ impl SecondHooks {
             before: AtomicBool::new(false),
             after: AtomicBool::new(false),
             turn_end: AtomicBool::new(false),
+            changes: Mutex::default(),
         }
     }
 
@@ -89,6 +95,38 @@ impl SecondHooks {
         for (hook, there) in hooks {
             if let Some(there) = there {
                 hook.store(there, Ordering::Relaxed);
+            }
+        }
+        if let Some(names) = &set.changes {
+            self.changes.lock().clone_from(names);
+        }
+    }
+
+    /// Whether handlers may change something of that event.
+    pub fn changes(&self, name: &str) -> bool {
+        self.changes.lock().iter().any(|one| one == name)
+    }
+
+    /// The event as its handlers leave it; `None` if there are none, or if that failed, which
+    /// is told in the extension whose session it is.
+    pub async fn change(
+        &self,
+        name: &'static str,
+        members: Value,
+        cancel: &CancellationToken,
+    ) -> Option<Map<String, Value>> {
+        if !self.changes(name) {
+            return None;
+        }
+        let mut event = members;
+        event["type"] = name.into();
+        match self.ask(name, "change", event, cancel).await {
+            Ok(changed) => Some(changed),
+            // What was aborted is not waited for.
+            Err(_) if cancel.is_cancelled() => None,
+            Err(error) => {
+                self.complain(format!("{name}: {error}")).await;
+                None
             }
         }
     }

@@ -39,6 +39,7 @@ export type News =
   | { kind: "tool"; call: number; name: string; what: "bash"; args: Command }
   | { kind: "tool"; call: number; name: string; what: "before" | "after"; args: Asked }
   | { kind: "tool"; call: number; name: string; what: "turnEnd"; args: EndedTurn }
+  | { kind: "tool"; call: number; name: string; what: "change"; args: EndedTurn }
   /** A handler of `turn_end` wanted the entry. */
   | { kind: "appended"; id: string }
   | { kind: "complaint"; problem: string }
@@ -52,6 +53,15 @@ export interface EndedTurn {
 
 /** Which entries its handlers want, and whether the model is to be asked once more. */
 export type EndTurn = (event: EndedTurn, signal: AbortSignal) => Promise<{ entries: unknown[]; continue: boolean }>;
+
+/** What extensions that a session is given as functions are asked. */
+export interface Guards {
+  /** What is to be stored when a turn ends. */
+  endTurn?: EndTurn;
+  /** Events of which they may change something, and what becomes of one. */
+  changes: string[];
+  change(event: EndedTurn, signal: AbortSignal): Promise<object>;
+}
 
 /** Of `executeBash`, by the number of its operations. */
 export interface Command {

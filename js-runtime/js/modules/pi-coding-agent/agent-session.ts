@@ -8,7 +8,7 @@ import type {
   Block,
   Command,
   CustomTool,
-  EndTurn,
+  Guards,
   Listener,
   Model,
   News,
@@ -63,7 +63,7 @@ export class AgentSession {
   #agent: SessionAgent;
   #changes: SessionChanges;
   /** Of the extensions that it is given as functions, if one of them handles it. */
-  #endTurn: EndTurn | undefined;
+  #guards: Guards | undefined;
 
   constructor(key: unknown, token: number, { sessionManager, customTools, services, inline, begins }: Opening) {
     if (key !== OURS) {
@@ -113,10 +113,9 @@ export class AgentSession {
     session.#appended(session.#ask<string>("appendEntry", { customType, data }));
   }
 
-  /** `handle` is asked what is to be stored when a turn ends. */
-  static atTurnEnd(session: AgentSession, handle: EndTurn): void {
-    session.#endTurn = handle;
-    session.#hooks({ turnEnd: true });
+  static guard(session: AgentSession, guards: Guards): void {
+    session.#guards = guards;
+    session.#hooks({ turnEnd: guards.endTurn !== undefined, changes: guards.changes });
   }
 
   /** Entries that handlers want: throws if they cannot be; what the model would be told. */
@@ -124,7 +123,7 @@ export class AgentSession {
     return session.#ask(`${what}Drafts`, { entries });
   }
 
-  #hooks(set: { before?: boolean; after?: boolean; turnEnd?: boolean }): void {
+  #hooks(set: { before?: boolean; after?: boolean; turnEnd?: boolean; changes?: string[] }): void {
     hostSync("second.hooks", { token: this.#token, ...set });
   }
 
@@ -174,7 +173,8 @@ export class AgentSession {
       if (news.what === "before" || news.what === "after") {
         return say({ value: await SessionAgent.ask(this.#agent, news.what, news.args, controller.signal) });
       }
-      if (news.what === "turnEnd") return say({ value: await this.#endTurn?.(news.args, controller.signal) });
+      if (news.what === "turnEnd") return say({ value: await this.#guards?.endTurn?.(news.args, controller.signal) });
+      if (news.what === "change") return say({ value: await this.#guards?.change(news.args, controller.signal) });
       const tool = this.#tools.get(name) as CustomTool;
       if (news.what === "prepare") return say({ value: await tool.prepareArguments?.(news.args) });
       const { callId, params } = news.args as { callId: string; params: unknown };

@@ -1,4 +1,5 @@
 // Which entries of a session a model is told of, and what it is told of each.
+import { buildSessionContext } from "pi:pi-coding-agent/session-file.ts";
 import type { Entry } from "pi:pi-coding-agent/session-view.ts";
 
 type Message = Record<string, unknown> & { role: string };
@@ -29,6 +30,27 @@ export function buildContextEntries(
     entry = entry.parentId ? byId.get(entry.parentId) : undefined;
   }
   return contextOfPath(path.reverse());
+}
+
+interface Projection {
+  entries: { sourceEntry: Entry; messages: Message[] }[];
+  messages: Message[];
+  thinkingLevel: unknown;
+  model: unknown;
+}
+
+/** What a model is told at a leaf, and of which entry each message is. */
+export function buildSessionProjection(
+  entries: Entry[],
+  leafId?: string | null,
+  byId?: Map<string, Entry>,
+): Projection {
+  const told = buildContextEntries(entries, leafId, byId).map((sourceEntry) => ({
+    sourceEntry,
+    messages: sessionEntryToContextMessages(sourceEntry),
+  }));
+  const { thinkingLevel, model } = buildSessionContext(entries, leafId) as Projection;
+  return { entries: told, messages: told.flatMap(({ messages }) => messages), thinkingLevel, model };
 }
 
 /** What an entry adds to the conversation: nothing, or a message. */

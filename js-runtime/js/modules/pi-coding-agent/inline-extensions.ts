@@ -1,10 +1,10 @@
 // Extensions that a session beside another is given as functions (`extensionFactories`):
-// guards of sub-agents above all. They hear what happens in it, what their `tool_call` and
-// `tool_result` answer counts, and it has their tools. Nobody types anything there, so that
-// there is no more of `pi` for them.
+// guards of sub-agents above all. They hear what happens in it, what they answer about its
+// tools, and before the agent and its requests, counts, and it has their tools. Nobody types
+// anything there, so that there is no more of `pi` for them.
 import type { EventBus } from "pi:host.ts";
 import { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
-import type { CustomTool, EndedTurn } from "pi:pi-coding-agent/agent-session-types.ts";
+import type { CustomTool, EndedTurn, EndTurn } from "pi:pi-coding-agent/agent-session-types.ts";
 import { boundaryContext } from "pi:pi-coding-agent/boundary-context.ts";
 import type { Preview } from "pi:pi-coding-agent/boundary-context.ts";
 import { contextOf } from "pi:pi-coding-agent/session-context.ts";
@@ -26,7 +26,13 @@ const HEARD = [
   "session_info_changed",
   "thinking_level_select",
 ];
-const EVENTS = [...HEARD, "turn_end", "tool_call", "tool_result", "session_start", "session_shutdown"];
+/** Of which what handlers answer counts, and the member that it is about. */
+const CHANGED: Record<string, string> = {
+  before_agent_start: "systemPrompt",
+  before_provider_request: "payload",
+  context: "messages",
+};
+const EVENTS = [...HEARD, ...Object.keys(CHANGED), "turn_end", "tool_call", "tool_result", "session_start", "session_shutdown"];
 
 /** Members of `pi` that need what such a session does not have. */
 const ABSENT = [
@@ -161,7 +167,13 @@ export class InlineExtensions {
   async join(session: AgentSession, begins: Event = { type: "session_start", reason: "startup" }): Promise<void> {
     this.#session = session;
     this.#level = session.thinkingLevel;
-    if (this.#of("turn_end").length > 0) AgentSession.atTurnEnd(session, (event, signal) => this.#endTurn(event, signal));
+    const isHeard = (event: string) => this.#of(event).length > 0;
+    const changes = Object.keys(CHANGED).filter(isHeard);
+    if (isHeard("turn_end") || changes.length > 0) {
+      const endTurn: EndTurn = (event, signal) => this.#endTurn(event, signal);
+      const change = (event: EndedTurn, signal: AbortSignal) => this.#change(event, signal);
+      AgentSession.guard(session, { endTurn: isHeard("turn_end") ? endTurn : undefined, changes, change });
+    }
     if (HEARD.some((event) => this.#of(event).length > 0)) session.subscribe((event) => this.#hear(event));
     const { agent } = session;
     if (this.#of("tool_call").length > 0) agent.beforeToolCall = (about, signal) => this.#before(about as About, signal);
@@ -231,6 +243,27 @@ export class InlineExtensions {
       Object.assign(event, copied());
     }
     return wanted;
+  }
+
+  /** The event as the handlers leave it, each as the one before it has. */
+  async #change(told: EndedTurn, signal: AbortSignal): Promise<object> {
+    const event = { ...told };
+    const messages: unknown[] = [];
+    for (const handler of this.#of(told.type)) {
+      try {
+        const answer = await handler(event, this.#context(signal)) as Record<string, unknown> | undefined;
+        // A payload is answered itself, anything else as a member.
+        const isPayload = told.type === "before_provider_request";
+        const value = isPayload ? answer : answer?.[CHANGED[told.type]];
+        if (value !== undefined) event[CHANGED[told.type]] = value;
+        if (told.type === "before_agent_start" && answer?.message) messages.push(answer.message);
+      } catch (error) {
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+    return messages.length > 0 ? { ...event, messages } : event;
   }
 
   async #before({ toolCall, args }: About, signal = this.#quiet): Promise<{ block: true; reason?: string } | undefined> {

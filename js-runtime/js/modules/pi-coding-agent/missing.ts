@@ -14,12 +14,27 @@ export const InteractiveMode = missing(
   MODULE,
   "the terminal belongs to the program; use ctx.ui, or RpcClient for another pi",
 );
-export const createPowershellTool = missing("createPowershellTool", MODULE);
-export const createPowershellToolDefinition = missing("createPowershellToolDefinition", MODULE);
+const NO_POWERSHELL = "commands are run by bash; use createBashTool()";
+export const createLocalPowerShellOperations = missing("createLocalPowerShellOperations", MODULE, NO_POWERSHELL);
+export const createPowerShellTool = missing("createPowerShellTool", MODULE, NO_POWERSHELL);
+export const createPowerShellToolDefinition = missing("createPowerShellToolDefinition", MODULE, NO_POWERSHELL);
+export const createPowershellTool = missing("createPowershellTool", MODULE, NO_POWERSHELL);
+export const createPowershellToolDefinition = missing("createPowershellToolDefinition", MODULE, NO_POWERSHELL);
+export const generateSummaryWithUsage = missing(
+  "generateSummaryWithUsage",
+  MODULE,
+  "what a summary has used is not told; use generateSummary()",
+);
+export const getPowerShellConfig = missing("getPowerShellConfig", MODULE, NO_POWERSHELL);
 export const main = missing(
   "main",
   MODULE,
   "pi is running already; start another one as a child process (RpcClient, or process.execPath)",
+);
+export const parseArgs = missing(
+  "parseArgs",
+  MODULE,
+  "the command line is read by the program; use parseArgs of node:util, or pi.getFlag()",
 );
 export const runPrintMode = missing(
   "runPrintMode",

@@ -1,6 +1,7 @@
 // `ModelRuntime`, which newer versions have in the place of `ModelRegistry` and `AuthStorage`:
 // the same models, keys and sign-ins of the program by the names that they know. Beside the
 // session's own (`ctx.modelRegistry.runtime`) others can be made.
+import { hostSync } from "pi:host.ts";
 import { path } from "pi:node.ts";
 import type { StreamOptions } from "pi:pi-ai/api-registry.ts";
 import type { Credential, CredentialInfo, CredentialStore } from "pi:pi-ai/credential-store.ts";
@@ -69,6 +70,46 @@ function callbacksOf(interaction: Interaction): LoginCallbacks {
     onManualCodeInput: () =>
       interaction.prompt({ type: "manual_code", message: "Paste the code or the URL that the browser shows" }),
   };
+}
+
+type CredentialOperation = "login" | "logout" | "setRuntimeApiKey" | "removeRuntimeApiKey";
+
+/** The credentials were changed, and what models and keys there are could not be read again. */
+export class CredentialSynchronizationError extends Error {
+  override name = "CredentialSynchronizationError";
+
+  constructor(
+    readonly providerId: string,
+    readonly operation: CredentialOperation,
+    readonly credential: unknown,
+    options: ErrorOptions,
+  ) {
+    super(`Credentials for "${providerId}" were changed (${operation}), but could not be read again`, options);
+  }
+}
+
+interface CliModel {
+  model: Model | undefined;
+  thinkingLevel?: string;
+  warning: string | undefined;
+  error: string | undefined;
+}
+
+/** The model that `--provider` and `--model` mean, as the command line takes them. */
+export function resolveCliModel(
+  { cliProvider, cliModel, modelRuntime }: {
+    cliProvider?: string;
+    cliModel?: string;
+    modelRuntime: ModelRuntime | ModelRegistry;
+  },
+): CliModel {
+  const registry = modelRuntime?.[REGISTRY];
+  if (registry === undefined) {
+    throw new TypeError("resolveCliModel: modelRuntime must be a ModelRuntime (ctx.modelRegistry.runtime)");
+  }
+  const none = { model: undefined, warning: undefined, error: undefined };
+  if (!cliModel) return none;
+  return { ...none, ...hostSync<object>("registry.cli", { registry, provider: cliProvider, model: cliModel }) };
 }
 
 export class ModelRuntime {
