@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::Poll;
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -10,10 +11,11 @@ use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::AgentMessage;
+use super::beginnings::{self, Beginning};
 use super::event::Event;
 use super::run::{Outcome, RunHooks, Transcript};
 use crate::ai::message::{AssistantMessage, ToolCall, ToolResultMessage, now};
-use crate::tools::tool::{ExecutionMode, Tool, ToolError, ToolInvocation, ToolOutput};
+use crate::tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 use crate::tools::validate::validate;
 
 /// A call that may run.
@@ -45,7 +47,8 @@ pub(super) async fn execute(
         for call in calls {
             let outcome = match prepare(transcript.hooks, call, tools, cancel).await {
                 Ok(prepared) => {
-                    let outcome = run(transcript.hooks, &prepared, cancel).await;
+                    let outcome =
+                        run(transcript.hooks, &prepared, &Beginning::default(), cancel).await;
                     review(transcript.hooks, &prepared, outcome, cancel).await
                 }
                 Err(outcome) => outcome,
@@ -66,14 +69,15 @@ pub(super) async fn execute(
         }
     }
     let hooks = transcript.hooks;
+    let queueing: Vec<_> = prepared.iter().map(|one| one.tool.queueing()).collect();
+    let beginnings = beginnings::in_order(&queueing);
     let (ended, outcomes): (Vec<_>, Vec<_>) = prepared.iter().map(|_| oneshot::channel()).unzip();
-    let running = prepared
-        .iter()
-        .zip(ended)
-        .map(|(prepared, ended)| async move {
+    let running = prepared.iter().zip(&beginnings).zip(ended).map(
+        |((prepared, beginning), ended)| async move {
             // Whoever finishes the calls waits for every one.
-            let _ = ended.send(run(hooks, prepared, cancel).await);
-        });
+            let _ = ended.send(run(hooks, prepared, beginning, cancel).await);
+        },
+    );
     // Beside them: a handler that thinks about one result holds up no other tool.
     let finishing = async {
         for (prepared, outcome) in prepared.iter().zip(outcomes) {
@@ -149,7 +153,20 @@ impl Updates {
 
 /// Runs the tool; its partial results become events, all of them if the reader is
 /// fast enough, and the latest in any case.
-async fn run(hooks: &dyn RunHooks, prepared: &Prepared<'_>, cancel: &CancellationToken) -> Outcome {
+async fn run(
+    hooks: &dyn RunHooks,
+    prepared: &Prepared<'_>,
+    beginning: &Beginning,
+    cancel: &CancellationToken,
+) -> Outcome {
+    let begun = beginning.begun.clone().map(CancellationToken::drop_guard);
+    if !beginning.turn(&prepared.call.name, cancel).await {
+        return Outcome::error("Operation aborted");
+    }
+    let (at_once, elsewhere) = match prepared.tool.queueing() {
+        Queueing::Elsewhere { .. } => (None, begun),
+        Queueing::AtOnce | Queueing::Never => (begun, None),
+    };
     let updates = Arc::<Updates>::default();
     let sink = updates.clone();
     let execution = prepared.tool.execute(ToolInvocation {
@@ -157,8 +174,14 @@ async fn run(hooks: &dyn RunHooks, prepared: &Prepared<'_>, cancel: &Cancellatio
         args: prepared.args.clone(),
         cancel: cancel.clone(),
         updates: Arc::new(move |output| sink.push(output)),
+        begun: elsewhere,
     });
     tokio::pin!(execution);
+    let mut early = match futures::poll!(&mut execution) {
+        Poll::Ready(result) => Some(result),
+        Poll::Pending => None,
+    };
+    drop(at_once);
     let tell = async || {
         while let Some(output) = updates.pop() {
             let update = Event::ToolExecutionUpdate {
@@ -171,6 +194,9 @@ async fn run(hooks: &dyn RunHooks, prepared: &Prepared<'_>, cancel: &Cancellatio
         }
     };
     let result = loop {
+        if let Some(result) = early.take() {
+            break result;
+        }
         tokio::select! {
             biased;
             () = updates.more.notified() => tell().await,

@@ -15,6 +15,7 @@ use std::time::Duration;
 use js_runtime::{Author, Console, HostError, Imports};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio_util::sync::DropGuard;
 
 use arguments::{
     Ask, Changed, Enter, Owner, Replacement, ReportArgs, Token, Update, Visit, ui_method,
@@ -62,6 +63,8 @@ pub struct BridgeHost {
     pub holds: Holds,
     /// Where partial results of running tools go.
     pub updates: Mutex<HashMap<u64, UpdateSink>>,
+    /// Of calls of tools that JavaScript has yet to begin, if somebody waits for that.
+    pub beginnings: Mutex<HashMap<u64, DropGuard>>,
     pub flags: Arc<Mutex<HashMap<String, Value>>>,
     ui: Arc<UiBroker>,
     execs: Execs,
@@ -124,6 +127,7 @@ impl BridgeHost {
             waits: Waits::default(),
             holds: Holds::default(),
             updates: Mutex::default(),
+            beginnings: Mutex::default(),
             flags,
             ui,
             execs: Execs::default(),
@@ -388,6 +392,11 @@ impl BridgeHost {
                     }
                     Err(problem) => Value::String(problem),
                 });
+            }
+            "tool.begun" => {
+                let Token { token } = parse(method, args)?;
+                self.beginnings.lock().remove(&token);
+                return Ok(Value::Null);
             }
             "tool.update" => {
                 let update: Update = parse(method, args)?;

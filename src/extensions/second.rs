@@ -353,6 +353,10 @@ impl SecondSessions {
                 second.calls.answer(of.call, of.value, of.error);
                 Ok(Value::Null)
             }),
+            "second.begun" => of(args).and_then(|of| {
+                self.get(of.token)?.calls.begun(of.call);
+                Ok(Value::Null)
+            }),
             "second.update" => of(args).and_then(|of| {
                 let second = self.get(of.token)?;
                 second.calls.update(of.call, of.value);

@@ -9,7 +9,9 @@ use super::generation::{CallFailure, Generation};
 use super::misfit::{misfit, words};
 use super::registry::ToolRegistration;
 use crate::ai::stream::ToolSpec;
-use crate::tools::tool::{ExecutionMode, LAST_WORD, Tool, ToolError, ToolInvocation, ToolOutput};
+use crate::tools::tool::{
+    ExecutionMode, LAST_WORD, Queueing, Tool, ToolError, ToolInvocation, ToolOutput,
+};
 
 pub struct ExtensionTool {
     generation: Arc<Generation>,
@@ -88,6 +90,13 @@ impl Tool for ExtensionTool {
         self.registration.execution_mode.unwrap_or_default()
     }
 
+    /// It may call `withFileMutationQueue`, or a built-in tool.
+    fn queueing(&self) -> Queueing {
+        Queueing::Elsewhere {
+            within: self.generation.limits.handler,
+        }
+    }
+
     fn is_active_by_default(&self) -> bool {
         !self.registration.inactive
     }
@@ -117,12 +126,18 @@ impl Tool for ExtensionTool {
         let token = self.generation.token();
         let updates = &self.generation.host.updates;
         updates.lock().insert(token, call.updates);
+        let beginnings = &self.generation.host.beginnings;
+        let tells_begun = call.begun.is_some();
+        if let Some(begun) = call.begun {
+            beginnings.lock().insert(token, begun);
+        }
         let args = json!({
             "extension": self.registration.extension,
             "tool": self.registration.id,
             "token": token,
             "callId": call.id,
             "params": call.args,
+            "tellsBegun": tells_begun,
         });
         let event = self.event();
         let what = || format!("The tool \"{}\"", self.spec.name);
@@ -154,6 +169,8 @@ impl Tool for ExtensionTool {
             let _ = self.generation.call("abortTool", &token).await;
         }
         updates.lock().remove(&token);
+        // It may have ended before it was called.
+        beginnings.lock().remove(&token);
         match answer {
             Ok(json) => self.output(json).await,
             Err(failure) => Err(self.error(&failure)),

@@ -12,6 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures::FutureExt;
 use js_runtime::HostError;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::host::{Answer, parse, to_value};
 use crate::tools::operations::{CommandElsewhere, Commands, Operations};
 use crate::tools::shell_command::{CommandEnd, run_command};
-use crate::tools::tool::{ExecutionMode, Tool, ToolError, ToolInvocation, ToolOutput};
+use crate::tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 use crate::tools::{self, ToolOptions};
 
 /// News that may wait to be fetched, and how many cross at once.
@@ -230,8 +231,10 @@ impl ToolRuns {
                     // left out.
                     let _ = latest.try_send(News::Update { output });
                 }),
+                begun: None,
             };
-            self.handle.spawn(async move {
+            let queueing = tool.queueing();
+            let mut work = Box::pin(async move {
                 let news = match tool.execute(call).await {
                     Ok(output) => News::Done {
                         output: json!(output),
@@ -240,6 +243,15 @@ impl ToolRuns {
                 };
                 let _ = sender.send(news).await;
             });
+            // In the queue of its file before whoever starts it goes on.
+            let _entered = self.handle.enter();
+            let early = match queueing {
+                Queueing::AtOnce => (&mut work).now_or_never(),
+                Queueing::Never | Queueing::Elsewhere { .. } => None,
+            };
+            if early.is_none() {
+                self.handle.spawn(work);
+            }
         }
         self.open.lock().insert(start.token, Arc::new(run));
         Ok(Value::Null)

@@ -14,7 +14,7 @@ use super::diff::{DisplayDiff, display_diff};
 use super::mutation_queue::lock_file;
 use super::operations::{Elsewhere, Operations};
 use super::replace::{Replacement, replace, unix_lines};
-use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
+use super::tool::{Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 use super::truncate::format_size;
 use super::{arguments, blocking, os_error, paths};
 use crate::ai::message::ContentBlock;
@@ -138,6 +138,10 @@ impl Tool for EditTool {
             }
         }
         Ok(args)
+    }
+
+    fn queueing(&self) -> Queueing {
+        Queueing::AtOnce
     }
 
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::ai::message::{ContentBlock, present};
 use crate::ai::stream::ToolSpec;
@@ -85,6 +85,19 @@ pub enum ExecutionMode {
     Sequential,
 }
 
+/// How the calls of one answer that change files come to do it in the order in which the
+/// model made them, although they run beside each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queueing {
+    /// It changes no file that anybody queues for.
+    Never,
+    /// It has its place in the queue of its file once it was polled.
+    AtOnce,
+    /// It may take one when it is called, which code elsewhere does: [`ToolInvocation::begun`]
+    /// says that it has been. Later calls wait no longer for that than `within`.
+    Elsewhere { within: Duration },
+}
+
 /// Receives partial results while a call runs. Each replaces the one before, so
 /// that an implementation may skip some when the reader is slow.
 pub type UpdateSink = Arc<dyn Fn(ToolOutput) + Send + Sync>;
@@ -98,6 +111,9 @@ pub struct ToolInvocation {
     pub args: Value,
     pub cancel: CancellationToken,
     pub updates: UpdateSink,
+    /// Dropped when the call has had its chance to queue for a file ([`Queueing::Elsewhere`]).
+    /// `None` if nobody waits for that.
+    pub begun: Option<DropGuard>,
 }
 
 #[async_trait]
@@ -123,6 +139,10 @@ pub trait Tool: Send + Sync {
 
     fn execution_mode(&self) -> ExecutionMode {
         ExecutionMode::Parallel
+    }
+
+    fn queueing(&self) -> Queueing {
+        Queueing::Never
     }
 
     /// Whether the model has it without anyone asking for it. Of built-in tools

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::mutation_queue::lock_file;
 use super::operations::{Elsewhere, Operations};
-use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
+use super::tool::{Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 use super::{arguments, blocking, os_error, paths};
 use crate::ai::stream::ToolSpec;
 
@@ -77,6 +77,10 @@ impl Tool for WriteTool {
 
     fn prompt_guidelines(&self) -> &[String] {
         &self.guidelines
+    }
+
+    fn queueing(&self) -> Queueing {
+        Queueing::AtOnce
     }
 
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {

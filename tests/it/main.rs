@@ -100,6 +100,7 @@ mod summary_retries;
 mod support;
 mod themes;
 mod tool_ends;
+mod tool_order;
 mod tool_parity;
 mod tools_offered;
 mod tree;

@@ -129,6 +129,7 @@ async fn run(name: &str, cwd: &Path, args: Value) -> Result<ToolOutput, String> 
         args,
         cancel: CancellationToken::new(),
         updates: Arc::new(|_| {}),
+        begun: None,
     };
     tool.execute(call).await.map_err(said)
 }

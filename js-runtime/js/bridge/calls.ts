@@ -271,20 +271,22 @@ interface ToolCall {
   token: number;
   callId: string;
   params: unknown;
+  /** Somebody waits until it has been called. */
+  tellsBegun: boolean;
   run?: number | null;
 }
 
 const running = new SafeMap<number, AbortController>();
 
 export async function executeTool(json: string): Promise<string> {
-  const { extension, tool, token, callId, params, run } = JSON.parse(json) as ToolCall;
+  const { extension, tool, token, callId, params, tellsBegun, run } = JSON.parse(json) as ToolCall;
   const definition = find(tools, tool, "tool");
   const controller = new AbortController();
   running.set(token, controller);
   let slip: Error | undefined;
   enter(extension, `tool:${definition.name}`);
   try {
-    const result = await definition.execute(
+    const executing = definition.execute(
       callId,
       params,
       controller.signal,
@@ -294,6 +296,8 @@ export async function executeTool(json: string): Promise<string> {
       // Its own: a tool may be aborted alone, and while no run is known.
       extend(createContext(extension, run), { signal: controller.signal }),
     );
+    if (tellsBegun) hostSync("tool.begun", { token });
+    const result = await executing;
     const problem = wrongResult(definition.name, result);
     if (problem) throw slip = placedIn(definition.execute, new TypeError(problem));
     return JSON.stringify(result);

@@ -205,7 +205,7 @@ impl Extensions {
             args: words
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
-            one_way: vec!["enter".to_string()],
+            one_way: ["enter", "tool.begun"].map(str::to_string).into(),
             cache_dir: self.config.cache_dir.clone(),
             max_heap: allowance.max_heap,
             spin_limit: allowance.limits.spin,

@@ -4,13 +4,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::SecondNews;
 use crate::ai::stream::ToolSpec;
@@ -18,7 +19,7 @@ use crate::extensions::tool_runs::exit_code;
 use crate::extensions::user_bash::Outputs;
 use crate::tools::operations::{CommandElsewhere, Commands};
 use crate::tools::tool::{
-    ExecutionMode, LAST_WORD, Tool, ToolError, ToolInvocation, ToolOutput, UpdateSink,
+    ExecutionMode, LAST_WORD, Queueing, Tool, ToolError, ToolInvocation, ToolOutput, UpdateSink,
 };
 
 #[derive(Deserialize)]
@@ -46,6 +47,8 @@ pub(super) struct Calls {
     last: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, ToolError>>>>,
     updates: Mutex<HashMap<u64, UpdateSink>>,
+    /// Of calls that JavaScript has yet to begin, if somebody waits for that.
+    beginnings: Mutex<HashMap<u64, DropGuard>>,
 }
 
 impl Calls {
@@ -55,6 +58,7 @@ impl Calls {
             last: AtomicU64::new(0),
             waiting: Mutex::default(),
             updates: Mutex::default(),
+            beginnings: Mutex::default(),
         }
     }
 
@@ -69,6 +73,10 @@ impl Calls {
         if let (Some(Ok(output)), Some(sink)) = (output, sink) {
             sink(output);
         }
+    }
+
+    pub fn begun(&self, call: u64) {
+        self.beginnings.lock().remove(&call);
     }
 
     pub fn answer(&self, call: u64, value: Option<Value>, error: Option<String>) {
@@ -148,6 +156,9 @@ impl JsTool {
     }
 }
 
+/// In which JavaScript has to have called a tool that others wait for.
+const BEGINNING: Duration = Duration::from_secs(30);
+
 #[async_trait]
 impl Tool for JsTool {
     fn spec(&self) -> &ToolSpec {
@@ -170,6 +181,10 @@ impl Tool for JsTool {
         self.tool.execution_mode
     }
 
+    fn queueing(&self) -> Queueing {
+        Queueing::Elsewhere { within: BEGINNING }
+    }
+
     async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
         if !self.tool.prepares {
             return Ok(args);
@@ -182,11 +197,21 @@ impl Tool for JsTool {
         let call = self.calls.number();
         let (calls, name) = (&self.calls, &self.spec.name);
         calls.updates.lock().insert(call, invocation.updates);
-        let args = json!({ "callId": invocation.id, "params": invocation.args });
+        let tells_begun = invocation.begun.is_some();
+        if let Some(begun) = invocation.begun {
+            calls.beginnings.lock().insert(call, begun);
+        }
+        let args = json!({
+            "callId": invocation.id,
+            "params": invocation.args,
+            "tellsBegun": tells_begun,
+        });
         let answer = calls
             .put_until(call, name, "execute", args, &invocation.cancel)
             .await;
         calls.updates.lock().remove(&call);
+        // It may have ended before it was called.
+        calls.begun(call);
         serde_json::from_value(answer?).map_err(|error| {
             ToolError::new(format!(
                 "The tool \"{name}\" returned no tool result ({error})"

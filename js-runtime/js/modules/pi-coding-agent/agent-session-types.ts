@@ -35,9 +35,11 @@ export interface CustomTool {
 
 export type News =
   | { kind: "event"; event: Heard; willRetry?: boolean }
-  | { kind: "tool"; call: number; name: string; what: "prepare" | "execute"; args: unknown }
+  | { kind: "tool"; call: number; name: string; what: "prepare"; args: unknown }
+  | { kind: "tool"; call: number; name: string; what: "execute"; args: ToolCall }
   | { kind: "tool"; call: number; name: string; what: "bash"; args: Command }
-  | { kind: "tool"; call: number; name: string; what: "before" | "after"; args: Asked }
+  | { kind: "tool"; call: number; name: string; what: "before"; args: Asked }
+  | { kind: "tool"; call: number; name: string; what: "after"; args: Asked }
   | { kind: "tool"; call: number; name: string; what: "turnEnd"; args: EndedTurn }
   | { kind: "tool"; call: number; name: string; what: "change"; args: EndedTurn }
   /** A handler of `turn_end` wanted the entry. */
@@ -61,6 +63,14 @@ export interface Guards {
   /** Events of which they may change something, and what becomes of one. */
   changes: string[];
   change(event: EndedTurn, signal: AbortSignal): Promise<object>;
+}
+
+/** What a tool of `customTools` is called with. */
+export interface ToolCall {
+  callId: string;
+  params: unknown;
+  /** Somebody waits until it has been called. */
+  tellsBegun: boolean;
 }
 
 /** Of `executeBash`, by the number of its operations. */

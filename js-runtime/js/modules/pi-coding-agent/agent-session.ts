@@ -177,12 +177,13 @@ export class AgentSession {
       if (news.what === "change") return say({ value: await this.#guards?.change(news.args, controller.signal) });
       const tool = this.#tools.get(name) as CustomTool;
       if (news.what === "prepare") return say({ value: await tool.prepareArguments?.(news.args) });
-      const { callId, params } = news.args as { callId: string; params: unknown };
+      const { callId, params, tellsBegun } = news.args;
       const onUpdate = (value: unknown) => {
         if (!this.#disposed) hostSync("second.update", { token, call, value });
       };
-      const value = await tool.execute(callId, params, controller.signal, onUpdate, contextOf(this, controller.signal));
-      say({ value });
+      const executing = tool.execute(callId, params, controller.signal, onUpdate, contextOf(this, controller.signal));
+      if (tellsBegun && !this.#disposed) hostSync("second.begun", { token, call });
+      say({ value: await executing });
     } catch (error) {
       say({ error: textOf(error) });
     } finally {
@@ -193,8 +194,7 @@ export class AgentSession {
   #runCommand({ operations, token, command, cwd }: Command, signal: AbortSignal): Promise<unknown> {
     const by = this.#operations.get(operations);
     if (!by) throw new Error("The command was given up");
-    const send = (data: string) => host("user_bash.data", { token, data });
-    return exec(by, [command, cwd], signal, send);
+    return exec(by, [command, cwd], signal, (data) => host("user_bash.data", { token, data }));
   }
 
   #ask<T>(action: string, args: object = {}): T {

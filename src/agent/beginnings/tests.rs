@@ -1,0 +1,77 @@
+use parking_lot::Mutex;
+
+use super::*;
+
+const FAR: Queueing = Queueing::Elsewhere {
+    within: Duration::from_secs(30),
+};
+
+/// Which call waits for which.
+fn waits(calls: &[Queueing]) -> Vec<Option<usize>> {
+    let beginnings = in_order(calls);
+    let whose = |after: &Earlier| {
+        after.begun.cancel();
+        let is_it = |one: &Beginning| {
+            one.begun
+                .as_ref()
+                .is_some_and(CancellationToken::is_cancelled)
+        };
+        beginnings.iter().rposition(is_it)
+    };
+    let waits = beginnings
+        .iter()
+        .map(|one| one.after.as_ref().and_then(whose));
+    waits.collect()
+}
+
+#[test]
+fn only_a_built_in_after_one_from_elsewhere_puts_calls_in_order() {
+    use Queueing::{AtOnce, Never};
+    let cases = [
+        (vec![], vec![]),
+        (vec![AtOnce, AtOnce, Never], vec![None, None, None]),
+        (vec![AtOnce, FAR, FAR, Never], vec![None, None, None, None]),
+        (vec![FAR, AtOnce], vec![None, Some(0)]),
+        (
+            vec![FAR, Never, AtOnce, Never],
+            vec![None, None, Some(0), None],
+        ),
+        (
+            vec![AtOnce, FAR, FAR, AtOnce, AtOnce, FAR, Never],
+            vec![None, None, Some(1), Some(2), Some(3), Some(4), None],
+        ),
+    ];
+    for (calls, expected) in cases {
+        assert_eq!(waits(&calls), expected, "{calls:?}");
+    }
+}
+
+/// Of a tool that never says that it has begun.
+#[tokio::test]
+async fn who_never_begins_holds_up_nobody_for_long() {
+    let within = Duration::from_millis(20);
+    let beginnings = in_order(&[Queueing::Elsewhere { within }, Queueing::AtOnce, FAR]);
+    let cancel = CancellationToken::new();
+    let order = Mutex::new(Vec::new());
+    let begin = async |index: usize| {
+        assert!(beginnings[index].turn("tool", &cancel).await);
+        order.lock().push(index);
+        drop(
+            beginnings[index]
+                .begun
+                .clone()
+                .map(CancellationToken::drop_guard),
+        );
+    };
+    tokio::join!(begin(2), begin(1));
+    assert_eq!(*order.lock(), [1, 2]);
+}
+
+#[tokio::test]
+async fn an_abort_ends_the_wait() {
+    let beginnings = in_order(&[FAR, Queueing::AtOnce]);
+    let cancel = CancellationToken::new();
+    let turn = beginnings[1].turn("tool", &cancel);
+    let (goes_on, ()) = tokio::join!(turn, async { cancel.cancel() });
+    assert!(!goes_on);
+}

@@ -1,0 +1,203 @@
+//! Calls of one answer that change the same file do it in the order in which the model made
+//! them, whoever runs them, although all run beside each other.
+
+use std::path::Path;
+use std::time::Duration;
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, prompt, text_of};
+
+/// `add` appends a word through the queue, `late` does so after a wait of its own, `write` is
+/// wrapped, `hang` waits until it is aborted, `spin` keeps the thread for two seconds and says
+/// what the file is like then.
+const TOOLS: &str = r#"
+import { createAgentSession, createWriteTool, SessionManager, withFileMutationQueue } from "@mariozechner/pi-coding-agent";
+import { Type } from "@sinclair/typebox";
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const said = (text) => ({ content: [{ type: "text", text }], details: {} });
+const nap = () => new Promise((resolve) => setTimeout(resolve, 50));
+
+const tool = (name, execute) => ({
+  name, label: name, description: name, parameters: Type.Object({ word: Type.Optional(Type.String()) }), execute,
+});
+const add = (name, before) => tool(name, async (_id, { word }, _signal, _update, ctx) => {
+  if (before) await before();
+  const file = join(ctx.cwd, "f.txt");
+  return withFileMutationQueue(file, async () => {
+    await nap();
+    appendFileSync(file, word + "\n");
+    return said(`added ${word}`);
+  });
+});
+
+export default (pi) => {
+  pi.registerTool(add("add"));
+  pi.registerTool(add("late", nap));
+  pi.registerTool(tool("hang", (_id, _params, signal) =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("gave up"))))));
+  pi.registerTool(tool("throws", () => { throw new Error("no"); }));
+  pi.registerTool(tool("spin", (_id, _params, _signal, _update, ctx) => {
+    for (const end = Date.now() + 2000; Date.now() < end;);
+    const file = join(ctx.cwd, "f.txt");
+    return said(existsSync(file) ? readFileSync(file, "utf8") : "nothing there");
+  }));
+  const write = createWriteTool(process.cwd());
+  pi.registerTool({ ...write, async execute(id, params, signal, update) {
+    return await write.execute(id, params, signal, update);
+  } });
+  pi.registerCommand("second", { handler: async (_args, ctx) => {
+    const { session } = await createAgentSession({
+      model: ctx.model, sessionManager: SessionManager.inMemory(ctx.cwd), tools: ["add", "edit"], customTools: [add("add")],
+    });
+    await session.prompt("go");
+    session.dispose();
+    ctx.ui.notify("done");
+  } });
+};
+"#;
+
+fn file(home: &Home) -> String {
+    std::fs::read_to_string(home.cwd().join("f.txt")).unwrap_or_default()
+}
+
+fn edit(old: &str, new: &str) -> (&'static str, Value) {
+    let edits = json!([{ "oldText": old, "newText": new }]);
+    ("edit", json!({ "path": "f.txt", "edits": edits }))
+}
+
+fn add(word: &str) -> (&'static str, Value) {
+    ("add", json!({ "word": word }))
+}
+
+/// What the tools said, and the file afterwards.
+async fn outcome(calls: Answer) -> (Vec<String>, String) {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("tools.ts", TOOLS);
+    home.file("f.txt", "one\n");
+    home.file("beside.txt", "beside");
+    server.push(calls);
+    server.push(Answer::text("I see."));
+    let mut rpc = home.rpc(&[]);
+    let events = rpc.run("go").await;
+    let ends = events.iter();
+    let ends = ends.filter(|event| event["type"] == "tool_execution_end");
+    let said = ends.map(|event| text_of(&event["result"])).collect();
+    (said, file(&home))
+}
+
+const EDITED: &str = "Successfully replaced 1 block(s) in f.txt.";
+
+/// The built-in tool was in the queue first, and did not find what it was to change.
+#[tokio::test]
+async fn a_built_in_tool_finds_what_an_extensions_tool_before_it_wrote() {
+    let calls = [
+        edit("one", "two"),
+        add("a"),
+        edit("two\na", "b"),
+        add("c"),
+        ("read", json!({ "path": "beside.txt" })),
+        add("d"),
+        edit("b\nc\nd", "e"),
+    ];
+    let (said, file) = outcome(Answer::tools(calls)).await;
+    let expected = [
+        EDITED, "added a", EDITED, "added c", "beside", "added d", EDITED,
+    ];
+    assert_eq!(said, expected);
+    assert_eq!(file, "e\n");
+}
+
+#[tokio::test]
+async fn so_does_one_after_a_tool_that_wraps_a_built_in_one() {
+    let write = |text: &str| ("write", json!({ "path": "f.txt", "content": text }));
+    let calls = [write("x"), edit("x", "y"), write("z"), edit("z", "end")];
+    let (said, file) = outcome(Answer::tools(calls)).await;
+    let wrote = "Successfully wrote 1 bytes to f.txt";
+    assert_eq!(said, [wrote, EDITED, wrote, EDITED]);
+    assert_eq!(file, "end");
+}
+
+/// What waits for something else before it queues has no place to keep.
+#[tokio::test]
+async fn a_tool_that_queues_late_or_never_holds_nobody_up() {
+    let calls = [
+        ("throws", json!({})),
+        ("late", json!({ "word": "late" })),
+        edit("one", "two"),
+    ];
+    let (said, file) = outcome(Answer::tools(calls)).await;
+    assert_eq!(said, ["no", "added late", EDITED]);
+    assert_eq!(file, "two\nlate\n");
+}
+
+async fn until_it_says(file: &Path, text: &str) {
+    let says = async {
+        while std::fs::read_to_string(file).unwrap_or_default() != text {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let said = tokio::time::timeout(Duration::from_secs(30), says).await;
+    said.unwrap_or_else(|_| panic!("{} never said {text:?}", file.display()));
+}
+
+#[tokio::test]
+async fn a_tool_that_hangs_is_passed_and_can_be_aborted() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("tools.ts", TOOLS);
+    home.file("f.txt", "one\n");
+    server.push(Answer::tools([
+        ("hang", json!({})),
+        edit("one", "two"),
+        add("three"),
+    ]));
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("go")).await;
+    until_it_says(&home.cwd().join("f.txt"), "two\nthree\n").await;
+    rpc.ok(json!({"type": "abort"})).await;
+    let end = rpc.event("tool_execution_end").await;
+    assert_eq!(text_of(&end["result"]), "gave up");
+    rpc.event("agent_end").await;
+}
+
+/// Nobody gets past it in the isolate, but the program goes on.
+#[tokio::test]
+async fn who_keeps_the_thread_does_not_keep_the_built_in_tools() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("tools.ts", TOOLS);
+    home.settings(json!({ "extensionTimeouts": { "handler": 300 } }));
+    home.file("f.txt", "one\n");
+    server.push(Answer::tools([("spin", json!({})), edit("one", "two")]));
+    server.push(Answer::text("I see."));
+    let mut rpc = home.rpc(&[]);
+    let events = rpc.run("go").await;
+    let spun = events
+        .iter()
+        .find(|event| event["type"] == "tool_execution_end");
+    assert_eq!(text_of(&spun.unwrap()["result"]), "two\n");
+}
+
+#[tokio::test]
+async fn the_tools_of_a_session_beside_the_users_keep_the_order() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("tools.ts", TOOLS);
+    home.file("f.txt", "one\n");
+    server.push(Answer::tools([
+        add("a"),
+        edit("one\na", "b"),
+        add("c"),
+        edit("b\nc", "d"),
+    ]));
+    server.push(Answer::text("I see."));
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/second")).await;
+    rpc.notified("done").await;
+    assert_eq!(file(&home), "d\n");
+}
