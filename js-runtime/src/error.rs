@@ -73,7 +73,8 @@ pub(crate) struct Thrown {
     /// The same as a JavaScript program has it: an error's message, and anything else as
     /// a string.
     pub plain: String,
-    /// `path:line:column` of the first frame that is a file.
+    /// `path:line:column` of the first frame that is a file, rather of one that is in no
+    /// package.
     pub place: Option<String>,
     pub stack: String,
 }
@@ -105,6 +106,10 @@ impl Thrown {
         let Some(inner) = self.message.strip_suffix(')') else {
             return false;
         };
+        // A stack that it quotes ends so, too.
+        if self.message.lines().last().and_then(place_in).is_some() {
+            return false;
+        }
         let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u32>().is_ok());
         let mut parts = inner.rsplitn(3, ':');
         is_number(parts.next()) && is_number(parts.next())
@@ -121,11 +126,7 @@ impl Thrown {
 
 impl From<&JsError> for Thrown {
     fn from(error: &JsError) -> Self {
-        let mut message = error
-            .exception_message
-            .trim_start_matches("Uncaught ")
-            .trim_start_matches("(in promise) ")
-            .to_string();
+        let mut message = told(error).to_string();
         let mut stack = stack_of(error);
         let mut cause = error.cause.as_deref();
         while let Some(error) = cause {
@@ -147,7 +148,7 @@ impl From<&JsError> for Thrown {
                 stack = format!("{stack}\n  one of its errors\n{}", one.stack);
             }
         }
-        let place = error.frames.iter().find_map(|frame| {
+        let files = error.frames.iter().filter_map(|frame| {
             let file = Url::parse(frame.file_name.as_deref()?).ok()?;
             let path = url_to_file_path(&file).ok()?;
             Some(format!(
@@ -157,7 +158,12 @@ impl From<&JsError> for Thrown {
                 frame.column_number?
             ))
         });
-        let place = place.or_else(|| stack.lines().find_map(place_in));
+        let places: Vec<String> = files.chain(stack.lines().filter_map(place_in)).collect();
+        // Who reads it can change what is theirs, not what is in a package.
+        let own = places
+            .iter()
+            .find(|place| !place.contains("/node_modules/"));
+        let place = own.or(places.first()).cloned();
         let plain = match &error.message {
             Some(message) if message.is_empty() && !inner.is_empty() => {
                 let messages: Vec<&str> = inner.iter().map(|one| one.plain.as_str()).collect();
@@ -224,6 +230,14 @@ pub fn readable_stack(stack: &str) -> String {
     readable(&lines.join("\n"))
 }
 
+/// What was thrown, as V8 says it.
+fn told(error: &JsError) -> &str {
+    error
+        .exception_message
+        .trim_start_matches("Uncaught ")
+        .trim_start_matches("(in promise) ")
+}
+
 /// The frames, one per line, without those of the runtime itself.
 fn stack_of(error: &JsError) -> String {
     let Some(stack) = &error.stack else {
@@ -233,7 +247,11 @@ fn stack_of(error: &JsError) -> String {
     if error.stack_is_custom && !stack.contains("\n    at ") {
         return readable(stack);
     }
+    // A message may have lines that look like frames.
+    let said = told(error);
     let frames: Vec<&str> = stack
+        .strip_prefix(said)
+        .unwrap_or(stack)
         .lines()
         .skip_while(|line| !line.trim_start().starts_with("at "))
         .filter(|line| !line.contains("ext:"))

@@ -115,7 +115,7 @@ impl AgentSession {
 
     pub(super) async fn report_failures(&self, report: &LoadReport) {
         for (path, error) in &report.failed {
-            self.report(path, "load", error).await;
+            self.report_error(error.tell_of(path)).await;
         }
     }
 

@@ -119,9 +119,13 @@ impl AgentSession {
     }
 
     pub(super) async fn report(&self, path: &str, event: &str, error: impl ToString) {
-        let error = error.to_string();
-        tracing::warn!(path, event, "{error}");
-        let mut error = ExtensionError::new(path, event, error);
+        let error = ExtensionError::new(path, event, error.to_string());
+        self.report_error(error).await;
+    }
+
+    pub(super) async fn report_error(&self, mut error: ExtensionError) {
+        let (path, event) = (&error.extension_path, &error.event);
+        tracing::warn!(path, event, "{}", error.error);
         explain(&mut error, None);
         self.tell(Event::ExtensionError(error)).await;
     }

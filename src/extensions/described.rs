@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::explain::name_of;
+use super::load_failure::LoadFailure;
 use super::manager::Extensions;
 use super::registry::{FlagKind, Registry, RendererKind};
 use crate::agent::event::ExtensionName;
@@ -19,7 +20,7 @@ pub struct Described {
     pub source: SourceInfo,
     /// Why it did not load.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
+    pub error: Option<LoadFailure>,
     /// Milliseconds; 0 of one whose code was not run.
     pub load_ms: f64,
     pub tools: Vec<DescribedTool>,

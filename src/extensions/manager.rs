@@ -29,6 +29,7 @@ use super::dispatch::Emission;
 use super::explain::explain;
 use super::generation::Generation;
 use super::host::BridgeHost;
+use super::load_failure::LoadFailure;
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
 use super::reports::{Bursts, Reports, Stops};
 use super::tool::ExtensionTool;
@@ -45,8 +46,8 @@ const REPORTS: usize = 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
     pub loaded: Vec<String>,
-    /// Path and reason.
-    pub failed: Vec<(String, String)>,
+    /// By path.
+    pub failed: Vec<(String, LoadFailure)>,
     /// The extensions before stayed, because one of them failed to load anew.
     pub kept_old: bool,
 }

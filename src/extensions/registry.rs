@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::events::{self, EVENTS};
+use super::load_failure::LoadFailure;
 use crate::resources::source_info::SourceInfo;
 
 /// The position of an extension in its generation's load order.
@@ -20,7 +21,7 @@ pub struct ExtensionInfo {
     pub path: String,
     pub source: SourceInfo,
     /// Why it is not there.
-    pub error: Option<String>,
+    pub error: Option<LoadFailure>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

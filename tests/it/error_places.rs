@@ -155,6 +155,67 @@ async fn an_error_shows_the_line_and_whose_it_is() {
     rpc.close().await;
 }
 
+/// The place in the package was told, and none of the author's own.
+#[tokio::test]
+async fn what_a_package_throws_while_an_extension_loads_is_at_the_authors_line() {
+    let home = Home::bare();
+    let extensions = home.agent_dir().join("extensions");
+    let dep = extensions.join("node_modules/dep");
+    fs::create_dir_all(&dep).unwrap();
+    fs::write(
+        dep.join("package.json"),
+        r#"{"name": "dep", "type": "module", "main": "index.js"}"#,
+    )
+    .unwrap();
+    fs::write(
+        dep.join("index.js"),
+        "export function deep() { throw new RangeError('it said\\n    at other (/p/other.ts:1:1)'); }\n",
+    )
+    .unwrap();
+    let module = home.extension(
+        "module.ts",
+        "import { deep } from \"dep\";\ndeep();\nexport default () => {};\n",
+    );
+    let factory = home.extension(
+        "factory.ts",
+        "import { deep } from \"dep\";\nexport default () => {\n  deep();\n};\n",
+    );
+    let mut rpc = home.rpc(&DEMO);
+    for (file, line, column) in [(&factory, 3, 3), (&module, 2, 1)] {
+        let error = rpc.event("extension_error").await;
+        assert_eq!(error["event"], "load");
+        let place = json!({"file": file, "line": line, "column": column});
+        assert_eq!(error["location"], place, "{error}");
+        let frame = error["codeFrame"].as_str().unwrap();
+        assert!(frame.contains(&format!("> {line} | ")), "{error}");
+        let text = "RangeError: it said\n    at other (/p/other.ts:1:1)";
+        let place = format!(" ({}:{line}:{column})", file.display());
+        assert_eq!(error["error"], format!("{text}{place}"));
+        let stack = error["stack"].as_str().unwrap();
+        let thrown = format!(
+            "{text}\n    at deep ({}:1:32)\n",
+            dep.join("index.js").display()
+        );
+        assert!(stack.starts_with(&thrown), "{stack}");
+        assert!(
+            stack.contains(&format!("{}:{line}:{column}", file.display())),
+            "{stack}"
+        );
+    }
+    rpc.close().await;
+    for words in [
+        &["ext", "check", factory.to_str().unwrap()][..],
+        &["ext", "list"],
+    ] {
+        let said = home.run(words, "").await.stdout;
+        let place = format!("{}:3:3)\n", factory.display());
+        assert!(
+            said.contains(&place) && said.contains("> 3 |   deep();"),
+            "{said}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_missing_file_and_several_errors_are_told_with_their_places() {
     let home = Home::bare();

@@ -12,7 +12,7 @@ use futures::StreamExt as _;
 use serde::Serialize;
 
 use super::{CliError, complain, output, runtime, warn};
-use crate::agent::event::{ExtensionError, Location};
+use crate::agent::event::Location;
 use crate::ai::registry::ModelRegistry;
 use crate::extensions::described::Described;
 use crate::extensions::explain::{code_frame, explain};
@@ -152,8 +152,7 @@ impl Scratch {
 
 /// Of one that did not load; with the lines of code that it is about.
 fn why_not_loaded(extension: &Described) -> Option<String> {
-    let text = extension.error.as_ref()?;
-    let mut report = ExtensionError::new(&extension.path, "load", text);
+    let mut report = extension.error.as_ref()?.tell_of(&extension.path);
     explain(&mut report, None);
     let frame = report.details.code_frame.map(|frame| format!("\n{frame}"));
     Some(format!("{}{}", report.error, frame.unwrap_or_default()))

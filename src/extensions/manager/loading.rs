@@ -12,6 +12,7 @@ use super::{Extensions, LoadReport};
 use crate::extensions::explain::location;
 use crate::extensions::generation::Generation;
 use crate::extensions::host::BridgeHost;
+use crate::extensions::load_failure::LoadFailure;
 use crate::extensions::patience::Outcome;
 use crate::extensions::registry::{ExtensionId, ExtensionInfo, Registry};
 use crate::extensions::reports::Ending;
@@ -85,13 +86,13 @@ impl Extensions {
         host: &Arc<BridgeHost>,
         paths: &[ExtensionPath],
     ) -> Result<Option<Arc<Runtime>>, Fatal> {
-        let fail = |index: usize, error: String| {
+        let fail = |index: usize, error: LoadFailure| {
             host.registry.lock().extensions[index].error = Some(error);
         };
         let mut runtime = None;
         for (index, path) in paths.iter().enumerate() {
             if let Some(reason) = self.quarantine.reason(&path.path) {
-                fail(index, reason);
+                fail(index, reason.into());
                 continue;
             }
             if runtime.is_none() {
@@ -101,7 +102,7 @@ impl Extensions {
                 match started.or_else(|_| self.start_isolate(host, paths)) {
                     Ok(started) => runtime = Some(started),
                     Err(error) => {
-                        fail(index, error);
+                        fail(index, error.into());
                         continue;
                     }
                 }
@@ -124,12 +125,13 @@ impl Extensions {
                     });
                     let place = location(&ending.stack);
                     let place = place.map(|place| format!(" ({place})"));
-                    fail(index, format!("{error}{}", place.unwrap_or_default()));
+                    let text = format!("{error}{}", place.unwrap_or_default());
+                    fail(index, text.into());
                     let why = ending.to_string();
                     return Err(Fatal { index, why });
                 }
                 Err(error) => {
-                    fail(index, error.to_string());
+                    fail(index, error.into());
                     let streams = host.discard(id);
                     if !streams.is_empty() {
                         let streams = serde_json::json!(streams).to_string();

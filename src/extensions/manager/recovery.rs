@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
 use super::quarantine::way_back;
-use crate::agent::event::ExtensionError;
 use crate::extensions::generation::Generation;
 use crate::extensions::reports::Stopped;
 use crate::resources::extension_paths::ExtensionPath;
@@ -71,7 +70,7 @@ impl Extensions {
         for (path, error) in report.failed {
             // Of those that were not there before, the user knows.
             if path != culprit && !old.host.registry.lock().has_failed(&path) {
-                self.show(ExtensionError::new(path, "load", error)).await;
+                self.show(error.tell_of(path)).await;
             }
         }
         if let Some(actions) = self.actions() {

@@ -46,7 +46,8 @@ impl Extensions {
         let infos = current.host.registry.lock().extensions.clone();
         let extensions = infos
             .into_iter()
-            .map(|info| self.reports.ledger.stats(&info.path, info.error));
+            .map(|info| (info.path, info.error.map(|error| error.to_string())))
+            .map(|(path, error)| self.reports.ledger.stats(&path, error));
         let extensions = extensions.collect();
         let heap = current.memory().await.map(HeapStats::from);
         let mut statistics = Statistics { extensions, heap };

@@ -99,6 +99,7 @@ impl SecondSets {
         let set = set.map_err(|error| HostError::new(error.0))?;
         let failed = set.report.failed.iter();
         for (path, error) in failed {
+            let error = &error.to_string();
             errors.push(to_value(Failed { path, error })?);
         }
         let loaded = set.extensions.described().into_iter();

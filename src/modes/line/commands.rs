@@ -428,8 +428,11 @@ mod tests {
         let report = LoadReport {
             loaded: vec![],
             failed: vec![
-                ("/x/b.ts".into(), "Expected ';'\n at /x/b.ts:3:5".into()),
-                ("/x/c.ts".into(), "did not finish".into()),
+                (
+                    "/x/b.ts".into(),
+                    "Expected ';'\n at /x/b.ts:3:5".to_owned().into(),
+                ),
+                ("/x/c.ts".into(), "did not finish".to_owned().into()),
             ],
             kept_old: true,
         };

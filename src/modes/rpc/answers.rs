@@ -240,9 +240,13 @@ pub struct Failed {
 impl From<LoadReport> for Reloaded {
     fn from(report: LoadReport) -> Self {
         let failed = report.failed.into_iter();
+        let failed = failed.map(|(path, error)| Failed {
+            path,
+            error: error.to_string(),
+        });
         Self {
             loaded: report.loaded,
-            failed: failed.map(|(path, error)| Failed { path, error }).collect(),
+            failed: failed.collect(),
             kept_old: report.kept_old,
         }
     }
