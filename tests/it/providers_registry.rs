@@ -144,7 +144,7 @@ async fn registries_and_stores_beside_the_session() {
 
 /// Counts how often it was asked to renew.
 const SIGN_IN: &str = r#"
-import { appendFileSync } from "node:fs";
+import { appendFileSync, writeFileSync } from "node:fs";
 export default (pi) => {
   pi.registerProvider("club", { baseUrl: "URL", api: "anthropic-messages",
     models: [{ id: "c1", name: "c1", reasoning: false, input: ["text"], contextWindow: 100000, maxTokens: 1000,
@@ -225,6 +225,50 @@ async fn signing_in_through_an_extension() {
     server.push(Answer::text("welcome"));
     assert_eq!(rpc.answer_to("hello").await, "welcome");
     assert_eq!(server.last_request().headers["x-api-key"], "key-a-friend");
+}
+
+/// They were as they had been when the extension was loaded.
+#[tokio::test]
+async fn models_of_a_sign_in_follow_it_when_the_registry_is_refreshed() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let commands = r#"
+  pi.registerCommand("sign", { handler: async (member, ctx) => {
+    const { modelRegistry } = ctx;
+    const { authStorage } = modelRegistry;
+    if (member) authStorage.set("club", { type: "oauth", refresh: "r", access: "a", expires: Date.now() + 1e9, member });
+    else {
+      // As another program does it.
+      writeFileSync(process.env.HOME + "/.pi/agent/auth.json", "{}");
+      authStorage.reload();
+    }
+    const models = () => modelRegistry.getAll().filter(({ provider }) => provider === "club").map(({ id }) => id);
+    const before = models();
+    const refreshed = modelRegistry.refresh();
+    const after = models();
+    await refreshed;
+    ctx.ui.notify(JSON.stringify([before, after, models()]));
+  } });
+};
+"#;
+    let source = SIGN_IN.replace("URL", &server.url());
+    let source = source.trim_end().strip_suffix("};").unwrap().to_owned() + commands;
+    home.extension("club.ts", &source);
+    let mut rpc = home.rpc(&[]);
+    let bare = json!(["c1"]);
+    let (one, two) = (json!(["c1", "m1"]), json!(["c1", "m2"]));
+    for (member, before, after) in [("1", &bare, &one), ("2", &one, &two), ("", &two, &bare)] {
+        rpc.ok(prompt(&format!("/sign {member}"))).await;
+        rpc.notified(&json!([before, after, after]).to_string())
+            .await;
+        if member == "2" {
+            rpc.ok(json!({"type": "set_model", "provider": "club", "modelId": "m2"}))
+                .await;
+            server.push(Answer::text("welcome"));
+            assert_eq!(rpc.answer_to("hello").await, "welcome");
+            assert_eq!(server.last_request().body["model"], "m2");
+        }
+    }
 }
 
 /// And none of the program's own, through which an extension could answer for the user.

@@ -88,7 +88,21 @@ async function settle(extension: number, registry: number, name: string, native:
   put(extension, name, nativeConfiguration(registry, name, native), registry);
 }
 
-async function refresh(registry: number, options?: object): Promise<object> {
+/** What signing in changes of models is known when it returns. */
+function refresh(registry: number, options?: object): Promise<object> {
+  modifiers.forEach((modifier) => {
+    if (modifier.registry !== registry) return;
+    try {
+      modifyModels(modifier);
+    } catch (error) {
+      // Whoever asks need not be who wrote it.
+      report(modifier.author, "register_provider", error);
+    }
+  });
+  return refreshModels(registry, options);
+}
+
+async function refreshModels(registry: number, options?: object): Promise<object> {
   for (const [name, value] of given.get(registry) ?? []) {
     if (typeof value.getModels === "function") await settle(RUNNING, registry, name, value as unknown as Provider);
   }
@@ -148,28 +162,43 @@ function put(extension: number, name: string, all: ProviderConfig, registry: num
     if (streams !== undefined) forgetIds([streams]);
     return false;
   }
-  modifyModels(name, oauth, registry);
+  const key = `${registry}:${name}`;
+  modifiers.delete(key);
+  if (oauth?.modifyModels) {
+    const modifier = { registry, name, author, oauth };
+    modifiers.set(key, modifier);
+    modifyModels(modifier);
+  }
   return true;
 }
 
 /** The configurations as they were given last, by registry and name. */
 const given = new SafeMap<number, Map<string, ProviderConfig>>();
 
+interface Modifier {
+  registry: number;
+  name: string;
+  author: number;
+  oauth: SignIn;
+}
+
+/** Sign-ins with `modifyModels`, by registry and name. */
+const modifiers = new SafeMap<string, Modifier>();
+
 /** A provider that the user has signed in to may offer other models. */
-function modifyModels(name: string, oauth: SignIn | undefined, registry: number): void {
-  if (!oauth?.modifyModels) return;
+function modifyModels({ registry, name, oauth }: Modifier): void {
   const asked = hostSync<{ models: unknown[]; credentials: unknown } | undefined>(
     "providers.signedIn",
     { name, registry },
   );
-  if (!asked) return;
-  const models = oauth.modifyModels(asked.models, asked.credentials);
+  const models = asked && oauth.modifyModels!(asked.models, asked.credentials);
   hostSync("providers.modified", { name, models, registry });
 }
 
 export function unregisterProvider(extension: number, name: string, registry = 0): void {
   forgetApis(`provider:${name}`);
   stopRefresh({ registry, name });
+  modifiers.delete(`${registry}:${name}`);
   hostSync("pi.unregisterProvider", { extension, name, registry });
 }
 

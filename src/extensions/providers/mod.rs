@@ -85,7 +85,9 @@ struct Modified {
     name: String,
     #[serde(default)]
     registry: u64,
-    models: Vec<Model>,
+    /// `None`: nobody is signed in.
+    #[serde(default)]
+    models: Option<Vec<Model>>,
 }
 
 #[derive(Deserialize)]
@@ -198,9 +200,13 @@ impl BridgeHost {
             }),
             "providers.modified" => parse::<Modified>(method, args).and_then(|given| {
                 let registered = self.registered_with(given.registry)?;
-                let models = given.models.into_iter();
-                let own = models.filter(|model| model.provider == given.name);
-                registered.set_modified(&given.name, own.collect());
+                match given.models {
+                    Some(mut models) => {
+                        models.retain(|model| model.provider == given.name);
+                        registered.set_modified(&given.name, models);
+                    }
+                    None => registered.unmodify(&given.name),
+                }
                 self.models_changed();
                 Ok(Value::Null)
             }),
