@@ -398,7 +398,11 @@ impl Hooks<'_> {
         if let Ok(content) = serde_json::from_value(content) {
             outcome.output.content = content;
         }
-        outcome.output.details = emission.event.remove("details");
+        // With `null` a handler takes back what those before it made of the tool's own.
+        match emission.event.remove("details") {
+            Some(Value::Null) => {}
+            details => outcome.output.details = details,
+        }
         if let Some(usage) = emission.event.remove("usage") {
             outcome.output.other.insert("usage".into(), usage);
         }

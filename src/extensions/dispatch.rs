@@ -399,7 +399,9 @@ fn merge(
                 _ => *members,
             };
             for member in members {
-                let value = result.get(*member).filter(|value| !value.is_null());
+                let may_be_null = kind.nullable.contains(member);
+                let value = result.get(*member);
+                let value = value.filter(|value| may_be_null || !value.is_null());
                 if let Some(value) = value.and_then(|value| fitting(member, value.clone())) {
                     emission.event.insert((*member).into(), value);
                 }

@@ -20,6 +20,8 @@ pub struct EventKind {
     /// Another value in the place of such a member is the handler's own affair, as in the
     /// original. Of a result it is not: what was replaced may have held a secret.
     pub in_place_only: bool,
+    /// Members for which an answer of `null` says something.
+    pub nullable: &'static [&'static str],
     /// Whether a member that a handler leaves can be used.
     pub fits: Fits,
     /// Whether an answer as a whole makes sense.
@@ -80,6 +82,7 @@ const fn row(name: &'static str, merge: Merge) -> EventKind {
         answer: &[],
         mutable: &[],
         in_place_only: false,
+        nullable: &[],
         fits: answers::ANYTHING,
         makes: answers::SENSE,
         on_error: OnError::Report,
@@ -225,6 +228,7 @@ pub static EVENTS: [EventKind; 38] = [
     EventKind {
         answer: RESULT,
         mutable: RESULT,
+        nullable: &["details"],
         fits: answers::of_tool_result,
         ..row("tool_result", chain(RESULT))
     },

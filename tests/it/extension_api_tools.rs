@@ -166,6 +166,41 @@ async fn details_that_are_null_stay_null() {
     }
 }
 
+/// It was ignored: what a handler before had answered stayed.
+#[tokio::test]
+async fn details_answered_with_null_are_the_tools_own_again() {
+    for original in [true, false] {
+        let server = ModelServer::start().await;
+        let home = Home::new(&server);
+        home.extension(
+            "ext.ts",
+            r#"export default (pi) => {
+                const tool = (name, details) => pi.registerTool({ name, label: name, description: "d",
+                    parameters: { type: "object", properties: {} },
+                    execute: async () => ({ content: [{ type: "text", text: "x" }], details }) });
+                tool("own", { own: 1 });
+                tool("bare", undefined);
+                pi.on("tool_result", () => ({ details: { a: 1 } }));
+                pi.on("tool_result", () => ({ details: null }));
+                pi.on("tool_result", ({ details }, ctx) => ctx.ui.notify(`seen ${details}`));
+            };"#,
+        );
+        let mut rpc = match original {
+            true => home.original_rpc(&[]),
+            false => home.rpc(&[]),
+        };
+        server.push(Answer::tools([("own", json!({})), ("bare", json!({}))]));
+        server.push(Answer::text("Done."));
+        rpc.ok(prompt("go")).await;
+        rpc.notified("seen null").await;
+        for details in [Some(json!({"own": 1})), None] {
+            let end = rpc.event("tool_execution_end").await;
+            assert_eq!(end["result"].get("details"), details.as_ref(), "{end}");
+        }
+        rpc.event("agent_end").await;
+    }
+}
+
 #[tokio::test]
 async fn what_a_definition_says_is_what_happens() {
     let server = ModelServer::start().await;
