@@ -201,6 +201,38 @@ async fn details_answered_with_null_are_the_tools_own_again() {
     }
 }
 
+/// By the original's rule, where limits meet or make no sense.
+#[tokio::test]
+async fn what_cut_a_text_is_said_as_the_original_says_it() {
+    let script = r#"import { truncateHead, truncateTail } from "@mariozechner/pi-coding-agent";
+export default (pi) => pi.registerCommand("cut", { handler: async (_args, ctx) => {
+  const limits = [undefined, null, -1, 0, 1, 1.5, 2, 5];
+  const said = [];
+  for (const text of ["\u{e9}".repeat(40), "one\ntwo\n\u{e9}\n", "\n\n", ""])
+    for (const maxLines of limits) for (const maxBytes of limits) for (const cut of [truncateHead, truncateTail])
+      said.push(JSON.stringify([text, cut(text, { maxLines, maxBytes })]));
+  ctx.ui.notify(said.join("\n"));
+} });"#;
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("cut.ts", script);
+    let mut said = Vec::new();
+    for original in [true, false] {
+        let mut rpc = match original {
+            true => home.original_rpc(&[]),
+            false => home.rpc(&[]),
+        };
+        rpc.ok(prompt("/cut")).await;
+        let told = rpc.ui("notify").await;
+        said.push(told["message"].as_str().unwrap().to_owned());
+    }
+    let (theirs, ours) = (said[0].lines(), said[1].lines());
+    assert_eq!(ours.clone().count(), 512);
+    for (theirs, ours) in theirs.zip(ours) {
+        assert_eq!(ours, theirs);
+    }
+}
+
 #[tokio::test]
 async fn what_a_definition_says_is_what_happens() {
     let server = ModelServer::start().await;

@@ -40,50 +40,51 @@ function lastBytes(text: string, maxBytes: number): string {
   return new TextDecoder().decode(bytes.subarray(start));
 }
 
-function truncate(
-  content: string,
-  { maxLines = DEFAULT_MAX_LINES, maxBytes = DEFAULT_MAX_BYTES }: TruncationOptions,
-  end: "head" | "tail",
-): TruncationResult {
+function truncate(content: string, options: TruncationOptions, end: "head" | "tail"): TruncationResult {
+  // `null` is how some leave a limit out.
+  const maxLines = options.maxLines ?? DEFAULT_MAX_LINES;
+  const maxBytes = options.maxBytes ?? DEFAULT_MAX_BYTES;
   const lines = content.split("\n");
+  const totalBytes = utf8(content).length;
   const whole: TruncationResult = {
     content,
     truncated: false,
     truncatedBy: null,
     totalLines: lines.length,
-    totalBytes: utf8(content).length,
+    totalBytes,
     outputLines: lines.length,
-    outputBytes: utf8(content).length,
+    outputBytes: totalBytes,
     lastLinePartial: false,
     firstLineExceedsLimit: false,
     maxLines,
     maxBytes,
   };
-  if (whole.totalLines <= maxLines && whole.totalBytes <= maxBytes) return whole;
+  if (whole.totalLines <= maxLines && totalBytes <= maxBytes) return whole;
 
+  const cut: TruncationResult = { ...whole, truncated: true, truncatedBy: "lines" };
+  if (end === "head" && utf8(lines[0]).length > maxBytes) {
+    return { ...cut, truncatedBy: "bytes", content: "", outputLines: 0, outputBytes: 0, firstLineExceedsLimit: true };
+  }
   const inOrder = end === "head" ? lines : lines.toReversed();
   const kept: string[] = [];
   let bytes = 0;
-  let truncatedBy: "lines" | "bytes" = "lines";
-  for (const line of inOrder.slice(0, maxLines)) {
+  for (const line of inOrder) {
+    if (!(kept.length < maxLines)) break;
     const size = utf8(line).length + (kept.length > 0 ? 1 : 0);
     if (bytes + size > maxBytes) {
-      truncatedBy = "bytes";
+      cut.truncatedBy = "bytes";
+      if (kept.length > 0) break;
+      // The end of a long line says more than nothing.
+      kept.push(lastBytes(line, maxBytes));
+      bytes = utf8(kept[0]).length;
+      cut.lastLinePartial = true;
       break;
     }
     kept.push(line);
     bytes += size;
   }
-  const cut = { ...whole, truncated: true, truncatedBy };
-  if (kept.length === 0 && truncatedBy === "bytes") {
-    if (end === "head") {
-      return { ...cut, content: "", outputLines: 0, outputBytes: 0, firstLineExceedsLimit: true };
-    }
-    // The end of a long line says more than nothing.
-    const part = lastBytes(inOrder[0], maxBytes);
-    const outputBytes = utf8(part).length;
-    return { ...cut, content: part, outputLines: 1, outputBytes, lastLinePartial: true };
-  }
+  // Another line would have been one too many.
+  if (kept.length >= maxLines && bytes <= maxBytes) cut.truncatedBy = "lines";
   const output = end === "head" ? kept : kept.toReversed();
   return { ...cut, content: output.join("\n"), outputLines: kept.length, outputBytes: bytes };
 }
