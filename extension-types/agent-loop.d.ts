@@ -78,10 +78,11 @@ export interface AgentLoopConfig extends SimpleStreamOptions, ToolHooks, Context
   getFollowUpMessages?(): Promise<AgentMessage[]>;
 }
 
-interface OfTool {
+/** No interface, which would fit no record. */
+type OfTool = {
   toolCallId: string;
   toolName: string;
-}
+};
 export type AgentEvent =
   | { type: "agent_start" }
   | { type: "agent_end"; messages: AgentMessage[] }
@@ -193,15 +194,13 @@ export interface ProxyStreamOptions extends SimpleStreamOptions {
 /** What a proxy sends: events without the message that they add to. */
 export type ProxyAssistantMessageEvent =
   | { type: "start" }
-  | ({ type: "text_start" | "thinking_start" | "toolcall_end" } & AtIndex)
-  | ({ type: "text_delta" | "thinking_delta" | "toolcall_delta"; delta: string } & AtIndex)
-  | ({ type: "text_end" | "thinking_end"; contentSignature?: string } & AtIndex)
-  | ({ type: "toolcall_start"; id: string; toolName: string } & AtIndex)
+  | AtIndex<"text_start" | "thinking_start" | "toolcall_end">
+  | AtIndex<"text_delta" | "thinking_delta" | "toolcall_delta", { delta: string }>
+  | AtIndex<"text_end" | "thinking_end", { contentSignature?: string }>
+  | AtIndex<"toolcall_start", { id: string; toolName: string }>
   | { type: "done"; reason: "stop" | "length" | "toolUse"; usage: Usage }
   | { type: "error"; reason: "aborted" | "error"; errorMessage?: string; usage: Usage };
-interface AtIndex {
-  contentIndex: number;
-}
+type AtIndex<K extends string, Rest = unknown> = K extends unknown ? { type: K; contentIndex: number } & Rest : never;
 export function streamProxy(model: Model, context: Context, options: ProxyStreamOptions): AssistantMessageEventStream;
 
 // Only what says so is exported.

@@ -3,7 +3,7 @@ import type { AssistantMessage, Model } from "./pi-ai.js";
 import type { Box, Component, Container, Focusable, Input, KeybindingsManager, SelectList } from "./pi-tui.js";
 import type { Editor, EditorOptions, EditorTheme, MarkdownTheme } from "./tui-editor.js";
 import type { TUI } from "./tui-terminal.js";
-import type { AgentToolResult, ThinkingLevel } from "./pi-agent-core.js";
+import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { ToolDefinition } from "./api.js";
 import type { MessageRenderer } from "./renderers.js";
 import type { OAuthDeviceCodeInfo } from "./oauth.js";
@@ -144,7 +144,12 @@ export class BashExecutionComponent extends Container {
 export interface ToolExecutionOptions {
   showImages?: boolean;
 }
-type ShownResult = Pick<AgentToolResult<unknown>, "content"> & { isError: boolean };
+/** Kept as it is: only texts and pictures are drawn. */
+interface ShownResult {
+  content: { type: string; text?: string; data?: string; mimeType?: string }[];
+  details?: unknown;
+  isError: boolean;
+}
 export class ToolExecutionComponent extends Container {
   constructor(
     toolName: string,
@@ -158,7 +163,7 @@ export class ToolExecutionComponent extends Container {
   updateArgs(args: unknown): void;
   markExecutionStarted(): void;
   setArgsComplete(): void;
-  updateResult(result: Partial<AgentToolResult<unknown>> & ShownResult, isPartial?: boolean): void;
+  updateResult(result: ShownResult, isPartial?: boolean): void;
   setExpanded(expanded: boolean): void;
   setShowImages(show: boolean): void;
 }

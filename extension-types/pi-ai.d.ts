@@ -68,7 +68,11 @@ export interface Usage {
   cost: Cost;
 }
 
-export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
+/**
+ * `pending` and `deferred` are of newer versions. pi does not say them; an answer of an extension's provider that says
+ * one has ended with `stop`, or with `toolUse` if it calls tools.
+ */
+export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted" | "pending" | "deferred";
 
 export interface UserMessage {
   role: "user";
@@ -141,7 +145,10 @@ type Compat<TApi> = [TApi] extends ["openai-completions"] ? OpenAICompletionsCom
   // deno-lint-ignore no-explicit-any
   : OpenAICompletionsCompat & Record<string, any>;
 
-export type ModelCost = Omit<Cost, "total">;
+export interface ModelCost extends Omit<Cost, "total"> {
+  /** Of newer versions, and not looked at: other prices for long requests. */
+  tiers?: (Omit<Cost, "total"> & { inputTokensAbove: number })[];
+}
 
 export interface Model<TApi extends Api = Api> {
   id: string;
@@ -221,20 +228,18 @@ export interface SimpleStreamOptions extends StreamOptions {
   thinkingBudgets?: ThinkingBudgets;
 }
 
-interface WithPartial {
-  partial: AssistantMessage;
-}
-interface Indexed extends WithPartial {
-  contentIndex: number;
-}
+/** A member of a union for each of the names, so that `Extract` finds it. No interface, which would fit no record. */
+type OfBlock<K extends string, Rest = unknown> = K extends unknown
+  ? { type: K; contentIndex: number; partial: AssistantMessage } & Rest
+  : never;
 
 export type AssistantMessageEvent =
-  | ({ type: "start" } & WithPartial)
-  | ({ type: "text_start" | "thinking_start" | "toolcall_start" } & Indexed)
-  | ({ type: "text_delta" | "thinking_delta" | "toolcall_delta"; delta: string } & Indexed)
-  | ({ type: "text_end" | "thinking_end"; content: string } & Indexed)
-  | ({ type: "toolcall_end"; toolCall: ToolCall } & Indexed)
-  | { type: "done"; reason: "stop" | "length" | "toolUse"; message: AssistantMessage }
+  | { type: "start"; partial: AssistantMessage }
+  | OfBlock<"text_start" | "thinking_start" | "toolcall_start">
+  | OfBlock<"text_delta" | "thinking_delta" | "toolcall_delta", { delta: string }>
+  | OfBlock<"text_end" | "thinking_end", { content: string }>
+  | OfBlock<"toolcall_end", { toolCall: ToolCall }>
+  | { type: "done"; reason: "stop" | "length" | "toolUse" | "deferred"; message: AssistantMessage }
   | { type: "error"; reason: "aborted" | "error"; error: AssistantMessage };
 
 export class EventStream<T, R = T> implements AsyncIterable<T> {
@@ -280,7 +285,7 @@ export function modelsAreEqual(a: Model | null | undefined, b: Model | null | un
 export function getEnvApiKey(provider: Provider, env?: Record<string, string | undefined>): string | undefined;
 
 /** A choice of strings in the form that every provider understands. */
-export function StringEnum<T extends readonly string[]>(
+export function StringEnum<const T extends readonly string[]>(
   values: T,
   options?: { description?: string; default?: T[number] },
 ): SchemaOf<T[number]>;

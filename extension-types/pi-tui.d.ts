@@ -1,4 +1,5 @@
 // `@mariozechner/pi-tui`: what extensions draw with.
+import type { AppAction, TuiAction } from "./keybindings.js";
 import type { TUI } from "./tui-terminal.js";
 
 export * from "./tui-editor.js";
@@ -240,9 +241,11 @@ export function decodeKittyPrintable(data: string): string | undefined;
 export function isKittyProtocolActive(): boolean;
 export function setKittyProtocolActive(active: boolean): void;
 
-/** `tui.…`, `app.…`, or of an extension's own. */
-export type Keybinding = string;
-export type Keybindings = Record<Keybinding, true>;
+/** By declaration merging, also those of an extension's own. */
+export interface Keybindings extends Record<TuiAction | AppAction, true> {}
+/** Any name may be asked for; to choose among those that pi has, take `keyof Keybindings`. */
+// deno-lint-ignore ban-types
+export type Keybinding = keyof Keybindings | (string & {});
 export interface KeybindingDefinition {
   defaultKeys: KeyId | KeyId[];
   description?: string;
@@ -255,9 +258,9 @@ export interface KeybindingConflict {
 }
 export class KeybindingsManager {
   constructor(definitions: KeybindingDefinitions, userBindings?: KeybindingsConfig);
-  matches(data: string, keybinding: string): boolean;
-  getKeys(keybinding: string): KeyId[];
-  getDefinition(keybinding: string): KeybindingDefinition;
+  matches(data: string, keybinding: Keybinding): boolean;
+  getKeys(keybinding: Keybinding): KeyId[];
+  getDefinition(keybinding: Keybinding): KeybindingDefinition;
   getConflicts(): KeybindingConflict[];
   setUserBindings(userBindings: KeybindingsConfig): void;
   getUserBindings(): KeybindingsConfig;

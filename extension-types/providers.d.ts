@@ -1,5 +1,6 @@
 // Providers that an extension registers, and the user's models, keys and settings.
-import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Model, SimpleStreamOptions, StreamOptions } from "./pi-ai.js";
+import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Model, ModelCost } from "./pi-ai.js";
+import type { SimpleStreamOptions, StreamOptions } from "./pi-ai.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { ModelRuntime } from "./model-runtime.js";
 import type { PutTogether } from "./put-together.js";
@@ -15,7 +16,7 @@ export interface ProviderModelConfig {
   reasoning: boolean;
   input: ("text" | "image")[];
   /** US dollars per million tokens. */
-  cost: { input: number; output: number; cacheRead: number; cacheWrite: number };
+  cost: ModelCost;
   contextWindow: number;
   maxTokens: number;
   headers?: Record<string, string>;

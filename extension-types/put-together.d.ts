@@ -66,7 +66,7 @@ export interface ProviderParts {
   fetchModels?(context: RefreshModelsContext): Promise<readonly Model[]>;
   filterModels?: unknown;
   /** For all its models, or by the API that each names. */
-  api: ProviderStreams | Record<Api, ProviderStreams>;
+  api: ProviderStreams | Partial<Record<Api, ProviderStreams>>;
 }
 export interface PutTogether extends ProviderStreams {
   id: string;

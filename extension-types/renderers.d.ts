@@ -7,8 +7,8 @@ export interface EntryRenderOptions {
   expanded: boolean;
 }
 export interface MessageRenderOptions extends EntryRenderOptions {
-  /** Columns beside a message, of newer versions. */
-  outputPad?: number;
+  /** Columns beside a message. */
+  outputPad: number;
 }
 export type MessageRenderer<T = unknown> = (
   message: CustomMessage<T>,

@@ -6,7 +6,8 @@ import type { EventBus, ExtensionFlag, ExtensionShortcut, InlineExtension, Regis
 import type { RegisteredTool, SourceInfo, ToolDefinition, ToolInfo } from "./api.js";
 import type { ExtensionRuntime } from "./extension-runtime.js";
 import type { EntryRenderer, MarkdownTransformer, MessageRenderer } from "./renderers.js";
-import type { ContextUsage, Navigated } from "./context.js";
+import type { ContextUsage, ExtensionCommandContext, ExtensionContext, ExtensionMode, ExtensionUIContext } from "./context.js";
+import type { Navigated } from "./context.js";
 import type { CompactionReason, CompactionResult, InputSource, SessionStartEvent } from "./events.js";
 import type { ModelRuntime } from "./model-runtime.js";
 import type { AuthStorage, ModelRegistry, ScopedModel } from "./providers.js";
@@ -95,9 +96,17 @@ export interface ExtensionError {
   error: string;
   stack?: string;
 }
-/** Others of them are not looked at: nobody can be asked in such a session. */
+/** Only `onError` is looked at: nobody can be asked in such a session. */
 export interface ExtensionBindings {
   onError?(error: ExtensionError): void;
+  uiContext?: ExtensionUIContext;
+  mode?: ExtensionMode;
+  commandContextActions?: Omit<
+    ExtensionCommandContext,
+    keyof ExtensionContext | "getSystemPromptOptions"
+  >;
+  abortHandler?(): void;
+  shutdownHandler?(): void;
   [other: string]: unknown;
 }
 /** What of the original's runner there is. */

@@ -105,7 +105,8 @@ export interface LsToolOptions {
   operations?: LsOperations;
 }
 
-type Tool<K extends keyof BuiltInToolInputs> = BuiltInTool<BuiltInToolInputs[K], ToolDetails[K]>;
+/** Of any details: who wraps one adds its own. `ToolDetails` says what they are. */
+type Tool<K extends keyof BuiltInToolInputs> = BuiltInTool<BuiltInToolInputs[K]>;
 type Definition<K extends keyof BuiltInToolInputs> = ToolDefinition<SchemaOf<BuiltInToolInputs[K]>, ToolDetails[K]>;
 type Make<K extends keyof BuiltInToolInputs, O> = (cwd: string, options?: O) => Tool<K>;
 type Define<K extends keyof BuiltInToolInputs, O> = (cwd: string, options?: O) => Definition<K>;
@@ -157,7 +158,13 @@ export function createReadOnlyTools(cwd: string, options?: ToolsOptions): BuiltI
 
 /** The shell that pi runs commands with, or another; that has to be there. */
 export function createLocalBashOperations(options?: { shellPath?: string }): BashOperations;
-export function getShellConfig(customShellPath?: string): { shell: string; args: string[] };
+export function getShellConfig(customShellPath?: string): ShellConfig;
+interface ShellConfig {
+  shell: string;
+  args: string[];
+  /** Of newer versions, and not set: the command is always the last argument. */
+  commandTransport?: "argv" | "stdin";
+}
 
 /** The numbered lines that people see of an edit. */
 export function generateDiffString(

@@ -75,6 +75,8 @@ export type TuiInputListener = (data: string) => TuiInputListenerResult;
 /** Draws components on a terminal, and gives them its input. */
 export class TUI extends Container {
   terminal: Terminal;
+  /** Of newer versions, and not set: there is no other than the regular one. */
+  readonly mode?: "regular" | "fullscreen";
   onDebug?: () => void;
   constructor(terminal: Terminal, showHardwareCursor?: boolean);
   get fullRedraws(): number;

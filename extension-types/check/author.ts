@@ -17,7 +17,7 @@ const schema = Type.Object({
   count: Type.Optional(Type.Number()),
   kind: StringEnum(["one", "two"] as const, { description: "Which" }),
   list: Type.Array(Type.Object({ name: Type.String() })),
-  when: Type.Optional(StringEnum(["now", "later"] as const)),
+  when: Type.Optional(StringEnum(["now", "later"])),
 });
 const nothing = { content: [], details: undefined };
 const greet = defineTool({

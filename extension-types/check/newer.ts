@@ -1,16 +1,19 @@
 // What authors for both originals write, in the set-up of README.md: names and shapes that
 // extensions were found to need. names.mjs compares the names with an original that is installed.
 import type { AuthEvent, AuthInteraction, AuthPrompt, AuthResult, Credential, CredentialInfo } from "@earendil-works/pi-ai";
+import type { AssistantMessageEvent } from "@earendil-works/pi-ai";
 import type { CreateProviderOptions, JsonObject, JsonValue, ModelAuth, ModelThinkingLevel } from "@earendil-works/pi-ai";
 import type { OAuthCredential, ProviderHeaders, RefreshModelsContext, ToolChoice, Usage } from "@earendil-works/pi-ai";
 import type { AnthropicOptions, OpenAICompletionsOptions, SimpleStreamOptions, TextSignatureV1 } from "@earendil-works/pi-ai";
-import { streamOpenAICompletions } from "@earendil-works/pi-ai";
+import { createProvider, envApiKeyAuth, openAIResponsesApi, streamOpenAICompletions } from "@earendil-works/pi-ai";
 import { stream } from "@earendil-works/pi-ai/compat";
 import { getOAuthProvider, type OAuthLoginCallbacks } from "@earendil-works/pi-ai/oauth";
 import { getBuiltinModel } from "@earendil-works/pi-ai/providers/all";
 import { streamAnthropic } from "@mariozechner/pi-ai/anthropic";
 import type { AgentMessage, AgentTool, AgentToolUpdateCallback, CustomMessage, QueueMode } from "@earendil-works/pi-agent-core";
-import { createExtensionRuntime, createLocalBashOperations, resizeImage, SessionManager } from "@earendil-works/pi-coding-agent";
+import { createExtensionRuntime, createLocalBashOperations, createWriteTool, getShellConfig } from "@earendil-works/pi-coding-agent";
+import { resizeImage, SessionManager, type ToolExecutionComponent } from "@earendil-works/pi-coding-agent";
+import type { AgentSession, AgentSessionEvent } from "@earendil-works/pi-coding-agent";
 import type { AgentBeforeSettleEventResult, BoundaryState, CompactionEntryDraft, TurnEndEventResult } from "@earendil-works/pi-coding-agent";
 import type { AppKeybinding, BuildSystemPromptOptions, CompactionSettings, EntryRenderOptions } from "@earendil-works/pi-coding-agent";
 import type { Extension, ExtensionAPI, ExtensionContext, ExtensionFlag, ExtensionMode } from "@earendil-works/pi-coding-agent";
@@ -21,8 +24,8 @@ import type { ProjectedSessionEntry, RegisteredCommand, RegisteredTool, Resolved
 import type { ResolveModelScopeResult, ResourceLoader, ScopedModel, SessionEntry } from "@earendil-works/pi-coding-agent";
 import type { RpcCommand, RpcExtensionUIRequest, RpcExtensionUIResponse, RpcResponse, RpcSessionState } from "@earendil-works/pi-coding-agent";
 import type { SettingsManagerCreateOptions, UIPromptEndEvent, UIPromptKind, UIPromptStartEvent } from "@earendil-works/pi-coding-agent";
-import { Markdown, type AutocompleteProvider, type MarkdownTheme, type StackChild, type StackOptions } from "@earendil-works/pi-tui";
-import type { ScrollViewOptions, TuiInputListener } from "@earendil-works/pi-tui";
+import { Markdown, Text, type AutocompleteProvider, type MarkdownTheme, type StackChild, type StackOptions } from "@earendil-works/pi-tui";
+import type { Keybinding, Keybindings, KeybindingsManager, ScrollViewOptions, TUI, TuiInputListener } from "@earendil-works/pi-tui";
 
 declare module "@earendil-works/pi-agent-core" {
   interface CustomAgentMessages {
@@ -120,3 +123,53 @@ export const chunks = (said: Buffer[]) => createLocalBashOperations().exec("ls",
 export const any = (tool: AgentTool, update: AgentToolUpdateCallback) => [tool, update({ content: [], details: { any: "thing" } })];
 export const small = (bytes: Buffer) => [resizeImage(bytes, "image/png", { maxWidth: 9 }), resizeImage({ data: "", mimeType: "" })];
 export const child = () => SessionManager.create("/", undefined, { parentSession: "/a.jsonl" });
+
+/** A member of a union is found by its name, and fits a record. */
+export const text = (event: Extract<AssistantMessageEvent, { type: "text_delta" }>): string => event.delta;
+export const record = (event: AgentSessionEvent | AssistantMessageEvent): Readonly<Record<string, unknown>> => event;
+/** Of the actions that have keys some are chosen. */
+interface Keys {
+  matches(data: string, keybinding: Extract<Keybinding, "tui.select.up" | "app.interrupt">): boolean;
+}
+export const isUp = (keys: Keys) => keys.matches("", "tui.select.up");
+export const narrow = (keys: KeybindingsManager): boolean => isUp(keys) || keys.matches("", "mine.own");
+declare module "@earendil-works/pi-tui" {
+  interface Keybindings {
+    "mine.jump": true;
+  }
+}
+export const jump: keyof Keybindings = "mine.jump";
+
+/** What only newer versions say may be asked. */
+export function asked(entry: SessionEntry, ctx: ExtensionContext, tui: TUI) {
+  const pending = entry.type === "message" && entry.message.role === "assistant" && entry.message.stopReason === "pending";
+  const prices = (ctx.model?.cost.tiers ?? []).map(({ input }) => input);
+  return [pending, prices, tui.mode === "fullscreen", getShellConfig().commandTransport === "stdin"];
+}
+export async function wrapped(row: ToolExecutionComponent, result: { content: { type: string }[]; details?: unknown; isError: boolean }) {
+  row.updateResult(result, true);
+  const { details } = await createWriteTool("/").execute("1", { path: "a", content: "" });
+  return { ...(details as object), more: true };
+}
+export const some = createProvider({
+  id: "some",
+  auth: { apiKey: envApiKeyAuth("A key", ["SOME_KEY"]) },
+  models: [],
+  api: { "openai-responses": openAIResponsesApi() },
+});
+export function drawn(pi: ExtensionAPI) {
+  pi.registerMessageRenderer("note", (message, { outputPad }) => new Text(" ".repeat(outputPad) + message.content));
+}
+export const bound = (session: AgentSession) =>
+  session.bindExtensions({
+    mode: "tui",
+    commandContextActions: {
+      waitForIdle: () => session.waitForIdle(),
+      newSession: async () => ({ cancelled: true }),
+      fork: async () => ({ cancelled: true }),
+      navigateTree: async (targetId, options) => await session.navigateTree(targetId, options),
+      switchSession: async () => ({ cancelled: true }),
+      reload: async () => {},
+    },
+    shutdownHandler() {},
+  });
