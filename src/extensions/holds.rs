@@ -177,10 +177,11 @@ impl BridgeHost {
     pub(super) fn take_held(&self, held: Held) {
         match held {
             Held::Time(shares) => {
+                // Who is shown is not named as well.
+                self.show_stretch();
                 for Share { author, time } in shares {
                     self.charge_held(author, time);
                 }
-                self.show_stretch();
             }
             Held::Long {
                 author,
