@@ -283,6 +283,8 @@ export function hasApi(model: Model, api: string): boolean;
 export function modelsAreEqual(a: Model | null | undefined, b: Model | null | undefined): boolean;
 /** `env`, of newer versions, comes before the environment. */
 export function getEnvApiKey(provider: Provider, env?: Record<string, string | undefined>): string | undefined;
+/** The provider's variables that have a key, the one that is taken first; `undefined` if there is none. */
+export function findEnvKeys(provider: Provider, env?: Record<string, string | undefined>): string[] | undefined;
 
 /** A choice of strings in the form that every provider understands. */
 export function StringEnum<const T extends readonly string[]>(

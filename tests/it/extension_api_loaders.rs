@@ -202,22 +202,31 @@ async fn the_key_that_an_extension_puts_into_its_environment_is_found() {
         home.extension(
             "look.ts",
             &looks(
-                r#"import { complete, getEnvApiKey } from "@earendil-works/pi-ai";"#,
+                r#"import { complete, findEnvKeys, getEnvApiKey } from "@earendil-works/pi-ai";"#,
                 r#"const before = getEnvApiKey("openai") ?? null;
                 process.env.OPENAI_API_KEY = "of-mine";
                 const model = { ...ctx.model, provider: "openai" };
                 const { content } = await complete(model, { messages: [{ role: "user", content: "hello", timestamp: 1 }] });
                 return [before, getEnvApiKey("openai"), getEnvApiKey("openai", { OPENAI_API_KEY: "given" }),
-                  getEnvApiKey("nobody") ?? null, content[0].text];"#,
+                  getEnvApiKey("nobody") ?? null, content[0].text,
+                  findEnvKeys("openai"), findEnvKeys("nobody") ?? null, findEnvKeys("groq", { GROQ_API_KEY: "given" }),
+                  findEnvKeys("amazon-bedrock", { AWS_PROFILE: "me" }) ?? null];"#,
             ),
         );
         let mut rpc = home.rpc(&[]);
         let said = checked(&mut rpc, "look").await;
-        assert_eq!(
-            said,
-            json!([null, "of-mine", "given", null, "Fine."]),
-            "{place}"
-        );
+        let expected = json!([
+            null,
+            "of-mine",
+            "given",
+            null,
+            "Fine.",
+            ["OPENAI_API_KEY"],
+            null,
+            ["GROQ_API_KEY"],
+            null,
+        ]);
+        assert_eq!(said, expected, "{place}");
         let key = &server.last_request().headers["x-api-key"];
         assert_eq!(key, "of-mine", "{place}");
     }

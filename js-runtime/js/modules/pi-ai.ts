@@ -94,7 +94,7 @@ export {
   streamSimpleOpenAIResponses,
 } from "pi:pi-ai/stream.ts";
 
-export { getEnvApiKey } from "pi:pi-ai/env-key.ts";
+export { findEnvKeys, getEnvApiKey } from "pi:pi-ai/env-key.ts";
 
 /** Whether the answer says, or its usage shows, that the context did not fit. */
 export function isContextOverflow(message: unknown, contextWindow?: number): boolean {

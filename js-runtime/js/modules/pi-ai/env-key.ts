@@ -5,13 +5,25 @@ import { env } from "pi:node.ts";
 
 export type Variables = Record<string, string | undefined>;
 
-/** `given`, of newer versions, comes before the environment. */
-export function getEnvApiKey(provider: string, given: Variables = {}): string | undefined {
-  const names = hostSync<string[]>("ai.key_variables", { provider });
+/** The provider's variables that have a value; `given` comes before the environment. */
+function variables(provider: string, given: Variables): Record<string, string> {
   const set: Record<string, string> = {};
-  for (const name of names) {
+  for (const name of hostSync<string[]>("ai.key_variables", { provider })) {
     const value = given[name] ?? env(name);
     if (value) set[name] = value;
   }
-  return hostSync<string | null>("ai.env_api_key", { provider, env: set }) ?? undefined;
+  return set;
+}
+
+/** `given`, of newer versions, comes before the environment. */
+export function getEnvApiKey(provider: string, given: Variables = {}): string | undefined {
+  return hostSync<string | null>("ai.env_api_key", { provider, env: variables(provider, given) }) ?? undefined;
+}
+
+/** The names of those variables that have a key, the one that is taken first; of newer versions. */
+export function findEnvKeys(provider: string, given: Variables = {}): string[] | undefined {
+  // AWS's variables say who one is, and are no keys.
+  if (provider === "amazon-bedrock") return undefined;
+  const names = Object.keys(variables(provider, given));
+  return names.length > 0 ? names : undefined;
 }
