@@ -1,5 +1,5 @@
 //! A session beside this one, for an extension: the same settings as they are now, the
-//! same models and keys, no extensions, nobody to ask.
+//! same models and keys, nobody to ask; extensions if it wants some (second_set).
 
 use std::path::Path;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
-use tokio::sync::{RwLock, mpsc, oneshot, watch};
+use tokio::sync::{RwLock, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -216,8 +216,6 @@ struct Second {
     calls: Arc<Calls>,
     hooks: Arc<SecondHooks>,
     begun: Mutex<HashMap<u64, Begun>>,
-    /// JavaScript has taken in what it was told, and asks for more.
-    listening: watch::Sender<bool>,
     /// Nobody is told any more.
     closed: CancellationToken,
 }
@@ -232,16 +230,13 @@ impl Second {
     /// Until JavaScript has heard of everything so far: what an action brought about is
     /// told before it is over.
     async fn heard(&self) {
-        let mut listening = self.listening.subscribe();
-        let heard = async {
-            while !*listening.borrow_and_update() || self.calls.news.capacity() < NEWS {
-                if listening.changed().await.is_err() {
-                    return;
-                }
-            }
+        let (heard, hearing) = oneshot::channel();
+        let told = async {
+            let _ = self.calls.news.send(SecondNews::Heard(heard)).await;
+            let _ = hearing.await;
         };
         tokio::select! {
-            () = heard => {}
+            () = told => {}
             () = self.closed.cancelled() => {}
         }
     }
@@ -425,7 +420,6 @@ impl SecondSessions {
             calls,
             hooks,
             begun: Mutex::default(),
-            listening: watch::Sender::new(false),
             closed: CancellationToken::new(),
         };
         self.open.lock().insert(token, Arc::new(second));
@@ -495,12 +489,10 @@ impl SecondSessions {
             // Whoever asks for more has heard what there was.
             self.let_go_on(&second);
             let mut batch = Vec::new();
-            second.listening.send_replace(true);
             tokio::select! {
                 _ = news.recv_many(&mut batch, NEWS) => {}
                 () = second.closed.cancelled() => {}
             }
-            second.listening.send_replace(false);
             let ended = batch.is_empty();
             let mut told = Vec::with_capacity(batch.len());
             for one in batch {
