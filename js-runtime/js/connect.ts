@@ -14,7 +14,7 @@ import {
   // @ts-ignore: provided by the runtime
 } from "ext:core/ops";
 // @ts-ignore: provided by the runtime
-import { core } from "ext:core/mod.js";
+import { core, internals } from "ext:core/mod.js";
 import { host, hostSync } from "ext:js_runtime/host.ts";
 import { createEventBus } from "ext:js_runtime/bridge/events.ts";
 import { connect } from "pi:host.ts";
@@ -41,4 +41,5 @@ connect({
     diffWords: op_diff_words,
   },
   yaml: core.createLazyLoader("pi:npm/yaml/index.js"),
+  onEvaluated: (listener) => internals.listenGlobally("load", () => listener()),
 });

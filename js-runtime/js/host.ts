@@ -61,10 +61,23 @@ export function textOf(value: unknown): string {
   return core.loadExtScript("ext:deno_web/01_console.js").inspect(value);
 }
 
+/** As V8 writes it, whatever a library has put in the place of that. */
+function stackOf(error: Error): unknown {
+  const { Error } = primordials;
+  const written = Error.prepareStackTrace;
+  if (written === undefined) return error.stack;
+  Error.prepareStackTrace = undefined;
+  try {
+    return error.stack;
+  } finally {
+    Error.prepareStackTrace = written;
+  }
+}
+
 /** What to tell people of a thrown value, which may be anything. */
 export function describe(error: unknown): string {
   try {
-    if (error instanceof Error) return `${error.stack ?? `${error.name}: ${error.message}`}`;
+    if (error instanceof Error) return `${stackOf(error) ?? `${error.name}: ${error.message}`}`;
     return textOf(error);
   } catch {
     return "something was thrown that does not say what it is";

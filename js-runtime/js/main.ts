@@ -1,12 +1,14 @@
 // What the snapshot evaluates, and with it everything it imports.
 import "pi:missing.ts";
 import "ext:js_runtime/connect.ts";
+import "ext:js_runtime/async-context.ts";
 import "ext:js_runtime/process.ts";
 import "ext:js_runtime/promise-hooks.ts";
 import "ext:js_runtime/require.ts";
 import "ext:js_runtime/imported.ts";
 import "ext:js_runtime/bridge.ts";
 import "ext:js_runtime/node-layer.ts";
+import "ext:js_runtime/node-test.ts";
 import "ext:js_runtime/bodies.ts";
 import "ext:js_runtime/console.ts";
 import "ext:js_runtime/descriptors.ts";

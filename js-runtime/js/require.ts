@@ -8,7 +8,7 @@ import { op_addon_lacks, op_probe, op_probe_package, op_virtual_module } from "e
 
 interface NodeRequire {
   (id: string): unknown;
-  resolve(id: string): string;
+  resolve(id: string, options?: { paths?: string[] }): string;
 }
 
 interface NodeModule {
@@ -154,8 +154,11 @@ function requireOf(
     }
   };
   const require = (id: string) => nodeRequire(find(String(id)));
+  // With folders of its own it does not look beside this file.
+  const resolve = (id: string, options?: { paths?: string[] }) =>
+    options?.paths ? nodeRequire.resolve(id, options) : nodeRequire.resolve(find(String(id)));
   return Object.assign(require, nodeRequire, {
-    resolve: Object.assign((id: string) => nodeRequire.resolve(find(String(id))), nodeRequire.resolve),
+    resolve: Object.assign(resolve, nodeRequire.resolve),
   }) as NodeRequire;
 }
 

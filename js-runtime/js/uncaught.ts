@@ -65,7 +65,7 @@ function dispatchError(target: unknown, event: Event): boolean {
   setAsyncContext(context);
   try {
     const isOpen = dispatch(target, event);
-    if (!isGuest && isOpen) tell(error);
+    if (!isGuest && (isOpen || internals.isOthers())) tell(error);
     return isGuest && isOpen;
   } finally {
     setAsyncContext(before);
@@ -78,7 +78,7 @@ function dispatchRejection(target: unknown, event: Event & { type: string }): bo
   if (isGuest || event.type !== "unhandledrejection") return isOpen;
   // Listeners of `process`; they are not asked again.
   if (!isPrevented(event)) internals.nodeProcessUnhandledRejectionCallback?.(event);
-  if (!isPrevented(event)) tell(reasonOf(event));
+  if (!isPrevented(event) || internals.isOthers()) tell(reasonOf(event));
   prevent(event);
   return false;
 }

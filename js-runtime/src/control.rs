@@ -8,7 +8,7 @@
 //! that never settle.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::task::Waker;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -69,6 +69,8 @@ struct Shared {
     /// When it has looked last.
     looked_at: AtomicU64,
     watchdog: Mutex<Watchdog>,
+    /// What its thread has started is asked to end.
+    ended_children: Once,
     /// The event loop, which may be asleep when the isolate is stopped.
     event_loop: AtomicWaker,
 }
@@ -86,8 +88,6 @@ struct Watchdog {
     retired: bool,
     /// The owner has gone away: nobody wants to hear of a stop.
     released: bool,
-    /// What its thread has started is asked to end.
-    ended_children: bool,
 }
 
 /// See [`Control::pause`].
@@ -172,6 +172,7 @@ impl Control {
             wakes_at: AtomicU64::new(NEVER),
             looked_at: AtomicU64::new(0),
             watchdog: Mutex::default(),
+            ended_children: Once::new(),
             event_loop: AtomicWaker::new(),
         }));
         let watched = control.clone();
@@ -378,13 +379,14 @@ impl Control {
     }
 
     /// The isolate is not wanted any more, and what its thread has started is not either. Once
-    /// the thread has ended nobody knows which these are.
+    /// the thread has ended nobody knows which these are: it waits here until they are asked.
     pub fn end_children(&self) {
-        let ended = std::mem::replace(&mut self.watchdog().ended_children, true);
-        // Of a process of its own, the program ends all that it has left behind.
-        if !ended && !IS_HOST_PROCESS.load(Ordering::Relaxed) {
-            descendants::end(descendants::of_thread(self.0.thread));
-        }
+        self.0.ended_children.call_once(|| {
+            // Of a process of its own, the program ends all that it has left behind.
+            if !IS_HOST_PROCESS.load(Ordering::Relaxed) {
+                descendants::end(descendants::of_thread(self.0.thread));
+            }
+        });
     }
 
     /// Ends what is running now, if the isolate still exists.

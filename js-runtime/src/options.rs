@@ -49,7 +49,7 @@ impl HostProcess {
     pub fn this_program() -> std::io::Result<Self> {
         let program = match cfg!(target_os = "linux") {
             true => PathBuf::from("/proc/self/exe"),
-            false => std::env::current_exe()?,
+            false => js_runtime_ext::program()?.to_owned(),
         };
         Ok(Self {
             program,

@@ -20,6 +20,7 @@ mod ops;
 mod places;
 mod probe;
 mod process_ids;
+mod program;
 mod promise_hooks;
 mod spawn_sync;
 mod stat;
@@ -40,6 +41,7 @@ pub use self::nearest::nearest;
 pub use self::ops::{EXIT_MESSAGE, IS_HOST_PROCESS, Uncaught, caught, caught_later};
 pub use self::places::Places;
 pub use self::probe::{EXTENSIONS, index, probe, probe_package};
+pub use self::program::{program, set_program};
 pub use self::stretch::{Watch, watch};
 
 /// Where this crate's build script installed its npm packages, esbuild among them;
@@ -97,6 +99,7 @@ deno_core::extension!(
     // parser by it.
     lazy_loaded_esm = [
         dir "../js",
+        "async-context.ts",
         "bodies.ts",
         "bridge.ts",
         "bridge/api.ts",
@@ -106,6 +109,7 @@ deno_core::extension!(
         "bridge/essentials.ts",
         "bridge/events.ts",
         "bridge/exit.ts",
+        "bridge/listeners.ts",
         "bridge/model-refresh.ts",
         "bridge/near.ts",
         "bridge/providers.ts",
@@ -130,6 +134,7 @@ deno_core::extension!(
         "host.ts",
         "node-repairs.ts",
         "node-layer.ts",
+        "node-test.ts",
         "over-http.ts",
         "process.ts",
         "promise-hooks.ts",

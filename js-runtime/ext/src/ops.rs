@@ -26,6 +26,7 @@ use crate::host::{Author, Fault, Host, HostError};
 use crate::modules::virtual_module;
 use crate::numbers;
 use crate::process_ids;
+use crate::program;
 use crate::spawn_sync;
 
 /// How the error starts that `process.exit` throws.
@@ -92,6 +93,7 @@ pub(crate) fn replace(op: OpDecl) -> OpDecl {
         "op_get_env_no_permission_check" => {
             op.with_implementation_from(&environment::op_get_env_no_permission_check())
         }
+        "op_exec_path" => op.with_implementation_from(&program::op_exec_path()),
         "op_exit" => op.with_implementation_from(&op_exit()),
         "op_node_process_kill" => op.with_implementation_from(&op_node_process_kill()),
         "op_kill" => op.with_implementation_from(&op_kill()),

@@ -96,6 +96,19 @@ essential("Object.prototype.done");
 essential("Object.prototype.signal");
 essential("Object.prototype.length");
 essential("Object.prototype[0]");
+// What the program says to the bridge may have these, or not.
+essential("Object.prototype.answer");
+essential("Object.prototype.around");
+essential("Object.prototype.block");
+essential("Object.prototype.cancelled");
+essential("Object.prototype.change");
+essential("Object.prototype.hurried");
+essential("Object.prototype.in_place_only");
+essential("Object.prototype.more");
+essential("Object.prototype.mutable");
+essential("Object.prototype.problem");
+essential("Object.prototype.run");
+essential("Object.prototype.step");
 essential("Object.prototype.toString",
   (it) => ReflectApply(it, [], []) === "[object Array]");
 essential("Object.prototype.hasOwnProperty",

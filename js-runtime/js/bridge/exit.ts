@@ -3,21 +3,13 @@
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
-import { authorOf, enter, plainText } from "ext:js_runtime/bridge/registry.ts";
+import { listenerOf } from "ext:js_runtime/bridge/listeners.ts";
+import { enter, plainText } from "ext:js_runtime/bridge/registry.ts";
 import { describe } from "ext:js_runtime/host.ts";
 import { JSON } from "ext:js_runtime/safe.ts";
 
 /** By a listener's `process.exit()`, as it ends the listener in Node. */
 const EXITS = { __proto__: null };
-
-/** Whose listener it is: they run when no extension does. */
-const authors: WeakMap<object, number> = new primordials.SafeWeakMap();
-
-/** Of a listener that is added to `process` (`snapshot/corrections`). */
-internals.listens = (event: unknown, listener: unknown): void => {
-  const author = event === "exit" ? authorOf(core.getAsyncContext()) : undefined;
-  if (author !== undefined && typeof listener === "function") authors.set(listener, author);
-};
 
 /** Gives what listeners threw; the others run all the same. */
 export function exit(json: string): string | undefined {
@@ -42,7 +34,7 @@ export function exit(json: string): string | undefined {
     process.removeAllListeners("exit");
     for (let index = 0; index < listeners.length; index += 1) {
       const listener = listeners[index];
-      const author = authors.get(listener);
+      const author = listenerOf(listener);
       process.on("exit", function (this: unknown, code: number) {
         if (author !== undefined) enter(author, "exit");
         guard(() => primordials.ReflectApply(listener, this, [code]), author);

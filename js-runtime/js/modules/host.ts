@@ -32,6 +32,7 @@ export interface Link {
   text: TextOps;
   /** The npm package, loaded by the first call: most sessions never need it. */
   yaml(): { parse(text: string): unknown };
+  onEvaluated(listener: () => void): void;
 }
 
 let link: Link | undefined;
@@ -65,4 +66,9 @@ export function createEventBus(): EventBus & { clear(): void } {
 
 export function yaml(): { parse(text: string): unknown } {
   return linked().yaml();
+}
+
+/** In a script of its own: calls it once the main module is evaluated. */
+export function onEvaluated(listener: () => void): void {
+  linked().onEvaluated(listener);
 }

@@ -132,6 +132,12 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "socket.emit(\"connectionAttempt\", address, port, addressType); \
                       req.oncomplete = _afterConnect;",
     },
+    // What a connection or a child says is heard by whoever has made it (`js/async-context.ts`).
+    Correction {
+        specifier: "ext:deno_node/net.ts",
+        text: "socket._handle.onread = onStreamRead;",
+        replacement: "socket._handle.onread = __bootstrap.internals.inContext(onStreamRead);",
+    },
     // `fetch` goes over connections when somebody mocks them (`js/over-http.ts`).
     Correction {
         specifier: "ext:deno_node/net.ts",

@@ -121,12 +121,18 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "globalThis.addEventListener(",
         replacement: "__bootstrap.internals.listenGlobally(",
     },
+    // Deno collects tests for a runner that is not here. With TAP they run by themselves.
+    Correction {
+        specifier: "ext:deno_node/testing.ts",
+        text: "return getNodeTestReporter() === \"tap\";",
+        replacement: "return __bootstrap.internals.runsTests();",
+    },
     Correction {
         specifier: "ext:deno_node/testing.ts",
         text: "globalThis.Deno",
         replacement: "Deno",
     },
-    // Whose listener it is (js/bridge/exit.ts).
+    // Whose listener it is (js/bridge/listeners.ts).
     Correction {
         specifier: "node:process",
         text: "FunctionPrototypeCall(EventEmitter.prototype.on, this, event, listener);",
@@ -138,6 +144,11 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "FunctionPrototypeCall(EventEmitter.prototype.prependListener, this, event, listener);",
         replacement: "internals.listens?.(event, listener); \
                       FunctionPrototypeCall(EventEmitter.prototype.prependListener, this, event, listener);",
+    },
+    Correction {
+        specifier: "node:process",
+        text: "_uncaughtExceptionCaptureFn = fn;",
+        replacement: "_uncaughtExceptionCaptureFn = fn; internals.captures?.();",
     },
     // What is refused says why; what is not there would be "not a function".
     Correction {

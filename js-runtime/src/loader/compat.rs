@@ -315,13 +315,9 @@ fn import_cjs(import: &ast::ImportDecl, index: usize) -> Option<String> {
                 (&named.local.sym, of_cjs(&module, &imported_name(named)))
             }
             ast::ImportSpecifier::Default(default) => (&default.local.sym, default_of(&module)),
-            ast::ImportSpecifier::Namespace(namespace) => (
-                &namespace.local.sym,
-                format!(
-                    "{module}?.__esModule?{module}:\
-                     Object.assign(Object.create(null),{module},{{default:{module}}})"
-                ),
-            ),
+            ast::ImportSpecifier::Namespace(namespace) => {
+                (&namespace.local.sym, namespace_of(&module))
+            }
         };
         _ = write!(out, "const {local}={value};");
     }
@@ -333,6 +329,15 @@ fn of_cjs(module: &str, name: &str) -> String {
         "default" => default_of(module),
         name => format!("{module}?.[{}]", quote(name)),
     }
+}
+
+/// With what the exports inherit, if they are an instance of something.
+fn namespace_of(module: &str) -> String {
+    format!(
+        "{module}?.__esModule?{module}:Object.assign(Object.create(\
+         typeof {module}!==\"object\"||{module}===null||Object.getPrototypeOf({module})\
+         ===Object.prototype?null:Object.getPrototypeOf({module})),{module},{{default:{module}}})"
+    )
 }
 
 /// Babel's interop.

@@ -3,9 +3,10 @@
 
 use std::path::PathBuf;
 
+use deno_ast::swc::parser::error::SyntaxError;
 use deno_ast::{
-    DecoratorsTranspileOption, EmitOptions, MediaType, ParseParams, ParsedSource, SourceMapOption,
-    TranspileModuleOptions, TranspileOptions,
+    DecoratorsTranspileOption, EmitOptions, MediaType, ParseDiagnostic, ParseParams, ParsedSource,
+    SourceMapOption, TranspileModuleOptions, TranspileOptions,
 };
 use deno_core::ModuleSpecifier;
 use deno_error::JsErrorBox;
@@ -276,5 +277,15 @@ pub(crate) fn parse(
         scope_analysis,
         maybe_syntax: None,
     })
+    .and_then(without_conflict)
     .map_err(|error| JsErrorBox::new("SyntaxError", error.to_string()))
+}
+
+/// The parser goes on after the marks of a merge, and both sides would run.
+fn without_conflict(parsed: ParsedSource) -> Result<ParsedSource, ParseDiagnostic> {
+    let mut doubts = parsed.diagnostics().iter();
+    match doubts.find(|doubt| matches!(doubt.kind(), SyntaxError::TS1185)) {
+        Some(conflict) => Err(conflict.clone()),
+        None => Ok(parsed),
+    }
 }

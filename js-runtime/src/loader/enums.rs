@@ -1,7 +1,7 @@
 //! Members of an enum that follow one whose value is not known before the program runs:
 //! the transpiler leaves them `undefined`. They are one more, as with Babel.
 
-use deno_ast::swc::ast::{Expr, Lit, TsEnumDecl, TsEnumMemberId};
+use deno_ast::swc::ast::{EsReserved, Expr, Lit, TsEnumDecl, TsEnumMemberId};
 use deno_ast::swc::ecma_visit::{Visit, VisitWith};
 use deno_ast::{ParsedSource, ProgramRef, SourceRangedForSpanned, TextChange};
 
@@ -37,6 +37,10 @@ impl Visit for Finder<'_> {
                 continue;
             }
             let before = match &before.id {
+                // A keyword is the name of a member, and of nothing else.
+                TsEnumMemberId::Ident(name) if name.sym.is_reserved_in_any() => {
+                    format!("{}.{}", found.id.sym, name.sym)
+                }
                 TsEnumMemberId::Ident(name) => name.sym.to_string(),
                 TsEnumMemberId::Str(name) => {
                     let name = serde_json::Value::from(name.value.to_string_lossy());

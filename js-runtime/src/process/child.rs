@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use js_runtime_ext::{IS_HOST_PROCESS, Stop};
+use js_runtime_ext::{IS_HOST_PROCESS, Stop, program, set_program};
 
 use super::inbox::Inbox;
 use super::proxy::Proxy;
@@ -29,7 +29,12 @@ pub(super) const FIRST: u64 = 0;
 /// exit code. To be called before anything else is done.
 pub fn serve_if_asked() -> Option<u8> {
     let name = std::env::args_os().next()?;
-    (name == NAME).then(|| match serve() {
+    if name != NAME {
+        // Before anybody puts another file there; who asks for it later is told what is wrong.
+        let _ = program();
+        return None;
+    }
+    Some(match serve() {
         Ok(()) => 0,
         Err(error) => {
             complain(&format!(
@@ -64,7 +69,10 @@ fn serve() -> io::Result<()> {
     if start.kind != Kind::Start {
         return Err(wire::broken());
     }
-    let start: Start = start.head()?;
+    let mut start: Start = start.head()?;
+    if let Some(program) = start.program.take() {
+        set_program(program.into());
+    }
     crate::init();
     if let Some(inspect) = start.inspect
         && let Err(error) = inspector::start_here(inspect)

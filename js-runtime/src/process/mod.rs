@@ -25,6 +25,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use js_runtime_ext::program;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Thrown;
@@ -51,6 +52,8 @@ struct Start {
     version: String,
     label: String,
     one_way: Vec<String>,
+    /// What `process.execPath` says.
+    program: Option<OsString>,
     inspect: Option<Inspect>,
 }
 
@@ -78,6 +81,7 @@ impl Start {
             version: options.version.clone(),
             label: options.label.clone(),
             one_way: options.one_way.clone(),
+            program: program().ok().map(|path| path.as_os_str().to_owned()),
             inspect,
         }
     }

@@ -1,6 +1,7 @@
 // Collects the tests of a file, runs them one after the other when the file has been
 // read, and writes down for `pi test` how they went.
 import type { ChildProcess } from "node:child_process";
+import { onEvaluated } from "pi:host.ts";
 import { runToEnd } from "pi:pi-coding-agent/test/connection.ts";
 import { Model } from "pi:pi-coding-agent/test/model.ts";
 import { checkOptions, NUMBER, TEXT } from "pi:pi-coding-agent/test/given.ts";
@@ -165,8 +166,12 @@ function collect(name: string, given: TestOptions | Body, then: Body | undefined
     throw new Error(`${basename(testFile())} is a test: run it with "pi test"`);
   }
   if (tests.some((test) => test.name === name)) throw new Error(`Two tests are called "${name}"`);
-  // The file itself, which is being read: settles when that is done.
-  if (tests.length === 0) import(mainModule()).then(runAll, giveUp);
+  if (tests.length === 0) {
+    // The file itself, which is being read. When that is done the program tells: this may be
+    // fulfilled before, if the file waits for something.
+    import(mainModule()).catch(giveUp);
+    onEvaluated(() => void runAll());
+  }
   const timeout = options.timeout ?? Number(process.env.PI_TEST_TIMEOUT ?? 30_000);
   tests.push({ name, body, timeout, skipped: false, only: false, ...more });
 }
