@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -43,12 +44,30 @@ impl Default for UserContent {
 }
 
 /// What users and tools say: text and pictures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum ContentBlock {
     Text(TextContent),
     Image(ImageContent),
+    /// Of another type: what a server of an extension's says goes to whoever looks at
+    /// results, and into the session. Models are not told.
+    #[serde(untagged)]
+    #[cfg_attr(test, schemars(skip))]
+    Other(Map<String, Value>),
+}
+
+impl<'de> Deserialize<'de> for ContentBlock {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let block = Map::deserialize(deserializer)?;
+        let known = match block.get("type").and_then(Value::as_str) {
+            Some("text") => TextContent::deserialize(Value::Object(block)).map(Self::Text),
+            Some("image") => ImageContent::deserialize(Value::Object(block)).map(Self::Image),
+            Some(_) => return Ok(Self::Other(block)),
+            None => return Err(D::Error::missing_field("type")),
+        };
+        known.map_err(D::Error::custom)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -302,7 +321,7 @@ pub fn join_text(blocks: &[ContentBlock]) -> String {
         .iter()
         .filter_map(|block| match block {
             ContentBlock::Text(text) => Some(text.text.as_str()),
-            ContentBlock::Image(_) => None,
+            ContentBlock::Image(_) | ContentBlock::Other(_) => None,
         })
         .collect();
     texts.join("\n")

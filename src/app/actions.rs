@@ -568,7 +568,7 @@ fn split(blocks: Vec<ContentBlock>) -> (String, Vec<ImageContent>) {
     let text = crate::ai::message::join_text(&blocks);
     let images = blocks.into_iter().filter_map(|block| match block {
         ContentBlock::Image(image) => Some(image),
-        ContentBlock::Text(_) => None,
+        ContentBlock::Text(_) | ContentBlock::Other(_) => None,
     });
     (text, images.collect())
 }

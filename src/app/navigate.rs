@@ -293,7 +293,7 @@ fn landing(target: &Entry) -> (Option<&str>, Option<String>) {
         UserContent::Blocks(blocks) => {
             let texts = blocks.iter().filter_map(|block| match block {
                 ContentBlock::Text(text) => Some(text.text.as_str()),
-                ContentBlock::Image(_) => None,
+                ContentBlock::Image(_) | ContentBlock::Other(_) => None,
             });
             texts.collect()
         }

@@ -77,7 +77,7 @@ fn call_text(call: &ToolCall) -> String {
 fn joined(blocks: &[ContentBlock]) -> String {
     let texts = blocks.iter().filter_map(|block| match block {
         ContentBlock::Text(text) => Some(text.text.as_str()),
-        ContentBlock::Image(_) => None,
+        ContentBlock::Image(_) | ContentBlock::Other(_) => None,
     });
     texts.collect()
 }

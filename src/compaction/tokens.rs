@@ -80,6 +80,7 @@ fn blocks(blocks: &[ContentBlock], image: usize) -> usize {
     let characters = blocks.iter().map(|block| match block {
         ContentBlock::Text(text) => units(&text.text),
         ContentBlock::Image(_) => image,
+        ContentBlock::Other(_) => 0,
     });
     characters.sum()
 }

@@ -13,7 +13,7 @@ use super::behind::Work;
 use super::events::{self, EventKind, Limit, Merge, OnError};
 use super::generation::{CallFailure, Generation};
 use super::registry::{ExtensionId, FunctionId};
-use super::unheard::unheard;
+use super::unheard::{self, unheard};
 use crate::agent::event::ExtensionError;
 
 /// What each handler of [`Merge::Ignore`] is given that is called after the wait
@@ -72,6 +72,8 @@ struct Answer {
     result: Value,
     #[serde(default)]
     mutated: Map<String, Value>,
+    #[serde(default)]
+    assigned: Vec<String>,
 }
 
 impl Generation {
@@ -234,7 +236,9 @@ impl Generation {
         answer: Answer,
     ) -> bool {
         let mut refused = Vec::new();
-        let unheard = unheard(kind, &emission.event, &answer.result);
+        let mut unheard = unheard(kind, &emission.event, &answer.result);
+        let replaced = answer.assigned.iter();
+        unheard.extend(replaced.filter_map(|name| unheard::replaced(kind, name, &answer.result)));
         let stops = merge(kind, emission, extension, answer, &mut refused);
         let refused = refused.into_iter();
         let mut slips: Vec<String> = refused
@@ -445,6 +449,7 @@ mod tests {
             let answer = Answer {
                 result: result.clone(),
                 mutated: Map::new(),
+                assigned: Vec::new(),
             };
             let mut refused = Vec::new();
             if merge(kind, &mut emission, index as u32, answer, &mut refused) {

@@ -221,6 +221,7 @@ pub static EVENTS: [EventKind; 38] = [
     EventKind {
         answer: &["block", "reason", "terminate"],
         mutable: &["input"],
+        in_place_only: true,
         fits: answers::object,
         on_error: OnError::Block,
         ..row("tool_call", Merge::Last { stop: "block" })

@@ -79,6 +79,23 @@ pub fn unheard(kind: &EventKind, event: &Map<String, Value>, answer: &Value) -> 
     told.collect()
 }
 
+/// A handler has put something else in the place of a member that counts as it was given. It
+/// may have answered with it as well.
+pub fn replaced(kind: &EventKind, name: &str, answer: &Value) -> Option<Unheard> {
+    let is_all = matches!(kind.merge, Merge::Replace(_));
+    if answer.get(name).is_some() || (is_all && !answer.is_null()) {
+        return None;
+    }
+    let instead = match is_all || kind.answer.contains(&name) {
+        true => "change it in place, or answer with another one",
+        false => "change it in place",
+    };
+    Some(Unheard {
+        what: format!("event.{name}"),
+        sentence: format!("The handler assigned event.{name}, and nothing comes of it: {instead}"),
+    })
+}
+
 fn unknown(kind: &EventKind, name: &str) -> String {
     let meant = nearest(name, kind.answer, LIKENESS);
     let meant = meant.map(|meant| format!(" Is `{meant}` meant?"));
@@ -201,6 +218,29 @@ mod tests {
         assert_eq!(
             told[0].1,
             "`input` of an answer to tool_call is not taken: change event.input itself"
+        );
+    }
+
+    #[test]
+    fn what_was_assigned_is_told_unless_it_is_the_answer() {
+        let said = |event: &str, name: &str, answer: Value| {
+            let (_, kind) = events::find(event).unwrap();
+            replaced(kind, name, &answer).map(|one| one.sentence)
+        };
+        let start = |name: &str| format!("The handler assigned event.{name}, and nothing comes");
+        let input = said("tool_call", "input", json!(null)).unwrap();
+        assert!(input.starts_with(&start("input")), "{input}");
+        assert!(input.ends_with(": change it in place"), "{input}");
+        let messages = said("context", "messages", json!({})).unwrap();
+        assert!(
+            messages.ends_with("or answer with another one"),
+            "{messages}"
+        );
+        assert_eq!(said("context", "messages", json!({"messages": []})), None);
+        assert!(said("before_provider_request", "payload", json!(null)).is_some());
+        assert_eq!(
+            said("before_provider_request", "payload", json!({"x": 1})),
+            None
         );
     }
 

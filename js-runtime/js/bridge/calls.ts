@@ -110,7 +110,7 @@ const asked = new SafeMap<number, Asked>();
 export async function dispatch(json: string): Promise<string | undefined> {
   const { extension, handler, call, event, mutable = [], in_place_only, run } = JSON.parse(json) as Dispatch;
   const fn = find(handlers, handler, "handler");
-  const changed = watch(event, mutable, in_place_only === true);
+  const { changed, replaced } = watch(event, mutable, in_place_only === true);
   const own: Asked = { changed, isLeft: false, hasFailed: false };
   asked.set(call, own);
   const ask = async () => {
@@ -132,27 +132,38 @@ export async function dispatch(json: string): Promise<string | undefined> {
   }
   asked.delete(call);
   const mutated = changed();
-  if (!mutated && (result === undefined || result === null)) return undefined;
+  const assigned = replaced();
+  if (!mutated && assigned.length === 0 && (result === undefined || result === null)) return undefined;
   return JSON.stringify({
     result: plain(extension, event.type as string, result ?? null),
     mutated,
+    assigned,
   });
 }
 
-/** Tells what has become of members of an event, of which others have other values. */
-function watch(event: Members, mutable: string[], inPlaceOnly: boolean): () => Members | undefined {
+interface Watched {
+  /** What has become of members, of those that have other values now. */
+  changed(): Members | undefined;
+  /** Those in whose place something else was put, which does nothing. */
+  replaced(): string[];
+}
+
+function watch(event: Members, mutable: string[], inPlaceOnly: boolean): Watched {
   const given = mutable.map((member) => event[member]);
   const before = given.map((value) => JSON.stringify(value));
-  return () => {
-    let mutated: Members | undefined;
-    mutable.forEach((member, index) => {
-      const value = inPlaceOnly ? given[index] : event[member];
-      const after = JSON.stringify(value);
-      if (after === undefined || after === before[index]) return;
-      mutated ??= {};
-      mutated[member] = value;
-    });
-    return mutated;
+  return {
+    changed() {
+      let mutated: Members | undefined;
+      mutable.forEach((member, index) => {
+        const value = inPlaceOnly ? given[index] : event[member];
+        const after = JSON.stringify(value);
+        if (after === undefined || after === before[index]) return;
+        mutated ??= {};
+        mutated[member] = value;
+      });
+      return mutated;
+    },
+    replaced: () => inPlaceOnly ? mutable.filter((member, index) => event[member] !== given[index]) : [],
   };
 }
 

@@ -242,15 +242,16 @@ fn effort(model: &Model, level: ThinkingLevel) -> &str {
     }
 }
 
-fn any_block(block: &ContentBlock) -> Value {
-    match block {
+fn any_block(block: &ContentBlock) -> Option<Value> {
+    Some(match block {
         ContentBlock::Text(text) => json!({"type": "text", "text": text.text}),
         ContentBlock::Image(image) => json!({"type": "image", "source": {
             "type": "base64",
             "media_type": image.mime_type,
             "data": image.data,
         }}),
-    }
+        ContentBlock::Other(_) => return None,
+    })
 }
 
 struct Converter<'a> {
@@ -336,7 +337,7 @@ impl Converter<'_> {
         blocks.iter().filter_map(|block| match block {
             ContentBlock::Text(text) if is_blank(&text.text) => None,
             ContentBlock::Image(_) if !self.model.takes_images() => None,
-            given => Some(any_block(given)),
+            given => any_block(given),
         })
     }
 

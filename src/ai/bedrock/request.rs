@@ -243,7 +243,7 @@ fn messages(request: &Request) -> Vec<Value> {
             Message::User(user) => {
                 let content = match &user.content {
                     UserContent::Text(text) => vec![json!({ "text": text })],
-                    UserContent::Blocks(blocks) => blocks.iter().map(block).collect(),
+                    UserContent::Blocks(blocks) => blocks.iter().filter_map(block).collect(),
                 };
                 told.push(json!({ "role": "user", "content": content }));
             }
@@ -262,8 +262,8 @@ fn messages(request: &Request) -> Vec<Value> {
     told
 }
 
-fn block(block: &ContentBlock) -> Value {
-    match block {
+fn block(block: &ContentBlock) -> Option<Value> {
+    Some(match block {
         ContentBlock::Text(text) => json!({ "text": text.text }),
         ContentBlock::Image(image) => {
             let format = match image.mime_type.strip_prefix("image/") {
@@ -272,7 +272,8 @@ fn block(block: &ContentBlock) -> Value {
             };
             json!({ "image": { "format": format, "source": { "bytes": image.data } } })
         }
-    }
+        ContentBlock::Other(_) => return None,
+    })
 }
 
 fn from_answer(answer: &AssistantMessage, model: &Model) -> Option<Value> {
@@ -302,7 +303,7 @@ fn from_answer(answer: &AssistantMessage, model: &Model) -> Option<Value> {
 }
 
 fn from_result(result: &ToolResultMessage) -> Value {
-    let content: Vec<Value> = result.content.iter().map(block).collect();
+    let content: Vec<Value> = result.content.iter().filter_map(block).collect();
     let status = if result.is_error { "error" } else { "success" };
     json!({ "toolResult": {
         "toolUseId": result.tool_call_id, "content": content, "status": status } })

@@ -49,6 +49,7 @@ fn from_user(content: &UserContent, model: &Model) -> Option<Value> {
             .filter_map(|block| match block {
                 ContentBlock::Text(text) => Some(json!({ "text": text.text })),
                 ContentBlock::Image(image) => model.takes_images().then(|| inline(image)),
+                ContentBlock::Other(_) => None,
             })
             .collect(),
     };

@@ -214,6 +214,7 @@ fn from_user(content: &UserContent, model: &Model) -> Option<Value> {
         .filter_map(|block| match block {
             ContentBlock::Text(text) => Some(json!({"type": "text", "text": text.text})),
             ContentBlock::Image(image) => model.takes_images().then(|| picture(image)),
+            ContentBlock::Other(_) => None,
         })
         .collect();
     match parts.is_empty() {

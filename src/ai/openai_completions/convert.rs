@@ -112,6 +112,7 @@ impl Converter<'_> {
                 .model
                 .takes_images()
                 .then(|| json!({"type": "image_url", "image_url": {"url": data_url(image)}})),
+            ContentBlock::Other(_) => None,
         }
     }
 

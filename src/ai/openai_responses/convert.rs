@@ -132,6 +132,7 @@ fn from_user(content: &UserContent, model: &Model) -> Option<Value> {
                 ContentBlock::Image(image) => {
                     model.takes_images().then(|| image_part(&data_url(image)))
                 }
+                ContentBlock::Other(_) => None,
             })
             .collect(),
     };
