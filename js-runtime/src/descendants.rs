@@ -4,7 +4,6 @@
 //! process says that it is meant to stay.
 
 use std::fs;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How often somebody sees processes off now.
 static ENDING: LazyLock<watch::Sender<usize>> = LazyLock::new(watch::Sender::default);
 /// Rises when all of those have had their time.
-static HURRIED: AtomicU64 = AtomicU64::new(0);
+static HURRIED: LazyLock<watch::Sender<u64>> = LazyLock::new(watch::Sender::default);
 
 /// Who was asked to end and has not.
 static ASKED: Mutex<Vec<Process>> = Mutex::new(Vec::new());
@@ -91,19 +90,39 @@ pub(crate) fn of_thread(thread: i32) -> Vec<Process> {
     children.flat_map(with_descendants).collect()
 }
 
-/// Ends what is left of the session of a process that has ended, whoever has started it.
+/// All others in the session of a process, whoever has started them.
 #[cfg(target_os = "linux")]
-pub(crate) fn end_session(first: i32) {
+fn others_in_session(first: i32) -> Vec<Process> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let session = Some(Pid::from_raw(first));
-    let left = numbers.filter(|process| session_of(*process) == session);
-    end(left.filter_map(Process::of).collect());
+    let others = numbers.filter(|process| *process != first && session_of(*process) == session);
+    others.filter_map(Process::of).collect()
+}
+
+/// The process is to end, and may wait for one of them.
+#[cfg(target_os = "linux")]
+pub(crate) fn ask_session_to_end(first: i32) {
+    ask_to_end(&others_in_session(first));
 }
 
 /// Nobody tells who that is.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn end_session(first: i32) {
+pub(crate) fn ask_session_to_end(_first: i32) {}
+
+/// Ends what is left of the session of a process that has ended.
+#[cfg(target_os = "linux")]
+pub(crate) fn end_session(first: i32, hurry: Hurry) {
+    let left = others_in_session(first);
+    if !left.is_empty() {
+        ask_to_end(&left);
+        see_off_unless(hurry, left, || true);
+    }
+}
+
+/// Nobody tells who that is.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn end_session(first: i32, _hurry: Hurry) {
     // An error means that nothing is left of it.
     _ = nix::sys::signal::killpg(Pid::from_raw(first), Signal::SIGKILL);
 }
@@ -124,19 +143,27 @@ pub fn ask_to_end(processes: &[Process]) {
 /// their time; on a thread of its own, because whose runtime it was may be gone already.
 /// `look` is called now and then, and at the end; it tells whether there is nothing else to
 /// wait for.
-pub fn see_off(mut left: Vec<Process>, mut look: impl FnMut() -> bool + Send + 'static) {
+pub fn see_off(left: Vec<Process>, look: impl FnMut() -> bool + Send + 'static) {
+    see_off_unless(hurry(), left, look);
+}
+
+fn see_off_unless(
+    hurry: Hurry,
+    mut left: Vec<Process>,
+    mut look: impl FnMut() -> bool + Send + 'static,
+) {
     let until = Instant::now() + GRACE;
-    let hurried = HURRIED.load(Ordering::Relaxed);
-    let counted = Counted::new();
+    let ending = Ending::new();
     let wait = move || {
-        let _counted = counted;
+        let _ending = ending;
         loop {
             let over = look();
             left.retain(Process::runs);
             if over && left.is_empty() {
                 return;
             }
-            if Instant::now() >= until || HURRIED.load(Ordering::Relaxed) != hurried {
+            // Its sender stays for ever.
+            if Instant::now() >= until || hurry.has_changed().unwrap_or(true) {
                 break;
             }
             thread::sleep(LOOK);
@@ -160,17 +187,25 @@ pub(crate) fn end(processes: Vec<Process>) {
     }
 }
 
-/// One of [`ENDING`].
-struct Counted;
+/// Changes when those that are asked to end have had their time.
+pub(crate) type Hurry = watch::Receiver<u64>;
 
-impl Counted {
-    fn new() -> Self {
+/// From now on.
+pub(crate) fn hurry() -> Hurry {
+    HURRIED.subscribe()
+}
+
+/// One of [`ENDING`]: the program waits for it when it ends.
+pub(crate) struct Ending;
+
+impl Ending {
+    pub fn new() -> Self {
         ENDING.send_modify(|count| *count += 1);
         Self
     }
 }
 
-impl Drop for Counted {
+impl Drop for Ending {
     fn drop(&mut self) {
         ENDING.send_modify(|count| *count -= 1);
     }
@@ -185,7 +220,7 @@ pub async fn finish() {
         if tokio::time::timeout(FAREWELL, ended).await.is_ok() {
             return;
         }
-        HURRIED.fetch_add(1, Ordering::Relaxed);
+        HURRIED.send_modify(|times| *times += 1);
     }
 }
 

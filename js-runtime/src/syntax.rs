@@ -10,10 +10,10 @@ use std::time::Duration;
 use deno_ast::diagnostics::Diagnostic;
 use deno_ast::{MediaType, ModuleSpecifier, ParseDiagnostic, ParseParams};
 
+use crate::parsing::{extent, too_deep};
+
 /// Deeply nested code needs a deep stack; that of a main thread may be small.
 const STACK: usize = 64 << 20;
-/// Nobody writes what is nested deeper, and the parser would take for ever.
-const DEEPEST: usize = 2000;
 /// For the stack that there is.
 const SHALLOW: usize = 50;
 const LIMIT: Duration = Duration::from_secs(20);
@@ -40,10 +40,8 @@ pub fn check_syntax(path: &Path) -> Result<(), SyntaxProblem> {
         Some(rest) => rest.to_owned(),
         None => text,
     };
-    if depth(&text) > DEEPEST {
-        return Err(SyntaxProblem::Unchecked(
-            "It is nested too deeply to be checked".to_owned(),
-        ));
+    if let Some(problem) = too_deep(&text) {
+        return Err(SyntaxProblem::Unchecked(problem));
     }
     let specifier = ModuleSpecifier::from_file_path(path)
         .map_err(|()| fatal("Its path cannot be the address of a module".to_owned()))?;
@@ -85,7 +83,7 @@ pub fn is_javascript(text: &str) -> bool {
     let Ok(specifier) = ModuleSpecifier::parse("file:///eval.cjs") else {
         return false;
     };
-    depth(text) <= SHALLOW
+    extent(text).depth <= SHALLOW
         && deno_ast::parse_script(ParseParams {
             specifier,
             text: text.into(),
@@ -95,22 +93,6 @@ pub fn is_javascript(text: &str) -> bool {
             maybe_syntax: None,
         })
         .is_ok_and(|parsed| parsed.diagnostics().is_empty())
-}
-
-/// How deep brackets are nested; those in texts and comments count, too, but they
-/// are closed as often as they are opened.
-fn depth(text: &str) -> usize {
-    let mut now = 0_usize;
-    let mut deepest = 0;
-    for byte in text.bytes() {
-        match byte {
-            b'(' | b'[' | b'{' => now += 1,
-            b')' | b']' | b'}' => now = now.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(now);
-    }
-    deepest
 }
 
 fn in_words(error: &ParseDiagnostic) -> String {

@@ -4,6 +4,7 @@
 //! them apart: all that the program opens is closed when another program is started
 //! (`FD_CLOEXEC`), and of what it opens for JavaScript a list is kept.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
@@ -211,6 +212,30 @@ pub(crate) fn op_descriptor_drop(#[smi] descriptor: RawFd) {
 #[op2(fast)]
 pub(crate) fn op_descriptor_give(#[smi] descriptor: RawFd, has_owner: bool) {
     give(descriptor, has_owner);
+    if !has_owner && let Some(identity) = identity(descriptor, false) {
+        HANDED.with_borrow_mut(|Handed(handed)| handed.insert(descriptor, identity));
+    }
+}
+
+thread_local! {
+    static HANDED: RefCell<Handed> = RefCell::default();
+}
+
+/// Descriptors that the isolate of this thread was handed. A pipe that is made of one
+/// (`uv_pipe_open`) closes it only if JavaScript closes the pipe, which an isolate that is
+/// dropped does not: they go with its thread, after everything else that may close them.
+#[derive(Default)]
+struct Handed(BTreeMap<RawFd, Given>);
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        for (descriptor, known) in &self.0 {
+            // Otherwise it is closed, and the number another's.
+            if identity(*descriptor, false) == Some(*known) {
+                _ = nix::unistd::close(*descriptor);
+            }
+        }
+    }
 }
 
 /// As Node throws it.

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use deno_ast::swc::ast;
-use deno_ast::{MediaType, ProgramRef, SourceRangedForSpanned};
+use deno_ast::{MediaType, ParsedSource, ProgramRef, SourceRangedForSpanned};
 use deno_core::ModuleSpecifier;
 use deno_path_util::url_to_file_path;
 use js_runtime_ext::{SCOPES, nearest, virtual_modules};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Loader;
 use super::compat::{Exports, Missing};
-use super::emit::parse;
+use crate::parsing::with_parsed;
 
 /// Of two names, from which on one may be meant for the other.
 const LIKENESS: f32 = 0.7;
@@ -157,9 +157,14 @@ pub(super) fn place_all(absent: &mut [Absent], specifier: &ModuleSpecifier, sour
         return;
     }
     let media_type = MediaType::from_specifier(specifier);
-    let Ok(parsed) = parse(specifier, media_type, source.to_owned(), false) else {
-        return;
-    };
+    let source = source.to_owned();
+    // Without places if it cannot be parsed.
+    _ = with_parsed(specifier, media_type, source, false, |parsed| {
+        place(absent, &parsed);
+    });
+}
+
+fn place(absent: &mut [Absent], parsed: &ParsedSource) {
     let ProgramRef::Module(module) = parsed.program_ref() else {
         return;
     };

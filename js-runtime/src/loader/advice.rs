@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 
 use deno_core::ModuleSpecifier;
 use deno_path_util::url_to_file_path;
+use deno_runtime::deno_node::SUPPORTED_BUILTIN_NODE_MODULES as BUILT_IN;
 use js_runtime_ext::{nearest, virtual_modules};
 use serde_json::Value;
+
+use super::resolve::WITH_SCHEME;
+use crate::regular::read_regular_text;
 
 /// Of two names, from which on one may be meant for the other.
 const LIKENESS: f32 = 0.7;
@@ -46,9 +50,17 @@ pub(super) fn on_package(
     {
         return Some(format!("is '{meant}' meant?"));
     }
+    // With its slash `buffer/` is the package of that name.
+    let within = specifier.strip_prefix(package).unwrap_or_default();
+    if BUILT_IN.contains(&package) && within.len() > 1 {
+        let start = format!("{package}/");
+        let parts = BUILT_IN.iter().filter(|name| name.starts_with(&start));
+        let meant = nearest(specifier, &parts.copied().collect::<Vec<_>>(), LIKENESS);
+        return Some(format!("is '{}' meant?", meant.unwrap_or(package)));
+    }
     let from = url_to_file_path(referrer).ok()?;
     let folder = project_of(&from)?;
-    let manifest = fs::read_to_string(folder.join("package.json")).unwrap_or_default();
+    let manifest = read_regular_text(folder.join("package.json")).unwrap_or_default();
     let manifest: Value = serde_json::from_str(&manifest).unwrap_or_default();
     let is_listed = [
         "dependencies",
@@ -61,8 +73,21 @@ pub(super) fn on_package(
     let folder = folder.display();
     Some(match is_listed {
         true => format!("package.json has it; run `npm install` in {folder}"),
-        false => format!("run `npm install {package}` in {folder}"),
+        false => {
+            let install = format!("run `npm install {package}` in {folder}");
+            let modules: Vec<&str> = BUILT_IN.iter().copied().filter(is_bare).collect();
+            match nearest(package, &modules, 0.85).filter(|meant| *meant != package) {
+                Some(meant) => format!("is '{meant}' meant? If not, {install}"),
+                None => install,
+            }
+        }
     })
+}
+
+/// Of a name in the list of Node's modules: not of its inner parts, nor of what is a package
+/// without "node:" before it.
+fn is_bare(name: &&str) -> bool {
+    !name.starts_with('_') && !WITH_SCHEME.contains(name)
 }
 
 /// The folder with the `package.json` that a file belongs to, or its own.
@@ -136,5 +161,30 @@ mod tests {
             Some("is '@mariozechner/pi-coding-agent' meant?")
         );
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_name_like_that_of_a_module_of_nodes_is_told_as_such() {
+        let from = ModuleSpecifier::parse("file:///nowhere/a.ts").unwrap();
+        for (specifier, package, expected) in [
+            ("fs/promise", "fs", "is 'fs/promises' meant?"),
+            ("timers/promisses", "timers", "is 'timers/promises' meant?"),
+            ("fs/zzz", "fs", "is 'fs' meant?"),
+            (
+                "child-process",
+                "child-process",
+                "is 'child_process' meant? If not, run `npm install child-process` in /nowhere",
+            ),
+            ("buffer/", "buffer", "run `npm install buffer` in /nowhere"),
+            (
+                "sqlite3",
+                "sqlite3",
+                "run `npm install sqlite3` in /nowhere",
+            ),
+            ("chalk", "chalk", "run `npm install chalk` in /nowhere"),
+        ] {
+            let said = on_package(specifier, package, &from);
+            assert_eq!(said.as_deref(), Some(expected), "{specifier}");
+        }
     }
 }

@@ -18,12 +18,13 @@ use node_resolver::analyze::{
 use node_resolver::errors::PackageJsonLoadError;
 
 use super::disk::Disk;
-use super::emit::{parse, transpile};
+use super::emit::transpile;
 use super::files::{Checker, Files, error, read_text};
 use super::prepared::{Stamp, Text};
 use super::resolve::{FolderResolver, Resolver};
 use super::trail::Step;
 use crate::imports::Imports;
+use crate::parsing::with_parsed;
 
 /// Makes an ES module around a CommonJS module.
 pub(crate) type Translator =
@@ -213,15 +214,17 @@ fn parsed(
     specifier: &ModuleSpecifier,
     source: &str,
 ) -> Result<Option<CjsAnalysisExports>, JsErrorBox> {
-    let parsed = parse(specifier, MediaType::JavaScript, source.to_string(), false)?;
-    Ok(parsed.compute_is_script().then(|| {
-        let found = parsed.analyze_cjs();
-        CjsAnalysisExports {
-            exports: found.exports,
-            reexports: found.reexports,
-            member_reexports: vec![],
-        }
-    }))
+    let source = source.to_string();
+    with_parsed(specifier, MediaType::JavaScript, source, false, |parsed| {
+        parsed.compute_is_script().then(|| {
+            let found = parsed.analyze_cjs();
+            CjsAnalysisExports {
+                exports: found.exports,
+                reexports: found.reexports,
+                member_reexports: vec![],
+            }
+        })
+    })
 }
 
 #[async_trait::async_trait(?Send)]
@@ -306,7 +309,15 @@ mod tests {
                 Lexed::Unclear => continue,
             };
             // The lexer does not mind what is no JavaScript.
-            if parse(&url, MediaType::JavaScript, source.to_string(), false).is_ok() {
+            if with_parsed(
+                &url,
+                MediaType::JavaScript,
+                source.to_string(),
+                false,
+                |_| (),
+            )
+            .is_ok()
+            {
                 assert_eq!(found, expected, "{source}");
             }
         }

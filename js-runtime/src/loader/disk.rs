@@ -23,6 +23,7 @@ use sys_traits::{
 };
 
 use super::kept::Kept;
+use crate::regular::read_regular;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
@@ -134,7 +135,7 @@ impl Disk {
 
     /// What `hash` makes of the bytes of a file; `None` if they cannot be read.
     pub fn hash(&self, path: &Path, hash: impl FnOnce(&[u8]) -> u64) -> Option<u64> {
-        let look = || std::fs::read(path).map(|bytes| hash(&bytes));
+        let look = || read_regular(path).map(|bytes| hash(&bytes));
         recall(&self.contents, |contents| &mut contents.hashes, path, look).ok()
     }
 
@@ -272,7 +273,13 @@ impl BaseFsOpen for Disk {
 
 impl BaseFsRead for Disk {
     fn base_fs_read(&self, path: &Path) -> io::Result<Cow<'static, [u8]>> {
-        RealSys.base_fs_read(path)
+        // A `package.json` of all folders above: what is none is as good as absent.
+        match read_regular(path) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                Err(io::ErrorKind::NotFound.into())
+            }
+            read => read.map(Cow::Owned),
+        }
     }
 }
 

@@ -3,10 +3,9 @@
 
 use std::path::PathBuf;
 
-use deno_ast::swc::parser::error::SyntaxError;
 use deno_ast::{
-    DecoratorsTranspileOption, EmitOptions, MediaType, ParseDiagnostic, ParseParams, ParsedSource,
-    SourceMapOption, TranspileModuleOptions, TranspileOptions,
+    DecoratorsTranspileOption, EmitOptions, MediaType, ParsedSource, SourceMapOption,
+    TranspileModuleOptions, TranspileOptions,
 };
 use deno_core::ModuleSpecifier;
 use deno_error::JsErrorBox;
@@ -17,6 +16,7 @@ use super::absent::{self, Absent};
 use super::files::error;
 use super::{Loader, compat, enums, legacy, statements};
 use crate::cache::Key;
+use crate::parsing::with_parsed;
 
 /// The code that makes cached files: when it changes, they do not count any more.
 pub(crate) const EMIT_SETTINGS: &str = concat!(
@@ -89,12 +89,16 @@ impl Loader {
         let Some(statements) = statements::about_ours(source) else {
             return false;
         };
-        let Ok(parsed) = parse(specifier, MediaType::JavaScript, statements, false) else {
-            return false;
-        };
         let mut exports_of =
             |imported: &str| self.exports_of(imported, specifier, false, &mut Vec::new());
-        compat::rewrite_imports(&parsed, &mut exports_of).is_none()
+        with_parsed(
+            specifier,
+            MediaType::JavaScript,
+            statements,
+            false,
+            |parsed| compat::rewrite_imports(&parsed, &mut exports_of).is_none(),
+        )
+        .unwrap_or(false)
     }
 
     /// Compiles a file of TypeScript if it is not in the cache. Gives what it imports, what
@@ -142,20 +146,26 @@ impl Loader {
             Some(transpiled) => transpiled,
             None => transpile(specifier, source.to_owned())?,
         };
-        let parsed = parse(specifier, MediaType::JavaScript, code.clone(), lenient)?;
         let About {
             mut consulted,
             mut absent,
         } = About::default();
         let mut exports_of =
             |imported: &str| self.exports_of(imported, specifier, lenient, &mut consulted);
-        let code = if lenient {
-            let is_typescript = MediaType::from_specifier(specifier).is_emittable();
-            compat::rewrite(&parsed, is_typescript, &mut exports_of, &mut absent)
-        } else {
-            compat::rewrite_imports(&parsed, &mut exports_of)
-        }
-        .unwrap_or(code);
+        let rewritten = with_parsed(
+            specifier,
+            MediaType::JavaScript,
+            code.clone(),
+            lenient,
+            |parsed| match lenient {
+                true => {
+                    let is_typescript = MediaType::from_specifier(specifier).is_emittable();
+                    compat::rewrite(&parsed, is_typescript, &mut exports_of, &mut absent)
+                }
+                false => compat::rewrite_imports(&parsed, &mut exports_of),
+            },
+        );
+        let code = rewritten?.unwrap_or(code);
         absent::place_all(&mut absent, specifier, source);
         let about = About { consulted, absent };
         let cache = &self.files.cache;
@@ -234,13 +244,19 @@ pub(crate) fn transpile(
     if !media_type.is_emittable() {
         return Ok((source, None));
     }
-    let mut parsed = parse(specifier, media_type, source, false)?;
-    let mut changes = legacy::changes(&parsed);
-    changes.extend(enums::changes(&parsed));
-    if !changes.is_empty() {
+    let emitted = with_parsed(specifier, media_type, source, false, |parsed| {
+        let mut changes = legacy::changes(&parsed);
+        changes.extend(enums::changes(&parsed));
+        if changes.is_empty() {
+            return emitted(parsed);
+        }
         let source = deno_ast::apply_text_changes(parsed.text(), changes);
-        parsed = parse(specifier, media_type, source, false)?;
-    }
+        with_parsed(specifier, media_type, source, false, emitted)?
+    });
+    emitted?
+}
+
+fn emitted(parsed: ParsedSource) -> Result<(String, Option<String>), JsErrorBox> {
     let emitted = parsed
         .transpile(
             &TranspileOptions {
@@ -261,31 +277,4 @@ pub(crate) fn transpile(
         .map_err(error)?
         .into_source();
     Ok((emitted.text, emitted.source_map))
-}
-
-pub(crate) fn parse(
-    specifier: &ModuleSpecifier,
-    media_type: MediaType,
-    source: String,
-    scope_analysis: bool,
-) -> Result<ParsedSource, JsErrorBox> {
-    deno_ast::parse_program(ParseParams {
-        specifier: specifier.clone(),
-        text: source.into(),
-        media_type,
-        capture_tokens: false,
-        scope_analysis,
-        maybe_syntax: None,
-    })
-    .and_then(without_conflict)
-    .map_err(|error| JsErrorBox::new("SyntaxError", error.to_string()))
-}
-
-/// The parser goes on after the marks of a merge, and both sides would run.
-fn without_conflict(parsed: ParsedSource) -> Result<ParsedSource, ParseDiagnostic> {
-    let mut doubts = parsed.diagnostics().iter();
-    match doubts.find(|doubt| matches!(doubt.kind(), SyntaxError::TS1185)) {
-        Some(conflict) => Err(conflict.clone()),
-        None => Ok(parsed),
-    }
 }

@@ -6,10 +6,12 @@ use std::ops::Range;
 
 use deno_ast::swc::ast;
 use deno_ast::swc::ecma_visit::{Visit, VisitWith};
-use deno_ast::{MediaType, ModuleSpecifier, ProgramRef, SourceRange, SourceRangedForSpanned};
+use deno_ast::{
+    MediaType, ModuleSpecifier, ParsedSource, ProgramRef, SourceRange, SourceRangedForSpanned,
+};
 
-use super::emit::parse;
 use super::moves::Moves;
+use crate::parsing::with_parsed;
 
 pub(super) struct InAscii {
     pub text: String,
@@ -23,7 +25,14 @@ pub(super) fn in_ascii(specifier: &ModuleSpecifier, text: &str) -> Option<InAsci
     if text.contains(['\u{2028}', '\u{2029}']) {
         return None;
     }
-    let parsed = parse(specifier, MediaType::JavaScript, text.to_string(), false).ok()?;
+    let source = text.to_string();
+    let found = with_parsed(specifier, MediaType::JavaScript, source, false, |parsed| {
+        written_in_ascii(&parsed, text)
+    });
+    found.ok()?
+}
+
+fn written_in_ascii(parsed: &ParsedSource, text: &str) -> Option<InAscii> {
     let start = parsed.text_info_lazy().range().start;
     let bytes = |range: SourceRange| range.as_byte_range(start);
     let comments = parsed.comments().get_vec();

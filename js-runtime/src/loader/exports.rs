@@ -12,8 +12,9 @@ use node_resolver::InNpmPackageChecker;
 
 use super::Loader;
 use super::compat::{Exports, Missing, exports_by_assignment, may_name_module};
-use super::emit::{Consulted, parse, transpile};
+use super::emit::{Consulted, transpile};
 use crate::cache::Key;
+use crate::parsing::with_parsed;
 
 impl Loader {
     /// For `lenient` importers all modules count, for others only ours.
@@ -174,22 +175,26 @@ impl Loader {
     fn analyse(&self, key: Key, url: &ModuleSpecifier, source: String) -> Option<Analysis> {
         let (code, map) = transpile(url, source).ok()?;
         let names_module = self.files.is_lenient(url) && may_name_module(&code);
-        let parsed = parse(url, MediaType::JavaScript, code.clone(), names_module).ok()?;
+        let text = code.clone();
+        let found = with_parsed(url, MediaType::JavaScript, text, names_module, |parsed| {
+            if names_module && exports_by_assignment(&parsed) {
+                return Analysis::Assigned;
+            }
+            if parsed.compute_is_script() {
+                return Analysis::Script;
+            }
+            let found = parsed.analyze_es_runtime_exports();
+            Analysis::Module {
+                exports: found.exports,
+                stars: found.reexports,
+            }
+        });
+        let found = found.ok()?;
         if map.is_some() {
             // It will be wanted next.
             self.transpiled.borrow_mut().insert(key, (code, map));
         }
-        if names_module && exports_by_assignment(&parsed) {
-            return Some(Analysis::Assigned);
-        }
-        if parsed.compute_is_script() {
-            return Some(Analysis::Script);
-        }
-        let found = parsed.analyze_es_runtime_exports();
-        Some(Analysis::Module {
-            exports: found.exports,
-            stars: found.reexports,
-        })
+        Some(found)
     }
 }
 

@@ -11,8 +11,8 @@ use memchr::memmem;
 
 use super::Loader;
 use super::ascii::Text;
-use super::emit::parse;
 use super::files::Files;
+use crate::parsing::with_parsed;
 
 const NAME: &str = "Deno";
 /// Of every place in the file the line and the column stay what they are.
@@ -113,18 +113,19 @@ fn looks_for_it(specifier: &ModuleSpecifier, text: &str) -> bool {
         }
     }
 
-    let Ok(parsed) = parse(specifier, MediaType::JavaScript, text.to_owned(), true) else {
-        return false;
-    };
-    let mut finder = Finder {
-        parsed: &parsed,
-        found: false,
-    };
-    match parsed.program_ref() {
-        ProgramRef::Module(module) => module.visit_with(&mut finder),
-        ProgramRef::Script(script) => script.visit_with(&mut finder),
-    }
-    finder.found
+    let text = text.to_owned();
+    let found = with_parsed(specifier, MediaType::JavaScript, text, true, |parsed| {
+        let mut finder = Finder {
+            parsed: &parsed,
+            found: false,
+        };
+        match parsed.program_ref() {
+            ProgramRef::Module(module) => module.visit_with(&mut finder),
+            ProgramRef::Script(script) => script.visit_with(&mut finder),
+        }
+        finder.found
+    });
+    found.unwrap_or(false)
 }
 
 #[cfg(test)]

@@ -7,7 +7,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use super::files::read_text;
+use crate::regular::read_at_most;
+
+/// No map is as large, and what errors are told with is no reason to run out of memory.
+const LARGEST: u64 = 64 << 20;
 
 /// The map at `url`, if the sources that it speaks of are there, or in it: a place in a file
 /// that nobody has helps less than one in the compiled file.
@@ -18,7 +21,7 @@ pub(super) fn external(url: &str) -> Option<Vec<u8>> {
         let (text, _fragment) = DataUrl::process(url.as_str()).ok()?.decode_to_vec().ok()?;
         return Some(text);
     }
-    let text = std::fs::read(url_to_file_path(&url).ok()?).ok()?;
+    let text = read_at_most(&url_to_file_path(&url).ok()?, LARGEST).ok()?;
     // deno_core asks for the maps of all modules that import something, and most packages
     // have no sources: their maps are not read to the end.
     let named: Named = serde_json::from_slice(&text).ok()?;
@@ -62,7 +65,8 @@ impl Named {
 pub(super) fn of_script(file_name: &str) -> Option<Vec<u8>> {
     const NAME: &str = "sourceMappingURL=";
     let file = ModuleSpecifier::parse(file_name).ok()?;
-    let text = read_text(&url_to_file_path(&file).ok()?).ok()?;
+    let text = read_at_most(&url_to_file_path(&file).ok()?, LARGEST).ok()?;
+    let text = String::from_utf8_lossy(&text);
     let at = text.rfind(NAME)?;
     let is_comment = ["//# ", "//@ "].iter().any(|c| text[..at].ends_with(c));
     let url = text[at + NAME.len()..].split_whitespace().next()?;

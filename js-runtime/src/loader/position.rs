@@ -5,26 +5,27 @@ use deno_ast::swc::ecma_visit::{Visit, VisitWith};
 use deno_ast::{MediaType, ModuleSpecifier, ProgramRef, SourceRange, SourceRangedForSpanned};
 use deno_path_util::url_to_file_path;
 
-use super::emit::parse;
 use super::files::read_text;
+use crate::parsing::with_parsed;
 
 /// `path:line:column` of the first import of `specifier` in the file `referrer`.
 pub(crate) fn of_import(specifier: &str, referrer: &str) -> Option<String> {
     let url = ModuleSpecifier::parse(referrer).ok()?;
     let path = url_to_file_path(&url).ok()?;
     let source = read_text(&path).ok()?;
-    let parsed = parse(&url, MediaType::from_path(&path), source, false).ok()?;
-    let mut finder = Finder {
-        specifier,
-        found: None,
-    };
-    match parsed.program_ref() {
-        ProgramRef::Module(module) => module.visit_with(&mut finder),
-        ProgramRef::Script(script) => script.visit_with(&mut finder),
-    }
-    let place = parsed
-        .text_info_lazy()
-        .line_and_column_display(finder.found?.start);
+    let place = with_parsed(&url, MediaType::from_path(&path), source, false, |parsed| {
+        let mut finder = Finder {
+            specifier,
+            found: None,
+        };
+        match parsed.program_ref() {
+            ProgramRef::Module(module) => module.visit_with(&mut finder),
+            ProgramRef::Script(script) => script.visit_with(&mut finder),
+        }
+        let text = parsed.text_info_lazy();
+        Some(text.line_and_column_display(finder.found?.start))
+    });
+    let place = place.ok()??;
     Some(format!(
         "{}:{}:{}",
         path.display(),

@@ -25,6 +25,7 @@ use super::serving::{self, Serving};
 use super::wire::{self, Kind};
 use super::{Load, NAME, Start, child, last_words};
 use crate::awake;
+use crate::descendants::{self, Ending};
 use crate::error::StartError;
 use crate::heap_owners::HeapOwners;
 use crate::imports::Imports;
@@ -43,6 +44,10 @@ pub(super) const UNANSWERED: Duration = Duration::from_secs(5);
 
 /// How long a process whose isolate has been stopped may take to end.
 const ENDING: Duration = Duration::from_secs(2);
+
+/// How long before what it has started is asked to end, too: native code may wait for that,
+/// and hears nothing meanwhile.
+const STUCK: Duration = Duration::from_millis(100);
 
 /// How long the host is given to be told of a stop.
 const TOLD: Duration = Duration::from_secs(1);
@@ -72,8 +77,10 @@ pub(super) struct Shared {
 
 #[derive(Default)]
 struct End {
-    /// When the process is killed if it is still there.
-    at: Option<Instant>,
+    /// When it was asked for.
+    begun: Option<Instant>,
+    /// Until what the process has left behind is seen off: the program waits for that.
+    ending: Option<Ending>,
     /// It is not there any more, and its number may be another's.
     gone: bool,
     /// Nobody wants the isolate any more, or to hear of it.
@@ -368,12 +375,27 @@ impl Shared {
 
     /// The process has a moment to end by itself.
     fn end_soon(&self) {
-        self.end().at.get_or_insert(Instant::now() + ENDING);
+        let mut end = self.end();
+        end.begun.get_or_insert_with(Instant::now);
+        if !end.gone {
+            end.ending.get_or_insert_with(Ending::new);
+        }
+        drop(end);
         self.ending.notify_one();
     }
 
+    /// When the process is killed if it is still there.
     pub fn ends_at(&self) -> Option<Instant> {
-        self.end().at
+        self.end().begun.map(|begun| begun + ENDING)
+    }
+
+    /// When [`Self::ask_children_to_end`] is due.
+    pub fn is_stuck_at(&self) -> Option<Instant> {
+        self.end().begun.map(|begun| begun + STUCK)
+    }
+
+    pub fn ask_children_to_end(&self) {
+        descendants::ask_session_to_end(self.process.load(Ordering::Relaxed).cast_signed());
     }
 
     pub fn note_process(&self, id: u32) {
@@ -402,9 +424,11 @@ impl Shared {
         }
     }
 
-    /// The process has been waited for.
+    /// The process has been waited for, and what it has left behind is asked to end.
     pub fn bury(&self) {
-        self.end().gone = true;
+        let mut end = self.end();
+        end.gone = true;
+        end.ending = None;
     }
 }
 

@@ -22,7 +22,7 @@ use super::parent::Shared;
 use super::standing::Standing;
 use super::wire::{self, Frame, Incoming, Kind, Read};
 use super::{Exception, Refusal, child};
-use crate::descendants;
+use crate::descendants::{self, Hurry};
 use crate::error::{StartError, Thrown};
 use crate::stdio::Readers;
 
@@ -63,6 +63,7 @@ pub(super) fn serve(serving: Serving, mut command: Command) {
         standing,
         tasks,
     } = serving;
+    let hurry = descendants::hurry();
     let spawned = command.spawn();
     // It has the process's ends of the connections.
     drop(command);
@@ -92,12 +93,12 @@ pub(super) fn serve(serving: Serving, mut command: Command) {
         .build();
     if let Ok(tokio) = &tokio {
         // Whatever ends it, the process is done for.
-        _ = tokio.block_on(service.live(data));
+        _ = tokio.block_on(service.live(data, hurry.clone()));
     }
     let Service {
         started, said_bye, ..
     } = service;
-    let death = see_off(&shared, &mut process);
+    let death = see_off(&shared, &mut process, hurry);
     if let Ok(tokio) = tokio {
         tokio.shutdown_background();
     }
@@ -111,7 +112,7 @@ pub(super) fn serve(serving: Serving, mut command: Command) {
 }
 
 /// Waits for the process, and takes what it has left behind along.
-fn see_off(shared: &Shared, process: &mut Child) -> Death {
+fn see_off(shared: &Shared, process: &mut Child, hurry: Hurry) -> Death {
     let deadline = Instant::now() + LAST_BREATH;
     let mut hung_up = false;
     while !has_ended(process) {
@@ -122,7 +123,7 @@ fn see_off(shared: &Shared, process: &mut Child) -> Death {
         std::thread::sleep(Duration::from_millis(2));
     }
     // Before it is buried: its number is that of its session, and may be another's then.
-    descendants::end_session(process.id().cast_signed());
+    descendants::end_session(process.id().cast_signed(), hurry);
     let status = process.wait();
     shared.bury();
     match status {
@@ -194,16 +195,18 @@ type HostAnswer = Result<String, HostError>;
 
 impl Service {
     /// Until the connection ends.
-    async fn live(&mut self, data: UnixStream) -> io::Result<()> {
+    async fn live(&mut self, data: UnixStream, mut hurry: Hurry) -> io::Result<()> {
         let stream = tokio::net::UnixStream::from_std(data)?;
         let shared = self.shared.clone();
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut asked_children = false;
         loop {
             while let Some(frame) = self.incoming.take()? {
                 self.obey(frame).await?;
             }
             let end = shared.ends_at();
+            let stuck = shared.is_stuck_at();
             tokio::select! {
                 biased;
                 Some((id, answer)) = self.calls.next(), if !self.calls.is_empty() => {
@@ -224,7 +227,15 @@ impl Service {
                 }
                 () = shared.outgoing.blocked() => {}
                 () = shared.ending.notified() => {}
+                () = until(stuck), if !asked_children => {
+                    asked_children = true;
+                    shared.ask_children_to_end();
+                }
                 () = until(end) => {
+                    shared.kill();
+                    return Ok(());
+                }
+                Ok(()) = hurry.changed(), if end.is_some() => {
                     shared.kill();
                     return Ok(());
                 }

@@ -201,3 +201,71 @@ async fn es_modules_of_packages_that_do_not_say_so_have_require() {
     let expected = json!(["function", "function", "string", true, "undefined"]);
     assert_eq!(answer, expected);
 }
+
+/// Packages export an instance of a class; its methods were `undefined`.
+#[tokio::test]
+async fn a_namespace_has_what_the_exports_of_commonjs_inherit() {
+    let class = "class Log { constructor() { this.level = 1; } info(text) { return `info ${text}`; } \
+        get live() { return this.level + 1; } }\nmodule.exports = new Log();";
+    let folder = Folder::new(&[
+        ("own.cjs", class),
+        ("node_modules/dep/index.js", class),
+        (
+            "node_modules/made/index.js",
+            "module.exports = Object.create({ hello: () => 'hello' }); module.exports.own = 1;",
+        ),
+        (
+            "node_modules/called/index.js",
+            "module.exports = function call() { return 'called'; }; module.exports.own = 2;",
+        ),
+        ("node_modules/plain/index.js", "module.exports = { a: 3 };"),
+        ("node_modules/nothing/index.js", "module.exports = null;"),
+        (
+            "index.ts",
+            &answering(
+                "import * as own from './own.cjs';\nimport * as dep from 'dep';\nimport * as made from 'made';\n\
+                 import * as called from 'called';\nimport * as plain from 'plain';\nimport * as nothing from 'nothing';",
+                "[own.info('x'), dep.info('y'), dep.level, dep.live, made.hello(), made.own, called.default(), called.own, \
+                  { ...plain }, nothing.default, 'toString' in plain]",
+            ),
+        ),
+    ]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    let plain = json!({ "a": 3, "default": { "a": 3 } });
+    assert_eq!(
+        answer,
+        json!([
+            "info x", "info y", 1, 2, "hello", 1, "called", 2, plain, null, false
+        ])
+    );
+}
+
+/// What was beside the file was found, or nothing.
+#[tokio::test]
+async fn require_resolve_looks_where_it_is_told_to() {
+    let folder = Folder::new(&[
+        ("sub/node_modules/x/index.js", ""),
+        ("sub/y.js", ""),
+        ("y.js", ""),
+        (
+            "index.ts",
+            &answering(
+                "import { createRequire } from 'node:module';\nconst created = createRequire(import.meta.url);\n\
+                 const paths = ['/nowhere', __dirname + '/sub'];\n\
+                 const told = (find: () => string) => { try { return find().slice(__dirname.length + 1); } catch (e: any) { return e.code; } };\n\
+                 const all = (given: any) => [told(() => given.resolve('x', { paths })), told(() => given.resolve('./y.js', { paths: [paths[1]] })), \
+                   told(() => given.resolve('./y')), told(() => given.resolve('x')), typeof given.resolve.paths];",
+                "[all(require), all(created)]",
+            ),
+        ),
+    ]);
+    let answer = Js::start().get(&folder.path("index.ts")).await;
+    let expected = json!([
+        "sub/node_modules/x/index.js",
+        "sub/y.js",
+        "y.js",
+        "MODULE_NOT_FOUND",
+        "function"
+    ]);
+    assert_eq!(answer, json!([expected, expected]));
+}

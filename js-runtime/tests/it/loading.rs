@@ -121,8 +121,9 @@ async fn members_of_enums_go_on_after_one_that_is_computed() {
                 "import { BASE } from './base';\nconst own = 3;\n\
                  enum A { X = BASE, Y, Z = BASE + 10, W, 'a-b' = own, V }\n\
                  namespace N { export enum B { P = own, Q, R = 1 << 4, S } }\n\
-                 enum C { M, N, O = 'o', L = 7, K }",
-                "[A, N.B.Q, N.B.S, C.N, C.K]",
+                 enum C { M, N, O = 'o', L = 7, K }\n\
+                 enum D { none = 0, new = own << 0, delete, in = own << 3, move, let = own, await }",
+                "[A, N.B.Q, N.B.S, C.N, C.K, [D.new, D.delete, D.in, D.move, D.let, D.await]]",
             ),
         ),
         ("base.ts", "export const BASE = 100;"),
@@ -132,7 +133,8 @@ async fn members_of_enums_go_on_after_one_that_is_computed() {
         "X": 100, "Y": 101, "Z": 110, "W": 111, "a-b": 3, "V": 4,
         "100": "X", "101": "Y", "110": "Z", "111": "W", "3": "a-b", "4": "V",
     });
-    assert_eq!(answer, json!([members, 4, 17, 1, 8]));
+    let keywords = [3, 4, 24, 25, 3, 4];
+    assert_eq!(answer, json!([members, 4, 17, 1, 8, keywords]));
 }
 
 #[tokio::test]

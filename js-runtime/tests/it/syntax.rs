@@ -1,8 +1,8 @@
 //! What is said of modules that cannot be loaded, before anything runs.
 
-use js_runtime::{SyntaxProblem, check_syntax};
+use js_runtime::{LoadError, SyntaxProblem, check_syntax};
 
-use crate::support::Folder;
+use crate::support::{Folder, Js};
 
 #[test]
 fn modules_of_all_kinds() {
@@ -27,6 +27,30 @@ fn modules_of_all_kinds() {
         "{doubtful:?}"
     );
     assert!(check("gone.ts").is_err());
+}
+
+/// Both sides ran.
+#[tokio::test]
+async fn a_merge_that_is_not_done_does_not_load() {
+    let conflict = "export default () => {\n\
+        <<<<<<< HEAD\n  const side = 'mine';\n=======\n  const other = 'theirs';\n>>>>>>> feature\n};\n";
+    let files = ["conflict.ts", "conflict.js", "helper.ts"];
+    let folder = Folder::new(&[
+        (files[0], conflict),
+        (files[1], conflict),
+        (files[2], "import './conflict';\nexport default () => {};"),
+    ]);
+    for name in files {
+        if name != "helper.ts" {
+            assert!(check_syntax(&folder.path(name)).is_err(), "{name}");
+        }
+        match Js::start().load(1, &folder.path(name)).await {
+            Err(LoadError::Failed { message, .. }) => {
+                assert!(message.contains("SyntaxError"), "{name}: {message}");
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+    }
 }
 
 #[test]
