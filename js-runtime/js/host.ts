@@ -5,7 +5,7 @@
 import { core, primordials } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
 import { op_host_call, op_host_call_sync } from "ext:core/ops";
-import { JSON } from "ext:js_runtime/safe.ts";
+import { JSON, SafeMap } from "ext:js_runtime/safe.ts";
 
 // Extensions may replace it.
 const { captureStackTrace } = Error;
@@ -28,6 +28,19 @@ const UNWRITABLE = ["Converting circular structure", "Do not know how to seriali
 export function hostSync<T = unknown>(method: string, args?: unknown): T {
   const answer: string = op_host_call_sync(method, written(method, args));
   return (answer === "" ? undefined : JSON.parse(answer)) as T;
+}
+
+/** What was answered last, by method. */
+const answers = new SafeMap<string, { text: string; value: unknown }>();
+
+/** The same object as before if it is as before: whoever has kept it can compare. */
+export function hostSyncKept<T = unknown>(method: string): T {
+  const text: string = op_host_call_sync(method, "null");
+  const known = answers.get(method);
+  if (known?.text === text) return known.value as T;
+  const value = text === "" ? undefined : JSON.parse(text);
+  answers.set(method, { text, value });
+  return value as T;
 }
 
 /** Asks for something that takes time. Begins before it returns. */
@@ -71,6 +84,15 @@ function stackOf(error: Error): unknown {
     return error.stack;
   } finally {
     Error.prepareStackTrace = written;
+  }
+}
+
+/** Whoever reads the stack from now on reads what V8 has written. */
+export function writeStack(error: unknown): void {
+  try {
+    if (error instanceof Error) stackOf(error);
+  } catch {
+    // It may be anything.
   }
 }
 

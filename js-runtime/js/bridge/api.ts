@@ -281,7 +281,9 @@ export function createApi(extension: number) {
       return await host<boolean>("pi.setModel", { extension, provider, id, model, queued: isQueued() });
     },
     getThinkingLevel: () => call<string>("getThinkingLevel"),
-    setThinkingLevel: (level: string) => call<void>("setThinkingLevel", { level }),
+    setThinkingLevel(level: string): void {
+      call("setThinkingLevel", { level: asName("pi.setThinkingLevel: level", level) });
+    },
 
     registerProvider: (
       name: Parameters<typeof registerProvider>[1],

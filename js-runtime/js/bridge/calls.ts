@@ -1,6 +1,6 @@
 // What the program calls. Every function takes one JSON text and answers with
 // JSON text, `undefined`, or a promise of either.
-import { describe, host, hostSync } from "ext:js_runtime/host.ts";
+import { describe, host, hostSync, writeStack } from "ext:js_runtime/host.ts";
 import {
   abort,
   AbortController,
@@ -118,6 +118,7 @@ export async function dispatch(json: string): Promise<string | undefined> {
     try {
       return await (own.answer = fn(event, createContext(extension, run)));
     } catch (error) {
+      writeStack(error);
       throw event.type === "tool_call" ? blocking(error) : error;
     }
   };
@@ -313,6 +314,7 @@ export async function executeTool(json: string): Promise<string> {
     if (problem) throw slip = placedIn(definition.execute, new TypeError(problem));
     return JSON.stringify(result);
   } catch (error) {
+    writeStack(error);
     // The model is told; so is whoever can do something about it.
     const isTold = isSlip(error) || (slip !== undefined && error === slip);
     if (isTold && !controller.signal.aborted) report(extension, `tool:${definition.name}`, error);
@@ -358,7 +360,12 @@ export async function runCommand(json: string): Promise<void> {
   };
   const { handler } = find(commands, command, "command");
   enter(extension, "command");
-  await handler(args, createCommandContext(extension, run));
+  try {
+    await handler(args, createCommandContext(extension, run));
+  } catch (error) {
+    writeStack(error);
+    throw error;
+  }
 }
 
 /** What an extension registered for a key. */
@@ -371,7 +378,12 @@ export async function runShortcut(json: string): Promise<void> {
   };
   const handler = find(shortcuts, shortcut, "shortcut") as (ctx: unknown) => unknown;
   enter(extension, `shortcut:${key}`);
-  await handler(createContext(extension, run));
+  try {
+    await handler(createContext(extension, run));
+  } catch (error) {
+    writeStack(error);
+    throw error;
+  }
 }
 
 export async function completeArguments(json: string): Promise<string> {

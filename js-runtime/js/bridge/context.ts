@@ -1,6 +1,6 @@
 // `ctx`: the session as handlers, tools and commands see it. Nothing in it is a
 // copy; every member asks when it is read.
-import { host, hostSync } from "ext:js_runtime/host.ts";
+import { host, hostSync, hostSyncKept } from "ext:js_runtime/host.ts";
 import { abort, AbortController, extend, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
 import { openSession } from "ext:js_runtime/bridge/session.ts";
 import { checkStale, replaced } from "ext:js_runtime/bridge/stale.ts";
@@ -128,7 +128,7 @@ export function createContext(extension: number, run?: number | null, calls = CA
     sessionManager: own ? sessionManager : openSession(hostSync),
     modelRegistry: own ? ownModelRegistry() : createModelRegistry(calls),
     get model() {
-      return hostSync("ctx.model");
+      return own ? hostSyncKept("ctx.model") : hostSync("ctx.model");
     },
     get thinkingLevel() {
       return hostSync("pi.getThinkingLevel", { extension });

@@ -52,6 +52,7 @@ function later(start: (it: Any, settled: Promise<number>, done: () => void) => u
   };
 }
 
+const resolved = NativePromise.resolve();
 const isFunction = (it: Any) => typeof it === "function";
 const one = (it: Any) => it === 1;
 
@@ -74,6 +75,9 @@ essential("Promise[Symbol.species]",
   later((_it, settled, done) => PromisePrototypeThen(settled, done)));
 essential("globalThis.Promise",
   (it) => isFunction(ReflectConstruct(it, [(resolve: () => void) => resolve()]).then));
+
+essential("Promise[Symbol.hasInstance]",
+  (it) => ReflectApply(it, NativePromise, [{}]) === false && ReflectApply(it, NativePromise, [resolved]) === true);
 
 essential("Function.prototype.call",
   (it) => ReflectApply(it, one, [null, 1]) === true);
@@ -109,6 +113,8 @@ essential("Object.prototype.mutable");
 essential("Object.prototype.problem");
 essential("Object.prototype.run");
 essential("Object.prototype.step");
+essential("Object.prototype[Symbol.toPrimitive]");
+essential("Array.prototype.__proto__");
 essential("Object.prototype.toString",
   (it) => ReflectApply(it, [], []) === "[object Array]");
 essential("Object.prototype.hasOwnProperty",
@@ -120,6 +126,7 @@ const spreads = () => {
 };
 essential("Array.prototype[Symbol.iterator]", spreads);
 essential("ArrayIterator.prototype.next", spreads);
+essential("Array[Symbol.species]");
 const asJson = (value: unknown, json: string) => JSONStringify(value) === json;
 essential("Array.prototype.push", (it) => {
   const list = [1];
@@ -157,6 +164,8 @@ essential("Map.prototype.set", (it) => {
   ReflectApply(it, map, [1, 2]);
   return map.size === 1;
 });
+essential("Map.prototype.values",
+  (it) => ReflectApply(it, new NativeMap([[1, 2]]), []).next().value === 2);
 essential("Map.prototype.has",
   (it) => ReflectApply(it, new NativeMap([[1, 2]]), [1]) === true);
 essential("Set.prototype.has",
@@ -171,6 +180,8 @@ essential("RegExp.prototype.exec",
   (it) => ReflectApply(it, /a(b)/, ["ab"])[1] === "b");
 essential("String.prototype.split",
   (it) => ReflectApply(it, "a,b", [","])[1] === "b");
+essential("String.prototype.includes",
+  (it) => ReflectApply(it, "ab", ["b"]) === true && ReflectApply(it, "ab", ["c"]) === false);
 essential("String.prototype.replace",
   (it) => ReflectApply(it, "ab", ["b", "c"]) === "ac");
 essential("String.prototype.slice",
@@ -213,7 +224,8 @@ const isWhole = compiled<(accepted: unknown[]) => () => boolean>(
   }`,
 )(accepted);
 
-function whole(): boolean {
+/** Whether all of it is as it was, or as was accepted. */
+export function whole(): boolean {
   try {
     return isWhole();
   } catch {

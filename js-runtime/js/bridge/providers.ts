@@ -1,6 +1,6 @@
 // Providers of models that extensions bring: their functions, and how the program
 // calls them.
-import { host, hostSync } from "ext:js_runtime/host.ts";
+import { describe, host, hostSync } from "ext:js_runtime/host.ts";
 import { abort, AbortController, isArray, JSON, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
 import { modelsOf, refreshAll, startRefresh, stopRefresh } from "ext:js_runtime/bridge/model-refresh.ts";
 import { MODEL, nearMisses, PROVIDER } from "ext:js_runtime/bridge/near.ts";
@@ -113,6 +113,8 @@ interface Registered {
   taken: boolean;
   /** What was not taken, and why. */
   problem?: string | null;
+  /** Models of APIs that nobody has so far. */
+  unknown?: { api: string; sentence: string }[];
   /** Whose it is. */
   extension: number;
 }
@@ -132,7 +134,7 @@ function put(extension: number, name: string, all: ProviderConfig, registry: num
     streams = keepApi({ api: all.api, stream: streamSimple, streamSimple }, source);
   }
   const id = oauth && keepSignIn(name, oauth);
-  const { taken, problem, extension: author } = hostSync<Registered>("pi.registerProvider", {
+  const { taken, problem, unknown = [], extension: author } = hostSync<Registered>("pi.registerProvider", {
     extension,
     registry,
     name,
@@ -156,6 +158,12 @@ function put(extension: number, name: string, all: ProviderConfig, registry: num
     // Models are given again and again.
     if (!missed.has(slip)) report(author, "register_provider", new Error(slip));
     missed.add(slip);
+  }
+  for (const { api, sentence } of unknown) {
+    if (missed.has(sentence)) continue;
+    missed.add(sentence);
+    const error = describe(new Error(sentence));
+    hostSync("providers.unknownApi", { extension: author, api, sentence, error });
   }
   if (problem) report(author, "register_provider", new TypeError(problem));
   if (!taken) {

@@ -5,6 +5,7 @@ import { op_held_by_others } from "ext:core/ops";
 import { hostSync } from "ext:js_runtime/host.ts";
 import { JSON, now, Object, Promise, race, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
 import { createContext } from "ext:js_runtime/bridge/context.ts";
+import { whole } from "ext:js_runtime/bridge/essentials.ts";
 import { enter, find, frameOf, handlers, leaveQueued, report } from "ext:js_runtime/bridge/registry.ts";
 import { Boundary, isBoundary } from "ext:js_runtime/bridge/boundary.ts";
 import { eventOf } from "ext:js_runtime/bridge/updates.ts";
@@ -107,7 +108,7 @@ class Left {
   readonly extension: number;
   /** When it is at work no more. */
   readonly over: Promise<void>;
-  readonly #events: (readonly [Told, Run])[] = [];
+  readonly #events: (readonly [type: string, event: Told, run: Run])[] = [];
   #first = 0;
   #end = 0;
 
@@ -116,15 +117,15 @@ class Left {
     this.over = this.#settle(handler, result);
   }
 
-  keep(event: Told, run: Run): void {
+  keep(type: string, event: Told, run: Run): void {
     if (this.#end - this.#first === MOST) {
       if (this.#first === 0) {
         const text = `The handler was left behind and has not settled: of what it is to be told only the last ${MOST} events wait`;
-        report(this.extension, event.type, new Error(text));
+        report(this.extension, type, new Error(text));
       }
       this.#first += 1;
     }
-    this.#events[this.#end % MOST] = [event, run];
+    this.#events[this.#end % MOST] = [type, event, run];
     this.#end += 1;
   }
 
@@ -135,24 +136,24 @@ class Left {
       // It was left behind, and so is what it says.
     }
     while (this.#first < this.#end) {
-      const [event, run] = this.#events[this.#first % MOST];
+      const next = this.#events[this.#first % MOST];
       this.#first += 1;
-      await this.#tell(handler, event, run);
+      await this.#tell(handler, next[0], next[1], next[2]);
     }
     left.delete(handler);
   }
 
-  async #tell(handler: number, event: Told, run: Run): Promise<void> {
-    enter(this.extension, event.type);
+  async #tell(handler: number, type: string, event: Told, run: Run): Promise<void> {
+    enter(this.extension, type);
     const since = now();
     let failed = false;
     try {
       await call(handler, event, this.extension, run);
     } catch (error) {
       failed = true;
-      report(this.extension, event.type, error);
+      report(this.extension, type, error);
     }
-    tally(this.extension, event.type, now() - since, failed);
+    tally(this.extension, type, now() - since, failed);
   }
 }
 
@@ -168,7 +169,7 @@ function call(handler: number, event: Told, extension: number, run: Run): unknow
  * cannot be used is not taken, and the next handler does not see it. Gives the JSON of
  * what is there now.
  */
-function takeChange(event: Told, extension: number, change: number, before: string): string {
+function takeChange(type: string, event: Told, extension: number, change: number, before: string): string {
   try {
     const after = JSON.stringify(event.message);
     if (after === before) return before;
@@ -176,9 +177,9 @@ function takeChange(event: Told, extension: number, change: number, before: stri
     const { message } = event;
     const problem = hostSync<string | undefined>("message.changed", { change, role, message });
     if (!problem) return after;
-    report(extension, event.type, new Error(`What the handler left was not taken: ${problem}`));
+    report(extension, type, new Error(`What the handler left was not taken: ${problem}`));
   } catch (error) {
-    report(extension, event.type, error);
+    report(extension, type, error);
   }
   event.message = JSON.parse(before);
   return before;
@@ -193,10 +194,12 @@ export async function notify(json: string): Promise<string> {
   // By number: iterating is the extensions' to patch.
   for (let index = 0; index < events.length; index += 1) {
     const { event: told, targets, change } = events[index];
+    // Handlers share the event, and may make anything of it.
+    const { type } = told;
     const event = "step" in told ? eventOf(told) : told;
     if (now() - begun > TURN) begun = await giveWay();
-    if (event.type === "agent_end") restSoon(run);
-    const ends = change !== undefined && isBoundary(event.type);
+    if (type === "agent_end") restSoon(run);
+    const ends = change !== undefined && isBoundary(type);
     const boundary = ends ? new Boundary(event, change) : undefined;
     let message = change === undefined || ends ? undefined : JSON.stringify(event.message);
     for (let target = 0; target < targets.length; target += 1) {
@@ -204,11 +207,11 @@ export async function notify(json: string): Promise<string> {
       const handler = targets[target][1];
       const behind = left.get(handler);
       if (behind) {
-        behind.keep(event, run);
+        behind.keep(type, event, run);
         continue;
       }
       if (now() - begun > TURN) begun = await giveWay();
-      enter(extension, event.type, true);
+      enter(extension, type, true);
       const since = now();
       let failed = false;
       let before: number | undefined;
@@ -216,23 +219,25 @@ export async function notify(json: string): Promise<string> {
         let result = call(handler, event, extension, run);
         if (result instanceof Promise) {
           before = op_held_by_others(extension);
-          result = await settled(result, { extension, handler, event: event.type, since });
+          result = await settled(result, { extension, handler, event: type, since });
         }
         boundary?.take(extension, result);
         heed(extension, handler, event, result);
         if (message) event.message = (result as Answered)?.message ?? event.message;
       } catch (error) {
         failed = true;
-        report(extension, event.type, error);
+        report(extension, type, error);
       } finally {
         current = undefined;
         leaveQueued();
       }
-      if (message) message = takeChange(event, extension, change!, message);
+      if (message) message = takeChange(type, event, extension, change!, message);
       // What others did meanwhile is not its time.
       const others = before === undefined ? 0 : op_held_by_others(extension) - before;
       const took = now() - since - others;
-      tally(extension, event.type, took > 0 ? took : 0, failed);
+      tally(extension, type, took > 0 ? took : 0, failed);
+      // Whoever has damaged what all rely on is found while nobody else has been called.
+      if (!whole()) begun = await giveWay();
     }
   }
   batch = 0;
@@ -286,7 +291,11 @@ function leave(behind: Current): void {
  */
 async function restSoon(run?: number | null): Promise<void> {
   for (let step = 0; step < 5; step += 1) await undefined;
-  hostSync("run.rest", { run });
+  try {
+    hostSync("run.rest", { run });
+  } catch {
+    // Another session has taken the place of this one.
+  }
 }
 
 /** Queued events whose answers count. */
