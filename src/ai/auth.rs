@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use js_runtime::read_regular;
 use parking_lot::RwLock;
 use serde_json::{Map, Value, json};
 
@@ -449,7 +450,7 @@ fn oauth_of(entry: &Value) -> Option<OAuthCredentials> {
 }
 
 fn read(path: &Path) -> Result<Map<String, Value>, AuthFileError> {
-    let text = match fs::read(path) {
+    let text = match read_regular(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
         Err(error) => {

@@ -5,6 +5,8 @@
 use memchr::memchr;
 use serde::de::DeserializeOwned;
 
+use super::nesting::{self, Of};
+
 const HIGH: std::ops::RangeInclusive<u16> = 0xd800..=0xdbff;
 const LOW: std::ops::RangeInclusive<u16> = 0xdc00..=0xdfff;
 /// Bytes of `\uXXXX`.
@@ -12,8 +14,17 @@ const ESCAPE: usize = 6;
 
 /// As `serde_json::from_str`, and costs no more for what that can read.
 pub(crate) fn from_str<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
-    serde_json::from_str(json).or_else(|error| match mended(json) {
-        Some(mended) => serde_json::from_str(&mended),
+    mending(json, |json| serde_json::from_str(json))
+}
+
+/// The same for the line of a session, which may be deep.
+pub(crate) fn from_line<T: DeserializeOwned>(line: &str) -> serde_json::Result<T> {
+    mending(line, |line| nesting::from_str(line, Of::Line))
+}
+
+fn mending<T>(json: &str, read: impl Fn(&str) -> serde_json::Result<T>) -> serde_json::Result<T> {
+    read(json).or_else(|error| match mended(json) {
+        Some(mended) => read(&mended),
         None => Err(error),
     })
 }

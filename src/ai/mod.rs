@@ -25,6 +25,7 @@ pub mod message;
 pub mod mistral;
 pub mod model;
 pub mod models_json;
+pub(crate) mod nesting;
 pub mod oauth;
 pub mod openai_completions;
 pub mod openai_responses;

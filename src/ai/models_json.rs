@@ -3,11 +3,11 @@
 //! nothing from the others; the error is told all the same.
 
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
+use js_runtime::read_regular_text;
 use jsonc_parser::{CollectOptions, ParseOptions, ParseResult, parse_to_ast};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -113,7 +113,7 @@ pub fn load(path: &Path) -> (ModelsJson, Option<ModelsJsonError>) {
 }
 
 fn read(path: &Path) -> Result<(ModelsJson, Option<ModelsJsonError>), ModelsJsonError> {
-    let text = match fs::read_to_string(path) {
+    let text = match read_regular_text(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Default::default()),
         Err(error) => {

@@ -520,5 +520,5 @@ impl State {
 
 /// As it stands in the file.
 pub(super) fn json_of(entry: &Entry) -> Value {
-    half_characters::from_str(&entry.raw).unwrap_or_default()
+    half_characters::from_line(&entry.raw).unwrap_or_default()
 }

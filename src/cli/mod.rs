@@ -30,6 +30,7 @@ use config::{Conflict, InvalidId};
 use input::{Files, FirstPrompt, InputError};
 use js_runtime::Console;
 
+use crate::ai::nesting;
 use crate::app::{AppConfig, SessionTarget, StartError};
 use crate::export::{ExportError, PageColors, export_file};
 use crate::extensions::ConsoleSink;
@@ -399,6 +400,7 @@ fn paths() -> Result<Paths, CliError> {
 fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
+        .thread_stack_size(nesting::STACK)
         .enable_all()
         .build()
         .map_err(CliError::Threads)

@@ -127,7 +127,11 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
         "pi.getThinkingLevel" => json!(actions.thinking_level()),
         "pi.setThinkingLevel" => {
             let level = need(given.level, "level")?;
-            actions.set_thinking_level(level_called(&level)?);
+            let level = level_called(&level).map_err(|error| HostError {
+                class: "TypeError",
+                message: format!("{method}: level: {}", error.message),
+            })?;
+            actions.set_thinking_level(level);
             Value::Null
         }
         "themes.list" => actions.themes(),

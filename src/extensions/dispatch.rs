@@ -15,6 +15,7 @@ use super::generation::{CallFailure, Generation};
 use super::registry::{ExtensionId, FunctionId};
 use super::unheard::{self, unheard};
 use crate::agent::event::ExtensionError;
+use crate::ai::nesting::{self, Of};
 
 /// What each handler of [`Merge::Ignore`] is given that is called after the wait
 /// for them was given up: one that does not wait itself comes to its end in it.
@@ -177,7 +178,7 @@ impl Generation {
                 }
                 Err(CallFailure::Stopped(_) | CallFailure::Gone) => {}
             }
-            match answer.and_then(parse) {
+            match answer.and_then(|json| parse(kind, json)) {
                 Ok(None) => {}
                 Ok(Some(answer)) => {
                     let took = self.take(kind, &mut emission, extension, handler, answer);
@@ -265,7 +266,7 @@ impl Generation {
         }
         let changes = tokio::time::timeout(limit, self.call("changesOf", &call)).await;
         // Whoever is gone, or has no time, has changed nothing that could be known.
-        if let Ok(Ok(Some(answer))) = changes.map(|json| json.and_then(parse)) {
+        if let Ok(Ok(Some(answer))) = changes.map(|json| json.and_then(|json| parse(kind, json))) {
             self.take(kind, emission, extension, handler, answer).await;
         }
     }
@@ -329,8 +330,15 @@ impl Generation {
     }
 }
 
-fn parse(json: Option<String>) -> Result<Option<Answer>, CallFailure> {
-    json.map(|json| serde_json::from_str(&json))
+/// Events that tell what the session keeps, and not of something that it is to keep.
+const TELL_WHAT_IS_KEPT: [&str; 3] = ["context", "context_with_system", "before_provider_request"];
+
+fn parse(kind: &EventKind, json: Option<String>) -> Result<Option<Answer>, CallFailure> {
+    let of = match TELL_WHAT_IS_KEPT.contains(&kind.name) {
+        true => Of::HandedOn,
+        false => Of::Answer,
+    };
+    json.map(|json| nesting::from_str(&json, of))
         .transpose()
         .map_err(|error| {
             CallFailure::of_ours(format!("The handler's answer cannot be read: {error}"))

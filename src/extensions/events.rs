@@ -287,6 +287,19 @@ pub fn holds_session(name: &str) -> bool {
     )
 }
 
+/// Whether a run is in the middle of something, and waits for the handlers.
+pub fn holds_run(name: &str) -> bool {
+    matches!(
+        name,
+        "context"
+            | "context_with_system"
+            | "before_provider_request"
+            | "before_provider_headers"
+            | "tool_call"
+            | "tool_result"
+    )
+}
+
 pub fn find(name: &str) -> Option<(usize, &'static EventKind)> {
     EVENTS
         .iter()

@@ -20,7 +20,7 @@ use tokio_util::sync::DropGuard;
 use arguments::{
     Ask, Changed, Enter, Owner, Replacement, ReportArgs, Token, Update, Visit, ui_method,
 };
-pub(super) use arguments::{parse, parse_told, to_value};
+pub(super) use arguments::{parse, parse_kept, parse_told, to_value};
 
 use super::act::{act, act_async};
 use super::actions::Actions;
@@ -384,7 +384,7 @@ impl BridgeHost {
                 return Ok(Value::Null);
             }
             "message.changed" => {
-                let given: Changed = parse(method, args)?;
+                let given: Changed = parse_kept(method, args)?;
                 return Ok(match answers::message(&given.role, &given.message) {
                     Ok(message) => {
                         *self.changed_message.lock() = Some((given.change, message));
@@ -399,7 +399,7 @@ impl BridgeHost {
                 return Ok(Value::Null);
             }
             "tool.update" => {
-                let update: Update = parse(method, args)?;
+                let update: Update = parse_kept(method, args)?;
                 let sink = self.updates.lock().get(&update.token).cloned();
                 if let Some(sink) = sink {
                     sink(update.output);
@@ -567,6 +567,15 @@ impl BridgeHost {
                     if actions.is_held(method == "ctx.navigateTree") {
                         return Err(in_the_midst(method, event));
                     }
+                }
+                if method == "ctx.waitForIdle"
+                    && let Some(event) = during.filter(|name| events::holds_run(name))
+                {
+                    return Err(HostError::new(format!(
+                        "ctx.waitForIdle() cannot be waited for in a handler of {event}: the run \
+                         goes on only when the handler has answered. Call it without waiting, or \
+                         in agent_end"
+                    )));
                 }
                 let yields = owner.is_some_and(|owner| owner.queued && method != "pi.setModel");
                 let _yielding = yields.then(|| self.yields.begin());

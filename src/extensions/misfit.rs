@@ -3,10 +3,17 @@
 
 use serde::de::DeserializeOwned;
 
+use crate::ai::nesting::{self, Of};
+
 /// `None` if they do fit.
-pub(super) fn misfit<T: DeserializeOwned>(args: &str) -> Option<String> {
+pub(super) fn misfit<T: DeserializeOwned>(args: &str, of: Of) -> Option<String> {
+    if let Some(problem) = nesting::too_deep(args, of) {
+        return Some(problem);
+    }
     let mut json = serde_json::Deserializer::from_str(args);
-    let error = serde_path_to_error::deserialize::<_, T>(&mut json).err()?;
+    json.disable_recursion_limit();
+    let read = || serde_path_to_error::deserialize::<_, T>(&mut json);
+    let error = nesting::with_room(read).err()?;
     let path = match error.path().to_string() {
         path if path == "." => String::new(),
         path => path,
@@ -91,25 +98,32 @@ mod tests {
                 "message.customType: invalid type: integer `1`, expected a string",
             ),
             (
-                r#"{"message": {"customType": "x", "content": [{"type": "txt"}]}}"#,
+                r#"{"message": {"customType": "x", "content": [{"type": "text"}]}}"#,
                 "message.content: it must be a text, or an array of blocks of text and pictures",
             ),
         ] {
-            assert_eq!(misfit::<Given>(args).as_deref(), Some(expected), "{args}");
+            assert_eq!(
+                misfit::<Given>(args, Of::Arguments).as_deref(),
+                Some(expected),
+                "{args}"
+            );
         }
         for (args, expected) in [
             (r#""a""#, "invalid type: string \"a\", expected an array"),
             ("{}", "invalid type: object, expected an array"),
         ] {
-            assert_eq!(misfit::<Vec<String>>(args).as_deref(), Some(expected));
+            assert_eq!(
+                misfit::<Vec<String>>(args, Of::Arguments).as_deref(),
+                Some(expected)
+            );
         }
-        let names = misfit::<Vec<String>>(r#"["a", 2]"#);
+        let names = misfit::<Vec<String>>(r#"["a", 2]"#, Of::Arguments);
         let expected = "[1]: invalid type: integer `2`, expected a string";
         assert_eq!(names.as_deref(), Some(expected));
         assert_eq!(
-            misfit::<Message>("{}").as_deref(),
+            misfit::<Message>("{}", Of::Arguments).as_deref(),
             Some("customType is missing")
         );
-        assert_eq!(misfit::<Given>("{}"), None);
+        assert_eq!(misfit::<Given>("{}", Of::Arguments), None);
     }
 }

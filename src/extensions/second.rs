@@ -33,6 +33,7 @@ use super::host::{Answer, BridgeHost, parse, to_value};
 use super::user_bash::Outputs;
 use crate::agent::event::Event;
 use crate::ai::model::{Model, ThinkingLevel};
+use crate::ai::nesting;
 use crate::ai::registry::ModelRegistry;
 use crate::resources::prompt_templates::PromptTemplate;
 use crate::resources::skills::Skill;
@@ -270,6 +271,16 @@ struct Of {
     error: Option<String>,
 }
 
+impl Of {
+    /// Whether the session could keep what it is given.
+    fn check_depth(&self) -> Result<(), HostError> {
+        match nesting::value_too_deep(&self.args, nesting::Of::Line) {
+            None => Ok(()),
+            Some(problem) => Err(HostError::new(format!("{}: {problem}", self.action))),
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct HooksOf {
     token: u64,
@@ -339,6 +350,7 @@ impl SecondSessions {
         Some(match method {
             "second.ask" => of(args).and_then(|of| {
                 let second = self.get(of.token)?;
+                of.check_depth()?;
                 let answer = second.session.ask(&of.action, &of.args);
                 answer.map_err(|error| HostError::new(error.0))
             }),
@@ -430,6 +442,7 @@ impl SecondSessions {
     /// row, and shows in what it asks next. Returns a number for [`Self::act`].
     fn begin(&self, of: Of) -> Answer {
         let second = self.get(of.token)?;
+        of.check_depth()?;
         let session = second.session.clone();
         let queueing = second.queueing.clone();
         let bash = Bash::of(&of)?;

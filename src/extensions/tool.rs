@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::generation::{CallFailure, Generation};
 use super::misfit::{misfit, words};
 use super::registry::ToolRegistration;
+use crate::ai::nesting::{self, Of};
 use crate::ai::stream::ToolSpec;
 use crate::tools::tool::{
     ExecutionMode, LAST_WORD, Queueing, Tool, ToolError, ToolInvocation, ToolOutput,
@@ -47,11 +48,11 @@ impl ExtensionTool {
 
     async fn output(&self, json: Option<String>) -> Result<ToolOutput, ToolError> {
         let json = json.as_deref().unwrap_or("null");
-        let error = match serde_json::from_str(json) {
+        let error = match nesting::from_str(json, Of::ToolOutput) {
             Ok(output) => return Ok(output),
             Err(error) => error,
         };
-        let why = misfit::<ToolOutput>(json).unwrap_or_else(|| words(error));
+        let why = misfit::<ToolOutput>(json, Of::ToolOutput).unwrap_or_else(|| words(error));
         let text = format!(
             "The tool \"{}\" returned something that is no tool result: {why}",
             self.spec.name
@@ -118,7 +119,7 @@ impl Tool for ExtensionTool {
             )
             .await
             .map_err(|failure| self.error(&failure))?;
-        serde_json::from_str(answer.as_deref().unwrap_or("null"))
+        nesting::from_str(answer.as_deref().unwrap_or("null"), Of::ToolOutput)
             .map_err(|error| ToolError::new(error.to_string()))
     }
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::context::{model_of, said};
 use super::edits::Edits;
 use super::entry::{Entry, EntryKind};
+use crate::ai::nesting::{self, Of};
 
 #[derive(Deserialize)]
 struct Line<'a> {
@@ -45,7 +46,7 @@ pub(super) fn projection(path: &[Arc<Entry>]) -> Vec<Value> {
     let edits = Edits::on(path);
     let entries = said(path).into_iter().map(|entry| {
         let heard = message(entry).and_then(|message| edits.apply_json(entry, message));
-        let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+        let parse = |text: &str| nesting::from_str::<Value>(text, Of::Line).unwrap_or_default();
         json!({
             "sourceEntry": parse(&entry.raw),
             "messages": heard.iter().map(|message| parse(message)).collect::<Vec<_>>(),

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::entry::{Entry, EntryKind};
 use super::message::AgentMessage;
+use crate::ai::nesting::{self, Of};
 
 /// By the id of the entry that is edited.
 pub(super) struct Edits<'a>(HashMap<&'a str, &'a Entry>);
@@ -59,7 +60,7 @@ impl<'a> Edits<'a> {
             None => Some(message),
             Some(Edit::Omit) => None,
             Some(Edit::Replace(content)) => {
-                let value = serde_json::from_str(&message);
+                let value = nesting::from_str(&message, Of::Line);
                 Some(value.map_or(message, |value| with(value, content).to_string()))
             }
         }
@@ -73,7 +74,7 @@ impl<'a> Edits<'a> {
         ) {
             return None;
         }
-        let body: Body = serde_json::from_str(&edit.raw).ok()?;
+        let body: Body = nesting::from_str(&edit.raw, Of::Line).ok()?;
         match body.replacement {
             Value::Null => Some(Edit::Omit),
             replacement => Some(Edit::Replace(replacement.get("content")?.clone())),
@@ -97,7 +98,7 @@ fn with(mut message: Value, content: Value) -> Value {
 
 /// Whether `raw` says what is to become of its target.
 pub(super) fn is_whole(raw: &str) -> bool {
-    serde_json::from_str(raw).is_ok_and(|body: Body| match &body.replacement {
+    nesting::from_str(raw, Of::Line).is_ok_and(|body: Body| match &body.replacement {
         Value::Null => true,
         replacement => match replacement.get("content") {
             Some(Value::String(_)) => true,

@@ -14,6 +14,7 @@ use super::paths;
 use super::raw::Raw;
 use crate::ai::half_characters;
 use crate::ai::mend::mend;
+use crate::ai::nesting::{self, Of};
 
 #[derive(Debug)]
 pub struct Entry {
@@ -165,6 +166,17 @@ impl Entry {
         Ok(parsed.map(|message| Arc::clone(self.message.get_or_init(|| Arc::new(message)))))
     }
 
+    /// Whether it could be read again.
+    pub(super) fn check_depth(&self) -> Result<(), SessionError> {
+        match nesting::too_deep(&self.raw, Of::Line) {
+            None => Ok(()),
+            Some(reason) => Err(SessionError::BadEntry {
+                what: format!("an entry of the type \"{}\"", self.type_name()),
+                reason,
+            }),
+        }
+    }
+
     /// So many bytes have to be parsed for [`Self::message`].
     pub(super) fn unparsed(&self) -> usize {
         match self.message.get() {
@@ -210,14 +222,14 @@ impl Entry {
                 read.or_else(|error| self.mended().ok_or(error))?
             }
             EntryKind::CustomMessage { .. } => {
-                let message: CustomMessage = half_characters::from_str(&self.raw)?;
+                let message: CustomMessage = half_characters::from_line(&self.raw)?;
                 AgentMessage::Custom(CustomMessage {
                     timestamp: self.millis(),
                     ..message
                 })
             }
             EntryKind::BranchSummary => {
-                let body: BranchBody = half_characters::from_str(&self.raw)?;
+                let body: BranchBody = half_characters::from_line(&self.raw)?;
                 if body.summary.is_empty() {
                     return Ok(None);
                 }
@@ -228,7 +240,7 @@ impl Entry {
                 })
             }
             EntryKind::Compaction { .. } => {
-                let body: CompactionBody = half_characters::from_str(&self.raw)?;
+                let body: CompactionBody = half_characters::from_line(&self.raw)?;
                 AgentMessage::CompactionSummary(CompactionSummaryMessage {
                     summary: body.summary,
                     tokens_before: body.tokens_before,
@@ -254,7 +266,7 @@ impl Entry {
     }
 
     fn parse_body<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        let body: MessageBody<T> = half_characters::from_str(&self.raw)?;
+        let body: MessageBody<T> = half_characters::from_line(&self.raw)?;
         Ok(body.message)
     }
 }
@@ -288,7 +300,7 @@ fn parts_of_unusual(raw: &str) -> Result<Parts, serde_json::Error> {
     if let Some(Ok(line)) = mended.as_deref().map(serde_json::from_str::<Line<'_>>) {
         return Ok(line.into_parts());
     }
-    let line: BareLine = half_characters::from_str(raw)?;
+    let line: BareLine = half_characters::from_line(raw)?;
     let kind = EntryKind::Other {
         type_name: line.r#type,
     };

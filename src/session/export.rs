@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use js_runtime::read_regular;
+
 use super::entry::Entry;
 use super::error::SessionError;
 use super::handle::{Session, absolute};
@@ -61,7 +63,7 @@ fn in_line(entry: &Entry, parent: Option<&str>) -> String {
 /// where it is. One that is there already, or was copied before, is not copied.
 pub fn import(source: &Path, dir: &Path) -> Result<PathBuf, SessionError> {
     let source = absolute(source);
-    let bytes = fs::read(&source).map_err(SessionError::io("read", &source))?;
+    let bytes = read_regular(&source).map_err(SessionError::io("read", &source))?;
     let mut warnings = Vec::new();
     if load(&source, bytes.clone(), &mut warnings)?
         .session
@@ -74,7 +76,7 @@ pub fn import(source: &Path, dir: &Path) -> Result<PathBuf, SessionError> {
         if is_same(&path, &source) {
             return Ok(source);
         }
-        match fs::read(&path) {
+        match read_regular(&path) {
             Ok(there) if there == bytes => return Ok(path),
             Ok(_) => continue,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -1,9 +1,10 @@
 //! Sessions that begin as a copy: of a path of another (fork, clone) or of a
 //! whole file (`--fork`). The original's file is only read.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use js_runtime::read_regular;
 
 use super::backing::Backing;
 use super::entry::{Entry, EntryKind};
@@ -61,7 +62,7 @@ impl Session {
         id: Option<String>,
     ) -> Result<(Self, Vec<Warning>), SessionError> {
         let source = absolute(source);
-        let bytes = fs::read(&source).map_err(SessionError::io("read", &source))?;
+        let bytes = read_regular(&source).map_err(SessionError::io("read", &source))?;
         let mut warnings = Vec::new();
         // A torn tail may be a record that the other pi is writing just now.
         let loaded = load(&source, bytes, &mut warnings)?;

@@ -68,6 +68,7 @@ fn check(entry: &Entry) -> Result<(), SessionError> {
         }
         _ => {}
     }
+    entry.check_depth()?;
     match entry.message() {
         Ok(_) => Ok(()),
         Err(SessionError::BadMessage { source, .. }) => Err(bad(&source.to_string())),

@@ -314,6 +314,7 @@ impl Session {
     /// The file first: memory never holds what the file does not, unless it was
     /// [kept](Self::keep_message).
     fn store(&mut self, entry: Entry) -> Result<Arc<Entry>, SessionError> {
+        entry.check_depth()?;
         self.store_unsaved()?;
         self.backing
             .append(&self.header, self.tree.entries(), &entry)?;

@@ -35,7 +35,7 @@ pub struct SessionInfo {
 
 /// `None` for what cannot be read or is no session.
 pub(super) fn read(path: &Path) -> Option<SessionInfo> {
-    let bytes = fs::read(path).ok()?;
+    let bytes = js_runtime::read_regular(path).ok()?;
     let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let header = loop {
         let line = lines.next()?;

@@ -131,8 +131,13 @@ pub fn header_of(path: &Path) -> Option<Header> {
 }
 
 fn read_ref(path: PathBuf) -> io::Result<Option<SessionRef>> {
+    // Opening a pipe waits for its other end.
+    let about = fs::metadata(&path)?;
+    if !about.is_file() {
+        return Ok(None);
+    }
     let file = File::open(&path)?;
-    let modified = file.metadata()?.modified()?;
+    let modified = about.modified()?;
     let mut line = String::new();
     BufReader::with_capacity(512, file.take(LONGEST_HEADER)).read_line(&mut line)?;
     let header = Header::parse(line.trim_end());

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use js_runtime::read_regular;
+
 use super::backing::Backing;
 use super::error::{SessionError, Warning};
 use super::handle::{NewSession, Session, absolute};
@@ -53,7 +55,7 @@ impl LooseSession {
         let path = absolute(path);
         let dir = dir.or(path.parent()).map(absolute);
         let mut warnings = Vec::new();
-        let bytes = match fs::read(&path) {
+        let bytes = match read_regular(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(SessionError::io("read", &path)(error)),

@@ -5,6 +5,8 @@ use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread;
 
+use crate::ai::nesting;
+
 /// So many bytes take longer to parse than a thread takes to be there.
 const WORTH_A_THREAD: usize = 1 << 20;
 
@@ -30,7 +32,7 @@ pub(super) fn map<T: Sync, R: Send>(
         let others: Vec<_> = others
             .iter()
             .map(|part| {
-                let thread = thread::Builder::new();
+                let thread = thread::Builder::new().stack_size(nesting::STACK);
                 (part, thread.spawn_scoped(scope, || work_on(part)))
             })
             .collect();

@@ -1,9 +1,10 @@
 //! A session as it is at one moment, for those who only look: no lock, no repair,
 //! and whoever writes goes on writing.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+
+use js_runtime::read_regular;
 
 use super::entry::Entry;
 use super::error::{SessionError, Warning};
@@ -23,7 +24,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// Of a file, which may be open in another pi; `None` if nothing is in it yet.
     pub fn read(path: &Path) -> Result<(Option<Self>, Vec<Warning>), SessionError> {
-        let bytes = fs::read(path).map_err(SessionError::io("read", path))?;
+        let bytes = read_regular(path).map_err(SessionError::io("read", path))?;
         let mut warnings = Vec::new();
         // A torn tail may be a record that the other pi is writing just now.
         let loaded = load(path, bytes, &mut warnings)?;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::Answer;
 use crate::agent::event::UiMethod;
+use crate::ai::nesting::{self, Of};
 use crate::extensions::misfit::{misfit, words};
 use crate::extensions::registry::{ExtensionId, ToolRegistration};
 use crate::extensions::reports::Culprit;
@@ -133,17 +134,25 @@ pub(in crate::extensions) fn parse<T: DeserializeOwned>(
     method: &str,
     args: &str,
 ) -> Result<T, HostError> {
-    serde_json::from_str(args).map_err(|error| type_error(method, &words(error)))
+    nesting::from_str(args, Of::HandedOn).map_err(|error| type_error(method, &words(error)))
 }
 
-/// [`parse`] for what authors write by hand: the error says where. (It is not for all,
+/// [`parse`] for what is kept.
+pub(in crate::extensions) fn parse_kept<T: DeserializeOwned>(
+    method: &str,
+    args: &str,
+) -> Result<T, HostError> {
+    nesting::from_str(args, Of::Arguments).map_err(|error| type_error(method, &words(error)))
+}
+
+/// [`parse_kept`] for what authors write by hand: the error says where. (It is not for all,
 /// because it doubles what is compiled for a type: a megabyte.)
 pub(in crate::extensions) fn parse_told<T: DeserializeOwned>(
     method: &str,
     args: &str,
 ) -> Result<T, HostError> {
-    serde_json::from_str(args).map_err(|error| {
-        let why = misfit::<T>(args).unwrap_or_else(|| words(error));
+    nesting::from_str(args, Of::Arguments).map_err(|error| {
+        let why = misfit::<T>(args, Of::Arguments).unwrap_or_else(|| words(error));
         type_error(method, &why)
     })
 }

@@ -8,11 +8,13 @@ use js_runtime::{Console, Fault, Held, Host, HostError, Stop};
 use super::BridgeHost;
 use super::arguments::{Since, parse, text};
 use crate::agent::event::WaitOutcome;
+use crate::ai::nesting;
 use crate::extensions::reports::Ending;
 
 impl Host for BridgeHost {
     fn call_sync(&self, method: &str, args: &str) -> Result<String, HostError> {
-        match method {
+        // The thread is not ours.
+        nesting::with_room(|| match method {
             "second.since" | "second.context" => {
                 let text = self.second_sessions.text(method, args);
                 text.unwrap_or_else(|| Ok(String::new()))
@@ -28,7 +30,7 @@ impl Host for BridgeHost {
             }
             "session.context" => Ok(self.actions(args)?.session_context()),
             _ => self.answer(method, args).map(|value| text(&value)),
-        }
+        })
     }
 
     fn call(

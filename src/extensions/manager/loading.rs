@@ -73,6 +73,7 @@ impl Extensions {
                     None => report.failed.push((info.path.clone(), error.clone())),
                 }
             }
+            host.tell_unknown_apis();
             let limits = self.allowance.lock().limits.clone();
             return (
                 Generation::new(host, limits, runtime, self.farewells.clone()),

@@ -111,7 +111,7 @@ fn is_called(path: &Path, name: &str) -> bool {
 
 fn hash_of(file: &Path) -> Option<u64> {
     // A folder is loaded by the file in it, which is among the files.
-    let bytes = std::fs::read(file).ok()?;
+    let bytes = js_runtime::read_regular(file).ok()?;
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     Some(hasher.finish())

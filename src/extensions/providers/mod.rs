@@ -5,6 +5,7 @@
 mod registries;
 mod sign_in;
 mod streams;
+mod unknown;
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -24,6 +25,7 @@ use crate::ai::registry::ModelRegistry;
 use registries::Registries;
 use sign_in::{Dialogs, ExtensionSignIn};
 use streams::{ExtensionApi, Feeds};
+use unknown::Unknown;
 
 /// In the place of an extension's number: the one whose code runs.
 const RUNNING: ExtensionId = ExtensionId::MAX;
@@ -39,6 +41,7 @@ pub struct Provisions {
     registries: Registries,
     /// What was wrong with registrations while the extensions loaded.
     refused: Mutex<Vec<(ExtensionId, String)>>,
+    unknown: Mutex<Unknown>,
     pub(super) installed: Notify,
 }
 
@@ -133,6 +136,7 @@ impl Provisions {
             dialogs: Dialogs::default(),
             registries: Registries::default(),
             refused: Mutex::default(),
+            unknown: Mutex::default(),
             installed: Notify::default(),
         }
     }
@@ -174,6 +178,7 @@ impl BridgeHost {
         let registered = &provisions.registered;
         Some(match method {
             "pi.registerProvider" => self.register_provider(method, args),
+            "providers.unknownApi" => self.unknown_api(args),
             "pi.unregisterProvider" => parse::<Named>(method, args).and_then(|given| {
                 if self
                     .registered_with(given.registry)?
@@ -314,6 +319,10 @@ impl BridgeHost {
                 api: Arc::new(streams),
             });
         }
+        let unknown = match registry {
+            0 => self.unknown_apis(&name, &config),
+            _ => Vec::new(),
+        };
         let sign_in = oauth.map(|oauth| self.sign_in(extension, &name, oauth));
         registered.register(extension, &name, config, sign_in);
         if registry == 0 {
@@ -321,7 +330,12 @@ impl BridgeHost {
         }
         tracing::debug!(name, "provider registered");
         self.models_changed();
-        Ok(json!({ "taken": true, "extension": extension, "problem": problem }))
+        Ok(json!({
+            "taken": true,
+            "extension": extension,
+            "problem": problem,
+            "unknown": unknown,
+        }))
     }
 
     /// Of this generation, or of a registry that an extension has made.

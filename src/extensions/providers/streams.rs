@@ -19,7 +19,7 @@ use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::retold::{Retelling, Told};
 use crate::ai::stream::{Api, AssistantStream, Request, StreamHooks, StreamItem};
 use crate::extensions::generation::Generation;
-use crate::extensions::host::{Answer, BridgeHost, parse};
+use crate::extensions::host::{Answer, BridgeHost, parse, parse_kept};
 use crate::extensions::registry::{ExtensionId, FunctionId};
 use crate::tools::tool::LAST_WORD;
 
@@ -72,7 +72,7 @@ impl Feeds {
     pub(super) async fn serve(&self, method: &str, args: &str) -> Answer {
         match method {
             "events" => {
-                let given: Events = parse(method, args)?;
+                let given: Events = parse_kept(method, args)?;
                 let sent = self.get(given.token)?.events.send(given.events).await;
                 sent.map_err(|_| HostError::new("Nobody listens to this stream any more"))?;
                 Ok(Value::Null)

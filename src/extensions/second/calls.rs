@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::SecondNews;
+use crate::ai::nesting::{self, Of};
 use crate::ai::stream::ToolSpec;
 use crate::extensions::tool_runs::exit_code;
 use crate::extensions::user_bash::Outputs;
@@ -212,11 +213,16 @@ impl Tool for JsTool {
         calls.updates.lock().remove(&call);
         // It may have ended before it was called.
         calls.begun(call);
-        serde_json::from_value(answer?).map_err(|error| {
+        let answer = answer?;
+        let no_result = |why: String| {
             ToolError::new(format!(
-                "The tool \"{name}\" returned no tool result ({error})"
+                "The tool \"{name}\" returned no tool result ({why})"
             ))
-        })
+        };
+        match nesting::value_too_deep(&answer, Of::ToolOutput) {
+            Some(problem) => Err(no_result(problem)),
+            None => serde_json::from_value(answer).map_err(|error| no_result(error.to_string())),
+        }
     }
 }
 

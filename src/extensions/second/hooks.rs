@@ -15,6 +15,7 @@ use super::SecondNews;
 use super::calls::Calls;
 use crate::agent::run::{Outcome, Refusal};
 use crate::ai::message::{ContentBlock, ToolCall};
+use crate::ai::nesting::{self, Of};
 use crate::extensions::actions::Actions;
 use crate::extensions::boundary::{Proposal, drafts};
 use crate::tools::tool::ToolError;
@@ -140,8 +141,18 @@ impl SecondHooks {
     ) -> Result<T, ToolError> {
         let call = self.calls.number();
         let answer = self.calls.put_until(call, hook, what, about, cancel);
-        serde_json::from_value(answer.await?)
-            .map_err(|error| ToolError::new(format!("What {hook} gave cannot be used: {error}")))
+        let answer = answer.await?;
+        let unusable =
+            |why: String| ToolError::new(format!("What {hook} gave cannot be used: {why}"));
+        // An event may hand on what the session has.
+        let of = match what {
+            "change" => Of::Line,
+            _ => Of::Arguments,
+        };
+        match nesting::value_too_deep(&answer, of) {
+            Some(problem) => Err(unusable(problem)),
+            None => serde_json::from_value(answer).map_err(|error| unusable(error.to_string())),
+        }
     }
 
     /// A hook that fails blocks the tool: it may be a gate.
