@@ -1,8 +1,9 @@
 //! `AGENTS.md` and `CLAUDE.md`: what projects and users tell every agent.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use js_runtime::read_regular;
 
 use super::diagnostic::Diagnostic;
 use super::paths::Paths;
@@ -39,7 +40,7 @@ pub fn load_context_files(paths: &Paths) -> (Vec<ContextFile>, Vec<Diagnostic>) 
 fn read(dir: &Path, problems: &mut Vec<Diagnostic>) -> Option<ContextFile> {
     NAMES.iter().find_map(|name| {
         let path = dir.join(name);
-        match fs::read(&path) {
+        match read_regular(&path) {
             Ok(bytes) => {
                 let content = String::from_utf8_lossy(&bytes).into_owned();
                 Some(ContextFile { path, content })
@@ -57,6 +58,8 @@ fn read(dir: &Path, problems: &mut Vec<Diagnostic>) -> Option<ContextFile> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn write(path: PathBuf, text: &str) -> ContextFile {

@@ -2,11 +2,11 @@
 //! [`Keybindings::keys`].
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use indexmap::IndexMap;
+use js_runtime::read_regular_text;
 use serde_json::{Map, Value};
 
 use super::diagnostic::Diagnostic;
@@ -34,7 +34,7 @@ impl Keybindings {
     /// A file that is missing or cannot be read leaves all keys as they are.
     pub fn load(path: &Path) -> (Self, Vec<Diagnostic>) {
         let mut problems = Vec::new();
-        let text = match fs::read_to_string(path) {
+        let text = match read_regular_text(path) {
             Ok(text) => text,
             Err(error) => {
                 if error.kind() != io::ErrorKind::NotFound {
@@ -228,6 +228,8 @@ pub fn normal(key: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use serde_json::json;
 

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use js_runtime::read_regular_text;
 use serde_json::{Map, Value};
 
 use super::diagnostic::Diagnostic;
@@ -134,7 +135,7 @@ fn keys(paths: &Paths) -> Result<Vec<String>, Box<dyn std::error::Error>> {
 /// `None` for a file that is not there or that is not what it should be: that is
 /// told by whoever needs it.
 fn object_in(path: &Path) -> Option<Map<String, Value>> {
-    let text = fs::read_to_string(path).ok()?;
+    let text = read_regular_text(path).ok()?;
     serde_json::from_str(&text).ok()
 }
 

@@ -2,7 +2,10 @@
 //! `--append-system-prompt`, else `SYSTEM.md` and `APPEND_SYSTEM.md`.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use js_runtime::read_regular;
 
 use super::diagnostic::Diagnostic;
 use super::paths::Paths;
@@ -62,7 +65,9 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     fn file(&mut self, name: &str) -> Option<String> {
-        self.read(&prompt_file(self.paths, name)?)
+        let path = prompt_file(self.paths, name)?;
+        let read = read_regular(&path);
+        self.text(&path, read)
     }
 
     fn flag(&mut self, flag: &str) -> Option<String> {
@@ -71,15 +76,16 @@ impl Loader<'_> {
         }
         let path = self.paths.cwd.join(flag);
         let from_file = if path.exists() {
-            self.read(&path)
+            // Whoever names a pipe, as `<(…)` does, means it.
+            self.text(&path, fs::read(&path))
         } else {
             None
         };
         Some(from_file.unwrap_or_else(|| flag.to_owned()))
     }
 
-    fn read(&mut self, path: &Path) -> Option<String> {
-        match fs::read(path) {
+    fn text(&mut self, path: &Path, read: io::Result<Vec<u8>>) -> Option<String> {
+        match read {
             Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
             Err(error) => {
                 self.problems.push(Diagnostic::unreadable(path, &error));

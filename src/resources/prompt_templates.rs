@@ -1,10 +1,10 @@
 //! Prompt templates: Markdown files that the user invokes as `/name args`.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use js_runtime::read_regular;
 use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +76,7 @@ fn load(resource: ResourcePath) -> Result<PromptTemplate, String> {
     if path.extension().is_none_or(|extension| extension != "md") {
         return Err("it is not a Markdown file (.md)".to_owned());
     }
-    let text = fs::read(&path).map_err(|error| error.to_string())?;
+    let text = read_regular(&path).map_err(|error| error.to_string())?;
     let document = Document::parse(&String::from_utf8_lossy(&text)).map_err(|e| e.to_string())?;
     let description = document.text("description");
     Ok(PromptTemplate {
@@ -179,6 +179,8 @@ fn substitute(content: &str, args: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::resources::paths::Paths;
     use crate::resources::settings::Settings;

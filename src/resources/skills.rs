@@ -2,9 +2,9 @@
 //! or that the user puts into a prompt as `/skill:name`.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use js_runtime::read_regular;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::diagnostic::Diagnostic;
@@ -119,7 +119,7 @@ fn load(resource: ResourcePath, problems: &mut Vec<Diagnostic>) -> Option<Skill>
 }
 
 fn read(path: &Path) -> Result<Document, String> {
-    let text = fs::read(path).map_err(|error| error.to_string())?;
+    let text = read_regular(path).map_err(|error| error.to_string())?;
     Document::parse(&String::from_utf8_lossy(&text)).map_err(|error| error.to_string())
 }
 
@@ -217,6 +217,8 @@ pub fn expand_skill_command(text: &str, skills: &[Skill]) -> Result<Option<Strin
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::resources::paths::Paths;
     use crate::resources::settings::Settings;

@@ -2,10 +2,10 @@
 //! their variables resolved; what draws decides how a terminal shows them.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
+use js_runtime::read_regular;
 use serde_json::{Map, Value, json};
 
 use super::diagnostic::Diagnostic;
@@ -177,7 +177,7 @@ fn read(path: &Path, source_info: SourceInfo) -> Result<Theme, ThemeError> {
     if path.extension().is_none_or(|extension| extension != "json") {
         return Err(only("it is not a JSON file (.json)".to_owned()));
     }
-    let text = fs::read(path).map_err(|error| only(error.to_string()))?;
+    let text = read_regular(path).map_err(|error| only(error.to_string()))?;
     let text = String::from_utf8_lossy(&text);
     let json = serde_json::from_str(text.trim_start_matches('\u{feff}'))
         .map_err(|error| only(error.to_string()))?;
@@ -281,6 +281,8 @@ fn rgb(hex: &str) -> Option<Color> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::resources::paths::Paths;
     use crate::resources::settings::Settings;

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use js_runtime::read_regular_text;
 use serde_json::{Map, Value};
 
 use super::paths::PROJECT_DIR_NAME;
@@ -124,7 +125,7 @@ fn by_default(agent_dir: &Path) -> Option<Distrust> {
 }
 
 fn object(file: &Path) -> Result<Option<Map<String, Value>>, String> {
-    let text = match std::fs::read_to_string(file) {
+    let text = match read_regular_text(file) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),

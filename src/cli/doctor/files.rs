@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use js_runtime::read_regular_text;
 use serde_json::Value;
 
 use super::Doctor;
@@ -50,7 +51,7 @@ pub(super) fn settings(doctor: &mut Doctor) {
         if scope == SettingsScope::Project && doctor.paths.ignores_project() {
             continue;
         }
-        let text = match fs::read_to_string(&path) {
+        let text = match read_regular_text(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => {
@@ -142,7 +143,7 @@ pub(super) fn auth(doctor: &mut Doctor) {
             error.to_string(),
             "Correct the file: no key in it is in effect",
         );
-    } else if let Ok(text) = fs::read_to_string(&path) {
+    } else if let Ok(text) = read_regular_text(&path) {
         let usable = store.providers();
         let entries: Value = serde_json::from_str(&text).unwrap_or_default();
         let names = entries

@@ -78,14 +78,27 @@ pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
         });
         let problems = found.diagnostics.iter().map(ToString::to_string);
         let problems: Vec<String> = problems.collect();
-        let is_empty = found.paths.is_empty();
-        for extension in found.paths.into_iter().flat_map(each_in) {
+        let mut extensions = found.paths;
+        // In a folder of extensions it is one, whatever lies beside its index.
+        let is_hidden = extensions.is_empty()
+            && problems.is_empty()
+            && module_of(&path).is_some_and(|module| module != path);
+        if is_hidden {
+            extensions.push(ExtensionPath {
+                source_info: source_of(&path),
+                path: path.clone(),
+            });
+        }
+        let is_empty = extensions.is_empty();
+        for extension in extensions.into_iter().flat_map(each_in) {
             let problem = match module_of(&extension.path) {
                 None => Some("It is no module: there is no index.ts or index.js in it".to_owned()),
                 // Loading would say the same, less well.
                 Some(module) => syntax_of(&module).err().map(|said| framed(&module, said)),
             };
-            checked.push(Checked::new(extension.path.clone(), set, problem.clone()));
+            let mut one = Checked::new(extension.path.clone(), set, problem.clone());
+            one.findings.extend(is_hidden.then(package_instead));
+            checked.push(one);
             if problem.is_none() {
                 loadable.push(ExtensionPath {
                     source_info: source_of(&extension.path),
@@ -114,7 +127,7 @@ pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
             let Some(one) = checked.iter_mut().find(is_it) else {
                 continue;
             };
-            one.findings = examine(&extension);
+            one.findings.extend(examine(&extension));
             let own = (scratch.reports.iter()).filter(|(path, _)| *path == extension.path);
             one.findings
                 .extend(own.map(|(_, report)| error(report.clone())));
@@ -183,6 +196,17 @@ fn warning(message: String) -> Finding {
     Finding {
         level: Level::Warning,
         message,
+    }
+}
+
+/// Of a folder that has an index and is laid out as a package.
+fn package_instead() -> Finding {
+    Finding {
+        level: Level::Note,
+        message: "-e and \"packages\" take this folder for a package, and find no extension in it: \
+                  its index is one where the folder lies in an extensions folder. To have it \
+                  everywhere, name it in a package.json: \"pi\": { \"extensions\": [\"./index.ts\"] }"
+            .to_owned(),
     }
 }
 

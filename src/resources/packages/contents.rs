@@ -1,9 +1,9 @@
 //! What a package brings: shown before anything of it runs.
 
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use js_runtime::read_regular_text;
 use serde_json::Value;
 
 use crate::resources::paths::ResourceKind;
@@ -64,7 +64,7 @@ impl fmt::Display for Contents {
 
 /// What npm would run in a folder.
 pub(super) fn scripts_of(folder: &Path) -> Vec<(&'static str, String)> {
-    let text = fs::read_to_string(folder.join("package.json")).unwrap_or_default();
+    let text = read_regular_text(folder.join("package.json")).unwrap_or_default();
     let manifest: Value = serde_json::from_str(&text).unwrap_or_default();
     let script = |name: &&'static str| {
         let script = manifest.get("scripts")?.get(*name)?.as_str()?;
@@ -75,6 +75,8 @@ pub(super) fn scripts_of(folder: &Path) -> Vec<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use js_runtime::read_regular_text;
+
 use super::contents::scripts_of;
 use super::folders::{Kept, copy_tree, staging, swap};
 use super::run::Program;
@@ -296,7 +298,7 @@ impl Packages<'_> {
 
 /// The version in a package's own manifest.
 pub(super) fn version_of(folder: &Path) -> Option<String> {
-    let text = fs::read_to_string(folder.join("package.json")).ok()?;
+    let text = read_regular_text(folder.join("package.json")).ok()?;
     let manifest: serde_json::Value = serde_json::from_str(&text).ok()?;
     Some(manifest.get("version")?.as_str()?.to_owned())
 }

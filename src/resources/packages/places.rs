@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use js_runtime::read_regular_text;
 use serde::{Deserialize, Serialize};
 
 use super::run::{Program, RunError};
@@ -123,7 +124,7 @@ impl Places {
     /// asked for again.
     fn remembered_root(&self) -> Option<(PathBuf, bool)> {
         let file = self.root_file();
-        let text = fs::read_to_string(&file).ok()?;
+        let text = read_regular_text(&file).ok()?;
         let known: NpmRoot = serde_json::from_str(&text).ok()?;
         let age = fs::metadata(file).ok()?.modified().ok()?.elapsed();
         let fresh = age.is_ok_and(|age| age < MOMENT);

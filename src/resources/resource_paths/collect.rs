@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use js_runtime::nearest;
+use js_runtime::{nearest, read_regular_text};
 use serde_json::Value;
 
 use super::listing::{IgnoreRules, list};
@@ -54,7 +55,7 @@ pub(crate) fn files_in(
     extension: &str,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<PathBuf> {
-    let rules = IgnoreRules::default().descend(dir);
+    let rules = IgnoreRules::default().descend(dir, problems);
     let entries = list(dir, &rules, problems).into_iter();
     let files = entries.filter(|entry| entry.is_file_with(extension));
     files.map(|entry| entry.path).collect()
@@ -66,7 +67,7 @@ fn extensions(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
     if let Some(entries) = extension_entries(dir, problems) {
         return entries;
     }
-    let rules = IgnoreRules::default().descend(dir);
+    let rules = IgnoreRules::default().descend(dir, problems);
     let mut found = Vec::new();
     for entry in list(dir, &rules, problems) {
         if entry.is_dir {
@@ -154,7 +155,7 @@ impl<'a> Walk<'a> {
         if !self.enter(dir) {
             return;
         }
-        let rules = rules.descend(dir);
+        let rules = rules.descend(dir, self.problems);
         for entry in list(dir, &rules, self.problems) {
             if entry.is_dir {
                 self.files(&entry.path, &rules, extension);
@@ -168,7 +169,7 @@ impl<'a> Walk<'a> {
         if !self.enter(dir) {
             return;
         }
-        let rules = rules.descend(dir);
+        let rules = rules.descend(dir, self.problems);
         let skill = dir.join("SKILL.md");
         if skill.is_file() && !rules.ignore(&skill, false) {
             self.found.push(skill);
@@ -236,7 +237,15 @@ impl Manifest {
         problems: &mut Vec<Diagnostic>,
     ) -> Option<Self> {
         let path = dir.join("package.json");
-        let text = fs::read_to_string(&path).ok()?;
+        let text = match read_regular_text(&path) {
+            Ok(text) => text,
+            Err(error) => {
+                if error.kind() == io::ErrorKind::InvalidInput {
+                    problems.push(Diagnostic::unreadable(&path, &error));
+                }
+                return None;
+            }
+        };
         let package: Value = match serde_json::from_str(&text) {
             Ok(package) => package,
             Err(error) => {

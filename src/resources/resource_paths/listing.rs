@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use js_runtime::read_regular_text;
 
 use crate::resources::diagnostic::Diagnostic;
 
@@ -33,12 +34,19 @@ pub(crate) struct IgnoreRules(Vec<Gitignore>);
 
 impl IgnoreRules {
     /// These rules and those of `dir`.
-    pub(crate) fn descend(&self, dir: &Path) -> Self {
+    pub(crate) fn descend(&self, dir: &Path, problems: &mut Vec<Diagnostic>) -> Self {
         let mut rules = self.0.clone();
         let mut builder = GitignoreBuilder::new(dir);
         for name in IGNORE_FILES {
-            let Ok(text) = fs::read_to_string(dir.join(name)) else {
-                continue;
+            let path = dir.join(name);
+            let text = match read_regular_text(&path) {
+                Ok(text) => text,
+                Err(error) => {
+                    if error.kind() == io::ErrorKind::InvalidInput {
+                        problems.push(Diagnostic::unreadable(&path, &error));
+                    }
+                    continue;
+                }
             };
             for line in text.lines() {
                 // A line that is no pattern excludes nothing, as in git.

@@ -5,6 +5,7 @@ use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use js_runtime::read_regular_text;
 use serde_json::{Map, Value};
 
 use super::{Change, edit};
@@ -48,7 +49,7 @@ pub(super) fn load(path: &Path) -> Result<Object, SettingsError> {
 /// One value of the user's own file, for who needs it before there are settings. What is
 /// wrong with the file is told by who reads all of it.
 pub fn global_value(path: &Path, key: &str) -> Option<Value> {
-    let text = fs::read_to_string(path).ok()?;
+    let text = read_regular_text(path).ok()?;
     // Nothing is parsed for what most people do not have.
     if !text.contains(key) {
         return None;
@@ -102,7 +103,7 @@ struct Found {
 }
 
 fn read(path: &Path) -> Result<Found, SettingsError> {
-    let text = match fs::read_to_string(path) {
+    let text = match read_regular_text(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Default::default()),
         Err(source) => {

@@ -5,6 +5,7 @@
 mod edit;
 mod extensions;
 mod file;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod values;

@@ -468,3 +468,43 @@ fn every_key_has_a_type() {
         assert!(!settings.take_warnings().is_empty(), "{key}");
     }
 }
+
+/// Its elements were the members, in the order in which we have them.
+#[test]
+fn a_list_in_the_place_of_an_object_is_ignored_and_reported() {
+    let fixture = Fixture::new(
+        r#"{"extensionTimeouts": [1], "compaction": [false], "retry": {"enabled": false, "provider": [5]},
+            "images": [false, true], "branchSummary": [1], "terminal": [false], "markdown": ["x"],
+            "thinkingBudgets": [1], "theme": ["dark"]}"#,
+        r#"{"compaction": {"enabled": false, "modelOverrides": {"a/b": [7], "c/d": {"reserveTokens": 3}}}}"#,
+    );
+    let settings = Settings::load(&fixture.paths);
+    let values = settings.values();
+    let mut expected = SettingsValues::default();
+    expected.retry.enabled = false;
+    expected.compaction.enabled = false;
+    expected.compaction.model_overrides = values.compaction.model_overrides.clone();
+    assert_eq!(*values, expected);
+    let known: Vec<&String> = values.compaction.model_overrides.keys().collect();
+    assert_eq!(known, ["c/d"]);
+    let warnings = settings.take_warnings().into_iter();
+    let warnings: Vec<String> = warnings.map(|warning| warning.message).collect();
+    for key in [
+        "extensionTimeouts",
+        "compaction",
+        "retry.provider",
+        "images",
+        "branchSummary",
+        "terminal",
+        "markdown",
+        "thinkingBudgets",
+        "compaction.modelOverrides.a/b",
+    ] {
+        let said = format!("\"{key}\" is ignored: expected an object, not a list");
+        assert!(
+            warnings.iter().any(|one| one.ends_with(&said)),
+            "{key}: {warnings:?}"
+        );
+    }
+    assert_eq!(warnings.len(), 10, "{warnings:?}");
+}

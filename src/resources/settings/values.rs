@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
 use super::file::Object;
+use super::shape::{object, objects, tidy};
 use crate::ai::model::{Model, ThinkingBudgets, ThinkingLevel};
 use crate::ai::stream::{MAX_RETRY_DELAY_MS, Transport};
 use crate::resources::paths::ResourceKind;
@@ -23,13 +24,18 @@ pub struct SettingsValues {
     pub default_tools: Option<Vec<String>>,
     /// Counts in the global settings only, see [`crate::resources::trust`].
     pub default_project_trust: Option<ProjectTrust>,
+    #[serde(deserialize_with = "object")]
     pub thinking_budgets: ThinkingBudgets,
     pub transport: Transport,
     pub steering_mode: QueueMode,
     pub follow_up_mode: QueueMode,
+    #[serde(deserialize_with = "object")]
     pub compaction: Compaction,
+    #[serde(deserialize_with = "object")]
     pub branch_summary: BranchSummarySettings,
+    #[serde(deserialize_with = "object")]
     pub retry: RetrySettings,
+    #[serde(deserialize_with = "object")]
     pub images: ImageSettings,
     /// Counts in the global settings only, and before there are any: see `cli::proxy`.
     pub http_proxy: Option<String>,
@@ -49,13 +55,16 @@ pub struct SettingsValues {
     pub last_changelog_version: Option<String>,
     pub collapse_changelog: bool,
     pub enable_install_telemetry: Switch,
+    #[serde(deserialize_with = "object")]
     pub terminal: TerminalSettings,
     pub double_escape_action: DoubleEscapeAction,
     pub tree_filter_mode: TreeFilterMode,
     pub editor_padding_x: EditorPadding,
     pub autocomplete_max_visible: AutocompleteRows,
     pub show_hardware_cursor: Option<bool>,
+    #[serde(deserialize_with = "object")]
     pub markdown: MarkdownSettings,
+    #[serde(deserialize_with = "object")]
     pub extension_timeouts: ExtensionTimeouts,
     pub extension_heap_mb: HeapMb,
     /// Where extensions run. Ours.
@@ -214,28 +223,6 @@ fn check(key: &str, value: Value) -> Result<(), serde_json::Error> {
     SettingsValues::deserialize(tidy(&Value::Object(one)).unwrap_or_default()).map(drop)
 }
 
-/// JavaScript's view of a value: `null` is as good as absent, and 3.0
-/// is a whole number.
-fn tidy(value: &Value) -> Option<Value> {
-    match value {
-        Value::Null => None,
-        Value::Object(object) => {
-            let entries = object.iter();
-            let kept = entries.filter_map(|(key, value)| Some((key.clone(), tidy(value)?)));
-            Some(Value::Object(kept.collect()))
-        }
-        Value::Number(number) => Some(match number.as_f64() {
-            Some(float)
-                if number.is_f64() && float.fract() == 0.0 && float.abs() < 2f64.powi(53) =>
-            {
-                Value::from(float as i64)
-            }
-            _ => value.clone(),
-        }),
-        other => Some(other.clone()),
-    }
-}
-
 /// How many queued messages are delivered at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -263,6 +250,7 @@ pub struct Compaction {
     pub reserve_tokens: u64,
     pub keep_recent_tokens: u64,
     /// By `provider/id`; of newer versions.
+    #[serde(deserialize_with = "objects")]
     pub model_overrides: BTreeMap<String, CompactionOverride>,
 }
 
@@ -346,6 +334,7 @@ pub struct RetrySettings {
     pub max_agent_delay_ms: u64,
     /// See [`Self::longest_asked_ms`].
     pub(super) max_delay_ms: u64,
+    #[serde(deserialize_with = "object")]
     pub(super) provider: ProviderRetrySettings,
 }
 
