@@ -255,7 +255,7 @@ async fn a_tool_that_returns_something_else_is_told_with_its_line() {
     home.extension(
         "ext.ts",
         r#"const parameters = { type: "object", properties: {} };
-const results = ["text", { content: "text" }, { content: [{ type: "txt" }] },
+const results = ["text", { content: "text" }, { content: [{ kind: "text" }] },
   { content: [{ type: "text", text: Promise.resolve("x") }] }];
 const tool = (result: unknown, index: number) => ({
   name: `t${index}`, label: "T", description: "d", parameters,
@@ -276,7 +276,7 @@ export default (pi: any) => {
     for (index, end) in [
         ", an array of text and image blocks, not \"text\"",
         ", an array of text and image blocks, and its content is \"text\"",
-        "content[0].type: unknown value `txt`, expected `text` or `image`",
+        "content[0].type is missing",
         "content[0].text is a promise, as if an `await` were missing",
     ]
     .into_iter()

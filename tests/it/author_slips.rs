@@ -325,3 +325,105 @@ async fn what_is_no_factory_is_told_with_what_it_is() {
         }
     }
 }
+
+/// It was told at the first prompt, as an error of the model.
+#[tokio::test]
+async fn models_of_an_api_that_nobody_has_are_told_when_they_are_registered() {
+    let home = Home::bare();
+    let provider = |name: &str, api: &str| {
+        format!(
+            "pi.registerProvider(\"{name}\", {{ baseUrl: \"http://127.0.0.1:1\", apiKey: \"k\", api: \"{api}\", \
+             models: [{{ id: \"m\", name: \"M\", reasoning: false, input: [\"text\"], contextWindow: 1000, \
+             maxTokens: 100, cost: {{ input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }} }}] }});"
+        )
+    };
+    let ext = home.extension(
+        "a.ts",
+        &format!(
+            "export default (pi: any) => {{\n  {}\n  {}\n  {}\n  pi.registerCommand(\"late\", {{ \
+             handler: () => {{ {} }} }});\n}};\n",
+            provider("one", "openai-completion"),
+            provider("two", "openai-responses"),
+            provider("three", "of-another"),
+            provider("four", "nowhere"),
+        ),
+    );
+    home.extension(
+        "b.ts",
+        "export default (pi: any) => pi.registerProvider(\"five\", { api: \"of-another\", streamSimple() {} });",
+    );
+    let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
+    let error = next_error(&mut rpc).await;
+    let text = error["error"].as_str().unwrap();
+    assert!(
+        text.starts_with(
+            "Provider one, model m: there is no API \"openai-completion\", and no streamSimple for \
+             it: whatever it is asked fails. Is \"openai-completions\" meant? The APIs are "
+        ),
+        "{text}"
+    );
+    assert_eq!(
+        (&error["event"], &error["location"]["line"]),
+        (&json!("register_provider"), &json!(2))
+    );
+    rpc.ok(prompt("/late")).await;
+    let late = |line: &Value| {
+        line["error"]
+            .as_str()
+            .is_some_and(|it| it.contains("\"nowhere\""))
+    };
+    if !rpc.lines().iter().any(late) {
+        rpc.wait("the late one", late).await;
+    }
+    assert_eq!(errors(&rpc.lines()).len(), 2);
+    let models = rpc.ok(command("get_available_models")).await.to_string();
+    assert!(models.contains("\"one\""), "it is registered: {models}");
+    let checked = home.run(&["ext", "check", ext.to_str().unwrap()], "").await;
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(
+        checked
+            .stdout
+            .contains("there is no API \"openai-completion\""),
+        "{}",
+        checked.stdout
+    );
+}
+
+#[tokio::test]
+async fn a_thinking_level_that_is_none_is_told_with_call_and_argument() {
+    let home = Home::bare();
+    home.extension(
+        "ext.ts",
+        r#"export default (pi: any) => {
+  pi.registerCommand("go", { handler: (_: string, ctx: any) => {
+    const said = ["silly", 5, undefined].map((level) => {
+      try { pi.setThinkingLevel(level); } catch (error: any) { return `${error.name}: ${error.message}`; }
+    });
+    ctx.ui.notify(said.join("\n"));
+  } });
+};
+"#,
+    );
+    let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
+    rpc.ok(prompt("/go")).await;
+    let said = rpc.ui("notify").await["message"].clone();
+    assert_eq!(
+        said,
+        "TypeError: pi.setThinkingLevel: level: There is no thinking level \"silly\". The levels are: \
+         off, minimal, low, medium, high, xhigh, max\nTypeError: pi.setThinkingLevel: level must be a \
+         string, not 5\nTypeError: pi.setThinkingLevel: level must be a string, not undefined"
+    );
+}
+
+/// "npm install fs" brings a package of somebody else's.
+#[tokio::test]
+async fn a_misspelt_module_of_nodes_is_nothing_to_install() {
+    let home = Home::bare();
+    home.file(
+        "ext.ts",
+        "import { readFile } from \"fs/promise\";\nexport default () => readFile;\n",
+    );
+    let said = home.run(&["ext", "check", "ext.ts"], "").await.stdout;
+    assert!(said.contains("is 'fs/promises' meant?"), "{said}");
+    assert!(!said.contains("npm install"), "{said}");
+}

@@ -354,3 +354,37 @@ async fn the_list_shows_the_lines_of_what_is_wrong() {
                  default (\n    > 3 |   => {};\n        |   ^\n";
     assert!(listed.stdout.contains(frame), "{}", listed.stdout);
 }
+
+#[tokio::test]
+async fn a_folder_with_an_index_and_folders_of_resources_is_checked_by_its_index() {
+    let home = Home::bare();
+    for (folder, beside, text) in [
+        ("a", "prompts/p.md", "hi"),
+        ("b", "skills/s/SKILL.md", "---\ndescription: d\n---\n"),
+        ("c", "themes/.keep", ""),
+        ("d", "extensions/.keep", ""),
+    ] {
+        for (name, text) in [("index.ts", GATE), (beside, text)] {
+            let path = home.cwd().join(folder).join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let said = home.run(&["ext", "check", folder], "").await.ok();
+        let start = format!("ok      {}\n  note: -e ", home.cwd().join(folder).display());
+        assert!(said.starts_with(&start), "{said}");
+        assert!(said.contains("  registers 1 tool, 1 command"), "{said}");
+    }
+    home.file(
+        "a/index.ts",
+        "export default (pi) => {\n  const x = ;\n};\n",
+    );
+    let torn = home.run(&["ext", "check", "a"], "").await;
+    assert_eq!(torn.status.code(), Some(1), "{}", torn.stdout);
+    fs::remove_file(home.cwd().join("a/index.ts")).unwrap();
+    let none = home.run(&["ext", "check", "a"], "").await;
+    assert!(
+        none.stdout.contains("It is a package without extensions"),
+        "{}",
+        none.stdout
+    );
+}

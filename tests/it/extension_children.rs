@@ -63,13 +63,17 @@ async fn start(rpc: &mut Rpc) -> (Vec<u64>, u64) {
     (ends, started["stays"].as_u64().unwrap())
 }
 
-async fn all_but_one_end(ends: &[u64], stays: u64, cause: &str) {
+async fn all_end(children: &[u64], cause: &str) {
     let deadline = Instant::now() + PATIENCE;
-    while let Some(child) = ends.iter().position(|child| is_running(*child)) {
+    while let Some(child) = children.iter().position(|child| is_running(*child)) {
         let late = Instant::now() > deadline;
         assert!(!late, "{cause}: child {child} is left");
         pause(20).await;
     }
+}
+
+async fn all_but_one_end(ends: &[u64], stays: u64, cause: &str) {
+    all_end(ends, cause).await;
     assert!(is_running(stays), "{cause}");
     kill(Pid::from_raw(stays.try_into().unwrap()), Signal::SIGKILL).unwrap();
 }
@@ -102,4 +106,27 @@ async fn children_of_extensions_end_with_pi_unless_they_are_detached() {
     let (ends, stays) = start(&mut rpc).await;
     assert_eq!(rpc.close().await.code(), Some(0));
     all_but_one_end(&ends, stays, "the end").await;
+}
+
+/// Some were asked to end; then pi had gone, and the others ran for ever.
+#[tokio::test]
+async fn of_many_children_none_is_left_when_pi_ends() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionHost": "thread" }));
+    home.extension(
+        "ext.ts",
+        r#"import { spawn } from "node:child_process";
+        export default (pi) => pi.registerCommand("start", { handler: async (args, ctx) => {
+            const children = Array.from({ length: 200 }, () => spawn("sleep", ["200"]).pid);
+            ctx.ui.notify(JSON.stringify(children));
+        } });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/start")).await;
+    let told = rpc.ui("notify").await;
+    let children: Vec<u64> = serde_json::from_str(told["message"].as_str().unwrap()).unwrap();
+    assert_eq!(children.len(), 200);
+    assert_eq!(rpc.close().await.code(), Some(0));
+    all_end(&children, "the end").await;
 }

@@ -168,6 +168,9 @@ attacks! {
     function_call("function-call") does_damage("Function.prototype.call");
     object_then("object-then") does_damage("Object.prototype.then");
     object_to_json("object-to-json") does_damage("Object.prototype.toJSON");
+    object_step("object-step") does_damage("Object.prototype.step");
+    array_species("array-species") does_damage("Array[Symbol.species]");
+    string_includes("string-includes") does_damage("String.prototype.includes");
     array_iterator("array-iterator") does_damage("Array.prototype[Symbol.iterator]");
     array_push("array-push") does_damage("Array.prototype.push");
     json_stringify("json-stringify") does_damage("JSON.stringify");
@@ -308,6 +311,17 @@ async fn damage_in_a_timer() {
     // The bystander was the last that was called.
     let error = attack.is_named("it changed Promise.prototype.then").await;
     assert_eq!(error["event"], "uncaught", "{error}");
+    attack.survived_by_all().await;
+}
+
+/// The rest of the queue was lost for everybody, and others were named.
+#[tokio::test]
+async fn damage_in_an_event_of_the_queue() {
+    let source = include_str!("hostile/object-step-queued.ts");
+    let mut attack = Attack::prepare("object-step-queued", source, settings()).await;
+    attack.strike().await;
+    let error = attack.is_named("it changed Object.prototype.step").await;
+    assert_eq!(error["event"], "agent_end", "{error}");
     attack.survived_by_all().await;
 }
 

@@ -370,6 +370,78 @@ async fn an_extension_may_use_its_own_descriptors_as_in_node() {
         .await;
 }
 
+/// Whoever speaks with a server over a child or a socket had lost whose request it is.
+#[tokio::test]
+async fn what_is_heard_of_children_and_sockets_is_heard_in_the_context_of_who_made_them() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("lib/contexts.mjs", include_str!("node_layer/contexts.mjs"));
+    home.extension(
+        "ext.ts",
+        r#"import { answers } from "./lib/contexts.mjs";
+        export default (pi) => pi.registerCommand("go", {
+            handler: async (args, ctx) => ctx.ui.notify(await answers()) });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/go")).await;
+    rpc.notified(answers_of_node("contexts.mjs").trim_end())
+        .await;
+}
+
+/// No test ran, and the script ended well; in an extension they were fulfilled.
+#[tokio::test]
+async fn tests_of_node_run_in_scripts_and_are_refused_in_extensions() {
+    let (_home, mut rpc) = with_command(
+        r#"const { spawnSync } = await import("node:child_process");
+        const { writeFileSync } = await import("node:fs");
+        const { describe, it, test } = await import("node:test");
+        const script = (second) => `import test, { describe, it } from "node:test";
+            import assert from "node:assert";
+            test("well", () => { console.log("ran well"); });
+            describe("group", () => { it("inner", async () => { console.log("ran inner"); }); });
+            test("second", () => { console.log("ran second"); assert.equal(1, ${second}); });`;
+        const run = (name, second) => {
+            writeFileSync(name, script(second));
+            const { status, stdout } = spawnSync(process.execPath, [name], { encoding: "utf8" });
+            const lines = stdout.split("\n").map((line) => line.trim());
+            return [status, lines[0], ...lines.filter((line) => /^(ran|ok|not ok|# fail) /.test(line))];
+        };
+        const refused = [describe, it, test].map((call) => {
+            try {
+                call("never", () => { throw new Error("it ran"); });
+            } catch ({ message }) {
+                return message.split(": ")[0];
+            }
+        });
+        return JSON.stringify([run("well.test.mjs", 1), run("bad.test.mjs", 2), refused]);"#,
+    )
+    .await;
+    rpc.ok(prompt("/go")).await;
+    let said = |status: u8, outcome: &str, failed: &str| {
+        let last = format!("{outcome} 3 - second");
+        json!([
+            status,
+            "TAP version 13",
+            "ran well",
+            "ok 1 - well",
+            "ran inner",
+            "ok 1 - inner",
+            "ok 2 - group",
+            "ran second",
+            last,
+            failed
+        ])
+    };
+    let refused = vec!["node:test does not run tests in an extension"; 3];
+    let expected = json!([
+        said(0, "ok", "# fail 0"),
+        said(1, "not ok", "# fail 1"),
+        refused
+    ]);
+    let notified = rpc.ui("notify").await;
+    assert_eq!(notified["message"], expected.to_string());
+}
+
 /// tr46, which jsdom and node-fetch use, requires it.
 #[tokio::test]
 async fn a_package_that_requires_punycode_makes_no_noise() {

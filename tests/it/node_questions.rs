@@ -90,6 +90,11 @@ async fn what_is_not_found_is_told_as_in_node() {
     answers_are_those_of_node("modules.mjs");
 }
 
+#[tokio::test]
+async fn contexts_of_scripts_are_those_of_node() {
+    answers_are_those_of_node("contexts.mjs");
+}
+
 /// Texts in objects had double quotes, and what was deeper than two was there.
 #[tokio::test]
 async fn what_is_printed_reads_as_in_node() {

@@ -320,3 +320,35 @@ test("last", async () => { setTimeout(() => { throw new Error("at the end"); }, 
         assert!(said.stdout.contains(place), "{place}: {}", said.stdout);
     }
 }
+
+/// They came too late, and the one before them was blamed.
+#[tokio::test]
+async fn tests_may_stand_after_what_the_file_waits_for() {
+    let home = Home::bare();
+    let head = "import { test } from \"@mariozechner/pi-coding-agent/test\";\n\
+        import { readFile } from \"node:fs/promises\";\n\
+        const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));\n";
+    let read = "await readFile(import.meta.filename, \"utf8\")";
+    let bodies = [
+        format!(
+            "const one = {read}; test(\"a\", () => {{ if (!one) throw 1; }});\n\
+             const two = {read}; test(\"b\", () => {{ if (!two) throw 2; }});"
+        ),
+        "await 1; test(\"a\", () => {}); await sleep(300); test(\"b\", () => {});".into(),
+        "test(\"a\", async () => { await sleep(5); }); await sleep(20); test(\"b\", () => {});"
+            .into(),
+        "await sleep(5); test(\"a\", () => {}); await sleep(5);\n\
+         test(\"b\", () => { throw new Error(\"its own\"); });"
+            .into(),
+        "await sleep(5); test(\"a\", () => {}); await sleep(5); throw new Error(\"at the top\");"
+            .into(),
+    ];
+    for (number, body) in bodies.iter().enumerate() {
+        home.file(&format!("{number}.test.ts"), &format!("{head}{body}"));
+    }
+    let said = pi_test(&home, &["--timeout", "240000"]).await.stdout;
+    let mut expected = ["ok a", "ok b"].repeat(3);
+    expected.extend(["ok a", "FAILED b"]);
+    expected.extend(["not run a", "FAILED it was not read to its end: at the top"]);
+    assert_eq!(outcomes(&said), expected, "{said}");
+}

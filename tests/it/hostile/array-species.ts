@@ -1,0 +1,10 @@
+// What `map` and `filter` make is made by this.
+export default (pi) =>
+  pi.on("before_agent_start", (event) => {
+    if (event.prompt !== "attack") return;
+    Object.defineProperty(Array, Symbol.species, {
+      get() {
+        throw new Error("species");
+      },
+    });
+  });

@@ -1,0 +1,175 @@
+//! Pipes, sockets and devices where files are looked for: whoever opens one waits for ever.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use model_server::{Answer, ModelServer};
+use serde_json::json;
+
+use crate::support::{Home, command};
+
+fn make_pipe(path: &Path) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let made = Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success(), "{}", path.display());
+}
+
+const HELLO: &str = "export default (pi) => {
+  pi.on(\"before_agent_start\", (event) => ({ systemPrompt: `${event.systemPrompt} hello` }));
+};
+";
+
+/// In the folders of the agent and of the project.
+fn pipes(home: &Home) -> Vec<PathBuf> {
+    let of_agent = [
+        "extensions/.gitignore",
+        "extensions/.ignore",
+        "extensions/folder/package.json",
+        "extensions/package.json",
+        "skills/.gitignore",
+        "prompts/.ignore",
+        "themes/.fdignore",
+        "AGENTS.md",
+        "SYSTEM.md",
+        "keybindings.json",
+    ];
+    let of_project = [
+        ".pi/settings.json",
+        ".pi/extensions/.gitignore",
+        ".pi/skills/.gitignore",
+        ".pi/APPEND_SYSTEM.md",
+        "AGENTS.md",
+    ];
+    let of_agent = of_agent.map(|name| home.agent_dir().join(name));
+    let of_project = of_project.map(|name| home.cwd().join(name));
+    of_agent.into_iter().chain(of_project).collect()
+}
+
+#[tokio::test]
+async fn a_pipe_in_the_place_of_a_file_is_named_and_stops_nothing() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("hello.js", HELLO);
+    home.extension("folder/index.js", HELLO);
+    let mut running = home.rpc(&[]);
+    running.ok(command("get_state")).await;
+    let pipes = pipes(&home);
+    for path in &pipes {
+        make_pipe(path);
+    }
+    let socket = home.agent_dir().join("extensions/.fdignore");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let device = home.agent_dir().join("prompts/.gitignore");
+    symlink("/dev/zero", &device).unwrap();
+    running.ok(command("reload")).await;
+    let mut started = home.rpc(&[]);
+    started.ok(command("get_state")).await;
+    for rpc in [&mut running, &mut started] {
+        server.push(Answer::text("Fine."));
+        rpc.run("go").await;
+        let asked = server.requests().pop().unwrap().body["system"].to_string();
+        assert!(asked.contains("hello hello"), "both have loaded: {asked}");
+    }
+    // What goes into the prompt is told there.
+    let log = fs::read_to_string(home.agent_dir().join("logs/pi.log")).unwrap_or_default();
+    let said = format!("{}{log}", started.stderr());
+    let told = |path: &&PathBuf| {
+        // Keys are for the terminal.
+        !path.ends_with("keybindings.json") && !said.contains(path.to_str().unwrap())
+    };
+    let silent: Vec<_> = pipes
+        .iter()
+        .chain([&socket, &device])
+        .filter(told)
+        .collect();
+    assert_eq!(silent, Vec::<&PathBuf>::new(), "{said}");
+    assert!(said.contains("a pipe, a socket or a device"), "{said}");
+}
+
+#[tokio::test]
+async fn a_pipe_for_the_settings_or_the_models_of_the_user_is_named() {
+    for name in ["settings.json", "models.json", "auth.json", "trust.json"] {
+        let home = Home::bare();
+        let path = home.agent_dir().join(name);
+        make_pipe(&path);
+        // Of trust is spoken where there is something to trust.
+        fs::create_dir_all(home.cwd().join(".pi")).unwrap();
+        home.file(".pi/SYSTEM.md", "Hello.");
+        let arguments = ["--provider", "demo", "--model", "demo"];
+        let mut rpc = home.rpc(&arguments);
+        rpc.ok(command("get_state")).await;
+        rpc.ok(command("reload")).await;
+        let said = rpc.stderr();
+        assert!(said.contains(path.to_str().unwrap()), "{name}: {said}");
+        assert!(rpc.close().await.success());
+        let doctor = home.run(&["doctor"], "").await;
+        assert!(doctor.stdout.contains(name), "{name}: {}", doctor.stdout);
+    }
+}
+
+/// Files are hidden with it: as an empty one.
+#[tokio::test]
+async fn dev_null_is_an_empty_file() {
+    let home = Home::bare();
+    home.extension("hello.js", HELLO);
+    for name in ["settings.json", "extensions/.gitignore", "AGENTS.md"] {
+        symlink("/dev/null", home.agent_dir().join(name)).unwrap();
+    }
+    let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
+    rpc.ok(command("get_state")).await;
+    assert!(!rpc.stderr().contains("Could not"), "{}", rpc.stderr());
+}
+
+/// It was read to its end when an error was to be placed: of `/dev/zero` there is none.
+#[tokio::test]
+async fn a_source_map_that_is_no_file_is_not_opened() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let pipe = home.cwd().join("pipe.map");
+    make_pipe(&pipe);
+    let large = home.cwd().join("large.map");
+    fs::File::create(&large).unwrap().set_len(1 << 40).unwrap();
+    let maps = [&pipe, &large];
+    for (index, map) in maps.iter().enumerate() {
+        let map = map.display();
+        home.extension(
+            &format!("module{index}.js"),
+            &format!(
+                "import {{ fail }} from \"./script{index}.cjs\";\nexport default (pi) => {{\n  \
+                 pi.on(\"agent_start\", () => {{ throw new Error(\"mine\"); }});\n  \
+                 pi.on(\"agent_start\", () => fail());\n}};\n//# sourceMappingURL={map}\n"
+            ),
+        );
+        home.extension(
+            &format!("script{index}.cjs"),
+            &format!(
+                "exports.fail = () => {{ throw new Error(\"theirs\"); }};\n//# sourceMappingURL={map}\n"
+            ),
+        );
+    }
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::text("Fine."));
+    let events = rpc.run("go").await;
+    let mut places: Vec<_> = (events.iter())
+        .filter(|line| line["type"] == "extension_error")
+        .map(|line| {
+            let file = line["location"]["file"].as_str().unwrap_or_default();
+            let file = file.rsplit('/').next().unwrap_or_default().to_owned();
+            (file, line["location"]["line"].clone())
+        })
+        .collect();
+    places.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let expected = [
+        ("module0.js", 3),
+        ("module1.js", 3),
+        ("script0.cjs", 1),
+        ("script1.cjs", 1),
+    ];
+    assert_eq!(
+        places,
+        expected.map(|(file, line)| (file.to_owned(), json!(line)))
+    );
+}
