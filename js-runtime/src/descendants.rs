@@ -69,6 +69,14 @@ pub fn with_descendants(first: i32) -> Vec<Process> {
     found
 }
 
+/// This program ends at once, and kills what it has started before.
+pub fn kill_all() {
+    let own = nix::unistd::getpid().as_raw();
+    for process in with_descendants(own).iter().skip(1) {
+        process.send(Signal::SIGKILL);
+    }
+}
+
 /// The number that the system has for it.
 #[cfg(target_os = "linux")]
 pub(crate) fn this_thread() -> i32 {

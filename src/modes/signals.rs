@@ -3,6 +3,10 @@
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+#[cfg(unix)]
+use js_runtime::descendants;
+
+#[cfg(unix)]
 use crate::tools::process;
 
 /// Whether SIGINT is one of them: where a terminal is typed at, it is a key.
@@ -35,6 +39,7 @@ async fn first(mut signals: Vec<(Signal, u8)>) -> u8 {
     // Who asks twice does not want to wait.
     tokio::spawn(async move {
         any(&mut signals).await;
+        descendants::kill_all();
         std::process::exit(i32::from(code));
     });
     code

@@ -386,7 +386,7 @@ async fn an_answer_that_makes_no_sense_costs_its_extension_alone() {
         "2-breaks.ts",
         r#"export default (pi) => {
           pi.on("tool_result", ({ content, details = { none: true } }) => ({
-            content: [...content, { type: "json", value: 1 }], details: { kept: details.none } }));
+            content: [...content, { type: "text" }], details: { kept: details.none } }));
           pi.on("message_end", ({ message }) => { if (message.role === "assistant") message.role = "user"; });
           pi.on("context", ({ messages }) => ({ messages: [{ role: "user", content: { no: "list" } }, ...messages] }));
           pi.on("before_provider_headers", (event) => { event.headers = null; });
