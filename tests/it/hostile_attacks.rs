@@ -156,7 +156,7 @@ attacks! {
     heap_bomb("heap-bomb") is_set_aside();
     array_buffer_bomb("array-buffer-bomb") is_reported("Array buffer allocation failed");
     stack_overflow("stack-overflow") is_reported("Maximum call stack size exceeded");
-    deep_result("deep-result") is_reported("recursion limit");
+    deep_result("deep-result") is_reported("within each other in more than 1000 levels");
     huge_result("huge-result") is_reported("too large");
     cyclic_result("cyclic-result") is_reported("circular");
     throwing_getters("throwing-getters") is_reported("from a getter");

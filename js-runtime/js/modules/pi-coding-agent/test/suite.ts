@@ -167,10 +167,10 @@ function collect(name: string, given: TestOptions | Body, then: Body | undefined
   }
   if (tests.some((test) => test.name === name)) throw new Error(`Two tests are called "${name}"`);
   if (tests.length === 0) {
-    // The file itself, which is being read. When that is done the program tells: this may be
-    // fulfilled before, if the file waits for something.
+    // The file itself, which is being read. When that is done the program tells: the first may
+    // be fulfilled before, if the file waits for something.
     import(mainModule()).catch(giveUp);
-    onEvaluated(() => void runAll());
+    onEvaluated(() => void import(mainModule()).then(runAll, giveUp));
   }
   const timeout = options.timeout ?? Number(process.env.PI_TEST_TIMEOUT ?? 30_000);
   tests.push({ name, body, timeout, skipped: false, only: false, ...more });
