@@ -42,8 +42,13 @@ pub(crate) fn with_parsed<T>(
             .map(work)
             .map_err(|error| syntax_error(error.to_string()))
     };
+    with_room(length, parsed)
+}
+
+/// Works on what a text of so many bytes was parsed to, where there is enough stack for it.
+pub(crate) fn with_room<T>(length: usize, work: impl FnOnce() -> T) -> T {
     let stack = (length * STACK_PER_BYTE).clamp(STACK.0, STACK.1);
-    stacker::maybe_grow(stack, stack, parsed)
+    stacker::maybe_grow(stack, stack, work)
 }
 
 /// The parser goes on after the marks of a merge, and both sides would run.

@@ -10,10 +10,8 @@ use std::time::Duration;
 use deno_ast::diagnostics::Diagnostic;
 use deno_ast::{MediaType, ModuleSpecifier, ParseDiagnostic, ParseParams};
 
-use crate::parsing::{extent, too_deep};
+use crate::parsing::{extent, too_deep, with_room};
 
-/// Deeply nested code needs a deep stack; that of a main thread may be small.
-const STACK: usize = 64 << 20;
 /// For the stack that there is.
 const SHALLOW: usize = 50;
 const LIMIT: Duration = Duration::from_secs(20);
@@ -45,6 +43,7 @@ pub fn check_syntax(path: &Path) -> Result<(), SyntaxProblem> {
     }
     let specifier = ModuleSpecifier::from_file_path(path)
         .map_err(|()| fatal("Its path cannot be the address of a module".to_owned()))?;
+    let length = text.len();
     let parse = move || {
         let media_type = MediaType::from_specifier(&specifier);
         let parsed = deno_ast::parse_program(ParseParams {
@@ -62,11 +61,12 @@ pub fn check_syntax(path: &Path) -> Result<(), SyntaxProblem> {
         }
     };
     let (done, parsed) = mpsc::channel();
+    let parse = move || with_room(length, parse);
     let work = move || {
         // Nobody waits any more if it took too long.
         let _ = done.send(parse());
     };
-    let thread = thread::Builder::new().stack_size(STACK).spawn(work);
+    let thread = thread::Builder::new().spawn(work);
     thread.map_err(|error| fatal(format!("It could not be checked: {error}")))?;
     parsed.recv_timeout(LIMIT).unwrap_or_else(|error| {
         Err(match error {

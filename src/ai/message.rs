@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 
-use js_runtime::nearest;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -58,20 +57,12 @@ pub enum ContentBlock {
     Other(Map<String, Value>),
 }
 
-const BLOCKS: [&str; 2] = ["text", "image"];
-
-/// From here on one of [`BLOCKS`] is meant.
-const LIKENESS: f32 = 0.6;
-
 impl<'de> Deserialize<'de> for ContentBlock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let block = Map::deserialize(deserializer)?;
         let known = match block.get("type").and_then(Value::as_str) {
             Some("text") => TextContent::deserialize(Value::Object(block)).map(Self::Text),
             Some("image") => ImageContent::deserialize(Value::Object(block)).map(Self::Image),
-            Some(misspelt) if nearest(misspelt, &BLOCKS, LIKENESS).is_some() => {
-                return Err(D::Error::unknown_variant(misspelt, &BLOCKS));
-            }
             Some(_) => return Ok(Self::Other(block)),
             None => return Err(D::Error::missing_field("type")),
         };

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::actions::{ActionError, Actions, NavigateOptions, SendOptions};
 use super::host::{Answer, parse_told, to_value};
+use super::misfit::misspelt;
 use super::registry::ExtensionId;
 use crate::ai::message::{UserContent, present};
 use crate::ai::model::ThinkingLevel;
@@ -84,6 +85,14 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
         }
         "pi.sendUserMessage" => {
             let content = given.content.ok_or_else(|| missing(method, "content"))?;
+            if let UserContent::Blocks(blocks) = &content
+                && let Some(why) = misspelt(blocks)
+            {
+                return Err(HostError {
+                    class: "TypeError",
+                    message: format!("{method}: {why}"),
+                });
+            }
             return done(actions.send_user_message(content, send_options));
         }
         "pi.appendEntry" => {

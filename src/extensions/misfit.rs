@@ -1,8 +1,10 @@
 //! Why arguments and answers of an extension do not fit, in words of JavaScript: where, and
 //! what is wanted. serde's own name Rust's types, and the column of a text that nobody sees.
 
+use js_runtime::nearest;
 use serde::de::DeserializeOwned;
 
+use crate::ai::message::ContentBlock;
 use crate::ai::nesting::{self, Of};
 
 /// `None` if they do fit.
@@ -23,6 +25,24 @@ pub(super) fn misfit<T: DeserializeOwned>(args: &str, of: Of) -> Option<String> 
         "" => words,
         path if words.ends_with(MISSING) => format!("{path}.{words}"),
         path => format!("{path}: {words}"),
+    })
+}
+
+/// A block whose type is that of none that models are told, and nearly one of them. Sessions
+/// keep it as it is; whoever gives it means the other.
+pub(super) fn misspelt(blocks: &[ContentBlock]) -> Option<String> {
+    const KNOWN: [&str; 2] = ["text", "image"];
+    const LIKENESS: f32 = 0.6;
+    let mut blocks = blocks.iter().enumerate();
+    blocks.find_map(|(index, block)| {
+        let ContentBlock::Other(block) = block else {
+            return None;
+        };
+        let kind = block.get("type")?.as_str()?;
+        let meant = nearest(kind, &KNOWN, LIKENESS)?;
+        Some(format!(
+            "content[{index}].type: unknown value `{kind}`, is `{meant}` meant?"
+        ))
     })
 }
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::generation::{CallFailure, Generation};
-use super::misfit::{misfit, words};
+use super::misfit::{misfit, misspelt, words};
 use super::registry::ToolRegistration;
 use crate::ai::nesting::{self, Of};
 use crate::ai::stream::ToolSpec;
@@ -48,11 +48,15 @@ impl ExtensionTool {
 
     async fn output(&self, json: Option<String>) -> Result<ToolOutput, ToolError> {
         let json = json.as_deref().unwrap_or("null");
-        let error = match nesting::from_str(json, Of::ToolOutput) {
-            Ok(output) => return Ok(output),
-            Err(error) => error,
+        let why = match nesting::from_str::<ToolOutput>(json, Of::ToolOutput) {
+            Ok(output) => match misspelt(&output.content) {
+                None => return Ok(output),
+                Some(why) => why,
+            },
+            Err(error) => {
+                misfit::<ToolOutput>(json, Of::ToolOutput).unwrap_or_else(|| words(error))
+            }
         };
-        let why = misfit::<ToolOutput>(json, Of::ToolOutput).unwrap_or_else(|| words(error));
         let text = format!(
             "The tool \"{}\" returned something that is no tool result: {why}",
             self.spec.name

@@ -421,7 +421,7 @@ async fn a_tool_that_returns_no_result_is_told_to_its_author_as_well() {
         "The tool \"t0\" must return { content: [...] }, an array of text and image blocks, not \"text\""
             .to_owned(),
         format!(
-            "The tool \"t1\" {no_result}: unknown value `txt`, expected `text` or `image`"
+            "The tool \"t1\" {no_result}.type: unknown value `txt`, is `text` meant?"
         ),
         format!("The tool \"t2\" {no_result}.text is missing"),
     ];

@@ -295,8 +295,7 @@ async fn arguments_that_do_not_fit_are_named_as_the_extension_knows_them() {
             "TypeError pi.sendMessage: message.content: it must be a text, or an array of blocks of \
              text and pictures",
             "TypeError pi.sendMessage: message: invalid type: string \"hello\", expected an object",
-            "TypeError pi.sendUserMessage: content: it must be a text, or an array of blocks of \
-             text and pictures",
+            "TypeError pi.sendUserMessage: content[0].type: unknown value `txt`, is `text` meant?",
             "Error pi.registerProvider: config.baseUrl: invalid type: integer `1`, expected a string",
             "TypeError pi.exec: args must be an array of strings, not \"hi\" (write [\"hi\"])",
         ]

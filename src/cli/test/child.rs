@@ -61,7 +61,7 @@ impl Surroundings {
 
     fn start(&self, file: &Path, records: &Path, whereabouts: &Path) -> io::Result<Child> {
         fs::write(records, "")?;
-        Command::new(std::env::current_exe()?)
+        Command::new(js_runtime::program()?)
             .arg(file)
             // Makes this program run it as node would (as_node.rs).
             .env("PI_CODING_AGENT", "true")
