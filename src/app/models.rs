@@ -28,7 +28,7 @@ pub struct CycledModel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chosen {
     Set,
-    /// By a handler that is queued itself, and cannot wait for those after it.
+    /// By a handler that the queue stands still for.
     InHandler,
     Cycled,
 }
@@ -255,7 +255,9 @@ impl AgentSession {
             let cancel = self.waiting.lock().clone();
             let name = "model_select";
             match chosen {
-                Chosen::InHandler => self.extensions.notify_soon(name, event),
+                Chosen::InHandler => {
+                    self.extensions.emit(name, event(), &cancel).await;
+                }
                 _ => self.extensions.notify(name, event, &cancel).await,
             }
         }

@@ -211,8 +211,8 @@ pub trait Actions: Send + Sync {
     /// Providers came or went: the session's own model may be another now.
     fn models_changed(&self);
     /// `given` is the model as the extension has it, which may have changed its limits, or
-    /// made it. Handlers of `model_select` are waited for, unless the one that asks is
-    /// `queued` before them.
+    /// made it. Handlers of `model_select` are waited for; where the one that asks is
+    /// `queued` itself they are called out of turn.
     async fn set_model(
         &self,
         provider: &str,

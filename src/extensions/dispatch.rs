@@ -109,10 +109,11 @@ impl Generation {
             return emission;
         }
         emission.event.shift_insert(0, "type".into(), name.into());
-        tokio::select! {
-            () = self.drained(kind) => {}
-            () = cancel.cancelled() => {
-                self.cut_short(kind, &mut emission);
+        // An event of the queue comes here from a handler that the queue stands still for.
+        if !matches!(kind.merge, Merge::Queue | Merge::Settle) {
+            tokio::select! {
+                () = self.drained(kind) => {}
+                () = cancel.cancelled() => self.cut_short(kind, &mut emission),
             }
         }
         for (extension, handler) in handlers {

@@ -8,6 +8,7 @@ import {
   keep,
   renderers,
   report,
+  running,
   shortcuts,
   tools,
 } from "ext:js_runtime/bridge/registry.ts";
@@ -278,7 +279,9 @@ export function createApi(extension: number) {
         throw wrong("pi.setModel: model", "a model", model, hint);
       }
       const { provider, id } = model;
-      return await host<boolean>("pi.setModel", { extension, provider, id, model, queued: isQueued() });
+      // Who is called for it stands in the way of others, too.
+      const queued = isQueued() || running() === "model_select";
+      return await host<boolean>("pi.setModel", { extension, provider, id, model, queued });
     },
     getThinkingLevel: () => call<string>("getThinkingLevel"),
     setThinkingLevel(level: string): void {
