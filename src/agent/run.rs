@@ -31,6 +31,9 @@ pub trait RunHooks: Send + Sync {
     /// handed on; a slow reader slows the run, it loses nothing.
     async fn emit(&self, event: Event);
 
+    /// The `message_start` event of a message that is whole, which handlers may change.
+    async fn begin(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage>;
+
     /// The `message_end` event: gives what is said in the end, which handlers may change.
     async fn finish(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage>;
 
@@ -53,6 +56,12 @@ pub trait RunHooks: Send + Sync {
 
     /// Whether the model may see pictures; asked before every request.
     fn shows_images(&self) -> bool;
+
+    /// The `tool_execution_start` event: gives the arguments, which handlers may change.
+    async fn begin_tool_call(&self, call: &ToolCall) -> Value;
+
+    /// The `tool_execution_end` event: gives what the model is told, which handlers may change.
+    async fn finish_tool_call(&self, call: &ToolCall, outcome: Outcome) -> Outcome;
 
     /// The `tool_call` event. May change the arguments.
     async fn before_tool_call(
@@ -186,11 +195,7 @@ pub(super) struct Transcript<'a> {
 impl Transcript<'_> {
     /// Announces a whole message and keeps it, as it is in the end.
     pub(super) async fn say(&mut self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
-        self.hooks
-            .emit(Event::MessageStart {
-                message: message.clone(),
-            })
-            .await;
+        let message = self.hooks.begin(message).await;
         self.keep(message).await
     }
 

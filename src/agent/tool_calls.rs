@@ -99,19 +99,13 @@ async fn prepare<'a>(
     tools: &[Arc<dyn Tool>],
     cancel: &CancellationToken,
 ) -> Result<Prepared<'a>, Outcome> {
-    hooks
-        .emit(Event::ToolExecutionStart {
-            tool_call_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            args: call.arguments.clone(),
-        })
-        .await;
+    let args = hooks.begin_tool_call(call).await;
     let tool = named(tools, &call.name)
         .ok_or_else(|| Outcome::error(format!("Tool {} not found", call.name)))?
         .clone();
     let error = |error: ToolError| Outcome::error(error.0);
     let args = tokio::select! {
-        args = tool.prepare_arguments(call.arguments.clone()) => args.map_err(error)?,
+        args = tool.prepare_arguments(args) => args.map_err(error)?,
         () = cancel.cancelled() => return Err(Outcome::error("Operation aborted")),
     };
     let mut args = validate(tool.spec(), args).map_err(error)?;
@@ -231,15 +225,7 @@ async fn finish(
     call: &ToolCall,
     outcome: Outcome,
 ) -> Arc<AgentMessage> {
-    transcript
-        .hooks
-        .emit(Event::ToolExecutionEnd {
-            tool_call_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            result: outcome.output.clone(),
-            is_error: outcome.is_error,
-        })
-        .await;
+    let outcome = transcript.hooks.finish_tool_call(call, outcome).await;
     let message = Arc::new(AgentMessage::ToolResult(ToolResultMessage {
         tool_call_id: call.id.clone(),
         tool_name: call.name.clone(),

@@ -20,7 +20,7 @@ use crate::agent::run::{Asked, Outcome, Refusal, RunConfig, RunHooks, TurnEnd};
 use crate::ai::message::{StopReason, ToolCall, now};
 use crate::ai::model::ThinkingLevel;
 use crate::ai::stream::StreamOptions;
-use crate::extensions::{Proposal, answers};
+use crate::extensions::{Changed, Proposal, answers};
 use crate::tools::tool::{LAST_WORD, Tool};
 
 /// For handlers of `input` that are asked about what other handlers have said.
@@ -39,8 +39,8 @@ pub(super) struct Hooks<'a> {
 struct Told {
     /// The run ends with it.
     ends: bool,
-    /// What handlers made of the event's message.
-    message: Option<AgentMessage>,
+    /// What handlers made of the event.
+    changed: Option<Changed>,
     /// What they want at the end of a turn.
     proposal: Option<Proposal>,
 }
@@ -76,9 +76,16 @@ impl Hooks<'_> {
             ..Told::default()
         };
         match event {
-            Event::MessageEnd { .. } => {
-                let telling = extensions.notify_of_message(name, event_told, &cancel);
-                told.message = telling.await;
+            // Its pieces are still to come, and take the place of what was made of it.
+            Event::MessageStart { message } if message.as_assistant().is_some() => {
+                extensions.notify(name, event_told, &cancel).await;
+            }
+            Event::MessageStart { .. }
+            | Event::MessageEnd { .. }
+            | Event::ToolExecutionStart { .. }
+            | Event::ToolExecutionEnd { .. } => {
+                let telling = extensions.notify_of_change(name, event_told, &cancel);
+                told.changed = telling.await;
             }
             Event::MessageUpdate(update) => extensions.notify_of_update(update, &cancel).await,
             Event::TurnEnd { .. } => {
@@ -88,6 +95,16 @@ impl Hooks<'_> {
             _ => extensions.notify(name, event_told, &cancel).await,
         }
         told
+    }
+
+    /// Gives what handlers made of the event, if that is something else.
+    async fn tell(&self, mut event: Event) -> Option<Changed> {
+        let told = self.tell_extensions(&event).await;
+        if let Some(changed) = &told.changed {
+            changed.put_into(&mut event);
+        }
+        self.tell_others(event, told.ends).await;
+        told.changed
     }
 
     async fn tell_others(&self, event: Event, ends: bool) {
@@ -150,17 +167,52 @@ impl RunHooks for Hooks<'_> {
         self.tell_others(event, told.ends).await;
     }
 
+    async fn begin(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
+        let event = Event::MessageStart {
+            message: message.clone(),
+        };
+        match self.tell(event).await {
+            Some(Changed::Message(changed)) => changed,
+            _ => message,
+        }
+    }
+
     async fn finish(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
         let event = Event::MessageEnd {
             message: message.clone(),
         };
-        let told = self.tell_extensions(&event).await;
-        let message = told.message.map_or(message, Arc::new);
-        let event = Event::MessageEnd {
-            message: message.clone(),
+        match self.tell(event).await {
+            Some(Changed::Message(changed)) => changed,
+            _ => message,
+        }
+    }
+
+    async fn begin_tool_call(&self, call: &ToolCall) -> Value {
+        let event = Event::ToolExecutionStart {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            args: call.arguments.clone(),
         };
-        self.tell_others(event, told.ends).await;
-        message
+        match self.tell(event).await {
+            Some(Changed::Args(changed)) => changed,
+            _ => call.arguments.clone(),
+        }
+    }
+
+    async fn finish_tool_call(&self, call: &ToolCall, outcome: Outcome) -> Outcome {
+        let event = Event::ToolExecutionEnd {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            result: outcome.output.clone(),
+            is_error: outcome.is_error,
+        };
+        match self.tell(event).await {
+            Some(Changed::Result(changed)) => Outcome {
+                output: *changed,
+                ..outcome
+            },
+            _ => outcome,
+        }
     }
 
     async fn end_turn(

@@ -185,6 +185,10 @@ pub fn message(role: &str, value: &Value) -> Result<AgentMessage, String> {
     }
 }
 
+pub(super) fn taken<T: DeserializeOwned>(member: &str, value: Value) -> Result<T, String> {
+    T::deserialize(value).map_err(|error| format!("`{member}` cannot be used: {}", words(error)))
+}
+
 fn is<T: DeserializeOwned>(member: &str, value: &Value) -> Result<(), String> {
     let read = T::deserialize(value.into_deserializer());
     read.map(drop)

@@ -100,6 +100,7 @@ const fn chain(members: &'static [&'static str]) -> Merge {
 }
 
 const RESULT: &[&str] = &["content", "details", "isError", "usage"];
+const MESSAGE: &[&str] = &["message"];
 const CANCEL: Merge = Merge::Last { stop: "cancel" };
 const BOUNDARY: &[&str] = &["entries", "continue"];
 const DISCOVERED: &[&str] = &["skillPaths", "promptPaths", "themePaths"];
@@ -198,15 +199,25 @@ pub static EVENTS: [EventKind; 38] = [
         answer: BOUNDARY,
         ..row("turn_end", Merge::Settle)
     },
-    row("message_start", Merge::Settle),
+    EventKind {
+        mutable: MESSAGE,
+        ..row("message_start", Merge::Settle)
+    },
     row("message_update", Merge::Queue),
     EventKind {
-        answer: &["message"],
+        answer: MESSAGE,
+        mutable: MESSAGE,
         ..row("message_end", Merge::Settle)
     },
-    row("tool_execution_start", Merge::Settle),
+    EventKind {
+        mutable: &["args"],
+        ..row("tool_execution_start", Merge::Settle)
+    },
     row("tool_execution_update", Merge::Queue),
-    row("tool_execution_end", Merge::Settle),
+    EventKind {
+        mutable: &["result"],
+        ..row("tool_execution_end", Merge::Settle)
+    },
     row("model_select", Merge::Settle),
     row("thinking_level_select", Merge::Queue),
     row("session_info_changed", Merge::Queue),

@@ -17,15 +17,13 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::DropGuard;
 
-use arguments::{
-    Ask, Changed, Enter, Owner, Replacement, ReportArgs, Token, Update, Visit, ui_method,
-};
+use arguments::{Ask, Enter, Owner, Replacement, ReportArgs, Token, Update, Visit, ui_method};
 pub(super) use arguments::{parse, parse_kept, parse_told, to_value};
 
 use super::act::{act, act_async};
 use super::actions::Actions;
-use super::answers;
 use super::boundary::Proposals;
+use super::changed::Changes;
 use super::clipboard;
 use super::deadline::Waits;
 use super::debugger;
@@ -48,7 +46,6 @@ use super::unheard::Told;
 use super::user_bash::Outputs;
 use super::visits::Visits;
 use super::yields::Yields;
-use crate::agent::AgentMessage;
 use crate::agent::event::{Event, ExtensionError, UiAnswer, WaitOutcome};
 use crate::ai::registry::ModelRegistry;
 use crate::tools::ToolOptions;
@@ -73,8 +70,7 @@ pub struct BridgeHost {
     /// Calls that are let through although this generation is stale.
     pub visits: Visits,
     pub yields: Yields,
-    /// What handlers made of a message, by the number of the change.
-    pub changed_message: Mutex<Option<(u64, AgentMessage)>>,
+    pub changes: Changes,
     pub proposals: Proposals,
     /// Of answers that mean nothing.
     told: Mutex<Told>,
@@ -135,7 +131,7 @@ impl BridgeHost {
             sessions: Sessions::default(),
             visits: Visits::default(),
             yields: Yields::default(),
-            changed_message: Mutex::default(),
+            changes: Changes::default(),
             proposals: Proposals::default(),
             told: Mutex::default(),
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
@@ -383,16 +379,6 @@ impl BridgeHost {
                     .cancel(self.ui_token(parse::<Token>(method, args)?.token));
                 return Ok(Value::Null);
             }
-            "message.changed" => {
-                let given: Changed = parse_kept(method, args)?;
-                return Ok(match answers::message(&given.role, &given.message) {
-                    Ok(message) => {
-                        *self.changed_message.lock() = Some((given.change, message));
-                        Value::Null
-                    }
-                    Err(problem) => Value::String(problem),
-                });
-            }
             "tool.begun" => {
                 let Token { token } = parse(method, args)?;
                 self.beginnings.lock().remove(&token);
@@ -424,6 +410,7 @@ impl BridgeHost {
             .or_else(|| services::serve(method, args))
             .or_else(|| resources::serve(method, args))
             .or_else(|| self.sessions.serve(method, args))
+            .or_else(|| self.changes.serve(method, args))
             .or_else(|| self.proposals.serve(method, args, || self.actions(args)))
             .or_else(|| self.summaries.serve(method, args))
             .or_else(|| self.second_sessions.serve(method, args))

@@ -8,6 +8,7 @@ pub mod actions;
 pub mod answers;
 mod behind;
 mod boundary;
+mod changed;
 mod clipboard;
 mod config;
 mod conflicts;
@@ -51,6 +52,7 @@ mod yields;
 
 pub use crate::resources::settings::ExtensionTimeouts as Limits;
 pub use boundary::{Draft, Proposal, drafts};
+pub use changed::Changed;
 pub use config::{Allowance, ExtensionsConfig};
 pub use conflicts::Shortcuts;
 pub use debugger::waits_for_debugger;

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::behind::{self, Work};
+use super::changed::Change;
 use super::generation::{CallFailure, Generation, outcome};
 use super::ledger::Tally;
 use super::patience::{Outcome, Patience};
@@ -47,7 +48,7 @@ enum Item {
     Event {
         told: News,
         targets: Targets,
-        change: Option<u64>,
+        change: Option<Change>,
         origin: Origin,
     },
     Drained(oneshot::Sender<()>),
@@ -90,9 +91,8 @@ struct Batch {
 struct Notification {
     event: Box<RawValue>,
     targets: Targets,
-    /// What handlers make of the event's message is told under this number.
     #[serde(skip_serializing_if = "Option::is_none")]
-    change: Option<u64>,
+    change: Option<Change>,
 }
 
 /// The handler that the queue stands still for.
@@ -142,7 +142,7 @@ impl Notifications {
         &self,
         told: News,
         targets: Targets,
-        change: Option<u64>,
+        change: Option<Change>,
         run: Option<u64>,
         cancel: &CancellationToken,
     ) {

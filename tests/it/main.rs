@@ -104,6 +104,7 @@ mod stopped_places;
 mod summary_retries;
 mod support;
 mod themes;
+mod told_in_place;
 mod tool_ends;
 mod tool_order;
 mod tool_parity;

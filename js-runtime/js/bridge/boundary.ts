@@ -13,10 +13,6 @@ interface Told {
   context?: unknown;
 }
 
-export function isBoundary(type: string): boolean {
-  return type === "turn_end" || type === "agent_before_settle";
-}
-
 const contextOf = (entries: unknown[]) =>
   boundaryContext(() => hostSync<Preview>("boundary.preview", { entries }));
 

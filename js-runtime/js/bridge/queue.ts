@@ -7,13 +7,20 @@ import { JSON, now, Object, Promise, race, SafeMap, SafeSet, setTimeout } from "
 import { createContext } from "ext:js_runtime/bridge/context.ts";
 import { whole } from "ext:js_runtime/bridge/essentials.ts";
 import { enter, find, frameOf, handlers, leaveQueued, report } from "ext:js_runtime/bridge/registry.ts";
-import { Boundary, isBoundary } from "ext:js_runtime/bridge/boundary.ts";
+import { Boundary } from "ext:js_runtime/bridge/boundary.ts";
 import { eventOf } from "ext:js_runtime/bridge/updates.ts";
 import type { Update } from "ext:js_runtime/bridge/updates.ts";
 
 interface Told {
   type: string;
-  message?: unknown;
+  [member: string]: unknown;
+}
+
+/** What the program wants to be told of what handlers make of an event. */
+interface Change {
+  number: number;
+  /** The member that they may change; where there is none they may propose something. */
+  member: string | null;
 }
 
 type Run = number | null | undefined;
@@ -24,8 +31,7 @@ type Answered = { message?: unknown } | undefined | null;
 interface Notification {
   event: Told | Update;
   targets: [extension: number, handler: number][];
-  /** The number under which a change of the message is told. */
-  change?: number;
+  change?: Change;
 }
 
 interface Batch {
@@ -165,23 +171,30 @@ function call(handler: number, event: Told, extension: number, run: Run): unknow
 }
 
 /**
- * The agent waits for it: what its handlers make of the message is what was said. What
+ * The agent waits for it: what its handlers make of the member is what holds. What
  * cannot be used is not taken, and the next handler does not see it. Gives the JSON of
  * what is there now.
  */
-function takeChange(type: string, event: Told, extension: number, change: number, before: string): string {
+function takeChange(
+  type: string,
+  event: Told,
+  extension: number,
+  change: number,
+  member: string,
+  before: string,
+): string {
   try {
-    const after = JSON.stringify(event.message);
+    const value = event[member];
+    const after = JSON.stringify(value);
     if (after === before) return before;
-    const { role } = JSON.parse(before) as { role: string };
-    const { message } = event;
-    const problem = hostSync<string | undefined>("message.changed", { change, role, message });
+    const role = member === "message" ? (JSON.parse(before) as { role: string }).role : undefined;
+    const problem = hostSync<string | undefined>("event.changed", { change, member, role, value });
     if (!problem) return after;
     report(extension, type, new Error(`What the handler left was not taken: ${problem}`));
   } catch (error) {
     report(extension, type, error);
   }
-  event.message = JSON.parse(before);
+  event[member] = JSON.parse(before);
   return before;
 }
 
@@ -199,9 +212,9 @@ export async function notify(json: string): Promise<string> {
     const event = "step" in told ? eventOf(told) : told;
     if (now() - begun > TURN) begun = await giveWay();
     if (type === "agent_end") restSoon(run);
-    const ends = change !== undefined && isBoundary(type);
-    const boundary = ends ? new Boundary(event, change) : undefined;
-    let message = change === undefined || ends ? undefined : JSON.stringify(event.message);
+    const member = change?.member;
+    const boundary = change && !member ? new Boundary(event, change.number) : undefined;
+    let before = member ? JSON.stringify(event[member]) : undefined;
     for (let target = 0; target < targets.length; target += 1) {
       const extension = targets[target][0];
       const handler = targets[target][1];
@@ -214,16 +227,16 @@ export async function notify(json: string): Promise<string> {
       enter(extension, type, true);
       const since = now();
       let failed = false;
-      let before: number | undefined;
+      let heldBefore: number | undefined;
       try {
         let result = call(handler, event, extension, run);
         if (result instanceof Promise) {
-          before = op_held_by_others(extension);
+          heldBefore = op_held_by_others(extension);
           result = await settled(result, { extension, handler, event: type, since });
         }
         boundary?.take(extension, result);
         heed(extension, handler, event, result);
-        if (message) event.message = (result as Answered)?.message ?? event.message;
+        if (type === "message_end") event.message = (result as Answered)?.message ?? event.message;
       } catch (error) {
         failed = true;
         report(extension, type, error);
@@ -231,9 +244,9 @@ export async function notify(json: string): Promise<string> {
         current = undefined;
         leaveQueued();
       }
-      if (message) message = takeChange(type, event, extension, change!, message);
+      if (member && before) before = takeChange(type, event, extension, change!.number, member, before);
       // What others did meanwhile is not its time.
-      const others = before === undefined ? 0 : op_held_by_others(extension) - before;
+      const others = heldBefore === undefined ? 0 : op_held_by_others(extension) - heldBefore;
       const took = now() - since - others;
       tally(extension, type, took > 0 ? took : 0, failed);
       // Whoever has damaged what all rely on is found while nobody else has been called.

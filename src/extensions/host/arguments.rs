@@ -64,14 +64,6 @@ pub(super) struct Name {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Changed {
-    pub change: u64,
-    /// Of the message as it was.
-    pub role: String,
-    pub message: Value,
-}
-
-#[derive(Deserialize)]
 pub(super) struct Token {
     pub token: u64,
 }

@@ -4,9 +4,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
-use crate::agent::AgentMessage;
 use crate::agent::event::MessageUpdate;
 use crate::extensions::boundary::Proposal;
+use crate::extensions::changed::{Change, Changed};
 use crate::extensions::events::{self, Merge};
 use crate::extensions::generation::Generation;
 use crate::extensions::notifications::News;
@@ -38,22 +38,21 @@ impl Extensions {
         }
     }
 
-    /// [`Self::notify`] of an event whose `message` handlers may change: gives what they
+    /// [`Self::notify`] of an event of which handlers may change a member: gives what they
     /// made of it, if that is something else.
-    pub async fn notify_of_message<T: serde::Serialize>(
+    pub async fn notify_of_change<T: serde::Serialize>(
         &self,
         name: &str,
         event: impl FnOnce() -> T,
         cancel: &CancellationToken,
-    ) -> Option<AgentMessage> {
+    ) -> Option<Changed> {
         let generation = self.current();
-        let change = generation.host.next_token();
-        self.tell_handlers(&generation, name, event, Some(change), cancel)
+        let number = generation.host.next_token();
+        let member = events::find(name).and_then(|(_, kind)| kind.mutable.first().copied());
+        let change = Some(Change { number, member });
+        self.tell_handlers(&generation, name, event, change, cancel)
             .await;
-        // A handler that nobody waited for may have left another one.
-        let mut changed = generation.host.changed_message.lock();
-        let (_, message) = changed.take().filter(|(number, _)| *number == change)?;
-        Some(message)
+        generation.host.changes.take(number)
     }
 
     /// [`Self::notify`] of an event at which the agent may be given more to do: gives what
@@ -65,10 +64,12 @@ impl Extensions {
         cancel: &CancellationToken,
     ) -> Option<Proposal> {
         let generation = self.current();
-        let change = generation.host.next_token();
-        self.tell_handlers(&generation, name, event, Some(change), cancel)
+        let number = generation.host.next_token();
+        let member = None;
+        let change = Some(Change { number, member });
+        self.tell_handlers(&generation, name, event, change, cancel)
             .await;
-        generation.host.proposals.take(change)
+        generation.host.proposals.take(number)
     }
 
     async fn tell_handlers<T: serde::Serialize>(
@@ -76,7 +77,7 @@ impl Extensions {
         generation: &Generation,
         name: &str,
         event: impl FnOnce() -> T,
-        change: Option<u64>,
+        change: Option<Change>,
         cancel: &CancellationToken,
     ) {
         let is_heard = generation.has_handlers(name);

@@ -1,0 +1,174 @@
+//! Handlers of events whose answers do not count share what the agent goes on with, as in the
+//! original: whoever takes a secret out of a message when it begins has taken it out.
+
+use model_server::{Answer, ModelServer, Received};
+use serde_json::{Value, json};
+
+use crate::support::{Home, prompt, text_of};
+
+const CHANGES: &str = r#"
+export default (pi) => {
+    const parameters = { type: "object", properties: { x: { type: "string" } } };
+    pi.registerTool({ name: "say", label: "Say", description: "Says it.", parameters,
+        execute: async (_id, { x }) => ({ content: [{ type: "text", text: `said ${x}` }], details: { x } }) });
+    pi.on("message_start", ({ message }) => {
+        if (message.role === "user") message.content[0].text = message.content[0].text.replace("secret", "***");
+    });
+    pi.on("tool_execution_start", ({ args }) => { args.x += ", begun"; });
+    pi.on("tool_execution_end", ({ result }) => { result.content[0].text += ", ended"; });
+};
+"#;
+
+fn told_result(request: &Received) -> &Value {
+    &request.body["messages"][2]["content"][0]
+}
+
+/// It was lost: the model was told the secret.
+#[tokio::test]
+async fn what_handlers_change_when_something_begins_or_ends_counts() {
+    for original in [true, false] {
+        let server = ModelServer::start().await;
+        let home = Home::new(&server);
+        home.extension("a.ts", CHANGES);
+        home.extension(
+            "b.ts",
+            r#"export default (pi) => {
+                pi.on("tool_execution_end", (event, ctx) => ctx.ui.notify(event.result.content[0].text));
+            };"#,
+        );
+        server.push(Answer::tool("say", json!({"x": "it"})));
+        server.push(Answer::text("Done."));
+        let mut rpc = match original {
+            true => home.original_rpc(&[]),
+            false => home.rpc(&[]),
+        };
+        let events = rpc.run("a secret").await;
+        let said = "said it, begun, ended";
+        let requests = server.requests();
+        let [asked, told] = &requests[..] else {
+            panic!("{original}: {requests:#?}")
+        };
+        assert_eq!(text_of(&asked.body["messages"][0]), "a ***", "{original}");
+        assert_eq!(text_of(told_result(told)), said, "{original}");
+        let shown = |kind: &str| {
+            let event = events.iter().find(|one| one["type"] == kind);
+            event.unwrap_or_else(|| panic!("no {kind}")).clone()
+        };
+        assert_eq!(text_of(&shown("message_start")["message"]), "a ***");
+        let args = shown("tool_execution_start")["args"].clone();
+        assert_eq!(args, json!({"x": "it, begun"}), "{original}");
+        assert_eq!(text_of(&shown("tool_execution_end")["result"]), said);
+        let notified = events.iter().find(|one| one["method"] == "notify");
+        assert_eq!(notified.unwrap()["message"], said, "{original}");
+        let stored = rpc.ask(json!({"type": "get_messages"})).await;
+        let messages = stored["data"]["messages"].as_array().unwrap();
+        assert_eq!(text_of(&messages[0]), "a ***", "{original}");
+        assert_eq!(text_of(&messages[2]), said, "{original}");
+        assert_eq!(messages[2]["details"], json!({"x": "it, begun"}));
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_used_is_told_and_does_not_hold() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("a.ts", CHANGES);
+    home.extension(
+        "b.ts",
+        r#"export default (pi) => {
+            pi.on("message_start", ({ message }) => { if (message.role === "user") message.role = "assistant"; });
+            pi.on("tool_execution_start", (event) => { event.args = "none"; });
+            pi.on("tool_execution_end", ({ result }) => { delete result.content; });
+        };"#,
+    );
+    server.push(Answer::tool("say", json!({"x": "it"})));
+    server.push(Answer::text("Done."));
+    let mut rpc = home.rpc(&[]);
+    let events = rpc.run("a secret").await;
+    let reports: Vec<_> = events
+        .iter()
+        .filter(|one| one["type"] == "extension_error")
+        .map(|one| {
+            (
+                one["event"].as_str().unwrap(),
+                one["error"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let refused = |problem: &str| format!("What the handler left was not taken: {problem}");
+    let expected = [
+        (
+            "message_start",
+            refused("a message of the role \"user\" cannot become one of \"assistant\""),
+        ),
+        (
+            "tool_execution_start",
+            refused("`args` cannot be used: invalid type: string \"none\", expected an object"),
+        ),
+        (
+            "tool_execution_end",
+            refused("`result` cannot be used: content is missing"),
+        ),
+    ];
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(event, text)| (*event, &**text))
+        .collect();
+    assert_eq!(reports, expected);
+    let told = &server.requests()[1];
+    assert_eq!(text_of(told_result(told)), "said it, begun, ended");
+}
+
+/// In handlers of queued events they had not run when `setModel` returned.
+#[tokio::test]
+async fn listeners_of_model_select_have_run_when_set_model_returns() {
+    for original in [true, false] {
+        let server = ModelServer::start().await;
+        let home = Home::new(&server);
+        home.extension(
+            "a.ts",
+            r#"export default (pi) => {
+                const story = [];
+                let other;
+                for (const name of ["message_end", "turn_end", "agent_end"]) {
+                    pi.on(name, async (event, ctx) => {
+                        if (event.message && event.message.role !== "assistant") return;
+                        const known = { ...ctx.model };
+                        other = { ...known, id: known.id === "first" ? "second" : "first" };
+                        story.push(name);
+                        story.push(await pi.setModel(other));
+                        if (name === "agent_end") ctx.ui.notify(JSON.stringify(story));
+                    });
+                }
+                let nested = 0;
+                pi.on("model_select", async ({ model }) => {
+                    await new Promise((resolve) => setTimeout(resolve, 5));
+                    story.push("selected");
+                    // One that sets it itself is not waited for by itself.
+                    if (nested++ === 0) await pi.setModel({ ...model, id: "third" });
+                });
+            };"#,
+        );
+        server.push(Answer::text("Done."));
+        let mut rpc = match original {
+            true => home.original_rpc(&[]),
+            false => home.rpc(&[]),
+        };
+        rpc.ok(prompt("go")).await;
+        let notified = rpc.ui("notify").await;
+        let story: Value = serde_json::from_str(notified["message"].as_str().unwrap()).unwrap();
+        let expected = json!([
+            "message_end",
+            "selected",
+            "selected",
+            true,
+            "turn_end",
+            "selected",
+            true,
+            "agent_end",
+            "selected",
+            true,
+        ]);
+        assert_eq!(story, expected, "{original}");
+    }
+}
