@@ -81,18 +81,12 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
         "ctx.getSystemPrompt" => json!(actions.system_prompt()),
         "pi.sendMessage" => {
             let message = given.message.ok_or_else(|| missing(method, "message"))?;
+            well_spelt(method, &message.content)?;
             return done(actions.send_message(message, send_options));
         }
         "pi.sendUserMessage" => {
             let content = given.content.ok_or_else(|| missing(method, "content"))?;
-            if let UserContent::Blocks(blocks) = &content
-                && let Some(why) = misspelt(blocks)
-            {
-                return Err(HostError {
-                    class: "TypeError",
-                    message: format!("{method}: {why}"),
-                });
-            }
+            well_spelt(method, &content)?;
             return done(actions.send_user_message(content, send_options));
         }
         "pi.appendEntry" => {
@@ -198,6 +192,18 @@ pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> Answe
         _ => return Err(unsupported(method)),
     };
     answer.map_err(|error| HostError::new(error.0))
+}
+
+fn well_spelt(method: &str, content: &UserContent) -> Result<(), HostError> {
+    let problem = match content {
+        UserContent::Blocks(blocks) => misspelt(blocks),
+        UserContent::Text(_) => None,
+    };
+    let told = |problem| HostError {
+        class: "TypeError",
+        message: format!("{method}: {problem}"),
+    };
+    problem.map(told).map_or(Ok(()), Err)
 }
 
 fn unsupported(method: &str) -> HostError {

@@ -9,7 +9,7 @@ use crate::agent::AgentMessage;
 use crate::ai::message::{ContentBlock, ImageContent};
 use crate::tools::shell_command::UserCommandResult;
 
-use super::misfit::words;
+use super::misfit::{misspelt_block, words};
 
 /// What is taken of a value.
 pub enum Fit {
@@ -89,10 +89,11 @@ pub fn of_tool_result(member: &str, value: Value) -> Fit {
     }
 }
 
-/// A block that nobody knows cannot be sent; what a handler made of the others holds.
+/// A block that is none cannot be sent; what a handler made of the others holds.
 fn known_blocks(blocks: Vec<Value>) -> Fit {
     part_of(blocks, |index, block| {
-        is::<ContentBlock>(&format!("content[{index}]"), block)
+        let block = read::<ContentBlock>(&format!("content[{index}]"), block)?;
+        misspelt_block(index, &block).map_or(Ok(()), Err)
     })
 }
 
@@ -185,13 +186,13 @@ pub fn message(role: &str, value: &Value) -> Result<AgentMessage, String> {
     }
 }
 
-pub(super) fn taken<T: DeserializeOwned>(member: &str, value: Value) -> Result<T, String> {
-    T::deserialize(value).map_err(|error| format!("`{member}` cannot be used: {}", words(error)))
+fn is<T: DeserializeOwned>(member: &str, value: &Value) -> Result<(), String> {
+    read::<T>(member, value).map(drop)
 }
 
-fn is<T: DeserializeOwned>(member: &str, value: &Value) -> Result<(), String> {
-    let read = T::deserialize(value.into_deserializer());
-    read.map(drop)
+/// The value of a member; the error says why it is none.
+pub(super) fn read<T: DeserializeOwned>(member: &str, value: &Value) -> Result<T, String> {
+    T::deserialize(value.into_deserializer())
         .map_err(|error| format!("`{member}` cannot be used: {}", words(error)))
 }
 

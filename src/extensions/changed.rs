@@ -102,7 +102,7 @@ fn read(told: Told) -> Result<Changed, String> {
             Fit::Part(_, problem) | Fit::Nothing(problem) => Err(problem),
         },
         _ => {
-            let result = answers::taken::<ToolOutput>(&member, value)?;
+            let result = answers::read::<ToolOutput>(&member, &value)?;
             Ok(Changed::Result(Box::new(result)))
         }
     }

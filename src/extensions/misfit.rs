@@ -31,19 +31,22 @@ pub(super) fn misfit<T: DeserializeOwned>(args: &str, of: Of) -> Option<String> 
 /// A block whose type is that of none that models are told, and nearly one of them. Sessions
 /// keep it as it is; whoever gives it means the other.
 pub(super) fn misspelt(blocks: &[ContentBlock]) -> Option<String> {
+    let mut blocks = blocks.iter().enumerate();
+    blocks.find_map(|(index, block)| misspelt_block(index, block))
+}
+
+/// [`misspelt`] of the block at `index`.
+pub(super) fn misspelt_block(index: usize, block: &ContentBlock) -> Option<String> {
     const KNOWN: [&str; 2] = ["text", "image"];
     const LIKENESS: f32 = 0.6;
-    let mut blocks = blocks.iter().enumerate();
-    blocks.find_map(|(index, block)| {
-        let ContentBlock::Other(block) = block else {
-            return None;
-        };
-        let kind = block.get("type")?.as_str()?;
-        let meant = nearest(kind, &KNOWN, LIKENESS)?;
-        Some(format!(
-            "content[{index}].type: unknown value `{kind}`, is `{meant}` meant?"
-        ))
-    })
+    let ContentBlock::Other(block) = block else {
+        return None;
+    };
+    let kind = block.get("type")?.as_str()?;
+    let meant = nearest(kind, &KNOWN, LIKENESS)?;
+    Some(format!(
+        "content[{index}].type: unknown value `{kind}`, is `{meant}` meant?"
+    ))
 }
 
 const MISSING: &str = " is missing";

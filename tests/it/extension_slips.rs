@@ -269,6 +269,7 @@ async fn arguments_that_do_not_fit_are_named_as_the_extension_knows_them() {
             for (const slip of [
                 () => pi.sendMessage({ customType: "x", content: 5 }),
                 () => pi.sendMessage("hello"),
+                () => pi.sendMessage({ customType: "x", content: [{ type: "txt", text: "a" }] }),
                 () => pi.sendUserMessage([{ type: "txt", text: "a" }]),
                 () => pi.registerProvider("p", { baseUrl: 1 }),
                 () => pi.exec("echo", "hi"),
@@ -295,6 +296,7 @@ async fn arguments_that_do_not_fit_are_named_as_the_extension_knows_them() {
             "TypeError pi.sendMessage: message.content: it must be a text, or an array of blocks of \
              text and pictures",
             "TypeError pi.sendMessage: message: invalid type: string \"hello\", expected an object",
+            "TypeError pi.sendMessage: content[0].type: unknown value `txt`, is `text` meant?",
             "TypeError pi.sendUserMessage: content[0].type: unknown value `txt`, is `text` meant?",
             "Error pi.registerProvider: config.baseUrl: invalid type: integer `1`, expected a string",
             "TypeError pi.exec: args must be an array of strings, not \"hi\" (write [\"hi\"])",

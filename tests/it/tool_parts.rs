@@ -116,3 +116,27 @@ async fn blocks_of_other_types_stay_in_results() {
     let request = server.last_request().body.to_string();
     assert_eq!(request.matches("beside it").count(), 2, "{request}");
 }
+
+/// It was kept as a block of a type of its own, which no model is told.
+#[tokio::test]
+async fn a_block_whose_type_a_handler_misspells_is_told_and_left_out() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => pi.on("tool_result", ({ content }) => (
+            { content: [...content, { type: "txt", text: "more" }] }
+        ));"#,
+    )
+    .await;
+    server.push(Answer::tool("bash", json!({"command": "echo all"})));
+    server.push(Answer::text("Done."));
+    let events = rpc.run("go").await;
+    let report = events.iter().find(|one| one["type"] == "extension_error");
+    assert_eq!(
+        report.expect("a report")["error"],
+        "What the handler left was not taken: content[1].type: unknown value `txt`, is `text` meant?"
+    );
+    let end = events
+        .iter()
+        .find(|one| one["type"] == "tool_execution_end");
+    let content = &end.expect("an end")["result"]["content"];
+    assert_eq!(content.as_array().map(Vec::len), Some(1), "{content}");
+}
