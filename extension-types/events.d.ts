@@ -245,6 +245,7 @@ export type TurnEndEventResult = BoundaryResult;
 export type AgentBeforeSettleEventResult = BoundaryResult;
 export interface MessageStartEvent {
   type: "message_start";
+  /** May be changed in place, if it is not an answer that begins. */
   message: AgentMessage;
 }
 export interface MessageUpdateEvent {
@@ -254,6 +255,7 @@ export interface MessageUpdateEvent {
 }
 export interface MessageEndEvent {
   type: "message_end";
+  /** May be changed in place. */
   message: AgentMessage;
 }
 /** A message of the same role in the place of the one that has ended. */
@@ -267,6 +269,7 @@ interface ToolExecution {
 }
 export interface ToolExecutionStartEvent extends ToolExecution {
   type: "tool_execution_start";
+  /** May be changed in place: the tool is called with them. */
   // deno-lint-ignore no-explicit-any
   args: any;
 }
@@ -279,6 +282,7 @@ export interface ToolExecutionUpdateEvent extends ToolExecution {
 }
 export interface ToolExecutionEndEvent extends ToolExecution {
   type: "tool_execution_end";
+  /** May be changed in place: the model is told it. */
   // deno-lint-ignore no-explicit-any
   result: any;
   isError: boolean;
