@@ -2,8 +2,9 @@
 //! and of the RPC protocol: the field names here are wire names.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
-use serde::de::Error as _;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -48,8 +49,8 @@ impl Default for UserContent {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum ContentBlock {
-    Text(TextContent),
-    Image(ImageContent),
+    Text(#[cfg_attr(test, schemars(with = "TextContent"))] Said<TextContent>),
+    Image(#[cfg_attr(test, schemars(with = "ImageContent"))] Said<ImageContent>),
     /// Of another type: what a server of an extension's says goes to whoever looks at
     /// results, and into the session. Models are not told.
     #[serde(untagged)]
@@ -61,12 +62,51 @@ impl<'de> Deserialize<'de> for ContentBlock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let block = Map::deserialize(deserializer)?;
         let known = match block.get("type").and_then(Value::as_str) {
-            Some("text") => TextContent::deserialize(Value::Object(block)).map(Self::Text),
-            Some("image") => ImageContent::deserialize(Value::Object(block)).map(Self::Image),
+            Some("text") => Said::read(block, &["type", "text", "textSignature"]).map(Self::Text),
+            Some("image") => Said::read(block, &["type", "data", "mimeType"]).map(Self::Image),
             Some(_) => return Ok(Self::Other(block)),
             None => return Err(D::Error::missing_field("type")),
         };
         known.map_err(D::Error::custom)
+    }
+}
+
+/// A block, and what else an extension has said in it (`annotations` of an MCP server, say),
+/// which goes where [`ContentBlock::Other`] goes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Said<T> {
+    #[serde(flatten)]
+    pub known: T,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    more: Option<Box<Map<String, Value>>>,
+}
+
+impl<T: DeserializeOwned> Said<T> {
+    fn read(block: Map<String, Value>, names: &[&str]) -> serde_json::Result<Self> {
+        let is_more = |name: &String| !names.contains(&name.as_str());
+        let more = block.keys().any(is_more).then(|| {
+            let more = block.iter().filter(|(name, _)| is_more(name));
+            Box::new(
+                more.map(|(name, value)| (name.clone(), value.clone()))
+                    .collect(),
+            )
+        });
+        let known = T::deserialize(Value::Object(block))?;
+        Ok(Self { known, more })
+    }
+}
+
+impl<T> From<T> for Said<T> {
+    fn from(known: T) -> Self {
+        Self { known, more: None }
+    }
+}
+
+impl<T> Deref for Said<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.known
     }
 }
 
@@ -298,10 +338,15 @@ impl Message {
 
 impl ContentBlock {
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(TextContent {
+        let text = TextContent {
             text: text.into(),
             text_signature: None,
-        })
+        };
+        Self::Text(text.into())
+    }
+
+    pub fn image(image: ImageContent) -> Self {
+        Self::Image(image.into())
     }
 }
 
@@ -331,7 +376,7 @@ impl UserMessage {
     /// Always blocks: the text, then the pictures, as the original stores it.
     pub fn new(text: impl Into<String>, images: Vec<ImageContent>) -> Self {
         let mut blocks = vec![ContentBlock::text(text)];
-        blocks.extend(images.into_iter().map(ContentBlock::Image));
+        blocks.extend(images.into_iter().map(ContentBlock::image));
         Self {
             content: UserContent::Blocks(blocks),
             timestamp: now(),

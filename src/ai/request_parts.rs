@@ -146,7 +146,7 @@ pub(super) fn has_image(blocks: &[ContentBlock]) -> bool {
 
 pub(super) fn images(blocks: &[ContentBlock]) -> impl Iterator<Item = &ImageContent> {
     blocks.iter().filter_map(|block| match block {
-        ContentBlock::Image(image) => Some(image),
+        ContentBlock::Image(image) => Some(&**image),
         ContentBlock::Text(_) | ContentBlock::Other(_) => None,
     })
 }

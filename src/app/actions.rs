@@ -567,7 +567,7 @@ fn cancelled(done: Result<bool, Refusal>) -> ActionResult<Cancelled> {
 fn split(blocks: Vec<ContentBlock>) -> (String, Vec<ImageContent>) {
     let text = crate::ai::message::join_text(&blocks);
     let images = blocks.into_iter().filter_map(|block| match block {
-        ContentBlock::Image(image) => Some(image),
+        ContentBlock::Image(image) => Some(image.known),
         ContentBlock::Text(_) | ContentBlock::Other(_) => None,
     });
     (text, images.collect())

@@ -491,7 +491,7 @@ impl AgentSession {
 
 /// As content of a message, which is what extensions make of them.
 fn blocks(images: &[ImageContent]) -> Value {
-    let images = images.iter().cloned().map(ContentBlock::Image);
+    let images = images.iter().cloned().map(ContentBlock::image);
     json!(images.collect::<Vec<_>>())
 }
 

@@ -220,7 +220,7 @@ fn show_picture(bytes: Option<&[u8]>, kind: ImageType, resize: bool) -> ToolOutp
         }
     }
     let content = match image {
-        Some(image) => vec![ContentBlock::text(note), ContentBlock::Image(image)],
+        Some(image) => vec![ContentBlock::text(note), ContentBlock::image(image)],
         None => vec![ContentBlock::text(format!("{note}\n{}", image::OMITTED))],
     };
     ToolOutput {

@@ -46,13 +46,14 @@ async fn an_input_that_is_assigned_is_not_taken_and_told_once() {
     assert_eq!(report["location"]["line"], 2, "{report}");
 }
 
-/// The model was told that a call had failed whose effects had happened.
+/// The model was told that a call had failed whose effects had happened, and what blocks have
+/// besides was lost.
 #[tokio::test]
-async fn blocks_of_other_types_stay_in_results() {
+async fn what_blocks_of_a_server_have_besides_stays_in_results() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let content = json!([
-        {"type": "text", "text": "beside it"},
+        {"type": "text", "text": "beside it", "annotations": {"audience": ["user"]}},
         {"type": "resource", "resource": {"uri": "x:1", "text": "of a server"}},
     ]);
     home.extension(
@@ -95,6 +96,7 @@ async fn blocks_of_other_types_stay_in_results() {
 
     let request = server.last_request().body.to_string();
     assert!(request.contains("beside it"), "{request}");
+    assert!(!request.contains("audience"), "{request}");
     // Only where a handler has made a text of it.
     assert_eq!(request.matches("of a server").count(), 1, "{request}");
 

@@ -226,9 +226,9 @@ fn own_answers_go_back() {
             ),
             result(
                 "t1",
-                vec![ContentBlock::text("x"), ContentBlock::Image(picture())],
+                vec![ContentBlock::text("x"), ContentBlock::image(picture())],
             ),
-            result("t2", vec![ContentBlock::Image(picture())]),
+            result("t2", vec![ContentBlock::image(picture())]),
             answer(&model, vec![text("")]),
             user("next"),
         ],

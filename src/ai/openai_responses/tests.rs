@@ -190,7 +190,7 @@ fn own_answers_go_back_as_the_items_they_were() {
             ),
             result(
                 "call_1|fc_1",
-                vec![ContentBlock::text("x"), ContentBlock::Image(picture())],
+                vec![ContentBlock::text("x"), ContentBlock::image(picture())],
             ),
         ],
     );

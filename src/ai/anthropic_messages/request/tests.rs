@@ -151,7 +151,7 @@ fn copilot_is_told_who_asks_and_gets_a_bearer_token() {
     let mut model = claude("claude-old");
     model.provider = "github-copilot".into();
     model.headers = Some([("Editor-Version".to_owned(), "x/1".to_owned())].into());
-    let pictures = vec![ContentBlock::Image(picture())];
+    let pictures = vec![ContentBlock::image(picture())];
     let mut request = request_for(model.clone(), vec![user("a"), result("t", pictures)]);
     request.options.headers.insert("X-Mine".into(), "1".into());
     let call = call_of(&request);
@@ -346,7 +346,7 @@ fn own_thoughts_go_back_signed_and_results_are_gathered() {
                 "t1",
                 vec![ContentBlock::text("one"), ContentBlock::text("two")],
             ),
-            result("t2", vec![ContentBlock::Image(picture())]),
+            result("t2", vec![ContentBlock::image(picture())]),
             user("next"),
         ],
     );
@@ -427,7 +427,7 @@ fn models_without_eyes_get_no_pictures() {
         &model,
         vec![
             Message::User(UserMessage::new("", vec![picture()])),
-            result("t", vec![ContentBlock::Image(picture())]),
+            result("t", vec![ContentBlock::image(picture())]),
         ],
     );
     assert_eq!(messages.as_array().unwrap().len(), 1);
