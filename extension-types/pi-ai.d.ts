@@ -94,7 +94,7 @@ export interface AssistantMessage {
   usage: Usage;
   stopReason: StopReason;
   errorMessage?: string;
-  /** Of newer versions: there are none here. */
+  /** What the stream of an extension notes of failures that it went past; pi itself has none, and keeps none. */
   diagnostics?: AssistantMessageDiagnostic[];
   timestamp: number;
 }
@@ -111,6 +111,17 @@ export interface AssistantMessageDiagnostic {
   // deno-lint-ignore no-explicit-any
   details?: Record<string, any>;
 }
+/** What was thrown in words; of an error without a message, its name. */
+export function formatThrownValue(value: unknown): string;
+/** Of what is no error: the name `ThrownValue`. */
+export function extractDiagnosticError(error: unknown): DiagnosticErrorInfo;
+// deno-lint-ignore no-explicit-any
+export function createAssistantMessageDiagnostic(type: string, error: unknown, details?: Record<string, any>): AssistantMessageDiagnostic;
+/** In a new list. */
+export function appendAssistantMessageDiagnostic(
+  message: { diagnostics?: AssistantMessageDiagnostic[] },
+  diagnostic: AssistantMessageDiagnostic,
+): void;
 
 // deno-lint-ignore no-explicit-any
 export interface ToolResultMessage<TDetails = any> {

@@ -232,6 +232,40 @@ async fn the_key_that_an_extension_puts_into_its_environment_is_found() {
     }
 }
 
+/// `@howaboua/pi-codex-conversion` could not go past a failure of its WebSocket.
+#[tokio::test]
+async fn a_stream_can_note_what_it_went_past() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "look.ts",
+        &looks(
+            r#"import { appendAssistantMessageDiagnostic as append, createAssistantMessageDiagnostic as create,
+                extractDiagnosticError, formatThrownValue } from "@earendil-works/pi-ai";"#,
+            r#"const message = {};
+                append(message, create("socket", Object.assign(new TypeError("gone"), { code: "EPIPE" }), { tries: 2 }));
+                const before = message.diagnostics;
+                append(message, create("other", 5));
+                const [{ timestamp, error: { stack, ...error }, ...rest }, other] = message.diagnostics;
+                return [before.length, typeof timestamp, stack.includes("look.ts"), error, rest, other.error,
+                  formatThrownValue(new RangeError()), extractDiagnosticError("words")];"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    let thrown = |message: &str| json!({"name": "ThrownValue", "message": message});
+    let expected = json!([
+        1,
+        "number",
+        true,
+        {"name": "TypeError", "message": "gone", "code": "EPIPE"},
+        {"type": "socket", "details": {"tries": 2}},
+        thrown("5"),
+        "RangeError",
+        thrown("words"),
+    ]);
+    assert_eq!(checked(&mut rpc, "look").await, expected);
+}
+
 /// They were all from models.json.
 #[tokio::test]
 async fn where_the_key_of_a_provider_is_from() {

@@ -94,6 +94,12 @@ export {
   streamSimpleOpenAIResponses,
 } from "pi:pi-ai/stream.ts";
 
+export {
+  appendAssistantMessageDiagnostic,
+  createAssistantMessageDiagnostic,
+  extractDiagnosticError,
+  formatThrownValue,
+} from "pi:pi-ai/diagnostics.ts";
 export { findEnvKeys, getEnvApiKey } from "pi:pi-ai/env-key.ts";
 
 /** Whether the answer says, or its usage shows, that the context did not fit. */
