@@ -10,14 +10,15 @@ use deno_path_util::url_to_file_path;
 use js_runtime_ext::{Author, EXTENSIONS};
 use tokio::sync::Notify;
 
-/// Files by extension, those of packages left out, and what is missing. Grows while
-/// extensions import more.
+/// Files by extension, and what is missing; those of packages, which all share, apart. Grows
+/// while extensions import more.
 #[derive(Clone, Debug, Default)]
 pub struct Imports(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
     files: HashMap<u32, BTreeSet<PathBuf>>,
+    packaged: BTreeSet<PathBuf>,
     /// Who is being loaded: what is required is theirs.
     loading: Option<u32>,
     grown: Arc<Notify>,
@@ -25,7 +26,8 @@ struct Inner {
     witness: Option<Box<Witness>>,
 }
 
-type Witness = dyn Fn(u32, &Path) + Send;
+/// Without an extension it is a file of a package.
+type Witness = dyn Fn(Option<u32>, &Path) + Send;
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -41,7 +43,7 @@ impl Inner {
         }
         self.grown.notify_one();
         if let Some(witness) = &self.witness {
-            witness(extension, file);
+            witness(Some(extension), file);
         }
     }
 }
@@ -56,6 +58,19 @@ impl Imports {
         let inner = self.inner();
         let files = inner.files.get(&extension).into_iter().flatten();
         files.cloned().collect()
+    }
+
+    /// The files of packages that an extension may have had a part in loading: those that are
+    /// found from where its own are.
+    pub fn packaged_of(&self, extension: u32) -> Vec<PathBuf> {
+        let inner = self.inner();
+        let Some(own) = inner.files.get(&extension) else {
+            return Vec::new();
+        };
+        let is_found = |file: &&PathBuf| {
+            homes_of(file).any(|home| own.iter().any(|own| own.starts_with(home)))
+        };
+        inner.packaged.iter().filter(is_found).cloned().collect()
     }
 
     /// When there is another file since this was asked last.
@@ -123,10 +138,7 @@ impl Imports {
             return Some(*id);
         }
         // What is nearest is found first.
-        let packages = path
-            .ancestors()
-            .filter(|folder| folder.ends_with("node_modules"));
-        packages.filter_map(Path::parent).find_map(|folder| {
+        homes_of(&path).find_map(|folder| {
             let finds = |(id, files): (&u32, &BTreeSet<PathBuf>)| {
                 let is_below = files.iter().any(|file| file.starts_with(folder));
                 is_below.then_some(*id)
@@ -150,6 +162,15 @@ impl Imports {
         self.inner().note(extension, &file);
     }
 
+    pub(crate) fn note_packaged(&self, file: &Path) {
+        let mut inner = self.inner();
+        if inner.packaged.insert(file.to_path_buf())
+            && let Some(witness) = &inner.witness
+        {
+            witness(None, file);
+        }
+    }
+
     /// `witness` is told of every file from now on.
     pub(crate) fn tell(&self, witness: Box<Witness>) {
         self.inner().witness = Some(witness);
@@ -157,14 +178,21 @@ impl Imports {
 
     /// `require`d by whoever is being loaded.
     pub(crate) fn note_required(&self, file: &Path) {
+        if homes_of(file).next().is_some() {
+            return self.note_packaged(file);
+        }
         let mut inner = self.inner();
-        let in_package = file
-            .components()
-            .any(|part| part.as_os_str() == "node_modules");
-        if let Some(extension) = inner.loading.filter(|_| !in_package) {
+        if let Some(extension) = inner.loading {
             inner.note(extension, file);
         }
     }
+}
+
+/// The folders from which the package that a file belongs to is found, the nearest first.
+fn homes_of(file: &Path) -> impl Iterator<Item = &Path> {
+    let packages = file.ancestors();
+    let packages = packages.filter(|folder| folder.ends_with("node_modules"));
+    packages.filter_map(Path::parent)
 }
 
 #[cfg(test)]
@@ -231,5 +259,9 @@ mod tests {
         assert_eq!(imports.author("at /a/one.ts", None), marked(1, ""));
         let files = ["/a/lib/three.cjs", "/a/lib/two.ts"];
         assert_eq!(imports.of(2), files.map(PathBuf::from));
+        let packaged = ["/a/node_modules/x/index.js"].map(PathBuf::from);
+        assert_eq!(imports.packaged_of(2), packaged);
+        imports.note(4, "/b/four.ts".into());
+        assert!(imports.packaged_of(4).is_empty());
     }
 }

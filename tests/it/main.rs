@@ -71,6 +71,7 @@ mod node_layer;
 mod node_newer;
 mod node_questions;
 mod odd_files;
+mod package_changes;
 mod packages;
 mod pi_test;
 mod pi_test_helpers;

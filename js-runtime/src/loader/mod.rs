@@ -208,6 +208,9 @@ impl Loader {
             )));
         }
         let path = url_to_file_path(specifier).map_err(error)?;
+        if self.files.is_packaged(specifier) {
+            self.imports.note_packaged(&path);
+        }
         let media_type = MediaType::from_path(&path);
         if media_type == MediaType::Wasm {
             let bytes = std::fs::read(&path).map_err(|e| io_error(&path, &e))?;

@@ -173,7 +173,10 @@ fn tell_imports(link: &Arc<Link>, imports: &Imports) {
     let link = link.clone();
     imports.tell(Box::new(move |extension, file| {
         let path = file.as_os_str().as_bytes();
-        link.say(Kind::Imported, extension.into(), "", path);
+        match extension {
+            Some(extension) => link.say(Kind::Imported, extension.into(), "", path),
+            None => link.say(Kind::Packaged, 0, "", path),
+        }
     }));
 }
 

@@ -4,7 +4,6 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, mpsc};
 use std::task::Poll;
@@ -294,11 +293,10 @@ impl Service {
             Kind::Fault => self.fault(frame.head()?),
             Kind::Held => self.host.held(frame.head()?),
             Kind::Imported => {
-                use std::os::unix::ffi::OsStringExt;
-                let path = PathBuf::from(std::ffi::OsString::from_vec(frame.body));
                 let extension = u32::try_from(id).map_err(|_| wire::broken())?;
-                self.shared.imports.note(extension, path);
+                self.shared.imports.note(extension, frame.path());
             }
+            Kind::Packaged => self.shared.imports.note_packaged(&frame.path()),
             Kind::Bye => self.said_bye = true,
             _ => return Err(wire::broken()),
         }

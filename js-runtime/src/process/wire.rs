@@ -4,7 +4,10 @@
 //! `length of the rest: u32 | kind: u8 | id: u64 | length of head: u32 | head | body`,
 //! numbers in little endian. Both ends are the same binary, so nothing is negotiated.
 
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -85,6 +88,8 @@ kinds! {
     Held = 43,
     /// Id: the extension; body: the bytes of a path.
     Imported = 41,
+    /// Body: the bytes of a path.
+    Packaged = 44,
     /// The isolate is gone, and the process ends.
     Bye = 42,
 }
@@ -104,6 +109,10 @@ impl Frame {
 
     pub fn text(self) -> io::Result<String> {
         String::from_utf8(self.body).map_err(|_| broken())
+    }
+
+    pub fn path(self) -> PathBuf {
+        PathBuf::from(OsString::from_vec(self.body))
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use js_runtime::{HostProcess, LoadError, Runtime, RuntimeOptions, Stop};
 
+use super::quarantine::MadeOf;
 use super::{Extensions, LoadReport};
 use crate::extensions::explain::location;
 use crate::extensions::generation::Generation;
@@ -54,8 +55,8 @@ impl Extensions {
             let runtime = match self.load_into(&host, paths).await {
                 Ok(runtime) => runtime,
                 Err(Fatal { index, why }) => {
-                    let files = host.files_of(index as ExtensionId);
-                    self.quarantine.add(&paths[index].path, files, why);
+                    let made_of = MadeOf::of(&host, index as ExtensionId);
+                    self.quarantine.add(&paths[index].path, made_of, why);
                     let info = &host.registry.lock().extensions[index];
                     let reason = info.error.clone().unwrap_or_default();
                     report.failed.push((info.path.clone(), reason));

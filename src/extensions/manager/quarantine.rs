@@ -1,11 +1,15 @@
-//! Extensions that brought an isolate down. They stay out until one of their files
-//! changes, or the user asks for them by name.
+//! Extensions that brought an isolate down. They stay out until one of their files, or of
+//! the packages that they load, changes, or the user asks for them by name.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
+
+use crate::extensions::explain::name_of;
+use crate::extensions::host::BridgeHost;
+use crate::extensions::registry::ExtensionId;
 
 /// By the path under which the extension is loaded.
 #[derive(Default)]
@@ -14,27 +18,49 @@ pub struct Quarantine(Mutex<HashMap<PathBuf, Offender>>);
 struct Offender {
     /// How it brought the isolate down.
     why: String,
-    /// What it was made of: a hash of each file, `None` for one that was not there.
-    files: Vec<(PathBuf, Option<u64>)>,
+    files: Hashed,
+    packaged: Hashed,
 }
+
+/// A hash of each file, `None` for one that was not there.
+type Hashed = Vec<(PathBuf, Option<u64>)>;
 
 impl Offender {
     fn has_changed(&self) -> bool {
-        self.files.iter().any(|(file, hash)| hash_of(file) != *hash)
+        let mut files = self.files.iter().chain(&self.packaged);
+        files.any(|(file, hash)| hash_of(file) != *hash)
+    }
+}
+
+/// The files that an extension was loaded from.
+#[derive(Clone, Default)]
+pub struct MadeOf {
+    own: Vec<PathBuf>,
+    /// Those of packages, perhaps with some that others load.
+    packaged: Vec<PathBuf>,
+}
+
+impl MadeOf {
+    pub fn of(host: &BridgeHost, extension: ExtensionId) -> Self {
+        let packaged = host.imports().map(|all| all.packaged_of(extension));
+        Self {
+            own: host.files_of(extension),
+            packaged: packaged.unwrap_or_default(),
+        }
     }
 }
 
 impl Quarantine {
-    /// `files` are those that it was loaded from; `why` says that it was stopped, and how.
-    pub fn add(&self, path: &Path, files: Vec<PathBuf>, why: String) {
-        let mut files = files;
-        files.push(path.to_path_buf());
-        let files = files.into_iter().map(|file| {
-            let hash = hash_of(&file);
-            (file, hash)
-        });
-        let files = files.collect();
-        let offender = Offender { why, files };
+    /// `why` says that it was stopped, and how.
+    pub fn add(&self, path: &Path, made_of: MadeOf, why: String) {
+        let mut files = hashed(made_of.own);
+        files.extend(hashed(vec![path.to_path_buf()]));
+        let packaged = hashed(made_of.packaged);
+        let offender = Offender {
+            why,
+            files,
+            packaged,
+        };
         self.0.lock().insert(path.to_path_buf(), offender);
     }
 
@@ -42,7 +68,7 @@ impl Quarantine {
         self.0.lock().remove(path);
     }
 
-    /// Those of all that are in it.
+    /// Those of all that are in it, without packages.
     pub fn files(&self) -> BTreeSet<PathBuf> {
         let offenders = self.0.lock();
         let files = offenders.values().flat_map(|offender| &offender.files);
@@ -54,7 +80,8 @@ impl Quarantine {
         self.0.lock().retain(|_, offender| !offender.has_changed());
     }
 
-    /// Lets one go because the user says so: by its path, its file or its folder.
+    /// Lets one go because the user says so: by its path, its file or its folder, or all of a
+    /// package by its name.
     pub fn release(&self, name: &str) -> Result<(), String> {
         let mut offenders = self.0.lock();
         let before = offenders.len();
@@ -88,7 +115,8 @@ impl Quarantine {
 /// How an extension that is set aside comes back.
 pub fn way_back(path: &Path) -> String {
     format!(
-        "it comes back when its code has changed, or with /reload {}",
+        "it comes back when its code or that of its packages has changed and pi reloads, or with \
+         /reload {}",
         short_name(path)
     )
 }
@@ -106,7 +134,16 @@ fn short_name(path: &Path) -> String {
 fn is_called(path: &Path, name: &str) -> bool {
     let short = short_name(path);
     let stem = Path::new(&short).file_stem();
-    path == Path::new(name) || short == name || stem.is_some_and(|stem| stem == name)
+    let is_here = path == Path::new(name) || short == name || stem.is_some_and(|stem| stem == name);
+    is_here || name_of(path).name == name
+}
+
+fn hashed(files: Vec<PathBuf>) -> Hashed {
+    let hashed = files.into_iter().map(|file| {
+        let hash = hash_of(&file);
+        (file, hash)
+    });
+    hashed.collect()
 }
 
 fn hash_of(file: &Path) -> Option<u64> {
@@ -130,8 +167,13 @@ mod tests {
             path
         };
         let (entry, helper) = (file("a.ts", "1"), file("helper.ts", "1"));
+        let packaged = vec![file("packaged.js", "1")];
+        let made_of = MadeOf {
+            own: vec![helper.clone()],
+            packaged,
+        };
         let quarantine = Quarantine::default();
-        let add = || quarantine.add(&entry, vec![helper.clone()], "why".into());
+        let add = || quarantine.add(&entry, made_of.clone(), "why".into());
         let is_in = || quarantine.reason(&entry).is_some();
         add();
         quarantine.release_changed();
@@ -141,6 +183,15 @@ mod tests {
         assert!(!is_in());
         add();
         std::fs::remove_file(&helper).unwrap();
+        quarantine.release_changed();
+        assert!(!is_in());
+        add();
+        assert!(
+            !quarantine
+                .files()
+                .contains(&folder.path().join("packaged.js"))
+        );
+        file("packaged.js", "2");
         quarantine.release_changed();
         assert!(!is_in());
     }
@@ -157,7 +208,7 @@ mod tests {
             ("/e/todo/index.ts", paths[1]),
         ] {
             for path in paths {
-                quarantine.add(Path::new(path), vec![], "why".into());
+                quarantine.add(Path::new(path), MadeOf::default(), "why".into());
             }
             quarantine.release(name).unwrap();
             for other in paths {

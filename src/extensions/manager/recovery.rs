@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
-use super::quarantine::way_back;
+use super::quarantine::{MadeOf, way_back};
 use crate::extensions::generation::Generation;
 use crate::extensions::reports::Stopped;
 use crate::resources::extension_paths::ExtensionPath;
@@ -112,8 +112,9 @@ impl Extensions {
     ) -> String {
         let (culprit, ending, path) = (stopped.culprit, stopped.ending, stopped.path);
         if let Some(found) = paths.get(culprit.extension as usize) {
-            let files = old.host.files_of(culprit.extension);
-            self.quarantine.add(&found.path, files, ending.to_string());
+            let made_of = MadeOf::of(&old.host, culprit.extension);
+            self.quarantine
+                .add(&found.path, made_of, ending.to_string());
         }
         let rest = match self.is_closing() {
             true => "",

@@ -1,0 +1,65 @@
+//! Changes in packages that extensions load: whoever was set aside comes back.
+
+use model_server::ModelServer;
+use serde_json::{Value, json};
+
+use crate::support::{Home, Rpc, prompt};
+
+async fn set_aside(rpc: &mut Rpc, command: &Value) {
+    rpc.send(&command.to_string()).await;
+    rpc.wait("the report", |line| {
+        let error = line["error"].as_str().unwrap_or_default();
+        error.contains("set aside") && error.contains("that of its packages")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_that_looped_in_a_package_comes_back_when_that_is_mended_or_by_the_name_of_its_own() {
+    for place in ["thread", "process"] {
+        let server = ModelServer::start().await;
+        let home = Home::new(&server);
+        let timeouts = json!({"spin": 700});
+        home.settings(json!({ "extensionHost": place, "extensionTimeouts": timeouts }));
+        let manifest = r#"{"name":"@me/p","pi":{"extensions":["./a.ts"]}}"#;
+        home.extension("p/package.json", manifest);
+        home.extension(
+            "p/a.ts",
+            r#"import { esm } from "esm";
+            import { cjs } from "cjs";
+            const spins = { esm, cjs };
+            export default (pi) => pi.registerCommand("go", { handler: async (name, ctx) => {
+                spins[name]();
+                ctx.ui.notify(name + " goes");
+            } });"#,
+        );
+        let esm = r#"{"name":"esm","type":"module","exports":"./i.js"}"#;
+        home.extension("p/node_modules/esm/package.json", esm);
+        home.extension(
+            "p/node_modules/cjs/index.js",
+            "exports.cjs = require('./spin').cjs;",
+        );
+        let spins = ["esm/i.js", "cjs/spin.js"].map(|file| format!("p/node_modules/{file}"));
+        home.extension(&spins[0], "export const esm = () => { for (;;); };");
+        home.extension(&spins[1], "exports.cjs = () => { for (;;); };");
+        let mended = ["export const esm = () => {};", "exports.cjs = () => {};"];
+        let mut rpc = home.rpc(&[]);
+        rpc.ok(json!({"type": "get_state"})).await;
+        for (name, (spin, mended)) in ["esm", "cjs"].iter().zip(spins.iter().zip(mended)) {
+            let go = prompt(&format!("/go {name}"));
+            set_aside(&mut rpc, &go).await;
+            let report = rpc
+                .ok(json!({"type": "reload", "extension": "@me/p"}))
+                .await;
+            assert_eq!(report["failed"], json!([]), "{place} {name}");
+            set_aside(&mut rpc, &go).await;
+            let report = rpc.ok(json!({"type": "reload"})).await;
+            assert_eq!(report["loaded"], json!([]), "{place} {name}");
+            home.extension(spin, mended);
+            let report = rpc.ok(json!({"type": "reload"})).await;
+            assert_eq!(report["failed"], json!([]), "{place} {name}");
+            rpc.ok(go).await;
+            rpc.notified(&format!("{name} goes")).await;
+        }
+    }
+}
