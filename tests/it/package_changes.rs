@@ -1,9 +1,13 @@
-//! Changes in packages that extensions load: whoever was set aside comes back.
+//! Changes in packages that extensions load: whoever was set aside comes back, and what is
+//! linked into `node_modules` is watched.
+
+use std::fs;
+use std::os::unix::fs::symlink;
 
 use model_server::ModelServer;
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, prompt};
+use crate::support::{Home, Rpc, pause, prompt};
 
 async fn set_aside(rpc: &mut Rpc, command: &Value) {
     rpc.send(&command.to_string()).await;
@@ -62,4 +66,53 @@ async fn one_that_looped_in_a_package_comes_back_when_that_is_mended_or_by_the_n
             rpc.notified(&format!("{name} goes")).await;
         }
     }
+}
+
+/// It was taken for a package like any other.
+#[tokio::test]
+async fn a_package_of_a_workspace_is_watched_and_each_extension_has_its_own() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionWatch": true }));
+    let packages = home.agent_dir().join("extensions/node_modules/@w");
+    fs::create_dir_all(&packages).unwrap();
+    home.file(
+        "packages/b/package.json",
+        r#"{"name":"@w/b","exports":"./i.ts"}"#,
+    );
+    home.file(
+        "packages/b/i.ts",
+        r#"export { value, count } from "./deep";"#,
+    );
+    let deep = |value: u8| {
+        let text = format!(
+            "export const value = {value}; let counted = 0; export const count = () => ++counted;"
+        );
+        home.file("packages/b/deep.ts", &text);
+    };
+    deep(1);
+    symlink(home.cwd().join("packages/b"), packages.join("b")).unwrap();
+    for name in ["one", "two"] {
+        let source = format!(
+            r#"import {{ value, count }} from "@w/b";
+            export default (pi) => pi.on("session_start", (event, ctx) =>
+                ctx.ui.notify(`{name} ${{value}} ${{count()}}`));"#
+        );
+        home.extension(&format!("{name}.ts"), &source);
+    }
+    let mut rpc = home.rpc(&[]);
+    for value in [1, 2] {
+        deep(value);
+        for name in ["one", "two"] {
+            rpc.notified(&format!("{name} {value} 1")).await;
+        }
+        // The watch has begun.
+        pause(300).await;
+    }
+    rpc.notified("Reloaded: deep.ts").await;
+    let failed = rpc
+        .lines()
+        .into_iter()
+        .find(|line: &Value| line["type"] == "extension_error");
+    assert_eq!(failed, None);
 }

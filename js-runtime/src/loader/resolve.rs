@@ -208,7 +208,15 @@ impl Resolver {
         if is_path(specifier) {
             self.file(specifier, &referrer)
         } else {
-            self.package(specifier, &referrer)
+            let found = self.package(specifier, &referrer)?;
+            let owner = self.owners.borrow().of.get(&referrer).copied();
+            Ok(match owner {
+                // A package that is linked from a workspace, or a file by a name of `imports`.
+                Some(owner) if found.scheme() == "file" && !self.files.is_packaged(&found) => {
+                    self.claim(found, owner)
+                }
+                _ => found,
+            })
         }
     }
 
