@@ -128,7 +128,8 @@ function typescriptFile(request: string, parent: string | undefined): string | u
   const { dirname, resolve } = (globalThis as any).process.getBuiltinModule("node:path");
   if (!isPath(request)) return op_probe_package(request, dirname(parent)) ?? undefined;
   if (/[\\/]node_modules[\\/]/.test(parent)) return;
-  return op_probe(resolve(dirname(parent), request)) ?? undefined;
+  const slash = request.endsWith("/") ? "/" : "";
+  return op_probe(resolve(dirname(parent), request) + slash) ?? undefined;
 }
 
 const isPath = (request: string): boolean => /^(\.{0,2}\/|\.{1,2}$)/.test(request);

@@ -65,6 +65,7 @@ mod json_mode;
 mod line_mode;
 mod logins;
 mod model_runtime;
+mod module_names;
 mod newer_events;
 mod node_addons;
 mod node_layer;

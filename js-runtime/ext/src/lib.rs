@@ -40,7 +40,7 @@ pub use self::modules::{SCOPES, virtual_module, virtual_modules};
 pub use self::nearest::nearest;
 pub use self::ops::{EXIT_MESSAGE, IS_HOST_PROCESS, Uncaught, caught, caught_later};
 pub use self::places::Places;
-pub use self::probe::{EXTENSIONS, index, probe, probe_package};
+pub use self::probe::{EXTENSIONS, directory, index, past_empty_package, probe, probe_package};
 pub use self::program::{program, set_program};
 pub use self::stretch::{Watch, watch};
 

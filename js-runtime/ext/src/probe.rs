@@ -14,7 +14,8 @@ pub const EXTENSIONS: [&str; 7] = ["js", "mjs", "cjs", "ts", "tsx", "mts", "cts"
 #[op2]
 #[string]
 pub(crate) fn op_probe(#[string] path: &str) -> Option<String> {
-    named(probe(Path::new(path))?)
+    let folder = path.ends_with('/').then(|| directory(Path::new(path)));
+    named(folder.flatten().or_else(|| probe(Path::new(path)))?)
 }
 
 /// For `require` in CommonJS files of the folder `from`.
@@ -62,15 +63,9 @@ pub fn probe(path: &Path) -> Option<PathBuf> {
 /// The file that jiti would find of a package where Node finds none: one of TypeScript
 /// has no index.js. `exports` have the last word.
 pub fn probe_package(specifier: &str, from: &Path) -> Option<PathBuf> {
-    let slashes = if specifier.starts_with('@') { 2 } else { 1 };
-    let end = specifier.match_indices('/').nth(slashes - 1);
-    let (name, below) = specifier.split_at(end.map_or(specifier.len(), |(at, _)| at));
-    let is_name = !name.is_empty() && !name.starts_with(['.', '#']) && !name.contains(':');
-    let mut folders = from.ancestors().filter(|_| is_name);
-    let folder = folders.find_map(|folder| {
-        let folder = folder.join("node_modules").join(name);
-        folder.is_dir().then_some(folder)
-    })?;
+    let (name, below) = package_name(specifier)?;
+    let mut folders = packages(name, from).map(|(_, folder)| folder);
+    let folder = folders.find(|folder| folder.is_dir())?;
     let has_exports = package_json(&folder).is_some_and(|json| !json["exports"].is_null());
     match below.trim_matches('/') {
         _ if has_exports => None,
@@ -79,12 +74,40 @@ pub fn probe_package(specifier: &str, from: &Path) -> Option<PathBuf> {
     }
 }
 
+/// Where the package that is imported would be found if there were not, in front of it, a
+/// folder with nothing in it, as an installation that failed leaves behind: for those in the
+/// folder `from`.
+pub fn past_empty_package<'a>(specifier: &str, from: &'a Path) -> Option<&'a Path> {
+    let (name, _) = package_name(specifier)?;
+    let mut packages = packages(name, from);
+    let (folder, package) = packages.find(|(_, package)| package.is_dir())?;
+    let is_empty = std::fs::read_dir(package).is_ok_and(|mut entries| entries.next().is_none());
+    folder.parent().filter(|_| is_empty)
+}
+
+/// And what follows it.
+fn package_name(specifier: &str) -> Option<(&str, &str)> {
+    let slashes = if specifier.starts_with('@') { 2 } else { 1 };
+    let end = specifier.match_indices('/').nth(slashes - 1);
+    let (name, below) = specifier.split_at(end.map_or(specifier.len(), |(at, _)| at));
+    let is_name = !name.is_empty() && !name.starts_with(['.', '#']) && !name.contains(':');
+    is_name.then_some((name, below))
+}
+
+/// The places that a package may be in, each with the folder that it would be installed for.
+fn packages<'a>(name: &str, from: &'a Path) -> impl Iterator<Item = (&'a Path, PathBuf)> {
+    let packages = from.ancestors();
+    packages.map(move |folder| (folder, folder.join("node_modules").join(name)))
+}
+
 fn package_json(folder: &Path) -> Option<serde_json::Value> {
     let text = std::fs::read_to_string(folder.join("package.json")).ok()?;
     serde_json::from_str(&text).ok()
 }
 
-fn directory(path: &Path) -> Option<PathBuf> {
+/// The file that a folder stands for. A path with a slash at its end means nothing else, if
+/// the folder has one.
+pub fn directory(path: &Path) -> Option<PathBuf> {
     if !path.is_dir() {
         return None;
     }
@@ -161,6 +184,12 @@ mod tests {
             file(&format!("node_modules/closed/{name}"), "");
         }
         file("node_modules/closed/package.json", r#"{"exports": {}}"#);
+        assert_eq!(past_empty_package("pkg", &dir.join("e")), None);
+        std::fs::create_dir_all(dir.join("e/node_modules/@s/pkg")).unwrap();
+        let below = dir.join("e");
+        let past = past_empty_package("@s/pkg/sub", &below);
+        assert_eq!(past, Some(dir.as_path()));
+        std::fs::remove_dir_all(dir.join("e/node_modules")).unwrap();
         for (specifier, expected) in [
             ("pkg", Some("pkg/index.ts")),
             ("pkg/sub", Some("pkg/sub.ts")),

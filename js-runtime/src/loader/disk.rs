@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deno_core::ModuleSpecifier;
 use deno_package_json::{PackageJsonCache, PackageJsonCacheResult, PackageJsonRc};
-use js_runtime_ext::probe;
+use js_runtime_ext::{directory, probe};
 use node_resolver::cache::NodeResolutionCache;
 use sys_traits::impls::RealSys;
 use sys_traits::{
@@ -102,6 +102,13 @@ impl Disk {
             Ok::<_, ()>(Probed { path, real })
         };
         recall(&self.ways, |ways| &mut ways.probed, path, look).ok()
+    }
+
+    /// The file that a folder stands for.
+    pub fn probe_folder(&self, path: &Path) -> Option<Probed> {
+        let path = directory(path)?;
+        let real = self.real(&path).unwrap_or_else(|_| path.clone());
+        Some(Probed { path, real })
     }
 
     /// Where a path leads when links are followed. Each folder on the way is looked at once.

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use deno_resolver::npm::{
     DenoInNpmPackageChecker, NpmResolver,
 };
 use deno_runtime::deno_node::NodeResolverRc;
-use js_runtime_ext::{EXTENSIONS, index, probe_package, virtual_module};
+use js_runtime_ext::{EXTENSIONS, index, past_empty_package, probe_package, virtual_module};
 use node_resolver::cache::NodeResolutionSys;
 use node_resolver::{
     DenoIsBuiltInNodeModuleChecker, IsBuiltInNodeModuleChecker, NodeConditionOptions,
@@ -258,7 +258,14 @@ impl Resolver {
         }
         let owner = self.owners.borrow().of.get(referrer).copied();
         self.files.trail.note(|| Step::Path(path.clone()));
-        let found = self.files.disk.probe(&path).ok_or_else(|| {
+        let disk = &self.files.disk;
+        // jiti takes it for a path: `./c#` may be c#.ts.
+        let literal = literal(specifier, referrer).and_then(|path| disk.probe(&path));
+        let is_literal = literal.is_some();
+        let is_folder = url.path().ends_with('/');
+        let folder = || is_folder.then(|| disk.probe_folder(&path)).flatten();
+        let found = literal.or_else(folder).or_else(|| disk.probe(&path));
+        let found = found.ok_or_else(|| {
             if let Some(owner) = owner {
                 self.imports.note_missing(owner, &path);
             }
@@ -277,7 +284,7 @@ impl Resolver {
         let mut resolved = url_from_file_path(&found.real).map_err(error)?;
         // `import("./x?v=2")` asks for a fresh copy; an entry may be asked for with
         // the mark that `entry` gave it.
-        if url.query().is_some() {
+        if url.query().is_some() && !is_literal {
             resolved.set_query(url.query());
             return Ok(resolved);
         }
@@ -335,6 +342,14 @@ impl Resolver {
             let url = real.and_then(|real| url_from_file_path(&real).ok());
             url.ok_or(error)
         });
+        let found = found.or_else(|error| {
+            let from = url_to_file_path(referrer).ok();
+            let above = from.as_deref().and_then(Path::parent);
+            let above = above.and_then(|from| past_empty_package(specifier, from));
+            let above = above.and_then(|above| url_from_file_path(&above.join("_")).ok());
+            let found = above.and_then(|above| self.package(specifier, &above).ok());
+            found.ok_or(error)
+        });
         found.or_else(|error| {
             // Beside the link, if that is how we came here.
             let owners = self.owners.borrow();
@@ -362,6 +377,13 @@ impl Resolver {
         owners.of.insert(copy.clone(), id);
         copy
     }
+}
+
+/// The path that is written there, whatever it would mean in an address.
+fn literal(specifier: &str, referrer: &ModuleSpecifier) -> Option<PathBuf> {
+    let is_special = specifier.contains(['#', '?', '%']) && !specifier.starts_with("file:");
+    let from = is_special.then(|| url_to_file_path(referrer).ok())??;
+    Some(deno_path_util::normalize_path(Cow::Owned(from.parent()?.join(specifier))).into_owned())
 }
 
 /// As Node has it: paths instead of addresses, and marks around what is not found only.
