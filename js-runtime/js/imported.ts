@@ -62,7 +62,8 @@ function inNodesWords(error: any): unknown {
   if (StringPrototypeStartsWith(text, "SyntaxError: ")) {
     mended = new SyntaxError(StringPrototypeSlice(text, "SyntaxError: ".length));
   } else if (found !== null) {
-    mended = new Error(StringPrototypeSlice(text, found[0].length));
+    const words = StringPrototypeSlice(text, found[0].length);
+    mended = found[1] === "ERR_UNKNOWN_FILE_EXTENSION" ? new TypeError(words) : new Error(words);
     mended.code = found[1];
   } else {
     const missing = RegExpPrototypeExec(NO_SUCH, text);

@@ -68,3 +68,37 @@ async fn names_are_paths_and_folders_and_not_addresses() {
     let expected = json!(["a", "b", "c", "d", "above", "d", "e", ["d"]]);
     assert_eq!(said(&index, &files).await, expected.to_string());
 }
+
+/// They ran as JavaScript, whatever they were.
+#[tokio::test]
+async fn what_is_no_module_by_its_name_is_not_imported() {
+    let imports = r#"import text from "./a.md" with { type: "text" };"#;
+    let value = r##"[text, await code(() => import("./a.txt")), await code(() => import("./later")),
+        await code(() => import("./a.txt", { with: { type: "text" } } as any)),
+        await code(() => import("./plain")), await code(() => require("./b.v1"))]"##;
+    let index = saying(imports, value);
+    let files = [
+        ("a.md", "# Title"),
+        ("a.txt", "globalThis.ran = true"),
+        ("later.ts", r#"import "./a.css"; export const never = 1;"#),
+        ("a.css", "a {}"),
+        ("plain", "export const plain = 1;"),
+        ("b.v1", "export const v1 = 1;"),
+    ];
+    let unknown = json!(["TypeError", "ERR_UNKNOWN_FILE_EXTENSION"]);
+    let expected = json!(["# Title", unknown, unknown, ["default"], ["plain"], ["v1"]]);
+    assert_eq!(said(&index, &files).await, expected.to_string());
+
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("a.css", "a {}");
+    home.extension("x.ts", "import \"./a.css\";\nexport default () => {};");
+    let mut rpc = home.rpc(&[]);
+    let error = rpc.event("extension_error").await;
+    let error = error["error"].as_str().unwrap();
+    assert!(
+        error.contains("Unknown file extension \".css\" for "),
+        "{error}"
+    );
+    assert!(error.contains("x.ts:1:8)"), "{error}");
+}

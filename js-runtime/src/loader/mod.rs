@@ -491,10 +491,16 @@ impl ModuleLoader for Loader {
         specifier: &str,
         referrer: &str,
         kind: ResolutionKind,
-        _attributes: &HashMap<String, String>,
+        attributes: &HashMap<String, String>,
     ) -> Result<ModuleSpecifier, JsErrorBox> {
         let resolved = self.resolve(specifier, referrer, kind)?;
-        if resolved.scheme() != "file" && referrer != KNOWN {
+        if resolved.scheme() == "file" {
+            // With `import()` they are not told here.
+            if kind == ResolutionKind::Import && attributes.is_empty() {
+                let place = || position::of_import(specifier, referrer);
+                resolve::check_name(&resolved, place)?;
+            }
+        } else if referrer != KNOWN {
             self.files.trail.note(|| Step::Known(resolved.to_string()));
         }
         self.prime(scope, &resolved);
@@ -507,7 +513,14 @@ impl ModuleLoader for Loader {
         _referrer: Option<&ModuleLoadReferrer>,
         options: ModuleLoadOptions,
     ) -> ModuleLoadResponse {
-        ModuleLoadResponse::Sync(self.source(specifier, &options.requested_module_type))
+        let kind = options.requested_module_type;
+        // What is required may have any name.
+        let is_code = options.is_dynamic_import && kind == RequestedModuleType::None;
+        let checked = match is_code && specifier.scheme() == "file" {
+            true => resolve::check_name(specifier, || None),
+            false => Ok(()),
+        };
+        ModuleLoadResponse::Sync(checked.and_then(|()| self.source(specifier, &kind)))
     }
 
     fn code_cache_ready(

@@ -16,6 +16,7 @@ use super::prepared::Prepared;
 use super::trail::Step;
 use crate::cache::DiskCache;
 use crate::imports::Imports;
+use deno_ast::MediaType;
 use deno_core::ModuleSpecifier;
 use deno_error::{JsErrorBox, JsErrorClass};
 use deno_path_util::{url_from_file_path, url_to_file_path};
@@ -431,6 +432,32 @@ fn own_imports(specifier: &str) -> impl Iterator<Item = String> {
         .map(|name| format!("{name}.ts"));
     let all = with(".").chain(source).chain(with("/index."));
     all.filter(move |_| is_own)
+}
+
+/// What Node says to the `import` of a file whose name is not that of a module. `place`
+/// says where that is.
+pub(super) fn check_name(
+    url: &ModuleSpecifier,
+    place: impl FnOnce() -> Option<String>,
+) -> Result<(), JsErrorBox> {
+    use MediaType::{Css, Html, Json5, Jsonc, Markdown, SourceMap, Sql, Unknown};
+    let (Css | Html | Json5 | Jsonc | Markdown | SourceMap | Sql | Unknown) =
+        MediaType::from_specifier(url)
+    else {
+        return Ok(());
+    };
+    let path = url_to_file_path(url).map_err(error)?;
+    let Some(ending) = path.extension().filter(|ending| *ending != "node") else {
+        return Ok(());
+    };
+    let place = place().map(|place| format!(" (imported at {place})"));
+    Err(JsErrorBox::type_error(format!(
+        "[ERR_UNKNOWN_FILE_EXTENSION] Unknown file extension \".{}\" for {}: read the file, or \
+         import it `with {{ type: \"text\" }}`{}",
+        ending.display(),
+        path.display(),
+        place.unwrap_or_default()
+    )))
 }
 
 fn is_path(specifier: &str) -> bool {
