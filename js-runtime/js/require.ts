@@ -96,6 +96,8 @@ function hookRequire(Module: NodeModule): void {
   };
   const resolve = Module._resolveFilename;
   Module._resolveFilename = function (request, parent, ...others) {
+    // As of Node's own modules: there is no file.
+    if (op_virtual_module(String(request)) !== "") return String(request);
     try {
       return resolve.call(this, request, parent, ...others);
     } catch (error: any) {

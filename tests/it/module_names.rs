@@ -102,3 +102,15 @@ async fn what_is_no_module_by_its_name_is_not_imported() {
     );
     assert!(error.contains("x.ts:1:8)"), "{error}");
 }
+
+#[tokio::test]
+async fn modules_of_pi_are_resolved_as_those_of_node_are() {
+    let names = r#"["@mariozechner/pi-coding-agent", "@sinclair/typebox", "fs"]"#;
+    let value = format!(
+        r#"[...{names}.map((name) => require.resolve(name) === name), require("./own.cjs"),
+        Object.keys(await import(import.meta.resolve("@mariozechner/pi-tui"))).includes("Text")]"#
+    );
+    let own = format!("module.exports = {names}.every((name) => require.resolve(name) === name);");
+    let said = said(&saying("", &value), &[("own.cjs", &own)]).await;
+    assert_eq!(said, "[true,true,true,true,true]");
+}
