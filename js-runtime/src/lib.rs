@@ -13,6 +13,7 @@ mod calls;
 mod certificates;
 mod commands;
 mod control;
+mod decorators;
 pub mod descendants;
 mod descriptors;
 mod error;

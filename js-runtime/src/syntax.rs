@@ -10,6 +10,7 @@ use std::time::Duration;
 use deno_ast::diagnostics::Diagnostic;
 use deno_ast::{MediaType, ModuleSpecifier, ParseDiagnostic, ParseParams};
 
+use crate::decorators;
 use crate::parsing::{extent, too_deep, with_room};
 
 /// For the stack that there is.
@@ -55,9 +56,13 @@ pub fn check_syntax(path: &Path) -> Result<(), SyntaxProblem> {
             maybe_syntax: None,
         });
         let parsed = parsed.map_err(|error| SyntaxProblem::Fatal(in_words(&error)))?;
-        match parsed.diagnostics().first() {
-            Some(first) => Err(SyntaxProblem::Doubtful(in_words(first))),
-            None => Ok(()),
+        match (decorators::misplaced(&parsed), parsed.diagnostics().first()) {
+            (Some((line, column)), _) => Err(SyntaxProblem::Fatal(format!(
+                "line {line}, column {column}: {}",
+                decorators::MISPLACED
+            ))),
+            (None, Some(first)) => Err(SyntaxProblem::Doubtful(in_words(first))),
+            (None, None) => Ok(()),
         }
     };
     let (done, parsed) = mpsc::channel();

@@ -114,3 +114,21 @@ async fn modules_of_pi_are_resolved_as_those_of_node_are() {
     let said = said(&saying("", &value), &[("own.cjs", &own)]).await;
     assert_eq!(said, "[true,true,true,true,true]");
 }
+
+#[tokio::test]
+async fn a_decorator_before_no_class_is_refused() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "x.ts",
+        "export default (pi: any) => {\n  @ pi.registerCommand(\"go\", {});\n};",
+    );
+    let mut rpc = home.rpc(&[]);
+    let error = rpc.event("extension_error").await;
+    let expected = "SyntaxError: A decorator must be before a class or a member of one";
+    assert_eq!(
+        error["error"].as_str().unwrap().lines().next(),
+        Some(expected)
+    );
+    assert_eq!(error["location"]["line"], 2, "{error}");
+}

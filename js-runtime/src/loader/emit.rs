@@ -16,6 +16,7 @@ use super::absent::{self, Absent};
 use super::files::error;
 use super::{Loader, compat, enums, legacy, statements};
 use crate::cache::Key;
+use crate::decorators;
 use crate::parsing::with_parsed;
 
 /// The code that makes cached files: when it changes, they do not count any more.
@@ -245,6 +246,11 @@ pub(crate) fn transpile(
         return Ok((source, None));
     }
     let emitted = with_parsed(specifier, media_type, source, false, |parsed| {
+        if let Some((line, column)) = decorators::misplaced(&parsed) {
+            let text = decorators::MISPLACED;
+            let text = format!("SyntaxError: {text}\n    at {specifier}:{line}:{column}");
+            return Err(JsErrorBox::new("SyntaxError", text));
+        }
         let mut changes = legacy::changes(&parsed);
         changes.extend(enums::changes(&parsed));
         if changes.is_empty() {
