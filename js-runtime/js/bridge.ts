@@ -3,7 +3,7 @@
 // the property, before any extension runs.
 import * as calls from "ext:js_runtime/bridge/calls.ts";
 import { missingEssential } from "ext:js_runtime/bridge/essentials.ts";
-import { exit } from "ext:js_runtime/bridge/exit.ts";
+import { exit, signal } from "ext:js_runtime/bridge/exit.ts";
 import {
   abortLogin,
   abortStream,
@@ -32,6 +32,7 @@ const functions = {
   hurry,
   login,
   notify,
+  signal,
   streamProvider,
   whenSettled,
 };

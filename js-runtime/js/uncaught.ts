@@ -50,6 +50,7 @@ internals.unheard = (error: unknown) => reportException(error);
 
 /** In its context. */
 function tell(error: unknown): void {
+  if (internals.isExit(error)) return;
   op_uncaught(error);
   internals.uncaught?.(error);
 }

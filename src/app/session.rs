@@ -446,10 +446,10 @@ impl AgentSession {
 
     /// Ends the session in order: the agent stops, extensions get
     /// `session_shutdown` within its deadline, what they hold ends. `code` is the
-    /// program's, for those who listen to `exit`.
+    /// program's, for those who listen to `exit` and signals; gives the one that it ends with.
     ///
     /// Ends in bounded time, whatever extensions, tools and the mode's reader do.
-    pub async fn shutdown(&self, code: u8) {
+    pub async fn shutdown(&self, code: u8) -> u8 {
         self.extensions.close_dialogs();
         self.abort();
         self.cancel_commands();
@@ -457,20 +457,24 @@ impl AgentSession {
         let work = futures::future::join(self.wait_idle(), self.at_work.wait());
         // A tool that does not let go must not keep the program from ending.
         let _ = tokio::time::timeout(LAST_WORK, work).await;
+        let is_left = self.extensions.signalled(code).await;
         let rest = async {
             self.flush_bash().await;
-            self.extensions.shut_down("quit", None).await;
+            if !is_left {
+                self.extensions.shut_down("quit", None).await;
+            }
             // Extensions may have had a last word.
             self.flush_unsaved().await;
         };
         let limit = self.settings.values().extension_timeouts.shutdown * 2 + LAST_WORK;
         let _ = tokio::time::timeout(limit, rest).await;
-        self.extensions.stop(code).await;
+        let code = self.extensions.stop(code).await;
         self.state.lock().session.let_go();
         // The program goes on after a session beside another.
         if !self.beside.is_second {
             descendants::finish().await;
         }
+        code
     }
 }
 

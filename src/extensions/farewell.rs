@@ -1,5 +1,5 @@
-//! The last thing that a set of extensions hears: `exit` on `process`, where packages
-//! kill their children and remove their lock files.
+//! The last that a set of extensions hears: on `process` the signal that ends pi, and `exit`,
+//! where packages kill their children and remove their lock files.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,9 @@ use crate::agent::event::{Event, ExtensionError};
 
 const EVENT: &str = "exit";
 
+/// How long listeners of the signal may take before the session is told of its end.
+const SIGNAL: Duration = Duration::from_millis(500);
+
 /// How long it may take to find out whose listener hangs.
 const BLAME: Duration = Duration::from_secs(1);
 
@@ -24,6 +27,43 @@ struct Thrown {
     extension: Option<ExtensionId>,
     error: String,
     plain: String,
+}
+
+/// What came of the listeners.
+#[derive(Default, Deserialize)]
+struct Told {
+    thrown: Vec<Thrown>,
+    /// Of `process.exit(code)`, after a signal.
+    code: Option<i32>,
+}
+
+/// By the exit code of the program.
+fn signal_of(code: u8) -> Option<(&'static str, u8)> {
+    match code {
+        129 => Some(("SIGHUP", 1)),
+        130 => Some(("SIGINT", 2)),
+        143 => Some(("SIGTERM", 15)),
+        _ => None,
+    }
+}
+
+/// Lets those who listen to the signal run, if `code` is of one. Whoever hangs is dealt with
+/// later, when the end is told.
+pub async fn say_signal(
+    runtime: &Runtime,
+    host: &BridgeHost,
+    limit: Duration,
+    code: u8,
+) -> Vec<ExtensionError> {
+    let Some(signal) = signal_of(code).filter(|_| runtime.stopped().is_none()) else {
+        return Vec::new();
+    };
+    let args = serde_json::json!(signal).to_string();
+    let told = runtime.call("signal", args);
+    match tokio::time::timeout(limit.min(SIGNAL), told).await {
+        Ok(Ok(answer)) => hear(host, signal.0, answer),
+        _ => Vec::new(),
+    }
 }
 
 /// Lets the listeners run, `limit` at most; `code` is what they are told. An isolate that
@@ -65,21 +105,27 @@ pub async fn say(
             None
         }
     };
-    let thrown = answer.and_then(|json| serde_json::from_str::<Vec<Thrown>>(&json).ok());
-    let thrown = thrown.unwrap_or_default();
-    thrown
-        .into_iter()
-        .map(|thrown| tell_of(host, thrown))
-        .collect()
+    hear(host, EVENT, answer)
 }
 
-fn tell_of(host: &BridgeHost, thrown: Thrown) -> ExtensionError {
+fn hear(host: &BridgeHost, event: &str, answer: Option<String>) -> Vec<ExtensionError> {
+    let told = answer.and_then(|json| serde_json::from_str::<Told>(&json).ok());
+    let Told { thrown, code } = told.unwrap_or_default();
+    if let Some(code) = code {
+        // As the system has it: the lowest byte.
+        host.exits(code.to_le_bytes()[0]);
+    }
+    let thrown = thrown.into_iter();
+    thrown.map(|thrown| tell_of(host, event, thrown)).collect()
+}
+
+fn tell_of(host: &BridgeHost, event: &str, thrown: Thrown) -> ExtensionError {
     let stack = readable_stack(&thrown.error);
     let author = || host.imports().and_then(|imports| imports.author_of(&stack));
     let extension = thrown.extension.or_else(author);
     let extension = extension.unwrap_or(host.current().extension);
     let path = host.registry.lock().path(extension);
-    ExtensionError::thrown(path, EVENT, thrown.plain, Some(stack))
+    ExtensionError::thrown(path, event, thrown.plain, Some(stack))
 }
 
 /// The same, while nobody waits for it; then the isolate ends.

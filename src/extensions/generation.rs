@@ -287,6 +287,16 @@ impl Generation {
         }
     }
 
+    /// Tells those who listen to the signal that the program ends by, if `code` is of one.
+    pub async fn signalled(&self, code: u8) -> Vec<ExtensionError> {
+        match &self.runtime {
+            Some(runtime) => {
+                farewell::say_signal(runtime, &self.host, self.limits.shutdown, code).await
+            }
+            None => Vec::new(),
+        }
+    }
+
     /// Tells `exit` listeners, once, and ends everything that the extensions hold: timers,
     /// sockets, watchers. Gives what the listeners threw.
     pub async fn end(&self, code: u8) -> Vec<ExtensionError> {

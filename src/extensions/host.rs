@@ -88,6 +88,8 @@ pub struct BridgeHost {
     stale: AtomicBool,
     /// It has been told to end; when it does, nothing is to be mended.
     leaving: AtomicBool,
+    /// What `process.exit()` was called with when a signal had come.
+    exit_code: OnceLock<u8>,
     /// Whose code ran last, and what for.
     current: Mutex<Culprit>,
     /// How the isolate ended, if it was stopped.
@@ -147,6 +149,7 @@ impl BridgeHost {
             actions: OnceLock::new(),
             stale: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
+            exit_code: OnceLock::new(),
             current: Mutex::default(),
             ending: Mutex::default(),
             waited_before: Mutex::default(),
@@ -182,6 +185,15 @@ impl BridgeHost {
     /// Before `session_shutdown`.
     pub fn leave(&self) {
         self.leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// The first counts.
+    pub fn exits(&self, code: u8) {
+        self.exit_code.get_or_init(|| code);
+    }
+
+    pub fn exit_code(&self) -> Option<u8> {
+        self.exit_code.get().copied()
     }
 
     /// How long `extension` has waited for the user since the queued handler that

@@ -46,6 +46,7 @@ mod extension_children;
 mod extension_effects;
 mod extension_leftovers;
 mod extension_reload;
+mod extension_signals;
 mod extension_slips;
 mod extension_stale;
 mod extension_stats;

@@ -73,6 +73,7 @@ deno_core::extension!(
         probe::op_probe,
         probe::op_probe_package,
         promise_hooks::op_promise_hooks,
+        ops::op_hold_signals,
         process_ids::op_process_groups,
         addons::op_addon_lacks,
         stat::op_stat,

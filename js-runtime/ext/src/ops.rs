@@ -6,8 +6,8 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 
 use deno_core::error::JsError;
 use deno_core::{OpDecl, OpState, op2, v8};
@@ -275,6 +275,22 @@ fn op_node_process_kill(
         (_, None) => Err(Errno::EINVAL),
     };
     Ok(sent.map_or_else(|error| error as i32, |()| 0))
+}
+
+/// Of the first listener to any signal on, Deno listens to those that end pi, too, and ends
+/// the process at once if nobody else there does, also when that listener is long gone.
+#[op2(fast)]
+pub(crate) fn op_hold_signals(state: &OpState) {
+    static HELD: Once = Once::new();
+    if owns_process(state) || IS_HOST_PROCESS.load(Ordering::Relaxed) {
+        return;
+    }
+    HELD.call_once(|| {
+        for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT] {
+            // An error means that this one is not listened to.
+            _ = deno_signals::register(signal as i32, true, Box::new(|| {}));
+        }
+    });
 }
 
 #[derive(Deserialize)]

@@ -1,5 +1,5 @@
-// The end of a set of extensions: `exit` on `process`, where what is written for Node
-// cleans up when it can wait for nothing any more.
+// The end of a set of extensions: on `process` the signal that ends pi, and `exit`, where what
+// is written for Node cleans up when it can wait for nothing any more.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -8,11 +8,21 @@ import { enter, plainText } from "ext:js_runtime/bridge/registry.ts";
 import { describe } from "ext:js_runtime/host.ts";
 import { JSON } from "ext:js_runtime/safe.ts";
 
-/** By a listener's `process.exit()`, as it ends the listener in Node. */
-const EXITS = { __proto__: null };
+/** Thrown by `process.exit()`, which ends what runs, as in Node. */
+const EXITS = new Error("process.exit() was called while pi ends");
+EXITS.stack = `Error: ${EXITS.message}`;
 
-/** Gives what listeners threw; the others run all the same. */
-export function exit(json: string): string | undefined {
+/** Which signal ends pi; the first `process.exit()` after it says with which code. */
+let signalled: string | undefined;
+let left: number | undefined;
+
+// What is thrown later, in an async listener, is no error either.
+internals.isExit = (error: unknown): boolean => error === EXITS;
+
+type Guard = (run: () => void, extension?: number) => void;
+
+/** Gives what listeners threw, and the code; the others run all the same. */
+function listened(listen: (process: any, guard: Guard) => void): string | undefined {
   // Nobody can listen.
   if (!internals.__nodeProcessBootstrapped) return undefined;
   const thrown: { extension?: number; error: string; plain: string }[] = [];
@@ -27,9 +37,17 @@ export function exit(json: string): string | undefined {
   guard(() => {
     const process = core.createLazyLoader("node:process")().default;
     process._exiting = true;
-    process.reallyExit = () => {
+    process.reallyExit = (code: number) => {
+      if (signalled !== undefined) left ??= code;
       throw EXITS;
     };
+    listen(process, guard);
+  });
+  return thrown.length === 0 && left === undefined ? undefined : JSON.stringify({ thrown, code: left });
+}
+
+export function exit(json: string): string | undefined {
+  return listened((process, guard) => {
     const listeners = process.rawListeners("exit");
     process.removeAllListeners("exit");
     for (let index = 0; index < listeners.length; index += 1) {
@@ -41,7 +59,22 @@ export function exit(json: string): string | undefined {
       });
     }
     // Packages (signal-exit) put a function of theirs in its place.
-    process.emit("exit", JSON.parse(json));
+    process.emit("exit", left ?? JSON.parse(json));
   });
-  return thrown.length === 0 ? undefined : JSON.stringify(thrown);
+}
+
+/** `[name, number]` ends pi. */
+export function signal(json: string): string | undefined {
+  return listened((process, guard) => {
+    const [name, number] = JSON.parse(json);
+    signalled = name;
+    const listeners = process.rawListeners(name);
+    // Packages (signal-exit) that see no listener but theirs would send the signal once more.
+    process.on(name, () => {});
+    for (let index = 0; index < listeners.length && left === undefined; index += 1) {
+      const author = listenerOf(listeners[index]);
+      if (author !== undefined) enter(author, name);
+      guard(() => primordials.ReflectApply(listeners[index], process, [name, number]), author);
+    }
+  });
 }

@@ -145,6 +145,19 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "internals.listens?.(event, listener); \
                       FunctionPrototypeCall(EventEmitter.prototype.prependListener, this, event, listener);",
     },
+    // Of the signals that end pi it tells itself (js/bridge/listeners.ts). Listeners hear the
+    // number, too.
+    Correction {
+        specifier: "node:process",
+        text: "Deno.addSignalListener(",
+        replacement: "(internals.tellsOf(event) ? () => {} : Deno.addSignalListener)(",
+    },
+    Correction {
+        specifier: "node:process",
+        text: "wrapper = ()=>listener(event);",
+        replacement: "wrapper = () => \
+                      ReflectApply(listener, process, [event, constants.os.signals[event]]);",
+    },
     Correction {
         specifier: "node:process",
         text: "_uncaughtExceptionCaptureFn = fn;",

@@ -20,6 +20,16 @@ impl Extensions {
         self.ui.close();
     }
 
+    /// The program ends with `code`: if by a signal, whoever listens on `process` is told first,
+    /// and may end it at once. Then nobody is told anything but `exit`.
+    pub async fn signalled(&self, code: u8) -> bool {
+        let current = self.current();
+        for error in current.signalled(code).await {
+            self.show(error).await;
+        }
+        current.host.exit_code().is_some()
+    }
+
     /// `session_shutdown` for a set that had its `session_start`, with its own deadline.
     /// What comes after it is stale. `target` is the file of the session that takes the
     /// place of this one. After an abort the handlers are told, and hardly waited for.
@@ -70,8 +80,8 @@ impl Extensions {
     }
 
     /// Ends everything that extensions hold: a second after `exit` listeners at most, which
-    /// have the time of a shutdown. `code` is the program's.
-    pub async fn stop(&self, code: u8) {
+    /// have the time of a shutdown. `code` is the program's; gives the one that it is to have.
+    pub async fn stop(&self, code: u8) -> u8 {
         self.close_dialogs();
         let _ = tokio::time::timeout(LAST_NEWS, self.reports.stops.all_told()).await;
         let mut all = std::mem::take(&mut *self.replaced.lock());
@@ -80,6 +90,7 @@ impl Extensions {
         let current = self.current();
         let limit = current.limits.shutdown;
         all.push(current.clone());
+        let code = current.host.exit_code().unwrap_or(code);
         let ends = all.iter().map(|generation| generation.end(code));
         let thrown = futures::future::join_all(ends).await;
         for error in thrown.into_iter().flatten() {
@@ -88,5 +99,6 @@ impl Extensions {
         self.farewells.close();
         let _ = tokio::time::timeout(limit, self.farewells.wait()).await;
         current.ended().await;
+        current.host.exit_code().unwrap_or(code)
     }
 }

@@ -52,7 +52,7 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
             1
         }
     };
-    session.shutdown(code).await;
+    let code = session.shutdown(code).await;
     output.flush().await;
     match closed.try_recv() {
         Ok(error) if complain_of_stdout(&error) => code.max(1),

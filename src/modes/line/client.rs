@@ -449,7 +449,7 @@ impl Client {
 
     /// The program ends: extensions have their last word, but cannot ask any
     /// more.
-    pub async fn close(self, code: u8) {
+    pub async fn close(self, code: u8) -> u8 {
         let Self {
             session,
             mut screen,
@@ -461,9 +461,9 @@ impl Client {
         terminal.close().await;
         let shutdown = session.shutdown(code);
         tokio::pin!(shutdown);
-        loop {
+        let code = loop {
             tokio::select! {
-                () = &mut shutdown => break,
+                code = &mut shutdown => break code,
                 Some(event) = events.recv() => {
                     if let Event::ExtensionUiRequest(request) = &*event
                         && request.method.is_question()
@@ -478,12 +478,13 @@ impl Client {
                     let _ = print(&screen.console(&text));
                 }
                 // Impatience is allowed.
-                Ok(()) = tokio::signal::ctrl_c() => break,
+                Ok(()) = tokio::signal::ctrl_c() => break code,
             }
-        }
+        };
         while let Ok(text) = console.try_recv() {
             let _ = print(&screen.console(&text));
         }
+        code
     }
 }
 

@@ -129,8 +129,7 @@ pub async fn run(mut config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
         tracing::warn!("the terminal: {error}");
         1
     });
-    client.close(code).await;
-    code
+    client.close(code).await
 }
 
 /// Also what goes wrong with the history, which costs nothing else.

@@ -108,8 +108,7 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
             code = ended => code,
         },
     };
-    session.shutdown(code).await;
-    code
+    session.shutdown(code).await
 }
 
 /// The error is the exit code.

@@ -129,7 +129,7 @@ pub async fn run(config: AppConfig) -> u8 {
     if answered.is_err() {
         tracing::warn!(tasks = tasks.len(), "commands are not answered any more");
     }
-    session.shutdown(code).await;
+    let code = session.shutdown(code).await;
     output.flush().await;
     match closed.try_recv() {
         Ok(error) if complain_of_stdout(&error) => code.max(1),
