@@ -223,6 +223,9 @@ impl AgentSession {
                 return Ok(Accepted::queued());
             }
         }
+        if self.is_leaving() {
+            return Ok(Accepted::handled());
+        }
         self.flush_bash().await;
         self.check_model().await?;
         if here.is_cancelled() {
@@ -234,6 +237,9 @@ impl AgentSession {
         let started = self.before_agent_start(&text, &images, &base, here).await;
         if started.aborted {
             return Err(PromptError::Aborted);
+        }
+        if self.is_leaving() {
+            return Ok(Accepted::handled());
         }
         let system_prompt = self.changed_prompt(&started, &base).await;
         for (_, extension, message) in started.collected {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -83,6 +84,8 @@ pub struct AgentSession {
     pub(super) summarising: watch::Sender<bool>,
     /// An extension asked for the end of the program.
     pub(super) leave: watch::Sender<bool>,
+    /// Whether the mode ends then; the others answer what they were asked.
+    pub(super) heeds_leave: AtomicBool,
     /// The program's threads; extensions call from their own.
     pub(super) handle: Handle,
     /// One replacement of the session, or reload, at a time.
@@ -258,10 +261,16 @@ impl AgentSession {
     /// Returns when an extension has asked for the end of the program and the
     /// agent is idle.
     pub async fn asked_to_leave(&self) {
+        self.heeds_leave.store(true, Ordering::Relaxed);
         let mut leave = self.leave.subscribe();
         // An error means that the session is gone.
         let _ = leave.wait_for(|leave| *leave).await;
         self.wait_idle().await;
+    }
+
+    /// The program is about to end, and begins nothing any more.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.heeds_leave.load(Ordering::Relaxed) && *self.leave.borrow()
     }
 
     /// Stops the run, the wait for a retry, a compaction or the summary of a branch,

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -196,6 +197,7 @@ impl AgentSession {
             state: Mutex::new(state),
             mode,
             leave: watch::Sender::new(false),
+            heeds_leave: AtomicBool::new(false),
             waiting: Mutex::default(),
             watching: Mutex::default(),
             here: Mutex::default(),

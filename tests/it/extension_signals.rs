@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use model_server::ModelServer;
+use model_server::{Answer, ModelServer};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
@@ -131,5 +131,32 @@ async fn a_listener_to_another_signal_does_not_make_the_end_abrupt() {
             ["SIGWINCH 28", "shutdown", "shutdown"],
             "{host}"
         );
+    }
+}
+
+/// The run was begun, aborted and stored.
+#[tokio::test]
+async fn shutdown_before_a_run_begins_does_not_begin_it() {
+    for host in HOSTS {
+        for event in ["input", "before_agent_start"] {
+            let server = ModelServer::start().await;
+            server.push(Answer::text("never"));
+            let home = Home::new(&server);
+            let extension = format!(
+                r#"export default (pi) => {{
+                    pi.on("{event}", (_event, ctx) => ctx.shutdown());
+                    pi.on("agent_start", () => log("begun"));
+                    pi.on("session_shutdown", () => log("shutdown"));
+                }};"#
+            );
+            let mut rpc = start(&home, host, &extension).await;
+            rpc.ok(prompt("go")).await;
+            let case = format!("{host}, {event}");
+            assert_eq!(rpc.end().await.code(), Some(0), "{case}");
+            assert_eq!(log(&home), ["shutdown"], "{case}");
+            assert_eq!(server.requests().len(), 0, "{case}");
+            let stored = home.sessions().len();
+            assert_eq!(stored, 0, "{case}");
+        }
     }
 }
