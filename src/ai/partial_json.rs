@@ -39,7 +39,7 @@ enum State {
     Value,
     /// A string; it is in the value already and grows there.
     String,
-    /// A number, `true`, `false` or `null`.
+    /// A number, `true`, `false`, `null` or one of [`NO_NUMBERS`].
     Word,
     /// `,` or the end of the container.
     CommaOrEnd,
@@ -151,7 +151,7 @@ impl PartialJson {
                 Some(Container::Array),
                 State::ValueOrEnd,
             ),
-            '-' | '0'..='9' | 't' | 'f' | 'n' => {
+            '-' | '0'..='9' | 't' | 'f' | 'n' | 'N' | 'I' => {
                 self.token.clear();
                 self.token.push(c);
                 self.word_is_shown = false;
@@ -272,7 +272,11 @@ impl PartialJson {
         self.token.push_str(&rest[..end.unwrap_or(rest.len())]);
         if end.is_some() {
             // Followed by something else, so it is complete.
-            self.state = match serde_json::from_str(&self.token) {
+            let whole = match NO_NUMBERS.contains(&&*self.token) {
+                true => Ok(Value::Null),
+                false => serde_json::from_str(&self.token),
+            };
+            self.state = match whole {
                 Ok(value) => {
                     self.show_word(root, value);
                     State::CommaOrEnd
@@ -335,6 +339,9 @@ fn last_of<'a>(value: &'a mut Value, container: &Container) -> Option<&'a mut Va
     }
 }
 
+/// Models write them, and JSON has none of them.
+const NO_NUMBERS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+
 /// What an incomplete word is most likely to become.
 fn word_so_far(token: &str) -> Option<Value> {
     for (word, value) in [
@@ -345,6 +352,10 @@ fn word_so_far(token: &str) -> Option<Value> {
         if word.starts_with(token) {
             return Some(value);
         }
+    }
+    // What a number begins with may become one.
+    if token != "-" && NO_NUMBERS.iter().any(|word| word.starts_with(token)) {
+        return Some(Value::Null);
     }
     let number = token.trim_end_matches(['.', 'e', 'E', '+', '-']);
     number.parse::<Number>().ok().map(Value::Number)
@@ -383,6 +394,9 @@ mod tests {
             ("{\"a\":fal", json!({"a": false})),
             ("{\"a\":n", json!({"a": null})),
             ("{\"a\":-", json!({})),
+            ("{\"a\":Na", json!({"a": null})),
+            ("{\"a\":-Inf", json!({"a": null})),
+            ("{\"a\":NaN,\"b\":1", json!({"a": null, "b": 1})),
             ("{\"a\":-1.", json!({"a": -1})),
             ("{\"a\":1.5e", json!({"a": 1.5})),
             ("{\"a\":[1, 23", json!({"a": [1, 23]})),

@@ -140,14 +140,14 @@ async fn what_tools_ask_of_the_model_and_errors_that_pass_are_known() {
               // Not all of a message, and no object.
               isContextOverflow({ stopReason: "error", errorMessage: "prompt is too long: 9 tokens > 8 maximum" }),
               isContextOverflow({ stopReason: "stop", usage: { input: 7, cacheRead: 2 } }, 8),
-              isContextOverflow({ stopReason: "stop" }, 8), parseStreamingJson("[1,"),
+              isContextOverflow({ stopReason: "stop" }, 8), parseStreamingJson("[1,"), parseStreamingJson("nul"),
             ]));
           } });
         };"#,
     )
     .await;
     rpc.ok(prompt("/look")).await;
-    rpc.notified(r#"[["Be brief"],true,false,false,false,true,true,false,[1]]"#)
+    rpc.notified(r#"[["Be brief"],true,false,false,false,true,true,false,[1],{}]"#)
         .await;
 }
 

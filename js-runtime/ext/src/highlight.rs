@@ -19,6 +19,8 @@ const MAX_LINE: usize = 4096;
 const KINDS: &[(&str, &str)] = &[
     ("meta.interpolation", ""),
     ("meta.template.expression", ""),
+    ("markup.inserted", "addition"),
+    ("markup.deleted", "deletion"),
     ("comment.block.documentation.python", "string"),
     ("comment", "comment"),
     ("string", "string"),
@@ -202,6 +204,13 @@ mod tests {
                 vec![("keyword", "fn"), ("", " "), ("title", "f"), ("", "() {}")],
             ]
         );
+    }
+
+    #[test]
+    fn lines_of_a_diff_have_kinds() {
+        let lines = highlight("+a\n-b\n c", "diff").expect("it is known");
+        let kinds: Vec<&str> = lines.iter().map(|line| line[0].0).collect();
+        assert_eq!(kinds, ["addition", "deletion", ""]);
     }
 
     #[test]

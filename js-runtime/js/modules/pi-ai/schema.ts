@@ -47,7 +47,7 @@ export function parseStreamingJson(partialJson: string | undefined): unknown {
   try {
     return JSON.parse(partialJson);
   } catch {
-    return hostSync("ai.parse_partial_json", { text: partialJson });
+    return hostSync("ai.parse_partial_json", { text: partialJson }) ?? {};
   }
 }
 

@@ -15,6 +15,8 @@ const COLORS: Readonly<Record<string, string>> = {
   title: "syntaxFunction",
   attr: "syntaxVariable",
   params: "syntaxVariable",
+  addition: "toolDiffAdded",
+  deletion: "toolDiffRemoved",
 };
 
 type Span = [kind: string, text: string];
