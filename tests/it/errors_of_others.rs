@@ -98,7 +98,10 @@ async fn places_of_errors_are_told_whatever_others_make_of_stacks() {
             failing: () => { throw new Error("of no use"); },
         };
         export default (pi) => pi.registerCommand("a", {
-            handler: async (how) => { Error.prepareStackTrace = written[how]; } });"#,
+            handler: async (how) => {
+                Error.prepareStackTrace = written[how];
+                if (how === "none") Error.stackTraceLimit = 0;
+            } });"#,
     );
     home.extension(
         "b.ts",
@@ -109,7 +112,7 @@ async fn places_of_errors_are_told_whatever_others_make_of_stacks() {
         };"#,
     );
     let mut rpc = home.rpc(&DEMO);
-    for how in ["nothing", "sites", "text", "failing"] {
+    for how in ["nothing", "sites", "text", "failing", "none"] {
         rpc.ok(prompt(&format!("/a {how}"))).await;
         let from = rpc.lines().len();
         rpc.send(&prompt("/b").to_string()).await;

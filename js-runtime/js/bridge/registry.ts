@@ -1,7 +1,7 @@
 // The functions that extensions registered, by number. The program knows the
 // numbers and decides what is called when; it never sees a function.
 // @ts-ignore: provided by the runtime
-import { core, internals } from "ext:core/mod.js";
+import { core, internals, primordials } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
 import { op_begins, op_opened, op_place_of, op_ran } from "ext:core/ops";
 import { describe, hostSync, textOf } from "ext:js_runtime/host.ts";
@@ -78,6 +78,23 @@ function mark(extension: number, what: string): object {
   return found;
 }
 
+const NativeError = Error;
+const { ReflectDefineProperty } = primordials;
+const FRAMES = 10;
+
+/** Who leaves errors without frames leaves its own so: what others throw says where. */
+function restoreFrames(): void {
+  let limit: unknown;
+  try {
+    limit = NativeError.stackTraceLimit;
+  } catch {
+    // It is none.
+  }
+  if (typeof limit === "number" && limit > 0) return;
+  const value = { __proto__: null, value: FRAMES, writable: true, enumerable: true, configurable: true };
+  ReflectDefineProperty(NativeError, "stackTraceLimit", value);
+}
+
 /**
  * Marks whose code runs next, and what comes of it in promises and timers: a stop
  * names this extension. The mark ends with the call of the program. The time that a
@@ -86,6 +103,7 @@ function mark(extension: number, what: string): object {
 export function enter(extension: number, what: string, queued = false): void {
   const own = mark(extension, what);
   if (queued) queuedMark = own;
+  restoreFrames();
   setAsyncContext(own);
   op_begins(extension);
   hostSync("enter", { extension, what, queued });
@@ -153,7 +171,9 @@ export function owned<T extends unknown[], U>(what: string, fn: (...args: T) => 
 
 /** Of a timer that begins. */
 internals.ran = (context: unknown): void => {
-  op_ran(authorOf(context) ?? -1);
+  const author = authorOf(context);
+  if (author !== undefined) restoreFrames();
+  op_ran(author ?? -1);
 };
 
 /** A file of Node's API. */
