@@ -7,6 +7,7 @@ mod modules;
 mod names;
 mod network;
 mod others;
+mod tests;
 
 struct Correction {
     specifier: &'static str,
@@ -21,6 +22,7 @@ fn all() -> impl Iterator<Item = &'static Correction> {
         modules::CORRECTIONS,
         network::CORRECTIONS,
         others::CORRECTIONS,
+        tests::CORRECTIONS,
     ];
     lists.into_iter().flatten()
 }

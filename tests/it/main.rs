@@ -72,6 +72,7 @@ mod node_addons;
 mod node_layer;
 mod node_newer;
 mod node_questions;
+mod node_test;
 mod odd_files;
 mod package_changes;
 mod packages;

@@ -116,22 +116,6 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "globalThis.removeEventListener(",
         replacement: "internals.ignoreGlobally(",
     },
-    Correction {
-        specifier: "ext:deno_node/testing.ts",
-        text: "globalThis.addEventListener(",
-        replacement: "__bootstrap.internals.listenGlobally(",
-    },
-    // Deno collects tests for a runner that is not here. With TAP they run by themselves.
-    Correction {
-        specifier: "ext:deno_node/testing.ts",
-        text: "return getNodeTestReporter() === \"tap\";",
-        replacement: "return __bootstrap.internals.runsTests();",
-    },
-    Correction {
-        specifier: "ext:deno_node/testing.ts",
-        text: "globalThis.Deno",
-        replacement: "Deno",
-    },
     // Whose listener it is (js/bridge/listeners.ts).
     Correction {
         specifier: "node:process",
