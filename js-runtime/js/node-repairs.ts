@@ -4,7 +4,7 @@
 // deno-lint-ignore-file
 import { Dirent } from "ext:deno_node/internal/fs/utils.mjs";
 // @ts-ignore: provided by the runtime
-import { core, primordials } from "ext:core/mod.js";
+import { core, internals, primordials } from "ext:core/mod.js";
 
 // https://nodejs.org/docs/latest-v20.x/api/fs.html#direntpath
 Object.defineProperty(Dirent.prototype, "path", {
@@ -74,7 +74,7 @@ MessagePort.prototype.start = function start(): void {
 };
 
 // What an abort without a reason says: some compare it.
-const { AbortController, AbortSignal } = core.loadExtScript("ext:deno_web/03_abort_signal.js");
+const { AbortController, AbortSignal, signalAbort } = core.loadExtScript("ext:deno_web/03_abort_signal.js");
 const aborted = (reason: unknown) =>
   reason === undefined ? new DOMException("This operation was aborted", "AbortError") : reason;
 const { abort } = AbortController.prototype;
@@ -84,4 +84,12 @@ AbortController.prototype.abort = function (this: AbortController, reason?: unkn
 const abortedSignal = AbortSignal.abort;
 AbortSignal.abort = function (reason?: unknown): AbortSignal {
   return ReflectApply(abortedSignal, this, [aborted(reason)]);
+};
+
+// Who hears of the time hears it where it was asked for.
+const timeoutSignal = AbortSignal.timeout;
+AbortSignal.timeout = function timeout(this: unknown, delay: number): AbortSignal {
+  const signal = ReflectApply(timeoutSignal, this, arguments);
+  signal[signalAbort] = internals.inContext(signal[signalAbort]);
+  return signal;
 };

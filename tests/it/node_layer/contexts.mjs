@@ -32,6 +32,10 @@ const ways = {
       net.connect(server.address().port, "127.0.0.1").on("data", done).on("close", () => server.close());
     });
   },
+  aborted: (done) => {
+    AbortSignal.timeout(5).addEventListener("abort", done);
+    setTimeout(() => {}, 50); // Node ends if there is nothing else.
+  },
   response: (done) => {
     const server = http.createServer((_, response) => response.end("x")).listen(0, "127.0.0.1", () => {
       http.get({ host: "127.0.0.1", port: server.address().port, agent: false }, (response) => {
