@@ -38,6 +38,20 @@ Object.assign(util, {
   isUndefined: (value: unknown) => value === undefined,
 });
 
+util.types.isExternal = () => false;
+
+// The name of `--no-color` in the tokens.
+const { parseArgs } = util;
+util.parseArgs = (config?: { allowNegative?: boolean }) => {
+  const parsed = parseArgs(config);
+  if (!config?.allowNegative || !parsed.tokens) return parsed;
+  for (const token of parsed.tokens) {
+    const isNegative = token.kind === "option" && token.rawName.startsWith("--no-");
+    if (isNegative && token.value === undefined) token.name = token.rawName.slice("--no-".length);
+  }
+  return parsed;
+};
+
 // https://nodejs.org/docs/latest-v24.x/api/url.html#class-urlpattern
 const { URLPattern } = core.loadExtScript("ext:deno_web/01_urlpattern.js");
 Object.assign(core.loadExtScript("ext:deno_node/url.ts"), { URLPattern });
@@ -92,4 +106,34 @@ AbortSignal.timeout = function timeout(this: unknown, delay: number): AbortSigna
   const signal = ReflectApply(timeoutSignal, this, arguments);
   signal[signalAbort] = internals.inContext(signal[signalAbort]);
   return signal;
+};
+
+const { TextDecoder } = core.loadExtScript("ext:deno_web/08_text_encoding.js");
+const { decode } = TextDecoder.prototype;
+TextDecoder.prototype.decode = function (this: TextDecoder): string {
+  try {
+    return ReflectApply(decode, this, arguments);
+  } catch (error) {
+    if ((error as Error)?.message !== "The encoded data is not valid") throw error;
+    const code = "ERR_ENCODING_INVALID_ENCODED_DATA";
+    throw Object.assign(new TypeError(`The encoded data was not valid for encoding ${this.encoding}`), { code });
+  }
+};
+
+// For texts that are corrected (`snapshot/corrections`).
+internals.cloned = <T>(clone: () => T): T => {
+  try {
+    return clone();
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new DOMException(error.message, "DataCloneError");
+  }
+};
+internals.deciphered = (final: () => void): void => {
+  try {
+    final();
+  } catch (error) {
+    if ((error as { code?: string })?.code !== "ERR_CRYPTO_DECIPHER") throw error;
+    throw new Error((error as Error).message);
+  }
 };

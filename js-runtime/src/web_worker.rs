@@ -194,6 +194,7 @@ impl Workers {
         worker.js_runtime.op_state().borrow_mut().put(membership);
         let (host, script) = (self.host.clone(), path(&worker.main_module));
         let too_much = worker.oom_triggered.clone();
+        let is_asked = asked_heap(args.resource_limits.as_ref()).is_some();
         let mut own = worker
             .js_runtime
             .op_state()
@@ -204,10 +205,13 @@ impl Workers {
             .js_runtime
             .add_near_heap_limit_callback(memory::near_limit(move |limit| {
                 if !too_much.swap(true, Ordering::SeqCst) {
-                    host.fault(Fault::of_the_runtime(format!(
-                        "the worker {script} was stopped: it used more than {} MB of memory",
-                        limit >> 20
-                    )));
+                    // A limit that was asked for is told to the worker's maker.
+                    if !is_asked {
+                        host.fault(Fault::of_the_runtime(format!(
+                            "the worker {script} was stopped: it used more than {} MB of memory",
+                            limit >> 20
+                        )));
+                    }
                     // deno_runtime says so itself only while a module is evaluated. An
                     // error would mean that the maker of the worker is gone.
                     _ = own.post_event(WorkerControlEvent::TerminalError(out_of_memory(), 1));
@@ -219,15 +223,18 @@ impl Workers {
     }
 
     fn heap(&self, limits: Option<&ResourceLimits>) -> v8::CreateParams {
-        let asked = limits.and_then(|limits| limits.max_old_generation_size_mb);
-        let bytes = match asked {
-            Some(megabytes) if megabytes > 0 => {
-                megabytes.saturating_mul(1 << 20).min(self.options.max_heap)
-            }
-            _ => self.options.max_heap,
+        let bytes = match asked_heap(limits) {
+            Some(megabytes) => megabytes.saturating_mul(1 << 20).min(self.options.max_heap),
+            None => self.options.max_heap,
         };
         memory::limited(bytes)
     }
+}
+
+/// In megabytes.
+fn asked_heap(limits: Option<&ResourceLimits>) -> Option<usize> {
+    let asked = limits.and_then(|limits| limits.max_old_generation_size_mb);
+    asked.filter(|megabytes| *megabytes > 0)
 }
 
 /// As Node says it.

@@ -252,7 +252,9 @@ async fn worker_out_of_memory() {
     let notified = notified.filter(|message| !message.starts_with("started"));
     let expected = ["error ERR_WORKER_OUT_OF_MEMORY", "exit 1"];
     assert!(notified.eq(expected), "{happened:#?}");
-    attack.is_named("used more than").await;
+    let told = attack.rpc.lines();
+    let mut told = told.iter().filter(|line| line["type"] == "extension_error");
+    assert_eq!(told.next(), None, "it has heard of it");
     attack.survived_by_all().await;
 }
 

@@ -90,6 +90,12 @@ async fn what_is_not_found_is_told_as_in_node() {
     answers_are_those_of_node("modules.mjs");
 }
 
+/// Some had another code or none, a stream without `duplex` was sent.
+#[tokio::test]
+async fn errors_of_what_cannot_be_done_are_those_of_node() {
+    answers_are_those_of_node("errors.mjs");
+}
+
 #[tokio::test]
 async fn contexts_of_scripts_are_those_of_node() {
     answers_are_those_of_node("contexts.mjs");

@@ -116,6 +116,13 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "\"Request with GET/HEAD method cannot have body.\"",
     },
     Correction {
+        specifier: "ext:deno_fetch/23_request.js",
+        text: "const res = extractBody(init.body);",
+        replacement: "if (init.body[primordials.SymbolAsyncIterator] && arguments[1].duplex == null) \
+                      throw new TypeError(\"RequestInit: duplex option is required when sending a body.\"); \
+                      const res = extractBody(init.body);",
+    },
+    Correction {
         specifier: "ext:deno_fetch/23_response.js",
         text: "\"Response with null body status cannot have body\"",
         replacement: "`Response constructor: Invalid response status code ${response[_response].status}`",

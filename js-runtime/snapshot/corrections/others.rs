@@ -61,12 +61,37 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       ? `at ${data.fileName}:${data.lineNumber}:${data.columnNumber}` : \"in a worker\"}`; \
                       Promise.reject(unheard); } else {",
     },
-    // Of its stack the place is known.
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "serializeMessageData(message)",
+        replacement: "__bootstrap.internals.cloned(() => serializeMessageData(message))",
+    },
+    // Of its stack the place is known, and of a file that is not there the code.
     Correction {
         specifier: "ext:deno_node/worker_threads.ts",
         text: "err.stack = undefined;",
-        replacement: "err.stack = `${err.name}: ${err.message}${data.fileName \
+        replacement: "const missing = /^(Cannot find module '(.*)') \\(\\2\\)$/.exec(err.message); \
+                      if (missing) { err.message = missing[1]; err.code = \"MODULE_NOT_FOUND\"; } \
+                      err.stack = `${err.name}: ${err.message}${data.fileName \
                       ? `\\n    at ${data.fileName}:${data.lineNumber}:${data.columnNumber}` : \"\"}`;",
+    },
+    Correction {
+        specifier: "ext:deno_node/child_process.ts",
+        text: "const args = ArrayIsArray(argsOrOptions) ? argsOrOptions : [];",
+        replacement: "if (argsOrOptions != null && typeof argsOrOptions !== \"object\") \
+                      throw new ERR_INVALID_ARG_TYPE(\"args\", \"object\", argsOrOptions); \
+                      const args = ArrayIsArray(argsOrOptions) ? argsOrOptions : [];",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "notImplemented(`normalizeStdioOption stdio=${typeof stdio} (${stdio})`);",
+        replacement: "throw new ERR_INVALID_ARG_VALUE(\"stdio\", stdio);",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/crypto/cipher.ts",
+        text: "op_node_decipheriv_final(this._context, this._autoPadding, this._cache.cache, buf, this._authTag || NO_TAG);",
+        replacement: "__bootstrap.internals.deciphered(() => op_node_decipheriv_final(this._context, \
+                      this._autoPadding, this._cache.cache, buf, this._authTag || NO_TAG));",
     },
     // The last messages of a forked child come before its end, those, too, that are read
     // and wait for their turn. A grandchild may keep the channel open.
