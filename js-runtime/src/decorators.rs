@@ -84,15 +84,15 @@ fn is_class(statement: &Stmt) -> bool {
     matches!(statement, Stmt::Decl(Decl::Class(_)))
 }
 
-fn past_comments(text: &str) -> &str {
-    let text = text.trim_start();
-    let after = |end: &str| text.split_once(end).map_or("", |(_, after)| after);
-    if text.starts_with("//") || text.starts_with("#!") {
-        past_comments(after("\n"))
-    } else if text.starts_with("/*") {
-        past_comments(after("*/"))
-    } else {
-        text
+fn past_comments(mut text: &str) -> &str {
+    loop {
+        text = text.trim_start();
+        let end = match text.as_bytes() {
+            [b'/', b'/', ..] | [b'#', b'!', ..] => "\n",
+            [b'/', b'*', ..] => "*/",
+            _ => return text,
+        };
+        text = text.split_once(end).map_or("", |(_, after)| after);
     }
 }
 
