@@ -1,6 +1,7 @@
 //! Turns scalars into the type a schema wants, by the rules of AJV's
 //! `coerceTypes: true`: strings, numbers, booleans and null into each other
-//! where nothing is lost, never into or out of arrays and objects.
+//! where nothing is lost, never into or out of arrays and objects. But null for
+//! what may be left out is left out, as newer versions do: models mean that.
 
 use serde_json::{Map, Number, Value};
 
@@ -86,6 +87,16 @@ impl<'a> Coercion<'a> {
     ) {
         let properties = schema.get("properties").and_then(Value::as_object);
         let others = schema.get("additionalProperties");
+        let required = list(schema, "required");
+        let is_left_out = |name: &String, value: &Value| {
+            let known = properties.and_then(|properties| properties.get(name));
+            value.is_null()
+                && !required.iter().any(|required| required == name)
+                && known.is_some_and(|known| {
+                    known.get("$ref").is_none() && !self.accepts(known, &Value::Null)
+                })
+        };
+        fields.retain(|name, value| !is_left_out(name, value));
         for (name, value) in fields {
             let known = properties.and_then(|properties| properties.get(name));
             if let Some(schema) = known.or(others) {
@@ -255,6 +266,31 @@ mod tests {
         assert_eq!(
             coerced(schema, value),
             json!({"list": [1, 2], "pair": ["3", 4], "other": false})
+        );
+    }
+
+    /// A limit became 0, a list was refused.
+    #[test]
+    fn null_for_what_may_be_left_out_is_left_out() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "limit": {"type": "number"},
+                "list": {"type": "array"},
+                "wanted": {"type": "number"},
+                "nothing": {"type": ["null", "string"]},
+                "deep": {"type": "array", "items": {"properties": {"kind": {"enum": ["a"]}}}},
+            },
+            "required": ["wanted"],
+            "additionalProperties": {"type": "string"},
+        });
+        let value = json!({
+            "limit": null, "list": null, "wanted": null, "nothing": null, "deep": [{"kind": null}],
+            "other": null,
+        });
+        assert_eq!(
+            coerced(schema, value),
+            json!({"wanted": 0, "nothing": null, "deep": [{}], "other": ""})
         );
     }
 
