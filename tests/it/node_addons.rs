@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use model_server::ModelServer;
+use serde_json::json;
 
 use crate::support::{Home, prompt};
 
@@ -131,16 +132,27 @@ async fn a_terminal_of_an_addon_can_be_written_to() {
 /// opened for itself could be closed or read in its place.
 #[tokio::test]
 async fn what_an_addon_has_opened_can_be_read_and_closed_and_what_the_program_has_cannot() {
+    // Where nothing is told from what the program itself keeps open, by O_CLOEXEC, and where
+    // the program keeps no files open (@nicknisi/pi-relay opens them so).
+    for (host, flags) in [("thread", "2"), ("process", "2 | 02000000")] {
+        opened_by_an_addon(host, flags).await;
+    }
+}
+
+async fn opened_by_an_addon(host: &str, flags: &str) {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
+    home.settings(json!({ "extensionHost": host }));
     home.file("opened.txt", "of the addon");
     let addon = addon(
         &home,
         "opens",
-        "int napi_create_int32(void *env, int value, void **result);\n\
-         int open(const char *, int, ...); char *getenv(const char *);\n\
-         void *napi_register_module_v1(void *env, void *exports) {\n\
-         int fd = open(getenv(\"OPENED\"), 2); napi_create_int32(env, fd, &exports); return exports; }",
+        &format!(
+            "int napi_create_int32(void *env, int value, void **result);\n\
+             int open(const char *, int, ...); char *getenv(const char *);\n\
+             void *napi_register_module_v1(void *env, void *exports) {{\n\
+             int fd = open(getenv(\"OPENED\"), {flags}); napi_create_int32(env, fd, &exports); return exports; }}"
+        ),
     );
     home.extension(
         "ext.ts",
@@ -175,6 +187,13 @@ async fn what_an_addon_has_opened_can_be_read_and_closed_and_what_the_program_ha
         "[true,[],12,2,\"of\",\" the addon\",1,2,null,\"EBADF fstat\",\"EBADF close\",\"of the addon!\"]",
     )
     .await;
+    let lines = rpc.lines();
+    let error = lines.iter().find(|line| line["type"] == "extension_error");
+    let error = error.expect("a report")["error"].as_str().unwrap();
+    assert!(
+        error.contains("was given to node:fs: it is the program's own"),
+        "{host}: {error}"
+    );
 }
 
 /// Compiles one, which is loaded by its path.

@@ -4,31 +4,39 @@
 
 use std::collections::HashMap;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+use std::os::fd::FromRawFd;
 use std::rc::Rc;
 
-use deno_core::{OpState, op2};
+use deno_core::{OpState, op2, v8};
 use deno_error::JsErrorBox;
 use deno_runtime::deno_io::fs::File;
 use deno_runtime::deno_io::{FdTable, StdFileResourceInner};
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::libc;
-use nix::unistd::{getsid, isatty};
 
-use crate::ops::owns_process;
+use crate::numbers::{is_of_others, is_open, refuse};
 
 /// Never dropped but by who closes them: they belong to the process, not to the isolate.
 #[derive(Default)]
 struct Lent(HashMap<i32, ManuallyDrop<Rc<dyn File>>>);
 
 /// Whether it is such a descriptor, which can be used from now on.
-#[op2(fast)]
-pub(crate) fn op_foreign(state: &mut OpState, #[smi] descriptor: i32) -> bool {
+#[op2(nofast)]
+pub(crate) fn op_foreign(
+    scope: &mut v8::PinScope<'_, '_>,
+    state: &mut OpState,
+    #[smi] descriptor: i32,
+) -> bool {
     let table = state.borrow::<FdTable>();
     if table.contains(descriptor) {
         return table.is_inherited_extra_stdio(descriptor);
     }
-    if descriptor <= libc::STDERR_FILENO || !may_be_used(state, descriptor) {
+    if descriptor <= libc::STDERR_FILENO {
+        return false;
+    }
+    if !is_of_others(state, descriptor) {
+        if is_open(descriptor) {
+            refuse(scope, state, descriptor, "node:fs");
+        }
         return false;
     }
     // SAFETY: it is open, and is closed only by who says so (`ManuallyDrop`).
@@ -64,24 +72,4 @@ pub(crate) fn op_foreign_close(
             .map_err(|error| JsErrorBox::from_err(std::io::Error::from(error)))?,
     }
     Ok(true)
-}
-
-fn may_be_used(state: &OpState, descriptor: i32) -> bool {
-    // SAFETY: nothing is done to it, and that it is open is found out first.
-    let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    let Ok(flags) = fcntl(descriptor, FcntlArg::F_GETFD) else {
-        return false;
-    };
-    owns_process(state)
-        // The program's own are.
-        || !FdFlag::from_bits_retain(flags).contains(FdFlag::FD_CLOEXEC)
-        || is_others_terminal(descriptor)
-}
-
-/// A terminal that is not the one that the program is controlled by.
-fn is_others_terminal(descriptor: BorrowedFd<'_>) -> bool {
-    // SAFETY: it only asks; what is no terminal fails.
-    let session = unsafe { libc::tcgetsid(descriptor.as_raw_fd()) };
-    isatty(descriptor.as_fd()) == Ok(true)
-        && getsid(None).is_ok_and(|ours| ours.as_raw() != session)
 }

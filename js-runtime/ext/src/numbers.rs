@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use deno_core::uv_compat::{uv_guess_handle, uv_handle_type};
@@ -21,7 +22,7 @@ use nix::libc;
 use nix::sys::stat::fstat;
 use nix::unistd::{getsid, isatty};
 
-use crate::ops::{owns_process, tell_of_refusal};
+use crate::ops::{IS_HOST_PROCESS, owns_process, tell_of_refusal};
 
 /// What a number means that JavaScript was given by an operation. The number of what is
 /// closed is the next one's that is opened, which may be the program's.
@@ -56,6 +57,10 @@ fn identity(descriptor: RawFd, has_owner: bool) -> Option<Given> {
     })
 }
 
+pub(crate) fn is_open(descriptor: RawFd) -> bool {
+    identity(descriptor, false).is_some()
+}
+
 /// JavaScript is given a number, of something that it has opened.
 pub(crate) fn give(descriptor: RawFd, has_owner: bool) {
     if let Some(identity) = identity(descriptor, has_owner) {
@@ -83,10 +88,8 @@ fn ask(state: &OpState, descriptor: RawFd, wanted: Use) -> Answer {
     let Some(Given { device, inode, .. }) = identity(descriptor, false) else {
         return Answer::NotOpen;
     };
-    let is_its = owns_process(state)
-        || state.borrow::<FdTable>().contains(descriptor)
-        || !is_closed_on_exec(descriptor)
-        || is_others_terminal(descriptor)
+    let is_its = state.borrow::<FdTable>().contains(descriptor)
+        || is_of_others(state, descriptor)
         || is_given(descriptor, (device, inode), wanted);
     match is_its {
         true => Answer::Its,
@@ -107,13 +110,29 @@ fn is_given(descriptor: RawFd, identity: (libc::dev_t, libc::ino_t), wanted: Use
     is_allowed
 }
 
-fn is_closed_on_exec(descriptor: RawFd) -> bool {
-    // SAFETY: it is only asked about.
+/// Whether it is open, and neither the program nor JavaScript has opened it.
+pub(crate) fn is_of_others(state: &OpState, descriptor: RawFd) -> bool {
+    // SAFETY: it is only asked about, which fails if it is not open.
     let flags = fcntl(
         unsafe { BorrowedFd::borrow_raw(descriptor) },
         FcntlArg::F_GETFD,
     );
-    flags.is_ok_and(|flags| FdFlag::from_bits_retain(flags).contains(FdFlag::FD_CLOEXEC))
+    flags.is_ok_and(|flags| {
+        owns_process(state)
+            || !FdFlag::from_bits_retain(flags).contains(FdFlag::FD_CLOEXEC)
+            || is_others_terminal(descriptor)
+            || is_file_of_host_process(descriptor)
+    })
+}
+
+/// The process of the extensions keeps no file and no folder open for itself.
+fn is_file_of_host_process(descriptor: RawFd) -> bool {
+    // SAFETY: it is only asked about.
+    let found = fstat(unsafe { BorrowedFd::borrow_raw(descriptor) });
+    IS_HOST_PROCESS.load(Ordering::Relaxed)
+        && found.is_ok_and(|found| {
+            matches!(found.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR)
+        })
 }
 
 /// One that an addon has opened (node-pty, serialport), and not the one that the program is
@@ -151,15 +170,25 @@ fn allowed(
         Answer::Its => Ok(()),
         Answer::NotOpen => Err(bad()),
         Answer::Refused => {
-            let what = format!(
-                "descriptor {descriptor} was given to {user}: it is the program's own, none that \
-                 the extension has opened"
-            );
-            tell_of_refusal(scope, state, what);
+            refuse(scope, state, descriptor, user);
             // What Node says of one that is not open.
             Err(bad())
         }
     }
+}
+
+pub(crate) fn refuse(
+    scope: &mut v8::PinScope<'_, '_>,
+    state: &OpState,
+    descriptor: RawFd,
+    user: &str,
+) {
+    let what = format!(
+        "descriptor {descriptor} was given to {user}: it is the program's own, none that the \
+         extension has opened. One of an addon is not told from those if it has `O_CLOEXEC`: open \
+         it without, or set `extensionHost` to \"process\", where files and folders of addons are"
+    );
+    tell_of_refusal(scope, state, what);
 }
 
 /// The descriptor that a child process may get a copy of.
