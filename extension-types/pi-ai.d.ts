@@ -111,6 +111,11 @@ export interface AssistantMessageDiagnostic {
   // deno-lint-ignore no-explicit-any
   details?: Record<string, any>;
 }
+export type SessionResourceCleanup = (sessionId?: string) => void;
+/** For what a stream of yours keeps for a session; gives what takes it back. */
+export function registerSessionResourceCleanup(cleanup: SessionResourceCleanup): () => void;
+/** Calls all of those; an `AggregateError` has what they threw. pi itself calls none, and keeps nothing of the kind. */
+export function cleanupSessionResources(sessionId?: string): void;
 /** What was thrown in words; of an error without a message, its name. */
 export function formatThrownValue(value: unknown): string;
 /** Of what is no error: the name `ThrownValue`. */

@@ -266,6 +266,37 @@ async fn a_stream_can_note_what_it_went_past() {
     assert_eq!(checked(&mut rpc, "look").await, expected);
 }
 
+/// `@narumitw/pi-accounts` could not be used.
+#[tokio::test]
+async fn what_a_stream_keeps_for_a_session_is_let_go() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "look.ts",
+        &looks(
+            r#"import { cleanupSessionResources as cleanup, registerSessionResourceCleanup as register } from "@earendil-works/pi-ai";
+                import { createBashTool } from "@earendil-works/pi-coding-agent";
+                import { createBashTool as createOlder } from "@mariozechner/pi-coding-agent";"#,
+            r#"const called = [];
+                const takeBack = register((id) => { called.push(["a", id]); });
+                register((id) => { called.push(["b", id]); throw new Error("of b"); });
+                register((id) => { called.push(["c", id]); });
+                takeBack();
+                let thrown;
+                try { cleanup("s"); } catch ({ name, errors }) { thrown = [name, errors.map(({ message }) => message)]; }
+                return [called, thrown, typeof createBashTool(ctx.cwd).promptSnippet, "promptSnippet" in createOlder(ctx.cwd)];"#,
+        ),
+    );
+    let mut rpc = home.rpc(&[]);
+    let expected = json!([
+        [["b", "s"], ["c", "s"]],
+        ["AggregateError", ["of b"]],
+        "string",
+        false,
+    ]);
+    assert_eq!(checked(&mut rpc, "look").await, expected);
+}
+
 /// They were all from models.json.
 #[tokio::test]
 async fn where_the_key_of_a_provider_is_from() {

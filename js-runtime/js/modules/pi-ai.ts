@@ -100,6 +100,7 @@ export {
   extractDiagnosticError,
   formatThrownValue,
 } from "pi:pi-ai/diagnostics.ts";
+export { cleanupSessionResources, registerSessionResourceCleanup } from "pi:pi-ai/session-resources.ts";
 export { findEnvKeys, getEnvApiKey } from "pi:pi-ai/env-key.ts";
 
 /** Whether the answer says, or its usage shows, that the context did not fit. */
