@@ -3,12 +3,12 @@
 //! several processes can share the folder; what nobody used for a month is deleted.
 //!
 //! Each file ends with a checksum: V8 dies of a code cache with one wrong bit, and half
-//! a file of JavaScript is another program.
+//! a file of JavaScript is another program, as is the file of another entry.
 
 mod writer;
 
 use std::fs::{self, File, Metadata};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -103,11 +103,14 @@ impl DiskCache {
         if let Some(data) = self.writer.waiting(&path) {
             return Some(data.to_vec());
         }
-        let mut file = File::open(&path).ok()?;
+        let mut file = open(&path).ok()?;
         let metadata = file.metadata().ok()?;
         let mut data = Vec::with_capacity(usize::try_from(metadata.len()).ok()?);
-        file.read_to_end(&mut data).ok()?;
-        let Some(length) = checked_length(&data) else {
+        // Some devices never end.
+        if metadata.is_file() {
+            file.read_to_end(&mut data).ok()?;
+        }
+        let Some(length) = checked_length(&path, &data) else {
             // One part may say that the others are there.
             for part in PARTS {
                 self.remove(key, part);
@@ -153,15 +156,30 @@ impl DiskCache {
     }
 }
 
-/// Of what was written, which is to be followed by this. It depends on the length, too.
-fn checksum(data: &[u8]) -> [u8; 8] {
-    XxHash64::oneshot(0, data).to_le_bytes()
+/// Does not wait for the other end of a pipe.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits());
+    }
+    options.open(path)
+}
+
+/// Of what was written to a file of this name, which is to be followed by this. It depends on
+/// the length, too.
+fn checksum(path: &Path, data: &[u8]) -> [u8; 8] {
+    let name = path.file_name().unwrap_or_default();
+    let seed = XxHash64::oneshot(0, name.as_encoded_bytes());
+    XxHash64::oneshot(seed, data).to_le_bytes()
 }
 
 /// How much of a file was written into it; `None` if that is not what is there.
-fn checked_length(file: &[u8]) -> Option<usize> {
+fn checked_length(path: &Path, file: &[u8]) -> Option<usize> {
     let (data, sum) = file.split_last_chunk()?;
-    (checksum(data) == *sum).then_some(data.len())
+    (checksum(path, data) == *sum).then_some(data.len())
 }
 
 fn sweep(dir: &Path) {
@@ -274,6 +292,26 @@ mod tests {
             assert_eq!(cache.read(key, "map"), None);
             assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
         }
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn the_file_of_another_entry_and_what_is_no_file_are_removed() {
+        let (cache, dir) = cache("swapped");
+        let [one, other, pipe] = [b"one", b"two", b"pip"].map(|part| cache.key(&[part]));
+        let file = |key: Key, part| dir.join(key.file_name(part));
+        for key in [one, other] {
+            cache.write(key, "js", b"text");
+        }
+        cache.settle(DAY);
+        fs::copy(file(one, "js"), file(other, "js")).unwrap();
+        fs::copy(file(one, "js"), file(one, "map")).unwrap();
+        assert_eq!(cache.read(other, "js"), None);
+        assert_eq!(cache.read(one, "map"), None);
+        #[cfg(unix)]
+        nix::unistd::mkfifo(&file(pipe, "js"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(cache.read(pipe, "js"), None);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
         fs::remove_dir_all(dir).unwrap();
     }
 

@@ -140,15 +140,16 @@ fn write_file(path: &Path, data: &[u8]) {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}-{number}.tmp", std::process::id()));
-    if write_new(temporary.as_ref(), data).is_err() || fs::rename(&temporary, path).is_err() {
+    if write_new(temporary.as_ref(), path, data).is_err() || fs::rename(&temporary, path).is_err() {
         _ = fs::remove_file(&temporary);
     }
 }
 
-fn write_new(path: &Path, data: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
+/// What will be at `path`.
+fn write_new(temporary: &Path, path: &Path, data: &[u8]) -> io::Result<()> {
+    let mut file = File::create(temporary)?;
     file.write_all(data)?;
-    file.write_all(&checksum(data))
+    file.write_all(&checksum(path, data))
 }
 
 #[cfg(test)]
@@ -158,7 +159,7 @@ mod tests {
     /// Without the checksum.
     fn read(path: &Path) -> Option<Vec<u8>> {
         let mut file = fs::read(path).ok()?;
-        file.truncate(file.len() - checksum(&[]).len());
+        file.truncate(file.len() - checksum(path, &[]).len());
         Some(file)
     }
 

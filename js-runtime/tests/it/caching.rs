@@ -12,10 +12,16 @@ use twox_hash::XxHash64;
 
 use crate::support::{Folder, Js, answering, options};
 
+/// As the cache has it, of the name and the content.
+fn checksum(path: &Path, content: &[u8]) -> [u8; 8] {
+    let name = path.file_name().unwrap().as_encoded_bytes();
+    XxHash64::oneshot(XxHash64::oneshot(0, name), content).to_le_bytes()
+}
+
 /// With its checksum, as the cache writes it.
 fn write_cached(path: &Path, content: &str) {
     let mut file = content.as_bytes().to_vec();
-    file.extend(XxHash64::oneshot(0, content.as_bytes()).to_le_bytes());
+    file.extend(checksum(path, content.as_bytes()));
     std::fs::write(path, file).unwrap();
 }
 
@@ -172,7 +178,7 @@ async fn a_cache_that_the_disk_has_damaged_is_made_again() {
         for path in made() {
             let file = std::fs::read(path).unwrap();
             let (data, sum) = file.split_last_chunk().unwrap();
-            assert_eq!(XxHash64::oneshot(0, data).to_le_bytes(), *sum, "{path:?}");
+            assert_eq!(checksum(path, data), *sum, "{path:?}");
         }
     }
 }
