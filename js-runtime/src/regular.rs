@@ -5,6 +5,12 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
+/// Whether what is at `path` can be read without waiting for somebody else.
+pub fn check_regular(path: impl AsRef<Path>) -> io::Result<()> {
+    let path = path.as_ref();
+    check(path, &fs::metadata(path)?)
+}
+
 /// What is in a file, unless it is a pipe, a socket or a device. `/dev/null` is as good as an
 /// empty file: files are hidden with it.
 pub fn read_regular(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {

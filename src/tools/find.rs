@@ -120,11 +120,9 @@ fn find(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
     let limit = Limit::new(args.limit, USUAL_LIMIT);
     // The value says whether it is a folder.
     let results: FirstResults<bool> = FirstResults::new(limit.results);
-    let problems = Problems::new();
-    let mut builder = walk::builder(&root, cwd);
-    builder
-        .require_git(false)
-        .add_custom_ignore_filename(".fdignore");
+    let problems = Arc::new(Problems::new());
+    let mut builder = walk::builder(&root, cwd, ".fdignore", &problems);
+    builder.require_git(false);
     builder.build_parallel().run(|| {
         let pattern = pattern.clone();
         let (results, problems) = (&results, &problems);
@@ -154,7 +152,7 @@ fn find(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
         return Err(ToolError::aborted());
     }
 
-    let problems = problems.into_lines(&results);
+    let problems = problems.lines(&results);
     let mut listing = Listing::new();
     let mut count = 0;
     for (path, is_folder) in results.into_sorted() {

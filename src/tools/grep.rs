@@ -166,7 +166,7 @@ fn grep(
         context,
     };
     let results = FirstResults::new(limit.results);
-    let problems = Problems::new();
+    let problems = Arc::new(Problems::new());
     if kind.is_dir() {
         let only = overrides(args.glob.as_deref(), cwd)?;
         search_folder(&root, cwd, only, &query, cancel, &results, &problems);
@@ -186,7 +186,7 @@ fn grep(
         return Err(ToolError::aborted());
     }
 
-    let problems = problems.into_lines(&results);
+    let problems = problems.lines(&results);
     let mut listing = Listing::new();
     let mut count = 0;
     let mut cut = false;
@@ -252,12 +252,10 @@ fn search_folder(
     query: &Query,
     cancel: &CancellationToken,
     results: &FirstResults<Found>,
-    problems: &Problems,
+    problems: &Arc<Problems>,
 ) {
-    let mut builder = walk::builder(root, cwd);
-    builder
-        .overrides(only)
-        .add_custom_ignore_filename(".rgignore");
+    let mut builder = walk::builder(root, cwd, ".rgignore", problems);
+    builder.overrides(only);
     builder.build_parallel().run(|| {
         let mut search = FileSearch::new(query.clone(), cancel.clone());
         Box::new(move |entry| {

@@ -3,19 +3,58 @@
 //! turns as they like.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ignore::WalkBuilder;
+use js_runtime::check_regular;
 use parking_lot::Mutex;
 
 /// Of the places that could not be read.
 const MOST_PROBLEMS: usize = 1000;
 
-/// Everything under `root`, hidden or not, that ignore files do not exclude.
-pub(crate) fn builder(root: &Path, cwd: &Path) -> WalkBuilder {
+/// Everything under `root`, hidden or not, that ignore files do not exclude; those of the name
+/// `own` are among them.
+pub(crate) fn builder(
+    root: &Path,
+    cwd: &Path,
+    own: &'static str,
+    problems: &Arc<Problems>,
+) -> WalkBuilder {
     let mut builder = WalkBuilder::new(root);
-    builder.hidden(false).current_dir(cwd);
     builder
+        .hidden(false)
+        .current_dir(cwd)
+        .add_custom_ignore_filename(own);
+    // Those of the folders above count, too.
+    if root
+        .ancestors()
+        .any(|folder| is_blocked(folder, own, problems))
+    {
+        builder = WalkBuilder::new(root);
+        builder.standard_filters(false).current_dir(cwd);
+    }
+    let problems = problems.clone();
+    builder.filter_entry(move |entry| {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        !is_folder || !is_blocked(entry.path(), own, &problems)
+    });
+    builder
+}
+
+/// Whether an ignore file of a folder is a pipe or a device: whoever walks there opens it, and
+/// waits for ever.
+fn is_blocked(folder: &Path, own: &str, problems: &Problems) -> bool {
+    [".gitignore", ".ignore", own].into_iter().any(|name| {
+        let path = folder.join(name);
+        let error = check_regular(&path).err();
+        let error = error.filter(|error| error.kind() == ErrorKind::InvalidInput);
+        if let Some(error) = &error {
+            problems.add(&path, error);
+        }
+        error.is_some()
+    })
 }
 
 /// `path` as it is shown to somebody who looks at `root`.
@@ -79,6 +118,17 @@ impl<T> FirstResults<T> {
         let by_path = self.kept.into_inner().by_path;
         by_path.into_iter().map(|(path, (_, found))| (path, found))
     }
+
+    fn sorted(&self) -> Vec<(PathBuf, T)>
+    where
+        T: Clone,
+    {
+        let kept = self.kept.lock();
+        let by_path = kept.by_path.iter();
+        by_path
+            .map(|(path, (_, found))| (path.clone(), found.clone()))
+            .collect()
+    }
 }
 
 /// What could not be read on the way, as far as it could have been among the
@@ -115,9 +165,13 @@ impl Problems {
     }
 
     /// Without those that only a walk beyond the first results meets.
-    pub(crate) fn into_lines<T>(self, results: &FirstResults<T>) -> Vec<String> {
+    pub(crate) fn lines<T>(&self, results: &FirstResults<T>) -> Vec<String> {
         let before_end = |(path, text): (PathBuf, String)| results.wants(&path).then_some(text);
-        self.first.into_sorted().filter_map(before_end).collect()
+        self.first
+            .sorted()
+            .into_iter()
+            .filter_map(before_end)
+            .collect()
     }
 }
 
@@ -187,7 +241,7 @@ mod tests {
             problems.add(Path::new(name), &"no");
         }
         results.add("c".into(), 1, ());
-        let lines = problems.into_lines(&results);
+        let lines = problems.lines(&results);
         assert_eq!(lines, ["a: no", "b: no"]);
         assert_eq!(
             problem_notice(&lines).unwrap(),

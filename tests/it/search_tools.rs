@@ -98,3 +98,42 @@ async fn an_abort_ends_a_search() {
     );
     assert!(rpc.close().await.success());
 }
+
+/// The walk opened it, and nothing was ever answered.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_pipe_for_an_ignore_file_costs_its_folder_and_is_told() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    for name in ["here/a.txt", "here/pipe/b.txt", "above/deep/c.txt"] {
+        home.file(name, "text\n");
+    }
+    for name in ["here/pipe/.gitignore", "above/.ignore"] {
+        let path = home.cwd().join(name);
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.unwrap().success());
+    }
+    let mut rpc = home.rpc(&["--tools", "grep,find"]);
+    for (path, found) in [("here", "a.txt"), ("above/deep", "c.txt")] {
+        server.push(Answer::tools([
+            ("grep", json!({"pattern": "text", "path": path})),
+            ("find", json!({"pattern": "*.txt", "path": path})),
+        ]));
+        server.push(Answer::text("Done."));
+        let events = rpc.run("go").await;
+        let ends = events
+            .iter()
+            .filter(|event| event["type"] == "tool_execution_end");
+        let results: Vec<String> = ends
+            .map(|event| blocks(&event["result"]["content"], "text"))
+            .collect();
+        assert_eq!(results.len(), 2);
+        for result in results {
+            assert!(result.starts_with(found), "{result}");
+            assert!(!result.contains("b.txt"), "{result}");
+            let told = result.contains("Could not read 1 of the files and folders, the first: ")
+                && result.contains("ignore: it is a pipe, a socket or a device");
+            assert!(told, "{result}");
+        }
+    }
+}
