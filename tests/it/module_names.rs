@@ -132,3 +132,35 @@ async fn a_decorator_before_no_class_is_refused() {
     );
     assert_eq!(error["location"]["line"], 2, "{error}");
 }
+
+#[tokio::test]
+async fn an_export_of_nothing_runs_what_it_is_of() {
+    let own = "globalThis.ran = [...(globalThis.ran ?? []), 'NAME'];";
+    let text = |name: &str| own.replace("NAME", name);
+    let exports = |from: &str| {
+        format!(
+            "export {{}} from \"{from}\"; export {{\n}} from \"dep-{from}\"; export const v = 1;"
+        )
+    };
+    let (ts, mjs) = (
+        exports("one.ts"),
+        exports("two.mjs").replace("two", "./two"),
+    );
+    let ts = ts.replace("\"one", "\"./one");
+    let mjs = mjs.replace("dep-./", "dep-");
+    let index = saying(
+        "import { v } from './ts'; import { v as w } from './m.mjs';",
+        "[v, w, (globalThis as any).ran]",
+    );
+    let [one, two, three, four] = ["one", "two", "three", "four"].map(text);
+    let files = [
+        ("ts.ts", ts.as_str()),
+        ("m.mjs", &mjs),
+        ("one.ts", &one.replace("globalThis", "(globalThis as any)")),
+        ("two.mjs", &two),
+        ("node_modules/dep-one.ts/index.js", &three),
+        ("node_modules/dep-two.mjs/index.js", &four),
+    ];
+    let said = said(&index, &files).await;
+    assert_eq!(said, r#"[1,1,["one","three","two","four"]]"#);
+}

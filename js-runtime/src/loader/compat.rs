@@ -404,6 +404,10 @@ fn reexport_es(
 }
 
 fn reexport_cjs(export: &ast::NamedExport, place: &str) -> Option<String> {
+    // `export {} from "x"` runs it.
+    if export.specifiers.is_empty() {
+        return None;
+    }
     let names = reexported(export)?.into_iter();
     let names: Vec<_> = names.map(|(name, here)| (name, quote(&here))).collect();
     Some(look_up("export", place, true, &names))

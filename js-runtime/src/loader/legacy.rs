@@ -1,10 +1,11 @@
 //! `import x = require("y")` and `export = x`: TypeScript's own words for CommonJS, which
-//! the transpiler leaves as they are and JavaScript does not know.
+//! the transpiler leaves as they are and JavaScript does not know. And `export {} from "y"`,
+//! which it drops, although it runs y.
 
 use deno_ast::swc::ast::{ModuleDecl, ModuleItem, TsModuleRef};
 use deno_ast::{ParsedSource, ProgramRef, SourceRangedForSpanned, TextChange};
 
-/// What puts `const x = require("y")` and `module.exports = x` in their places.
+/// What puts `const x = require("y")`, `module.exports = x` and `import "y"` in their places.
 pub(super) fn changes(parsed: &ParsedSource) -> Vec<TextChange> {
     let ProgramRef::Module(module) = parsed.program_ref() else {
         return Vec::new();
@@ -24,10 +25,18 @@ pub(super) fn changes(parsed: &ParsedSource) -> Vec<TextChange> {
             ModuleItem::ModuleDecl(ModuleDecl::TsExportAssignment(export)) => {
                 (export.start(), export.expr.start(), "module.exports = ")
             }
+            ModuleItem::ModuleDecl(ModuleDecl::ExportNamed(export)) => {
+                let is_bare = export.specifiers.is_empty() && !export.type_only;
+                let source = export.src.as_ref().filter(|_| is_bare)?;
+                (export.start(), source.start(), "import ")
+            }
             _ => return None,
         };
         let (from, to) = (from.as_byte_index(start), to.as_byte_index(start));
-        Some(TextChange::new(from, to, words.to_string()))
+        // What follows stays on its line.
+        let lines = parsed.text()[from..to].matches('\n').count();
+        let words = format!("{words}{}", "\n".repeat(lines));
+        Some(TextChange::new(from, to, words))
     });
     changes.collect()
 }
