@@ -404,3 +404,44 @@ async fn what_does_not_parse_in_imported_commonjs_is_found_in_its_file() {
         rpc.close().await;
     }
 }
+
+/// As bundlers write it: a map of maps, beside the file and in it.
+#[tokio::test]
+async fn a_map_of_several_leads_to_the_sources_as_well() {
+    let home = Home::bare();
+    let section = json!({"version": 3, "sources": ["webpack:///./src/a.ts"],
+        "sourcesContent": ["1\n2\n3\nboom()\n"], "names": [], "mappings": "AAGA"});
+    let map = json!({"version": 3, "sections": [
+        {"offset": {"line": 0, "column": 0}, "map": section}]});
+    let inline = format!(
+        "data:application/json;charset=utf-8,{}",
+        map.to_string().replace('"', "%22")
+    );
+    let package = |name: &str, kind: &str, code: &str, map: &str| {
+        let folder = format!("ext/node_modules/{name}");
+        let manifest = json!({"name": name, "type": kind, "main": "i.js"});
+        home.extension(&format!("{folder}/package.json"), &manifest.to_string());
+        let code = format!("{code}\n//# sourceMappingURL={map}\n");
+        home.extension(&format!("{folder}/i.js"), &code);
+    };
+    let esm = "export function fails() { throw new Error('no'); }";
+    let cjs = "exports.fails = () => { throw new Error('no'); };";
+    package("esm", "module", esm, &inline);
+    package("file", "module", esm, "i.js.map");
+    package("cjs", "commonjs", cjs, &inline);
+    home.extension("ext/node_modules/file/i.js.map", &map.to_string());
+    home.extension(
+        "ext/index.ts",
+        r#"import * as esm from "esm"; import * as file from "file"; import * as cjs from "cjs";
+        export default (pi: any) => {
+            for (const [name, { fails }] of Object.entries({ esm, file, cjs }))
+                pi.registerCommand(name, { handler: async () => fails() });
+        };"#,
+    );
+    let mut rpc = home.rpc(&DEMO);
+    for name in ["esm", "file", "cjs"] {
+        let error = error(&mut rpc, &format!("/{name}")).await;
+        let stack = error["stack"].as_str().unwrap_or_default();
+        assert!(stack.contains("src/a.ts:4:1"), "{name}: {error}");
+    }
+}

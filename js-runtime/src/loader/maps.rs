@@ -2,6 +2,7 @@
 
 use data_url::DataUrl;
 use deno_core::ModuleSpecifier;
+use deno_core::sourcemap::{self, DecodedMap};
 use deno_path_util::url_to_file_path;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -19,9 +20,9 @@ pub(super) fn external(url: &str) -> Option<Vec<u8>> {
     if url.scheme() == "data" {
         // Its sources are beside the file that has it.
         let (text, _fragment) = DataUrl::process(url.as_str()).ok()?.decode_to_vec().ok()?;
-        return Some(text);
+        return Some(flat(text));
     }
-    let text = read_at_most(&url_to_file_path(&url).ok()?, LARGEST).ok()?;
+    let text = flat(read_at_most(&url_to_file_path(&url).ok()?, LARGEST).ok()?);
     // deno_core asks for the maps of all modules that import something, and most packages
     // have no sources: their maps are not read to the end.
     let named: Named = serde_json::from_slice(&text).ok()?;
@@ -43,6 +44,22 @@ pub(super) fn external(url: &str) -> Option<Vec<u8>> {
     map.insert("sources".into(), json!(sources));
     map.remove("sourceRoot");
     serde_json::to_vec(&map).ok()
+}
+
+/// One map of those in it, if it is made of several, as bundlers write them: deno_core reads no
+/// others.
+fn flat(text: Vec<u8>) -> Vec<u8> {
+    let flattened = || match sourcemap::decode_slice(&text).ok()? {
+        DecodedMap::Index(index) => {
+            let mut flat = Vec::new();
+            index.flatten().ok()?.to_writer(&mut flat).ok()?;
+            Some(flat)
+        }
+        _ => None,
+    };
+    let has_sections = memchr::memmem::find(&text, b"\"sections\"").is_some();
+    let flattened = has_sections.then(flattened).flatten();
+    flattened.unwrap_or(text)
 }
 
 /// The part of a map that says what it was made of.
