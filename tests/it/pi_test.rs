@@ -352,3 +352,16 @@ async fn tests_may_stand_after_what_the_file_waits_for() {
     expected.extend(["not run a", "FAILED it was not read to its end: at the top"]);
     assert_eq!(outcomes(&said), expected, "{said}");
 }
+
+#[tokio::test]
+async fn a_file_that_ends_the_process_has_tests_all_the_same() {
+    let home = Home::bare();
+    let import = "import { test } from \"@earendil-works/pi-coding-agent/test\";\n";
+    let text = format!("{import}test(\"a\", () => {{}});\nprocess.exit(0);");
+    home.file("ends.test.ts", &text);
+    let done = pi_test(&home, &[]).await;
+    assert_eq!(done.status.code(), Some(1), "{done:#?}");
+    let said = done.stdout;
+    let expected = ["not run a", "FAILED it ended too early"];
+    assert_eq!(outcomes(&said), expected, "{said}");
+}

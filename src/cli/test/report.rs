@@ -175,7 +175,7 @@ impl FileReport {
             Ok(ended) => {
                 report.printed = ended.printed;
                 place = ended.place;
-                let nothing = report.tests.is_empty() && running.is_none();
+                let nothing = report.tests.is_empty() && planned.is_empty() && running.is_none();
                 match (done, ended.killed) {
                     (true, false) => None,
                     (true, true) => Some("it did not end after its tests".into()),

@@ -171,6 +171,8 @@ function collect(name: string, given: TestOptions | Body, then: Body | undefined
     // be fulfilled before, if the file waits for something.
     import(mainModule()).catch(giveUp);
     onEvaluated(() => void import(mainModule()).then(runAll, giveUp));
+    // Whoever reads this can tell that there are tests, though the file ends the process.
+    process.once("exit", () => collecting && plan(tests));
   }
   const timeout = options.timeout ?? Number(process.env.PI_TEST_TIMEOUT ?? 30_000);
   tests.push({ name, body, timeout, skipped: false, only: false, ...more });
@@ -195,8 +197,8 @@ async function runAll(): Promise<void> {
   const filter = process.env.PI_TEST_FILTER ?? "";
   const alone = tests.some(({ only }) => only);
   const chosen = tests.filter(({ name }) => name.includes(filter));
-  // Whoever reads this can tell what was not run, if one of them ends the process.
-  report({ type: "plan", names: chosen.map(({ name }) => name) });
+  // The same, if one of them does.
+  plan(chosen);
   for (const test of chosen) {
     // The process ends now.
     if (asked.size > 0) return;
@@ -211,9 +213,13 @@ async function runAll(): Promise<void> {
 
 /** Tests that may never have been named: none of the others counts. */
 function giveUp(error: unknown): void {
-  report({ type: "plan", names: tests.map(({ name }) => name) });
+  plan(tests);
   report({ type: "broken", error: explain(error) });
   process.exit(1);
+}
+
+function plan(chosen: Test[]): void {
+  report({ type: "plan", names: chosen.map(({ name }) => name) });
 }
 
 /** A test under way, or one that is over and has left something behind. */
