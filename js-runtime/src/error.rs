@@ -274,7 +274,10 @@ fn place_in(frame: &str) -> Option<String> {
 
 /// Paths instead of URLs.
 fn readable(text: &str) -> String {
-    let text = text.replace("file://", "");
+    let text = text.replace("file://", "").replace(
+        "Identifier '.default' has already been declared",
+        "A module has one default export, and this is a second",
+    );
     match text.contains("?copy=") {
         true => strip_copies(&text),
         false => text,

@@ -427,3 +427,18 @@ async fn a_misspelt_module_of_nodes_is_nothing_to_install() {
     assert!(said.contains("is 'fs/promises' meant?"), "{said}");
     assert!(!said.contains("npm install"), "{said}");
 }
+
+#[tokio::test]
+async fn a_second_default_export_is_called_so() {
+    let home = Home::bare();
+    home.extension(
+        "ext.ts",
+        "export default () => {};\nexport default () => {};\n",
+    );
+    let mut rpc = home.rpc(&[]);
+    let error = next_error(&mut rpc).await;
+    let text = error["error"].as_str().unwrap();
+    let expected = "SyntaxError: A module has one default export, and this is a second";
+    assert!(text.starts_with(expected), "{error}");
+    assert_eq!(error["location"]["line"], 2);
+}
