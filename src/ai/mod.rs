@@ -44,3 +44,4 @@ pub mod stream;
 #[cfg(test)]
 mod testing;
 mod transform;
+pub(crate) mod words;

@@ -15,8 +15,8 @@ use super::turns::Turn;
 use crate::agent::AgentMessage;
 use crate::agent::queue::Delivery;
 use crate::ai::message::{ContentBlock, ImageContent, UserMessage, now};
+use crate::ai::words::words;
 use crate::extensions::Emission;
-use crate::extensions::misfit::words;
 use crate::extensions::registry::ExtensionId;
 use crate::session::message::CustomMessage;
 

@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 
 use crate::agent::AgentMessage;
 use crate::ai::message::{ContentBlock, ImageContent};
+use crate::ai::words::words;
 use crate::tools::shell_command::UserCommandResult;
 
-use super::misfit::{misspelt_block, words};
+use super::misfit::misspelt_block;
 
 /// What is taken of a value.
 pub enum Fit {

@@ -1,11 +1,12 @@
 //! Why arguments and answers of an extension do not fit, in words of JavaScript: where, and
-//! what is wanted. serde's own name Rust's types, and the column of a text that nobody sees.
+//! what is wanted.
 
 use js_runtime::nearest;
 use serde::de::DeserializeOwned;
 
 use crate::ai::message::ContentBlock;
 use crate::ai::nesting::{self, Of};
+use crate::ai::words::{MISSING, words};
 
 /// `None` if they do fit.
 pub(super) fn misfit<T: DeserializeOwned>(args: &str, of: Of) -> Option<String> {
@@ -47,48 +48,6 @@ pub(super) fn misspelt_block(index: usize, block: &ContentBlock) -> Option<Strin
     Some(format!(
         "content[{index}].type: unknown value `{kind}`, is `{meant}` meant?"
     ))
-}
-
-const MISSING: &str = " is missing";
-
-/// What serde says of a value, without names of Rust's.
-pub(crate) fn words(error: impl ToString) -> String {
-    let text = error.to_string();
-    let text = text.split(" at line ").next().unwrap_or(&text);
-    if let Some(member) = text.strip_prefix("missing field ") {
-        return format!("{}{MISSING}", member.trim_matches('`'));
-    }
-    let text = in_javascript(text);
-    let Some((before, name)) = text.split_once("expected ") else {
-        return text;
-    };
-    let known = [
-        "struct ",
-        "internally tagged enum ",
-        "externally tagged enum ",
-    ];
-    let Some(name) = known.iter().find_map(|kind| name.strip_prefix(kind)) else {
-        return text;
-    };
-    let rest = name.find([' ', ',']).map_or("", |at| &name[at..]);
-    format!("{before}expected an object{rest}")
-}
-
-/// What Rust and serde call what JavaScript has other words for.
-fn in_javascript(text: &str) -> String {
-    const WORDS: [(&str, &str); 9] = [
-        ("invalid type: sequence,", "invalid type: array,"),
-        ("invalid type: map,", "invalid type: object,"),
-        ("unknown variant ", "unknown value "),
-        ("expected a sequence", "expected an array"),
-        ("expected a map", "expected an object"),
-        ("expected f64", "expected a number"),
-        ("expected u64", "expected a whole number"),
-        ("expected u32", "expected a whole number"),
-        ("expected usize", "expected a whole number"),
-    ];
-    let replaced = |text: String, (theirs, ours): &(&str, &str)| text.replace(theirs, ours);
-    WORDS.iter().fold(text.to_owned(), replaced)
 }
 
 #[cfg(test)]

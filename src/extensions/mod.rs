@@ -27,7 +27,7 @@ mod ledger;
 mod load_failure;
 mod manager;
 mod members;
-pub(crate) mod misfit;
+mod misfit;
 mod model_streams;
 mod notifications;
 pub mod parameters;

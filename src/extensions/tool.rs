@@ -6,10 +6,11 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::generation::{CallFailure, Generation};
-use super::misfit::{misfit, misspelt, words};
+use super::misfit::{misfit, misspelt};
 use super::registry::ToolRegistration;
 use crate::ai::nesting::{self, Of};
 use crate::ai::stream::ToolSpec;
+use crate::ai::words::words;
 use crate::tools::tool::{
     ExecutionMode, LAST_WORD, Queueing, Tool, ToolError, ToolInvocation, ToolOutput,
 };

@@ -133,9 +133,9 @@ fn a_value_of_the_wrong_type_is_ignored_alone_and_reported() {
     assert_eq!(
         described,
         [
-            "\"retry.maxRetries\" is ignored: invalid type: string \"many\", expected u32",
+            "\"retry.maxRetries\" is ignored: invalid type: string \"many\", expected a whole number",
             "\"extensionHeapMb\" is ignored: expected at least 64 (MiB)",
-            "\"extensionHost\" is ignored: unknown variant `moon`, expected `thread` or `process`",
+            "\"extensionHost\" is ignored: unknown value `moon`, expected `thread` or `process`",
             "\"extensionTimeouts.load\" is ignored: invalid value: integer `0`, expected a whole number of milliseconds, at least 1",
             "\"extensionTimeouts.events.tool_call\" is ignored: invalid type: string \"q\", expected a whole number of milliseconds, at least 1",
             "\"extensionTimeouts.nonsense\" is ignored: unknown field `nonsense`, expected one of `handler`, `load`, `spin`, `shutdown`, `tool`, `command`, `events`",

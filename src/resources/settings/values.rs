@@ -10,6 +10,7 @@ use super::file::Object;
 use super::shape::{object, objects, tidy};
 use crate::ai::model::{Model, ThinkingBudgets, ThinkingLevel};
 use crate::ai::stream::{MAX_RETRY_DELAY_MS, Transport};
+use crate::ai::words::words;
 use crate::resources::paths::ResourceKind;
 
 /// Everything the program reads from settings; other keys are kept in the file
@@ -215,7 +216,7 @@ fn right_part(
 }
 
 fn ignored(path: &str, error: &serde_json::Error) -> String {
-    format!("\"{path}\" is ignored: {error}")
+    format!("\"{path}\" is ignored: {}", words(error))
 }
 
 fn check(key: &str, value: Value) -> Result<(), serde_json::Error> {
