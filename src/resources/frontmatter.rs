@@ -11,8 +11,18 @@ pub struct Document {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the YAML between the lines of --- cannot be read: {0}")]
-pub struct FrontmatterError(#[from] serde_yaml_ng::Error);
+pub enum FrontmatterError {
+    #[error("the YAML between the lines of --- cannot be read: {0}")]
+    Yaml(#[from] serde_yaml_ng::Error),
+    #[error(
+        "the YAML between the lines of --- cannot be read: more than {DEEPEST} brackets are open"
+    )]
+    TooDeep,
+}
+
+/// Brackets that are open at once. The parser refuses far fewer, after a time that grows with
+/// their square.
+const DEEPEST: usize = 1000;
 
 impl Document {
     pub fn parse(text: &str) -> Result<Self, FrontmatterError> {
@@ -24,6 +34,9 @@ impl Document {
                 body: text,
             });
         };
+        if opened(yaml) > DEEPEST {
+            return Err(FrontmatterError::TooDeep);
+        }
         // Anything but a mapping has no fields to offer.
         let fields = match serde_yaml_ng::from_str(yaml)? {
             Value::Mapping(fields) => fields,
@@ -49,6 +62,20 @@ impl Document {
     pub fn is_true(&self, key: &str) -> bool {
         self.fields.get(key) == Some(&Value::Bool(true))
     }
+}
+
+/// The most brackets that are open at once, those in texts with them.
+fn opened(yaml: &str) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    for byte in yaml.bytes() {
+        match byte {
+            b'[' | b'{' => open += 1,
+            b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
 }
 
 /// The block and what follows it.
@@ -131,5 +158,13 @@ mod tests {
     #[test]
     fn broken_yaml_is_an_error() {
         assert!(Document::parse("---\na: [\n---\nbody").is_err());
+        let deep = Document::parse(&format!("---\na: {}\n---\nbody", "[".repeat(100_000)));
+        assert!(
+            deep.unwrap_err()
+                .to_string()
+                .ends_with("1000 brackets are open")
+        );
+        let wide = format!("---\na: [{}]\n---\nbody", "[], ".repeat(10_000));
+        assert!(Document::parse(&wide).is_ok());
     }
 }
