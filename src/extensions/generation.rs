@@ -287,6 +287,13 @@ impl Generation {
         }
     }
 
+    /// Returns when the isolate has said that it is there, or was stopped because it did not.
+    pub async fn answers(&self) {
+        if let Some(runtime) = &self.runtime {
+            runtime.busy_for().await;
+        }
+    }
+
     /// Tells those who listen to the signal that the program ends by, if `code` is of one.
     pub async fn signalled(&self, code: u8) -> Vec<ExtensionError> {
         match &self.runtime {

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use model_server::{Answer, ModelServer};
 use nix::sys::signal::{Signal, kill};
@@ -193,6 +194,21 @@ async fn the_process_is_stopped() {
     session.process_after(process).await;
     session.goes_on().await;
     assert_eq!(session.rpc.close().await.code(), Some(0));
+}
+
+/// It was asked whether it is there only when the time of the handler was over.
+#[tokio::test]
+async fn a_process_that_is_stopped_does_not_lengthen_the_end() {
+    let asked = r#"export default (pi) => pi.on("session_shutdown", () => {});"#;
+    let extensions = [("asked.ts", asked), ("bystander.ts", BYSTANDER)];
+    let timeouts = json!({ "extensionTimeouts": { "shutdown": 30000 } });
+    let mut session = Session::start(timeouts, &extensions).await;
+    let process = session.process().await;
+    stop(process).await;
+    let begun = Instant::now();
+    assert_eq!(session.rpc.close().await.code(), Some(0));
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(20), "{took:?}");
 }
 
 /// As by Ctrl-Z. The process of the extensions goes on, and waits for it.

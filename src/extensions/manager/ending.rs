@@ -37,7 +37,15 @@ impl Extensions {
         // One that was brought down just now hears of nothing; what takes its place does.
         let cancel = self.patience.lock().clone();
         let generation = self.living(&cancel).await;
-        self.say_goodbye(&generation, reason, target).await;
+        // A process that hears nothing is found out meanwhile, not when its time is over.
+        let found_out = async {
+            generation.answers().await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = self.say_goodbye(&generation, reason, target) => {}
+            () = found_out => {}
+        }
     }
 
     pub(super) async fn say_goodbye(
