@@ -4,7 +4,7 @@
 //! process says that it is meant to stay.
 
 use std::fs;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -75,6 +75,41 @@ pub fn kill_all() {
     for process in with_descendants(own).iter().skip(1) {
         process.send(Signal::SIGKILL);
     }
+    for host in hosts().drain(..) {
+        kill_session(host);
+    }
+}
+
+/// The processes of extensions, each of which leads a session.
+fn hosts() -> MutexGuard<'static, Vec<i32>> {
+    static HOSTS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+    HOSTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Of [`kill_all`], until [`no_host_any_more`].
+pub(crate) fn note_host(process: i32) {
+    hosts().push(process);
+}
+
+pub(crate) fn no_host_any_more(process: i32) {
+    hosts().retain(|host| *host != process);
+}
+
+/// The process first: it starts no other then.
+#[cfg(target_os = "linux")]
+fn kill_session(first: i32) {
+    // An error means that it has ended.
+    _ = kill(Pid::from_raw(first), Signal::SIGKILL);
+    for process in others_in_session(first) {
+        process.send(Signal::SIGKILL);
+    }
+}
+
+/// Nobody tells who is in it.
+#[cfg(not(target_os = "linux"))]
+fn kill_session(first: i32) {
+    // An error means that nothing is left of it.
+    _ = nix::sys::signal::killpg(Pid::from_raw(first), Signal::SIGKILL);
 }
 
 /// The number that the system has for it.

@@ -60,6 +60,7 @@ async fn what_exec_sync_waits_for_ends_with_pi() {
     for (host, first, signals) in [
         ("process", "", 1),
         ("process", deaf, 1),
+        ("process", deaf, 2),
         ("thread", deaf, 1),
         ("thread", deaf, 2),
     ] {

@@ -400,6 +400,7 @@ impl Shared {
 
     pub fn note_process(&self, id: u32) {
         self.process.store(id, Ordering::Relaxed);
+        descendants::note_host(id.cast_signed());
     }
 
     pub fn is_released(&self) -> bool {
@@ -428,6 +429,7 @@ impl Shared {
     pub fn bury(&self) {
         let mut end = self.end();
         end.gone = true;
+        descendants::no_host_any_more(self.process.load(Ordering::Relaxed).cast_signed());
         end.ending = None;
     }
 }
