@@ -249,8 +249,9 @@ export async function notify(json: string): Promise<string> {
       const others = heldBefore === undefined ? 0 : op_held_by_others(extension) - heldBefore;
       const took = now() - since - others;
       tally(extension, type, took > 0 ? took : 0, failed);
-      // Whoever has damaged what all rely on is found while nobody else has been called.
-      if (!whole()) begun = await giveWay();
+      // Whoever has damaged what all rely on is found while nobody else has been called: at
+      // the end of this stretch, in which a timer may be due already.
+      for (let round = 0; round < 3 && !whole(); round += 1) begun = await giveWay();
     }
   }
   batch = 0;
