@@ -531,3 +531,22 @@ async fn what_extensions_write_at_the_end_is_seen() {
     terminal.see("it was nice, 0\n");
     assert_eq!(terminal.end(), 0);
 }
+
+/// `/todos` of the original's example did nothing, without a word.
+#[tokio::test]
+async fn a_component_that_cannot_be_shown_is_told() {
+    let home = home();
+    home.extension(
+        "draws.ts",
+        r#"export default (pi) => pi.registerCommand("draw", { handler: async (_, ctx) => {
+            const shown = await ctx.ui.custom(() => ({ render: () => ["drawn"] }));
+            ctx.ui.notify(`gave ${shown}`);
+        } });"#,
+    );
+    let mut terminal = Terminal::start(&home, "xterm");
+    terminal.line("/draw");
+    terminal.see("would show a component of its own here");
+    terminal.see("gave undefined");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
+}

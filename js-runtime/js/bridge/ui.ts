@@ -34,6 +34,8 @@ function need(by: Calls, extension: number, method: string): void {
   if (!by.hostSync<boolean>("ui.supports", { extension, method })) throw new UiUnsupportedError(method);
 }
 
+const NO_COMPONENTS = "The extension would show a component of its own here, which needs a terminal that draws: this mode prints lines";
+
 let tokens = 0;
 
 /** Whole ones, as the program and the protocol take them; 0 is none. */
@@ -175,7 +177,11 @@ export function createUi(extension: number, by: Calls = OWN) {
     // What follows needs a terminal that draws. The protocol fixes what it does
     // without one.
     getEditorText: () => "",
-    custom: async () => need(by, extension, "custom"),
+    custom: async () => {
+      need(by, extension, "custom");
+      // Whoever types its command would see nothing.
+      if (by.hostSync<string>("ctx.mode") === "interactive") say("notify", { message: NO_COMPONENTS, notifyType: "warning" });
+    },
     onTerminalInput: () => () => {},
     setWorkingMessage: () => {},
     setWorkingVisible: () => {},
