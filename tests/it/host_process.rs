@@ -204,6 +204,8 @@ async fn a_process_that_is_stopped_does_not_lengthen_the_end() {
     let timeouts = json!({ "extensionTimeouts": { "shutdown": 30000 } });
     let mut session = Session::start(timeouts, &extensions).await;
     let process = session.process().await;
+    // All have heard of the start.
+    session.goes_on().await;
     stop(process).await;
     let begun = Instant::now();
     assert_eq!(session.rpc.close().await.code(), Some(0));
