@@ -1,7 +1,7 @@
 //! Which files the code of each extension came from. Outlives the isolate: whoever
 //! wants to know when a file has changed asks when the code is gone.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +18,7 @@ pub struct Imports(Arc<Mutex<Inner>>);
 #[derive(Default)]
 struct Inner {
     files: HashMap<u32, BTreeSet<PathBuf>>,
-    packaged: BTreeSet<PathBuf>,
+    packaged: HashSet<PathBuf>,
     /// Who is being loaded: what is required is theirs.
     loading: Option<u32>,
     grown: Arc<Notify>,

@@ -255,10 +255,11 @@ impl AgentSession {
             let cancel = self.waiting.lock().clone();
             let name = "model_select";
             match chosen {
-                Chosen::InHandler => {
+                Chosen::InHandler if self.extensions.has_handlers(name) => {
                     self.extensions.emit(name, event(), &cancel).await;
                 }
-                _ => self.extensions.notify(name, event, &cancel).await,
+                Chosen::InHandler => {}
+                Chosen::Set | Chosen::Cycled => self.extensions.notify(name, event, &cancel).await,
             }
         }
         Ok(())

@@ -107,6 +107,18 @@ impl Hooks<'_> {
         told.changed
     }
 
+    /// Gives the message as it is said then.
+    async fn tell_of(
+        &self,
+        message: Arc<AgentMessage>,
+        event: fn(Arc<AgentMessage>) -> Event,
+    ) -> Arc<AgentMessage> {
+        match self.tell(event(message.clone())).await {
+            Some(Changed::Message(changed)) => changed,
+            _ => message,
+        }
+    }
+
     async fn tell_others(&self, event: Event, ends: bool) {
         let session = self.session;
         if let Event::MessageEnd { message } = &event {
@@ -168,23 +180,13 @@ impl RunHooks for Hooks<'_> {
     }
 
     async fn begin(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
-        let event = Event::MessageStart {
-            message: message.clone(),
-        };
-        match self.tell(event).await {
-            Some(Changed::Message(changed)) => changed,
-            _ => message,
-        }
+        self.tell_of(message, |message| Event::MessageStart { message })
+            .await
     }
 
     async fn finish(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
-        let event = Event::MessageEnd {
-            message: message.clone(),
-        };
-        match self.tell(event).await {
-            Some(Changed::Message(changed)) => changed,
-            _ => message,
-        }
+        self.tell_of(message, |message| Event::MessageEnd { message })
+            .await
     }
 
     async fn begin_tool_call(&self, call: &ToolCall) -> Value {

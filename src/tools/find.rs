@@ -155,7 +155,7 @@ fn find(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
     let problems = problems.lines(&results);
     let mut listing = Listing::new();
     let mut count = 0;
-    for (path, is_folder) in results.into_sorted() {
+    for (path, is_folder) in results.take_sorted() {
         let mut line = walk::relative(&path, &root);
         if is_folder {
             line.push('/');

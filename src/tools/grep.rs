@@ -190,7 +190,7 @@ fn grep(
     let mut listing = Listing::new();
     let mut count = 0;
     let mut cut = false;
-    for (path, mut found) in results.into_sorted() {
+    for (path, mut found) in results.take_sorted() {
         if let Some(elsewhere) = elsewhere.filter(|_| context > 0) {
             found.replace_lines(&elsewhere.read(&path)?);
         }

@@ -79,14 +79,20 @@ struct Kept<T> {
     count: usize,
 }
 
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self {
+            by_path: BTreeMap::new(),
+            count: 0,
+        }
+    }
+}
+
 impl<T> FirstResults<T> {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
-            kept: Mutex::new(Kept {
-                by_path: BTreeMap::new(),
-                count: 0,
-            }),
+            kept: Mutex::default(),
         }
     }
 
@@ -114,20 +120,10 @@ impl<T> FirstResults<T> {
         }
     }
 
-    pub(crate) fn into_sorted(self) -> impl Iterator<Item = (PathBuf, T)> {
-        let by_path = self.kept.into_inner().by_path;
+    /// Nothing is kept any more then.
+    pub(crate) fn take_sorted(&self) -> impl Iterator<Item = (PathBuf, T)> + use<T> {
+        let Kept { by_path, .. } = std::mem::take(&mut *self.kept.lock());
         by_path.into_iter().map(|(path, (_, found))| (path, found))
-    }
-
-    fn sorted(&self) -> Vec<(PathBuf, T)>
-    where
-        T: Clone,
-    {
-        let kept = self.kept.lock();
-        let by_path = kept.by_path.iter();
-        by_path
-            .map(|(path, (_, found))| (path.clone(), found.clone()))
-            .collect()
     }
 }
 
@@ -167,11 +163,7 @@ impl Problems {
     /// Without those that only a walk beyond the first results meets.
     pub(crate) fn lines<T>(&self, results: &FirstResults<T>) -> Vec<String> {
         let before_end = |(path, text): (PathBuf, String)| results.wants(&path).then_some(text);
-        self.first
-            .sorted()
-            .into_iter()
-            .filter_map(before_end)
-            .collect()
+        self.first.take_sorted().filter_map(before_end).collect()
     }
 }
 
@@ -199,7 +191,7 @@ mod tests {
                 results.add(path.into(), *count, ());
             }
         }
-        let paths = results.into_sorted().map(|(path, ())| path);
+        let paths = results.take_sorted().map(|(path, ())| path);
         paths.map(|path| path.display().to_string()).collect()
     }
 
