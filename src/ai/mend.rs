@@ -53,15 +53,22 @@ fn mend_answer(message: &mut Map<String, Value>) {
         if block["type"] == "toolCall" && !block["arguments"].is_object() {
             block["arguments"] = json!({});
         }
+        if let (true, Value::Number(id)) = (block["type"] == "toolCall", &block["id"]) {
+            block["id"] = id.to_string().into();
+        }
         known::<AssistantBlock>(block)
     });
 }
 
 fn texts(message: &mut Map<String, Value>, members: &[&str]) {
     for &member in members {
-        if !message.get(member).is_some_and(Value::is_string) {
-            message.insert(member.into(), "".into());
-        }
+        let text = match message.get(member) {
+            Some(Value::String(_)) => continue,
+            // The id of a call, say.
+            Some(Value::Number(number)) => number.to_string(),
+            _ => String::new(),
+        };
+        message.insert(member.into(), text.into());
     }
 }
 
@@ -94,7 +101,7 @@ mod tests {
         let Message::Assistant(answer) = mended(json!({
             "role": "assistant", "stopReason": "tool_calls", "usage": null, "model": 5,
             "content": [{"type": "image", "data": "", "mimeType": "image/png"},
-                {"type": "toolCall", "id": "1", "name": "look"}]
+                {"type": "toolCall", "id": 1, "name": "look"}]
         })) else {
             panic!("no answer")
         };
@@ -102,11 +109,12 @@ mod tests {
         assert_eq!(answer.tool_calls().next().unwrap().arguments, json!({}));
         assert_eq!(answer.content.len(), 1);
         let Message::ToolResult(result) =
-            mended(json!({"role": "toolResult", "toolCallId": "1", "content": "seen"}))
+            mended(json!({"role": "toolResult", "toolCallId": 1, "content": "seen"}))
         else {
             panic!("no result")
         };
         assert_eq!(result.content, [ContentBlock::text("seen")]);
+        assert_eq!(result.tool_call_id, answer.tool_calls().next().unwrap().id);
         let unknown =
             json!({"role": "user", "content": [{"type": "audio"}, {"type": "text", "text": "a"}]});
         assert!(matches!(mended(unknown), Message::User(_)));

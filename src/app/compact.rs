@@ -518,7 +518,7 @@ impl State {
     }
 }
 
-/// As it stands in the file.
+/// The entry as extensions get it.
 pub(super) fn json_of(entry: &Entry) -> Value {
-    half_characters::from_line(&entry.raw).unwrap_or_default()
+    half_characters::from_line(&entry.shown()).unwrap_or_default()
 }

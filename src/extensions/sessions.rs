@@ -306,7 +306,7 @@ pub fn since(session: &Session, path: Option<&Path>, dir: &Path, id: &str, since
         false => 0,
     };
     // The entries are JSON already.
-    let raw: Vec<&str> = entries[since..].iter().map(|entry| &*entry.raw).collect();
+    let lines: Vec<_> = entries[since..].iter().map(|entry| entry.shown()).collect();
     let text = |path: &Path| json!(path.to_string_lossy()).to_string();
     format!(
         "{{\"id\":{},\"cwd\":{},\"dir\":{},\"file\":{},\"header\":{},\"leafId\":{},\
@@ -317,7 +317,7 @@ pub fn since(session: &Session, path: Option<&Path>, dir: &Path, id: &str, since
         path.map_or_else(|| "null".to_string(), text),
         session.header().raw,
         json!(session.leaf_id()),
-        raw.join(",")
+        lines.join(",")
     )
 }
 

@@ -5,15 +5,21 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::error::SessionError;
-use super::message::{AgentMessage, BranchSummaryMessage, CompactionSummaryMessage, CustomMessage};
+use super::members::{Members, Scalar};
+use super::message::{
+    self, AgentMessage, BranchSummaryMessage, CompactionSummaryMessage, CustomMessage,
+};
+use super::patch;
 use super::paths;
 use super::raw::Raw;
+use super::record::IdRef;
 use crate::ai::half_characters;
-use crate::ai::mend::mend;
+use crate::ai::lenient::{number, text};
 use crate::ai::nesting::{self, Of};
 
 #[derive(Debug)]
@@ -25,7 +31,22 @@ pub struct Entry {
     pub kind: EntryKind,
     /// The exact line, without its line end.
     pub raw: Raw,
+    id_form: IdForm,
+    /// Whether an id or the time stands in `raw` in another form than here.
+    is_unusual: bool,
     message: OnceLock<Arc<AgentMessage>>,
+}
+
+/// How the line writes its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IdForm {
+    Text,
+    Number,
+    /// The line has none, so [`Entry::take_place`] gives it one. `is_chained`: the line
+    /// names no parent either, and follows the line before it, as in version 1.
+    Missing {
+        is_chained: bool,
+    },
 }
 
 /// What can be known of an entry without parsing all of it.
@@ -69,61 +90,88 @@ pub enum EntryKind {
     },
 }
 
-/// All members that any entry type keeps in the tree.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Line<'a> {
-    #[serde(borrow)]
-    r#type: Cow<'a, str>,
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    parent_id: Option<String>,
-    #[serde(borrow, default)]
-    timestamp: Cow<'a, str>,
-    message: Option<MessageHead>,
-    thinking_level: Option<String>,
-    provider: Option<String>,
-    model_id: Option<String>,
-    first_kept_entry_id: Option<String>,
-    custom_type: Option<String>,
-    target_id: Option<String>,
-    label: Option<String>,
-    name: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct MessageHead {
-    role: String,
-}
-
-/// For lines whose other members are not what their type says.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct BareLine {
-    r#type: String,
-    id: String,
-    #[serde(default)]
-    parent_id: Option<String>,
-    #[serde(default)]
-    timestamp: String,
-}
-
 impl Entry {
     pub(crate) fn parse(raw: impl Into<Raw>) -> Result<Self, serde_json::Error> {
+        Self::read(raw).map(|(entry, _)| entry)
+    }
+
+    /// The same, with what is not in the form that pi writes.
+    pub(super) fn read(raw: impl Into<Raw>) -> Result<(Self, Option<String>), serde_json::Error> {
         let raw = raw.into();
-        let (id, parent_id, timestamp, kind) =
-            match serde_json::from_slice::<Line<'_>>(raw.as_bytes()) {
-                Ok(line) => line.into_parts(),
-                Err(_) => parts_of_unusual(&raw)?,
-            };
-        Ok(Self {
+        let members = Members::read(raw.as_bytes())?;
+        let unusual = members.unusual_in_entry();
+        let refers_to_number = [&members.target_id, &members.first_kept_entry_id]
+            .into_iter()
+            .any(|id| matches!(id, Scalar::Number(_)));
+        let timestamp = members.time();
+        let id_form = match &members.id {
+            Scalar::Number(_) => IdForm::Number,
+            Scalar::Text(id) if !id.is_empty() => IdForm::Text,
+            _ => IdForm::Missing {
+                is_chained: members.parent_id == Scalar::Missing,
+            },
+        };
+        let id = members.id.clone().into_id().unwrap_or_default();
+        let parent_id = members.parent_id.clone().into_id();
+        let parent_id = parent_id.filter(|parent| !parent.is_empty());
+        let kind = kind(members);
+        if id.is_empty() && matches!(kind, EntryKind::Other { .. }) {
+            return Err(serde_json::Error::custom(
+                "it has no id and is of no type that pi knows",
+            ));
+        }
+        let entry = Self {
             id,
             parent_id,
             timestamp,
             kind,
             raw,
+            id_form,
+            is_unusual: unusual.is_some() || refers_to_number,
             message: OnceLock::new(),
-        })
+        };
+        Ok((entry, unusual))
+    }
+
+    /// Gives a line without an id one that depends on nothing but the line and its parent, so
+    /// that it is the same whenever the file is read. `previous` is the entry before it.
+    pub(super) fn take_place(&mut self, previous: Option<&str>) {
+        let IdForm::Missing { is_chained } = self.id_form else {
+            return;
+        };
+        if is_chained {
+            self.parent_id = previous.map(str::to_owned);
+        }
+        let mut digest = Sha256::new();
+        digest.update(self.parent_id.as_deref().unwrap_or_default());
+        digest.update([0]);
+        digest.update(self.raw.as_bytes());
+        let bytes = digest.finalize();
+        self.id = bytes[..8]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+    }
+
+    /// Whether the line gives no id.
+    pub(super) fn lacks_id(&self) -> bool {
+        matches!(self.id_form, IdForm::Missing { .. })
+    }
+
+    /// How another line has to refer to this one, so that every program finds it.
+    pub(super) fn id_ref(&self) -> IdRef<'_> {
+        IdRef {
+            text: &self.id,
+            is_number: self.id_form == IdForm::Number,
+        }
+    }
+
+    /// The line as clients and extensions get it, who expect texts where pi writes texts.
+    pub fn shown(&self) -> Cow<'_, str> {
+        match self.is_unusual {
+            true => Cow::Owned(patch::with_usual_members(self)),
+            false => Cow::Borrowed(&self.raw),
+        }
     }
 
     /// The same entry with the message that was just serialized into it.
@@ -222,14 +270,18 @@ impl Entry {
                 read.or_else(|error| self.mended().ok_or(error))?
             }
             EntryKind::CustomMessage { .. } => {
-                let message: CustomMessage = half_characters::from_line(&self.raw)?;
+                let read = half_characters::from_line::<CustomMessage>(&self.raw);
+                let message = read.or_else(|error| {
+                    let mended = self.value().and_then(message::mended_custom);
+                    mended.ok_or(error)
+                })?;
                 AgentMessage::Custom(CustomMessage {
                     timestamp: self.millis(),
                     ..message
                 })
             }
             EntryKind::BranchSummary => {
-                let body: BranchBody = half_characters::from_line(&self.raw)?;
+                let body: BranchBody = self.body()?;
                 if body.summary.is_empty() {
                     return Ok(None);
                 }
@@ -240,10 +292,10 @@ impl Entry {
                 })
             }
             EntryKind::Compaction { .. } => {
-                let body: CompactionBody = half_characters::from_line(&self.raw)?;
+                let body: CompactionBody = self.body()?;
                 AgentMessage::CompactionSummary(CompactionSummaryMessage {
                     summary: body.summary,
-                    tokens_before: body.tokens_before,
+                    tokens_before: body.tokens_before.unwrap_or_default() as u64,
                     timestamp: self.millis(),
                 })
             }
@@ -258,16 +310,25 @@ impl Entry {
         Ok(Some(message))
     }
 
-    /// The message of somebody who wrote it in another way.
+    /// The message of a program that wrote it in another way.
     fn mended(&self) -> Option<AgentMessage> {
-        let mut message: Value = self.parse_body().ok()?;
-        mend(&mut message);
-        serde_json::from_value(message).ok()
+        let message = self.value()?.as_object_mut()?.remove("message")?;
+        message::mended(message)
     }
 
     fn parse_body<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         let body: MessageBody<T> = half_characters::from_line(&self.raw)?;
         Ok(body.message)
+    }
+
+    /// Members of the line itself. Of two with one name the last one counts.
+    fn body<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        half_characters::from_line(&self.raw)
+            .or_else(|error| self.value().map_or(Err(error), serde_json::from_value))
+    }
+
+    fn value(&self) -> Option<Value> {
+        half_characters::from_line(&self.raw).ok()
     }
 }
 
@@ -279,82 +340,67 @@ struct MessageBody<T> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct BranchBody {
+    #[serde(default, deserialize_with = "text")]
     summary: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text")]
     from_id: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CompactionBody {
+    #[serde(default, deserialize_with = "text")]
     summary: String,
-    #[serde(default)]
-    tokens_before: u64,
+    #[serde(default, deserialize_with = "number")]
+    tokens_before: Option<f64>,
 }
 
-/// Id, parent, time and kind.
-type Parts = (String, Option<String>, String, EntryKind);
-
-fn parts_of_unusual(raw: &str) -> Result<Parts, serde_json::Error> {
-    let mended = half_characters::mended(raw);
-    if let Some(Ok(line)) = mended.as_deref().map(serde_json::from_str::<Line<'_>>) {
-        return Ok(line.into_parts());
-    }
-    let line: BareLine = half_characters::from_line(raw)?;
-    let kind = EntryKind::Other {
-        type_name: line.r#type,
-    };
-    Ok((line.id, line.parent_id, line.timestamp, kind))
-}
-
-impl Line<'_> {
-    fn into_parts(mut self) -> Parts {
-        (
-            self.id.to_string(),
-            self.parent_id.take(),
-            self.timestamp.to_string(),
-            self.into_kind(),
-        )
-    }
-
-    fn into_kind(self) -> EntryKind {
-        let known = match &*self.r#type {
-            "message" => self
-                .message
-                .map(|message| EntryKind::Message { role: message.role }),
-            "thinking_level_change" => self
-                .thinking_level
-                .map(|level| EntryKind::ThinkingLevelChange { level }),
-            "model_change" => self
-                .provider
-                .zip(self.model_id)
-                .map(|(provider, model_id)| EntryKind::ModelChange { provider, model_id }),
-            // Without it everything before the compaction is dropped from the
-            // context; that is what the original does, too.
-            "compaction" => Some(EntryKind::Compaction {
-                first_kept_entry_id: self.first_kept_entry_id.unwrap_or_default(),
-            }),
-            "branch_summary" => Some(EntryKind::BranchSummary),
-            "custom" => self
-                .custom_type
-                .map(|custom_type| EntryKind::Custom { custom_type }),
-            "custom_message" => Some(EntryKind::CustomMessage {
-                custom_type: self.custom_type.unwrap_or_default(),
-            }),
-            "label" => self.target_id.map(|target_id| EntryKind::Label {
-                target_id,
-                label: self.label.filter(|label| !label.is_empty()),
-            }),
-            "context_edit" => self
-                .target_id
-                .map(|target_id| EntryKind::ContextEdit { target_id }),
-            "session_info" => Some(EntryKind::SessionInfo { name: self.name }),
-            _ => None,
+fn kind(line: Members<'_>) -> EntryKind {
+    let Some(r#type) = line.r#type.into_id() else {
+        return EntryKind::Other {
+            type_name: String::new(),
         };
-        known.unwrap_or_else(|| EntryKind::Other {
-            type_name: self.r#type.into_owned(),
-        })
-    }
+    };
+    let known = match r#type.as_str() {
+        "message" => line
+            .message
+            .role
+            .into_text()
+            .map(|role| EntryKind::Message { role }),
+        "thinking_level_change" => line
+            .thinking_level
+            .into_text()
+            .map(|level| EntryKind::ThinkingLevelChange { level }),
+        "model_change" => (line.provider.into_text())
+            .zip(line.model_id.into_text())
+            .map(|(provider, model_id)| EntryKind::ModelChange { provider, model_id }),
+        // Without it everything before the compaction is dropped from the
+        // context; that is what the original does, too.
+        "compaction" => Some(EntryKind::Compaction {
+            first_kept_entry_id: line.first_kept_entry_id.into_id().unwrap_or_default(),
+        }),
+        "branch_summary" => Some(EntryKind::BranchSummary),
+        "custom" => line
+            .custom_type
+            .into_id()
+            .map(|custom_type| EntryKind::Custom { custom_type }),
+        "custom_message" => Some(EntryKind::CustomMessage {
+            custom_type: line.custom_type.into_id().unwrap_or_default(),
+        }),
+        "label" => line.target_id.into_id().map(|target_id| EntryKind::Label {
+            target_id,
+            label: line.label.into_id().filter(|label| !label.is_empty()),
+        }),
+        "context_edit" => line
+            .target_id
+            .into_id()
+            .map(|target_id| EntryKind::ContextEdit { target_id }),
+        "session_info" => Some(EntryKind::SessionInfo {
+            name: line.name.into_id(),
+        }),
+        _ => None,
+    };
+    known.unwrap_or(EntryKind::Other { type_name: r#type })
 }
 
 #[cfg(test)]
@@ -380,7 +426,7 @@ mod tests {
     #[test]
     fn a_known_type_with_members_of_the_wrong_kind_keeps_its_place() {
         for raw in [
-            r#"{"type":"label","id":"b","parentId":"a","timestamp":"T","targetId":7}"#,
+            r#"{"type":"label","id":"b","parentId":"a","timestamp":"T","targetId":{}}"#,
             r#"{"type":"label","id":"b","parentId":"a","timestamp":"T"}"#,
         ] {
             let entry = Entry::parse(raw).unwrap();
@@ -439,15 +485,46 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_id_is_no_entry() {
+    fn what_says_nothing_and_has_no_id_is_no_entry() {
         for raw in [
             "[]",
             "7",
             "{}",
             r#"{"type":"label"}"#,
-            r#"{"type":"label","id":7}"#,
+            r#"{"type":"checkpoint","id":null}"#,
+            r#"{"type":7}"#,
         ] {
             assert!(Entry::parse(raw).is_err(), "{raw}");
         }
+    }
+
+    #[test]
+    fn ids_that_are_numbers_are_shown_as_texts_and_kept() {
+        let raw = r#"{"type":"label","id":2,"parentId":1.0,"timestamp":1700000000007,"targetId":1,"x":1.0}"#;
+        let (entry, unusual) = Entry::read(raw).unwrap();
+        assert_eq!(unusual.as_deref(), Some("`id` is a number"));
+        assert_eq!(
+            (entry.id.as_str(), entry.parent_id.as_deref()),
+            ("2", Some("1"))
+        );
+        assert_eq!(entry.millis(), 1_700_000_000_007);
+        assert_eq!(&*entry.raw, raw);
+        assert_eq!(
+            entry.shown(),
+            r#"{"type":"label","id":"2","parentId":"1","timestamp":"2023-11-14T22:13:20.007Z","targetId":"1","x":1.0}"#
+        );
+    }
+
+    #[test]
+    fn a_message_without_an_id_gets_the_same_one_each_time() {
+        let raw = r#"{"type":"message","message":{"role":"user","content":"a","timestamp":1}}"#;
+        let placed = |previous| {
+            let mut entry = Entry::parse(raw).unwrap();
+            entry.take_place(previous);
+            (entry.id, entry.parent_id)
+        };
+        assert_eq!(placed(Some("p")), placed(Some("p")));
+        assert_eq!(placed(Some("p")).1.as_deref(), Some("p"));
+        assert_ne!(placed(Some("p")).0, placed(None).0);
     }
 }

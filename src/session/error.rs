@@ -134,6 +134,16 @@ pub enum Warning {
         reason: String,
     },
     #[error(
+        "{path}: {count} line(s) are not in the form that pi writes, the first is line {line}: \
+         {form}. They were read as far as they can be understood, and stay in the file as they are"
+    )]
+    UnusualForm {
+        path: PathBuf,
+        count: usize,
+        line: usize,
+        form: String,
+    },
+    #[error(
         "{path}: {count} entries hang on an entry that is missing, the first is {id}. \
          What came before them is not part of the conversation"
     )]

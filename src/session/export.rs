@@ -30,11 +30,12 @@ impl Session {
         }
         let header = Header::new(Some(self.id().to_owned()), self.cwd(), None);
         let mut text = format!("{}\n", header.raw);
-        let mut parent = None;
-        for entry in self.branch(None) {
-            text += &in_line(&entry, parent.as_deref());
+        let branch = self.branch(None);
+        let mut parent: Option<&Entry> = None;
+        for entry in &branch {
+            text += &in_line(entry, parent);
             text.push('\n');
-            parent = Some(entry.id.clone());
+            parent = Some(entry);
         }
         write_whole(&path, text.as_bytes()).map_err(SessionError::io("write", &path))?;
         Ok(path)
@@ -52,10 +53,10 @@ fn session_header(path: &Path) -> Option<Header> {
     is_file.then(|| header_of(path)).flatten()
 }
 
-fn in_line(entry: &Entry, parent: Option<&str>) -> String {
-    match entry.parent_id.as_deref() == parent {
+fn in_line(entry: &Entry, parent: Option<&Entry>) -> String {
+    match entry.parent_id.as_deref() == parent.map(|parent| parent.id.as_str()) {
         true => entry.raw.to_string(),
-        false => with_parent(&entry.raw, parent),
+        false => with_parent(entry, parent.map(Entry::id_ref)),
     }
 }
 

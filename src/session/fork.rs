@@ -104,7 +104,7 @@ impl Session {
             let line = if entry.parent_id.as_deref() == parent {
                 entry.raw.clone()
             } else {
-                with_parent(&entry.raw, parent).into()
+                with_parent(&entry, copy.leaf_ref()).into()
             };
             copy.insert(Entry::parse(line).expect("the line of an entry is an entry"));
         }
@@ -113,12 +113,12 @@ impl Session {
                 continue;
             }
             let record = Record::Label {
-                target_id,
+                target_id: copy.id_ref(target_id),
                 label: Some(&label.text),
             };
             let line = record.to_line(Place {
                 id: &copy.new_id(),
-                parent_id: copy.leaf(),
+                parent_id: copy.leaf_ref(),
                 timestamp: &label.timestamp,
             });
             copy.insert(Entry::parse(line).expect("a line that was just written is an entry"));

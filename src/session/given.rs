@@ -78,11 +78,15 @@ fn check(entry: &Entry) -> Result<(), SessionError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::IdRef;
     use super::*;
 
     const PLACE: Place<'_> = Place {
         id: "b",
-        parent_id: Some("a"),
+        parent_id: Some(IdRef {
+            text: "a",
+            is_number: false,
+        }),
         timestamp: "T",
     };
 

@@ -191,13 +191,14 @@ impl Session {
         details: Option<&Value>,
         from_hook: Option<bool>,
     ) -> Result<Arc<Entry>, SessionError> {
-        self.append(Record::Compaction {
+        let entry = self.new_entry(Record::Compaction {
             summary,
-            first_kept_entry_id,
+            first_kept_entry_id: self.tree.id_ref(first_kept_entry_id),
             tokens_before,
             details,
             from_hook,
-        })
+        });
+        self.store(entry)
     }
 
     /// Moves the leaf to `from` and appends there what was said on the branch
@@ -211,13 +212,13 @@ impl Session {
     ) -> Result<Arc<Entry>, SessionError> {
         let old = self.tree.leaf().map(str::to_owned);
         self.tree.set_leaf(from)?;
-        let from_id = from.unwrap_or("root");
-        let appended = self.append(Record::BranchSummary {
-            from_id,
+        let entry = self.new_entry(Record::BranchSummary {
+            from_id: self.tree.id_ref(from.unwrap_or("root")),
             summary,
             details,
             from_hook,
         });
+        let appended = self.store(entry);
         if appended.is_err() {
             self.tree.set_leaf(old.as_deref())?;
         }
@@ -262,7 +263,11 @@ impl Session {
     ) -> Result<Arc<Entry>, SessionError> {
         self.tree.known(target_id)?;
         let label = label.filter(|label| !label.is_empty());
-        self.append(Record::Label { target_id, label })
+        let entry = self.new_entry(Record::Label {
+            target_id: self.tree.id_ref(target_id),
+            label,
+        });
+        self.store(entry)
     }
 
     /// An entry as somebody else made it, whose members, known or not, are stored as
@@ -270,7 +275,7 @@ impl Session {
     pub fn append_given(&mut self, given: &str) -> Result<Arc<Entry>, SessionError> {
         let place = Place {
             id: &self.tree.new_id(),
-            parent_id: self.tree.leaf(),
+            parent_id: self.tree.leaf_ref(),
             timestamp: &paths::iso(Utc::now()),
         };
         let entry = given::entry(given, place)?;
@@ -281,7 +286,7 @@ impl Session {
     /// Whether [`Self::append_given`] would take it.
     pub fn check_given(&self, given: &str) -> Result<(), SessionError> {
         let place = Place {
-            id: "",
+            id: "draft",
             parent_id: None,
             timestamp: "",
         };
@@ -305,7 +310,7 @@ impl Session {
     pub(super) fn new_entry(&self, record: Record<'_>) -> Entry {
         let line = record.to_line(Place {
             id: &self.tree.new_id(),
-            parent_id: self.tree.leaf(),
+            parent_id: self.tree.leaf_ref(),
             timestamp: &paths::iso(Utc::now()),
         });
         Entry::parse(line).expect("a line that was just written has a type and an id")
@@ -371,8 +376,8 @@ impl Session {
                 at.ok_or_else(|| SessionError::UnknownEntry { id: id.to_owned() })? + 1
             }
         };
-        let raw: Vec<&str> = entries[from..].iter().map(|entry| &*entry.raw).collect();
-        let list = format!("[{}]", raw.join(","));
+        let lines: Vec<_> = entries[from..].iter().map(|entry| entry.shown()).collect();
+        let list = format!("[{}]", lines.join(","));
         Ok(tree_json::beside_leaf("entries", &list, self.leaf_id()))
     }
 
@@ -394,7 +399,7 @@ impl Session {
         for (index, line) in given.iter().enumerate() {
             let place = Place {
                 id: &format!("draft-{index}"),
-                parent_id: path.last().map(|entry| entry.id.as_str()),
+                parent_id: path.last().map(|entry| entry.id_ref()),
                 timestamp,
             };
             path.extend(given::entry(line, place).ok().map(Arc::new));

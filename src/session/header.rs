@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::Utc;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::IgnoredAny;
 use uuid::Uuid;
 
+use super::members::{Members, Scalar};
 use super::paths;
-use crate::ai::half_characters;
 
 pub const CURRENT_VERSION: u64 = 3;
 
@@ -25,59 +26,93 @@ pub struct Header {
     pub raw: Arc<str>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
-    r#type: String,
-    #[serde(default = "first_version")]
+    r#type: &'static str,
     version: u64,
     id: String,
-    #[serde(default)]
     timestamp: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cwd: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cwd: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     parent_session: Option<String>,
-}
-
-fn first_version() -> u64 {
-    1
 }
 
 impl Header {
     /// A header for a session that begins now. `id` is normally a fresh uuid v7.
     pub(super) fn new(id: Option<String>, cwd: &Path, parent_session: Option<&Path>) -> Self {
         let line = Line {
-            r#type: "session".into(),
+            r#type: "session",
             version: CURRENT_VERSION,
             id: id.unwrap_or_else(|| Uuid::now_v7().to_string()),
             timestamp: paths::iso(Utc::now()),
-            cwd: Some(cwd.to_string_lossy().into_owned()),
+            cwd: cwd.to_string_lossy().into_owned(),
             parent_session: parent_session.map(|path| path.to_string_lossy().into_owned()),
         };
         let raw = serde_json::to_string(&line).expect("strings and a number are always JSON");
-        Self::from_line(line, &raw)
-    }
-
-    /// `None` if the line is no session header.
-    pub(super) fn parse(raw: &str) -> Option<Self> {
-        let line: Line = half_characters::from_str(raw).ok()?;
-        (line.r#type == "session").then(|| Self::from_line(line, raw))
-    }
-
-    fn from_line(line: Line, raw: &str) -> Self {
         Self {
             id: line.id,
             version: line.version,
             timestamp: line.timestamp,
-            cwd: line.cwd.map(PathBuf::from),
+            cwd: Some(PathBuf::from(line.cwd)),
             parent_session: line.parent_session.map(PathBuf::from),
             raw: raw.into(),
         }
     }
 
+    /// `None` if the line is no session header.
+    pub(super) fn parse(raw: &str) -> Option<Self> {
+        Self::read(raw).map(|(header, _)| header)
+    }
+
+    /// The same, with what is not in the form that pi writes.
+    pub(super) fn read(raw: &str) -> Option<(Self, Option<String>)> {
+        let members = Members::read(raw.as_bytes()).ok()?;
+        if !members.r#type.is("session") {
+            return None;
+        }
+        let unusual = members.unusual_in_header();
+        let header = Self {
+            version: version(&members.version),
+            timestamp: members.time(),
+            id: members.id.into_id()?,
+            cwd: members.cwd.into_text().map(PathBuf::from),
+            parent_session: members.parent_session.into_text().map(PathBuf::from),
+            raw: raw.into(),
+        };
+        Some((header, unusual))
+    }
+
+    /// The header among the first lines of a file: the first line that is JSON must be it.
+    pub(super) fn find(lines: impl IntoIterator<Item = String>) -> Option<Self> {
+        let is_json = |line: &str| serde_json::from_str::<IgnoredAny>(line).is_ok();
+        let mut lines = lines.into_iter();
+        let first = lines.find(|line| is_json(without_mark(line)))?;
+        Self::parse(without_mark(&first).trim_end())
+    }
+
     pub(super) fn file_name(&self) -> String {
         paths::file_name(&self.timestamp, &self.id)
+    }
+}
+
+/// The line without the byte order mark that some editors put before it.
+fn without_mark(line: &str) -> &str {
+    line.strip_prefix('\u{feff}').unwrap_or(line)
+}
+
+/// The number of a version, as JavaScript compares it. What is no number is taken for this
+/// version, so that the file is not rewritten.
+fn version(member: &Scalar<'_>) -> u64 {
+    let number = match member {
+        Scalar::Missing | Scalar::Null => 1.0,
+        Scalar::Number(number) => *number,
+        Scalar::Text(text) => text.trim().parse().unwrap_or(f64::NAN),
+        Scalar::Bool(_) | Scalar::Nested => f64::NAN,
+    };
+    match number.is_nan() {
+        true => CURRENT_VERSION,
+        false => number as u64,
     }
 }
 
@@ -127,5 +162,26 @@ mod tests {
             raw: raw.into(),
         };
         assert_eq!(Header::parse(raw), Some(expected));
+    }
+
+    #[test]
+    fn members_of_another_type_do_not_cost_the_header() {
+        for (version, number) in [
+            ("\"3\"", 3),
+            ("\" 2 \"", 2),
+            ("3.0", 3),
+            ("null", 1),
+            ("\"new\"", CURRENT_VERSION),
+            ("[]", CURRENT_VERSION),
+        ] {
+            let raw = format!(
+                r#"{{"type":"session","version":{version},"id":7,"timestamp":1700000000007,"cwd":null}}"#
+            );
+            let header = Header::parse(&raw).unwrap();
+            assert_eq!(header.version, number, "{raw}");
+            assert_eq!(header.id, "7");
+            assert_eq!(header.timestamp, "2023-11-14T22:13:20.007Z");
+            assert_eq!((header.cwd, &*header.raw), (None, &*raw));
+        }
     }
 }

@@ -12,6 +12,7 @@ use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::header::Header;
+use super::members::Scalar;
 use super::paths;
 use crate::ai::half_characters;
 
@@ -36,13 +37,15 @@ pub struct SessionInfo {
 /// `None` for what cannot be read or is no session.
 pub(super) fn read(path: &Path) -> Option<SessionInfo> {
     let bytes = js_runtime::read_regular(path).ok()?;
-    let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    let header = loop {
-        let line = lines.next()?;
-        if !line.is_empty() {
-            break Header::parse(&String::from_utf8_lossy(line))?;
-        }
-    };
+    let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| {
+        let line = line.trim_ascii();
+        line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line)
+    });
+    let header = Header::find(
+        lines
+            .by_ref()
+            .map(|line| String::from_utf8_lossy(line).into_owned()),
+    )?;
     let mut summary = Summary::default();
     for line in lines {
         summary.add(line);
@@ -155,35 +158,32 @@ impl Summary {
     }
 
     fn add_line(&mut self, line: Line<'_>) {
-        match &*line.r#type {
-            "session_info" => {
-                let name = line
-                    .name
-                    .as_deref()
-                    .map(str::trim)
-                    .filter(|name| !name.is_empty());
-                self.name = name.map(str::to_owned);
+        if line.r#type.is("session_info") {
+            let name = line.name.into_id();
+            let name = name.as_deref().map(str::trim);
+            self.name = name.filter(|name| !name.is_empty()).map(str::to_owned);
+        } else if line.r#type.is("message") {
+            self.message_count += 1;
+            if let Some(message) = line.message {
+                self.add_message(message, &line.timestamp);
             }
-            "message" => {
-                self.message_count += 1;
-                if let Some(message) = line.message {
-                    self.add_message(message, line.timestamp.as_deref());
-                }
-            }
-            _ => {}
         }
     }
 
-    fn add_message(&mut self, message: Message<'_>, entry_time: Option<&str>) {
+    fn add_message(&mut self, message: Message<'_>, entry_time: &Scalar<'_>) {
         let Some(Text(text)) = message.content else {
             return;
         };
-        if message.role != "user" && message.role != "assistant" {
+        let is_user = message.role.is("user");
+        if !is_user && !message.role.is("assistant") {
             return;
         }
-        let time = message.timestamp.map(|time| time as i64);
-        let time = time.or_else(|| entry_time.map(paths::millis).filter(|time| *time > 0));
-        self.modified = self.modified.max(time);
+        let time = match (&message.timestamp, entry_time) {
+            (Scalar::Number(time), _) | (_, Scalar::Number(time)) => Some(*time as i64),
+            (_, Scalar::Text(time)) => Some(paths::millis(time)),
+            _ => None,
+        };
+        self.modified = self.modified.max(time.filter(|time| *time > 0));
         if text.is_empty() {
             return;
         }
@@ -191,25 +191,26 @@ impl Summary {
             self.texts.push(' ');
         }
         self.texts.push_str(&text);
-        if message.role == "user" && self.first_message.is_none() {
+        if is_user && self.first_message.is_none() {
             self.first_message = Some(text);
         }
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Line<'a> {
     #[serde(borrow)]
-    r#type: Cow<'a, str>,
+    r#type: Scalar<'a>,
     #[serde(borrow)]
-    name: Option<Cow<'a, str>>,
+    name: Scalar<'a>,
     #[serde(borrow)]
-    timestamp: Option<Cow<'a, str>>,
+    timestamp: Scalar<'a>,
     #[serde(borrow)]
     message: Option<Message<'a>>,
 }
 
-/// A line whose other members are not what they should be.
+/// A line whose message is not what it should be.
 #[derive(Deserialize)]
 struct Bare {
     r#type: String,
@@ -217,10 +218,11 @@ struct Bare {
 
 #[derive(Deserialize)]
 struct Message<'a> {
-    #[serde(borrow)]
-    role: Cow<'a, str>,
+    #[serde(borrow, default)]
+    role: Scalar<'a>,
     content: Option<Text>,
-    timestamp: Option<f64>,
+    #[serde(borrow, default)]
+    timestamp: Scalar<'a>,
 }
 
 /// A text, or the texts among blocks with spaces between them.

@@ -22,7 +22,7 @@ pub struct SessionRef {
     pub modified: SystemTime,
 }
 
-/// A header is a few hundred bytes; what has no line end by here is none.
+/// A header is a few hundred bytes; what does not end by here is none.
 const LONGEST_HEADER: u64 = 64 * 1024;
 
 /// The sessions of a folder, the last active first. A folder that does not exist
@@ -138,9 +138,9 @@ fn read_ref(path: PathBuf) -> io::Result<Option<SessionRef>> {
     }
     let file = File::open(&path)?;
     let modified = about.modified()?;
-    let mut line = String::new();
-    BufReader::with_capacity(512, file.take(LONGEST_HEADER)).read_line(&mut line)?;
-    let header = Header::parse(line.trim_end());
+    let lines = BufReader::with_capacity(512, file.take(LONGEST_HEADER)).lines();
+    // Bytes that are no text are in no header, and end the search.
+    let header = Header::find(lines.map_while(Result::ok));
     Ok(header.map(|header| SessionRef {
         path,
         header,

@@ -2,6 +2,7 @@
 //! Only reads; what has to be repaired is told to the caller.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 
@@ -38,6 +39,11 @@ pub(super) enum Tail {
 /// How the header of every session file begins, ours and the original's.
 const HEADER_START: &[u8] = br#"{"type":"session""#;
 
+fn is_header_start(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    bytes.starts_with(HEADER_START)
+}
+
 pub(super) fn load(
     path: &Path,
     mut bytes: Vec<u8>,
@@ -68,17 +74,22 @@ pub(super) fn load(
         // Nothing, or the header of a session that got no further. Anything else
         // is somebody's text that we were pointed at by mistake.
         return match tail {
-            Tail::Torn(_) if !loaded.torn.starts_with(HEADER_START) => Err(not_a_session()),
+            Tail::Torn(_) if !is_header_start(&loaded.torn) => Err(not_a_session()),
             _ => Ok(loaded),
         };
     }
-    let mut skipped = Skipped::default();
+    let mut skipped = Lines::default();
+    let mut unusual = Lines::default();
     let mut rest = lines.as_slice();
     let header = loop {
         let (first, others) = rest.split_first().ok_or_else(not_a_session)?;
         rest = others;
         match serde_json::from_str::<IgnoredAny>(&first.raw) {
-            Ok(_) => break Header::parse(&first.raw).ok_or_else(not_a_session)?,
+            Ok(_) => {
+                let (header, form) = Header::read(&first.raw).ok_or_else(not_a_session)?;
+                unusual.add_form(first.number, form);
+                break header;
+            }
             Err(error) => skipped.add(first.number, &error),
         }
     };
@@ -89,7 +100,8 @@ pub(super) fn load(
         old.extend(rest.iter().map(|line| &*line.raw));
         let lines = migrate(&old, header.version);
         for (number, line) in lines.iter().enumerate().skip(1) {
-            add(&mut tree, &mut skipped, number, Entry::parse(&**line));
+            let parsed = Entry::parse(&**line).map(|entry| (entry, None));
+            add(&mut tree, &mut skipped, &mut unusual, number, parsed);
         }
         warnings.push(Warning::Migrated {
             path: path.to_owned(),
@@ -99,9 +111,9 @@ pub(super) fn load(
         Header::parse(&lines[0]).unwrap_or(header)
     } else {
         let size = |line: &Line| line.raw.as_bytes().len();
-        let entries = parallel::map(rest, size, |line| Entry::parse(line.raw.clone()));
+        let entries = parallel::map(rest, size, |line| Entry::read(line.raw.clone()));
         for (line, entry) in rest.iter().zip(entries) {
-            add(&mut tree, &mut skipped, line.number, entry);
+            add(&mut tree, &mut skipped, &mut unusual, line.number, entry);
         }
         if header.version > CURRENT_VERSION {
             let version = header.version;
@@ -112,23 +124,42 @@ pub(super) fn load(
         }
         header
     };
-    skipped.warn(path, warnings);
+    if let Some((line, reason)) = skipped.first {
+        let (path, count) = (path.to_owned(), skipped.count);
+        warnings.push(Warning::Malformed {
+            path,
+            count,
+            line,
+            reason,
+        });
+    }
+    if let Some((line, form)) = unusual.first {
+        let (path, count) = (path.to_owned(), unusual.count);
+        warnings.push(Warning::UnusualForm {
+            path,
+            count,
+            line,
+            form,
+        });
+    }
     warn_of_orphans(&tree, path, warnings);
     loaded.session = Some((header, tree));
     Ok(loaded)
 }
 
-type Parsed = Result<Entry, serde_json::Error>;
+type Parsed = Result<(Entry, Option<String>), serde_json::Error>;
 
-fn add(tree: &mut Tree, skipped: &mut Skipped, number: usize, parsed: Parsed) {
+fn add(tree: &mut Tree, skipped: &mut Lines, unusual: &mut Lines, number: usize, parsed: Parsed) {
     match parsed {
-        Ok(entry) if entry.type_name() == "session" => {
+        Ok((entry, _)) if entry.type_name() == "session" => {
             skipped.add(number, &"a second session header");
         }
-        Ok(entry) => {
+        Ok((entry, form)) => {
+            unusual.add_form(number, form);
             // Written a second time because the first time could be neither
             // finished nor taken back.
-            if tree.get(&entry.id).is_none_or(|e| e.raw != entry.raw) {
+            let is_again = |earlier: &Arc<Entry>| !entry.lacks_id() && earlier.raw == entry.raw;
+            if !tree.get(&entry.id).is_some_and(is_again) {
                 tree.insert(entry);
             }
         }
@@ -147,29 +178,24 @@ fn warn_of_orphans(tree: &Tree, path: &Path, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// One warning for all the lines of a file: there may be thousands.
+/// Lines of which one warning tells: there may be thousands.
 #[derive(Default)]
-struct Skipped {
+struct Lines {
     count: usize,
+    /// Its number, from 1, and what is said of it.
     first: Option<(usize, String)>,
 }
 
-impl Skipped {
+impl Lines {
     fn add(&mut self, number: usize, reason: &dyn ToString) {
         self.count += 1;
         self.first
             .get_or_insert_with(|| (number + 1, reason.to_string()));
     }
 
-    fn warn(self, path: &Path, warnings: &mut Vec<Warning>) {
-        if let Some((line, reason)) = self.first {
-            let (path, count) = (path.to_owned(), self.count);
-            warnings.push(Warning::Malformed {
-                path,
-                count,
-                line,
-                reason,
-            });
+    fn add_form(&mut self, number: usize, form: Option<String>) {
+        if let Some(form) = form {
+            self.add(number, &form);
         }
     }
 }
@@ -181,6 +207,7 @@ impl Tail {
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |end| end + 1);
         let tail = bytes[start..].trim_ascii();
+        let tail = tail.strip_prefix("\u{feff}".as_bytes()).unwrap_or(tail);
         if tail.is_empty() {
             Self::Nothing
         } else if tail.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(tail).is_ok() {
@@ -197,7 +224,8 @@ mod tests {
 
     #[test]
     fn the_tail_is_what_follows_the_last_line_end() {
-        let tails: [(&[u8], Tail); 8] = [
+        let tails: [(&[u8], Tail); 9] = [
+            (b"\xef\xbb\xbf{}", Tail::Record),
             (b"", Tail::Nothing),
             (b"{}\n", Tail::Nothing),
             (b"{}\n \r", Tail::Nothing),

@@ -2,9 +2,9 @@
 //! agent knows and that become user messages on their way there.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::ai::lenient::{or_default, truth};
+use crate::ai::lenient::{known, or_default, truth};
 use crate::ai::mend::mend;
 use crate::ai::message::{
     AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent, UserMessage,
@@ -37,11 +37,68 @@ impl AgentMessage {
 
     /// Of an extension, which may have written it by hand.
     pub fn read(value: &Value) -> Result<Self, serde_json::Error> {
-        Self::deserialize(value).or_else(|error| {
-            let mut mended = value.clone();
-            mend(&mut mended);
-            serde_json::from_value(mended).map_err(|_| error)
-        })
+        Self::deserialize(value).or_else(|error| mended(value.clone()).ok_or(error))
+    }
+}
+
+/// A message that another program wrote in another form; `None` if it cannot be understood.
+pub(super) fn mended(mut message: Value) -> Option<AgentMessage> {
+    mend(&mut message);
+    let members = message.as_object_mut()?;
+    match members.get("role").and_then(Value::as_str) {
+        Some("bashExecution") => {
+            texts(members, &["command", "output"]);
+            for member in ["cancelled", "truncated"] {
+                let is_true = members.get(member) == Some(&Value::Bool(true));
+                members.insert(member.into(), is_true.into());
+            }
+            keep_if(members, "exitCode", |code| {
+                known::<i32>(code.clone()).is_some()
+            });
+            keep_if(members, "fullOutputPath", Value::is_string);
+            keep_if(members, "excludeFromContext", Value::is_boolean);
+        }
+        Some("custom") => return mended_custom(message).map(AgentMessage::Custom),
+        Some("branchSummary") => texts(members, &["summary", "fromId"]),
+        Some("compactionSummary") => {
+            texts(members, &["summary"]);
+            let tokens = members.get("tokensBefore").and_then(Value::as_f64);
+            members.insert("tokensBefore".into(), (tokens.unwrap_or(0.0) as u64).into());
+        }
+        _ => {}
+    }
+    serde_json::from_value(message).ok()
+}
+
+/// The same of a message or an entry of an extension.
+pub(super) fn mended_custom(mut message: Value) -> Option<CustomMessage> {
+    let members = message.as_object_mut()?;
+    texts(members, &["customType"]);
+    // What a user says has the same content.
+    let role = members.insert("role".into(), "user".into());
+    mend(&mut message);
+    let members = message.as_object_mut()?;
+    if let Some(role) = role {
+        members.insert("role".into(), role);
+    }
+    serde_json::from_value(message).ok()
+}
+
+/// Makes a text of each member: of a number as JavaScript does, of anything else an empty one.
+fn texts(members: &mut Map<String, Value>, names: &[&str]) {
+    for &name in names {
+        let text = match members.get(name) {
+            Some(Value::String(_)) => continue,
+            Some(Value::Number(number)) => number.to_string(),
+            _ => String::new(),
+        };
+        members.insert(name.into(), text.into());
+    }
+}
+
+fn keep_if(members: &mut Map<String, Value>, name: &str, is_good: impl Fn(&Value) -> bool) {
+    if members.get(name).is_some_and(|value| !is_good(value)) {
+        members.remove(name);
     }
 }
 

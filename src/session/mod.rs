@@ -19,6 +19,7 @@ mod lines;
 mod list;
 mod load;
 mod loose;
+mod members;
 pub mod message;
 mod migrate;
 mod parallel;

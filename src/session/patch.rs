@@ -5,6 +5,10 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::entry::Entry;
+use super::members::Scalar;
+use super::record::IdRef;
+
 pub(super) type Object = IndexMap<String, Box<RawValue>>;
 
 pub(super) enum Line {
@@ -36,11 +40,34 @@ pub(super) fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).expect("strings, numbers and JSON are JSON")
 }
 
-/// `line` with another parent; all else stays as it is.
-pub(super) fn with_parent(line: &str, parent: Option<&str>) -> String {
-    let mut line = Line::new(line);
+/// The line of `entry` with another parent; all else stays as it is. A line without an id
+/// gets the one that it is known by.
+pub(super) fn with_parent(entry: &Entry, parent: Option<IdRef<'_>>) -> String {
+    let mut line = Line::new(&entry.raw);
     if let Line::Object(object) = &mut line {
+        if entry.lacks_id() {
+            object.insert("id".into(), raw(&entry.id));
+        }
         object.insert("parentId".into(), raw(&parent));
+    }
+    line.into_string()
+}
+
+/// The line of `entry` with its ids and its time as texts; all else stays as it is.
+pub(super) fn with_usual_members(entry: &Entry) -> String {
+    let mut line = Line::new(&entry.raw);
+    if let Line::Object(object) = &mut line {
+        object.insert("id".into(), raw(&entry.id));
+        object.insert("parentId".into(), raw(&entry.parent_id));
+        object.insert("timestamp".into(), raw(&entry.timestamp));
+        for member in ["targetId", "firstKeptEntryId", "fromId"] {
+            let number = object
+                .get(member)
+                .and_then(|id| id.get().parse::<f64>().ok());
+            if let Some(id) = number.and_then(|number| Scalar::Number(number).into_id()) {
+                object.insert(member.into(), raw(&id));
+            }
+        }
     }
     line.into_string()
 }
@@ -53,7 +80,7 @@ mod tests {
     fn a_new_parent_changes_nothing_else() {
         let line = r#"{"type":"mood","n":1.0,"id":"b","parentId":"a","x":{ "y":1 }}"#;
         assert_eq!(
-            with_parent(line, None),
+            with_parent(&Entry::parse(line).unwrap(), None),
             r#"{"type":"mood","n":1.0,"id":"b","parentId":null,"x":{ "y":1 }}"#
         );
     }

@@ -27,6 +27,11 @@ pub(super) fn iso(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
+/// The same of milliseconds since the epoch; `None` for a time that no calendar has.
+pub(super) fn iso_of_millis(millis: i64) -> Option<String> {
+    DateTime::from_timestamp_millis(millis).map(iso)
+}
+
 /// Milliseconds since the epoch; 0 for what is no time.
 pub(super) fn millis(timestamp: &str) -> i64 {
     DateTime::parse_from_rfc3339(timestamp).map_or(0, |time| time.timestamp_millis())

@@ -82,13 +82,14 @@ pub(super) fn lines(bytes: Vec<u8>) -> (Vec<Line>, Option<Vec<u8>>) {
         }
     };
     let bytes = Arc::new(bytes);
-    // Some editors mark a file as UTF-8 with it.
-    let mut start = match bytes.starts_with("\u{feff}".as_bytes()) {
-        true => "\u{feff}".len(),
-        false => 0,
-    };
+    let mut start = 0;
     let ends = memchr_iter(b'\n', &bytes).chain([bytes.len()]);
     let ranges = ends.map(|end| {
+        let line = &bytes[start..end];
+        // Some editors mark a file as UTF-8 with it, and files are put together.
+        if line.starts_with("\u{feff}".as_bytes()) {
+            start += "\u{feff}".len();
+        }
         let line = &bytes[start..end];
         let range = start..start + line.strip_suffix(b"\r").unwrap_or(line).len();
         start = end + 1;
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn lines_are_counted_and_blank_ones_left_out() {
-        let (lines, damaged) = lines("\u{feff}a\r\n\n \t\r\nb\r\r\n\u{e9}".into());
+        let (lines, damaged) = lines("\u{feff}a\r\n\n \t\r\n\u{feff}b\r\r\n\u{e9}".into());
         let lines: Vec<_> = lines.iter().map(|line| (line.number, &*line.raw)).collect();
         assert_eq!(lines, [(0, "a"), (3, "b\r"), (4, "\u{e9}")]);
         assert_eq!(damaged, None);

@@ -1,7 +1,7 @@
 //! How an entry is written: member names and their order as in the original's
 //! files, so that a file does not show which program appended to it.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::message::AgentMessage;
@@ -23,7 +23,7 @@ pub(super) enum Record<'a> {
     },
     Compaction {
         summary: &'a str,
-        first_kept_entry_id: &'a str,
+        first_kept_entry_id: IdRef<'a>,
         tokens_before: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         details: Option<&'a Value>,
@@ -31,7 +31,7 @@ pub(super) enum Record<'a> {
         from_hook: Option<bool>,
     },
     BranchSummary {
-        from_id: &'a str,
+        from_id: IdRef<'a>,
         summary: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         details: Option<&'a Value>,
@@ -51,7 +51,7 @@ pub(super) enum Record<'a> {
         details: Option<&'a Value>,
     },
     Label {
-        target_id: &'a str,
+        target_id: IdRef<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         label: Option<&'a str>,
     },
@@ -60,11 +60,41 @@ pub(super) enum Record<'a> {
     },
 }
 
+/// The id of another entry in the form in which that entry writes it: both originals compare
+/// with `===`, to which `7` and `"7"` are two.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IdRef<'a> {
+    pub(super) text: &'a str,
+    pub(super) is_number: bool,
+}
+
+impl<'a> From<&'a str> for IdRef<'a> {
+    fn from(text: &'a str) -> Self {
+        Self {
+            text,
+            is_number: false,
+        }
+    }
+}
+
+impl Serialize for IdRef<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let number = self.is_number.then_some(self.text);
+        let integer = number.and_then(|text| text.parse::<i64>().ok());
+        let number = number.and_then(|text| text.parse::<f64>().ok());
+        match (integer, number) {
+            (Some(integer), _) => serializer.serialize_i64(integer),
+            (None, Some(number)) => serializer.serialize_f64(number),
+            (None, None) => serializer.serialize_str(self.text),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Place<'a> {
     pub(super) id: &'a str,
-    pub(super) parent_id: Option<&'a str>,
+    pub(super) parent_id: Option<IdRef<'a>>,
     pub(super) timestamp: &'a str,
 }
 
@@ -131,7 +161,7 @@ mod tests {
     fn members_stand_in_the_order_of_the_original() {
         let place = Place {
             id: "0000000b",
-            parent_id: Some("0000000a"),
+            parent_id: Some("0000000a".into()),
             timestamp: "T",
         };
         let data = json!({ "z": 1, "a": [null, 1.5] });
@@ -152,7 +182,7 @@ mod tests {
             (
                 Record::Compaction {
                     summary: "s",
-                    first_kept_entry_id: "f",
+                    first_kept_entry_id: "f".into(),
                     tokens_before: 7,
                     details: Some(&data),
                     from_hook: Some(true),
@@ -161,7 +191,7 @@ mod tests {
             ),
             (
                 Record::BranchSummary {
-                    from_id: "root",
+                    from_id: "root".into(),
                     summary: "s",
                     details: None,
                     from_hook: None,
@@ -186,14 +216,14 @@ mod tests {
             ),
             (
                 Record::Label {
-                    target_id: "t",
+                    target_id: "t".into(),
                     label: Some("l"),
                 },
                 r#"{"type":"label","id":"0000000b","parentId":"0000000a","timestamp":"T","targetId":"t","label":"l"}"#,
             ),
             (
                 Record::Label {
-                    target_id: "t",
+                    target_id: "t".into(),
                     label: None,
                 },
                 r#"{"type":"label","id":"0000000b","parentId":"0000000a","timestamp":"T","targetId":"t"}"#,
@@ -218,6 +248,27 @@ mod tests {
         assert_eq!(
             Record::SessionInfo { name: "" }.to_line(place),
             r#"{"type":"session_info","id":"a","parentId":null,"timestamp":"T","name":""}"#
+        );
+    }
+
+    #[test]
+    fn a_number_is_referred_to_by_a_number() {
+        let number = |text| IdRef {
+            text,
+            is_number: true,
+        };
+        let place = Place {
+            id: "b",
+            parent_id: Some(number("7")),
+            timestamp: "T",
+        };
+        let label = Record::Label {
+            target_id: number("1.5"),
+            label: None,
+        };
+        assert_eq!(
+            label.to_line(place),
+            r#"{"type":"label","id":"b","parentId":7,"timestamp":"T","targetId":1.5}"#
         );
     }
 }

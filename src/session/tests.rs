@@ -8,6 +8,7 @@ mod every_fault;
 mod export;
 mod faults;
 mod fork;
+mod forms;
 mod list;
 mod loose;
 mod memory;

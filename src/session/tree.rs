@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::entry::{Entry, EntryKind};
 use super::error::SessionError;
+use super::record::IdRef;
 
 #[derive(Default)]
 pub(super) struct Tree {
@@ -87,7 +88,8 @@ impl Tree {
     }
 
     /// Adds an entry, which becomes the leaf.
-    pub(super) fn insert(&mut self, entry: Entry) -> Arc<Entry> {
+    pub(super) fn insert(&mut self, mut entry: Entry) -> Arc<Entry> {
+        entry.take_place(self.leaf());
         match &entry.kind {
             EntryKind::Label {
                 target_id,
@@ -146,6 +148,16 @@ impl Tree {
 
     pub(super) fn leaf(&self) -> Option<&str> {
         self.leaf.map(|index| self.entries[index].id.as_str())
+    }
+
+    /// The leaf as the next entry names it.
+    pub(super) fn leaf_ref(&self) -> Option<IdRef<'_>> {
+        self.leaf.map(|index| self.entries[index].id_ref())
+    }
+
+    /// An id as another entry names it.
+    pub(super) fn id_ref<'a>(&'a self, id: &'a str) -> IdRef<'a> {
+        self.get(id).map_or(id.into(), |entry| entry.id_ref())
     }
 
     /// `None` is the place before the first entry.

@@ -79,7 +79,7 @@ fn its_messages_written_by_us_are_the_same_bytes() {
             continue;
         }
         let message = entry.message().unwrap().unwrap();
-        let (id, parent_id) = (&*entry.id, entry.parent_id.as_deref());
+        let (id, parent_id) = (&*entry.id, entry.parent_id.as_deref().map(Into::into));
         let place = Place {
             id,
             parent_id,
