@@ -59,7 +59,7 @@ pub use loader::Kept;
 pub use memory::Memory;
 pub use options::{HostProcess, RuntimeOptions};
 pub use process::serve_if_asked;
-pub use regular::{check_regular, read_regular, read_regular_text};
+pub use regular::{check_regular, read_regular, read_regular_lossy, read_regular_text, text_of};
 pub use runtime::Runtime;
 pub use script::{Channel, Preload, Script, Source, is_script, run_script};
 pub use standard_streams::{Input, Output, Reader, StandardStreams, take_standard_streams};

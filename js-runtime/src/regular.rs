@@ -19,11 +19,29 @@ pub fn read_regular(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// The same of text.
+/// The same of text that people or their editors write, without a byte order mark.
 pub fn read_regular_text(path: impl AsRef<Path>) -> io::Result<String> {
     let path = path.as_ref();
     check(path, &fs::metadata(path)?)?;
-    fs::read_to_string(path)
+    fs::read_to_string(path).map(without_mark)
+}
+
+/// The same; bytes that are not UTF-8 become U+FFFD.
+pub fn read_regular_lossy(path: impl AsRef<Path>) -> io::Result<String> {
+    read_regular(path).map(|bytes| text_of(&bytes))
+}
+
+/// The text of a file that was read already: see [`read_regular_lossy`].
+pub fn text_of(bytes: &[u8]) -> String {
+    without_mark(String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// Some editors begin a file with U+FEFF to mark it as UTF-8.
+fn without_mark(mut text: String) -> String {
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    text
 }
 
 /// Nothing of one that is larger than `limit`.
@@ -92,6 +110,9 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
             assert!(read_at_most(path, 1 << 20).is_err());
         }
+        fs::write(folder.join("marked"), "\u{feff}text").unwrap();
+        assert_eq!(read_regular_text(folder.join("marked")).unwrap(), "text");
+        assert_eq!(read_regular_lossy(folder.join("marked")).unwrap(), "text");
         let missing = read_regular(folder.join("gone")).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
         assert_eq!(read_at_most(&file, 4).unwrap(), b"text");

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use js_runtime::read_regular;
+use js_runtime::read_regular_text;
 use parking_lot::RwLock;
 use serde_json::{Map, Value, json};
 
@@ -450,7 +450,7 @@ fn oauth_of(entry: &Value) -> Option<OAuthCredentials> {
 }
 
 fn read(path: &Path) -> Result<Map<String, Value>, AuthFileError> {
-    let text = match read_regular(path) {
+    let text = match read_regular_text(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
         Err(error) => {
@@ -463,7 +463,7 @@ fn read(path: &Path) -> Result<Map<String, Value>, AuthFileError> {
     if text.is_empty() {
         return Ok(Map::new());
     }
-    match serde_json::from_slice(&text) {
+    match serde_json::from_str(&text) {
         Ok(Value::Object(entries)) => Ok(entries),
         Ok(_) => Err(AuthFileError::NotAnObject(path.to_owned())),
         Err(error) => Err(AuthFileError::Syntax {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use js_runtime::read_regular;
+use js_runtime::read_regular_lossy;
 
 use super::diagnostic::Diagnostic;
 use super::paths::Paths;
@@ -40,11 +40,8 @@ pub fn load_context_files(paths: &Paths) -> (Vec<ContextFile>, Vec<Diagnostic>) 
 fn read(dir: &Path, problems: &mut Vec<Diagnostic>) -> Option<ContextFile> {
     NAMES.iter().find_map(|name| {
         let path = dir.join(name);
-        match read_regular(&path) {
-            Ok(bytes) => {
-                let content = String::from_utf8_lossy(&bytes).into_owned();
-                Some(ContextFile { path, content })
-            }
+        match read_regular_lossy(&path) {
+            Ok(content) => Some(ContextFile { path, content }),
             Err(error) => {
                 let absent = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
                 if !absent.contains(&error.kind()) {
@@ -100,6 +97,21 @@ mod tests {
             home: dir.path().to_owned(),
             cwd: agent_dir.join("extensions"),
             agent_dir,
+            distrust: None,
+        };
+        assert_eq!(load_context_files(&paths).0, [file]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_not_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let cwd = dir.path().join("p");
+        let mut file = write(cwd.join("AGENTS.md"), "\u{feff}# Rules\r\n");
+        file.content = "# Rules\r\n".to_owned();
+        let paths = Paths {
+            home: dir.path().to_owned(),
+            agent_dir: dir.path().join("agent"),
+            cwd,
             distrust: None,
         };
         assert_eq!(load_context_files(&paths).0, [file]);

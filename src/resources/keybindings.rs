@@ -47,7 +47,7 @@ impl Keybindings {
             let message = format!("{} is ignored: {what}", path.display());
             Diagnostic::error(path, message)
         };
-        let bindings = match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
+        let bindings = match serde_json::from_str(&text) {
             Ok(Value::Object(object)) => Self::new(&object, path, &mut problems),
             Ok(_) => {
                 problems.push(wrong(&"it has to hold one object"));

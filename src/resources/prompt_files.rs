@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use js_runtime::read_regular;
+use js_runtime::{read_regular_lossy, text_of};
 
 use super::diagnostic::Diagnostic;
 use super::paths::Paths;
@@ -66,7 +66,7 @@ struct Loader<'a> {
 impl Loader<'_> {
     fn file(&mut self, name: &str) -> Option<String> {
         let path = prompt_file(self.paths, name)?;
-        let read = read_regular(&path);
+        let read = read_regular_lossy(&path);
         self.text(&path, read)
     }
 
@@ -77,21 +77,17 @@ impl Loader<'_> {
         let path = self.paths.cwd.join(flag);
         let from_file = if path.exists() {
             // Whoever names a pipe, as `<(…)` does, means it.
-            self.text(&path, fs::read(&path))
+            let read = fs::read(&path).map(|bytes| text_of(&bytes));
+            self.text(&path, read)
         } else {
             None
         };
         Some(from_file.unwrap_or_else(|| flag.to_owned()))
     }
 
-    fn text(&mut self, path: &Path, read: io::Result<Vec<u8>>) -> Option<String> {
-        match read {
-            Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(error) => {
-                self.problems.push(Diagnostic::unreadable(path, &error));
-                None
-            }
-        }
+    fn text(&mut self, path: &Path, read: io::Result<String>) -> Option<String> {
+        read.map_err(|error| self.problems.push(Diagnostic::unreadable(path, &error)))
+            .ok()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use js_runtime::read_regular;
+use js_runtime::read_regular_lossy;
 use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 
@@ -76,8 +76,8 @@ fn load(resource: ResourcePath) -> Result<PromptTemplate, String> {
     if path.extension().is_none_or(|extension| extension != "md") {
         return Err("it is not a Markdown file (.md)".to_owned());
     }
-    let text = read_regular(&path).map_err(|error| error.to_string())?;
-    let document = Document::parse(&String::from_utf8_lossy(&text)).map_err(|e| e.to_string())?;
+    let text = read_regular_lossy(&path).map_err(|error| error.to_string())?;
+    let document = Document::parse(&text).map_err(|error| error.to_string())?;
     let description = document.text("description");
     Ok(PromptTemplate {
         name: path

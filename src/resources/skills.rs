@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use js_runtime::read_regular;
+use js_runtime::read_regular_lossy;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::diagnostic::Diagnostic;
@@ -119,8 +119,8 @@ fn load(resource: ResourcePath, problems: &mut Vec<Diagnostic>) -> Option<Skill>
 }
 
 fn read(path: &Path) -> Result<Document, String> {
-    let text = read_regular(path).map_err(|error| error.to_string())?;
-    Document::parse(&String::from_utf8_lossy(&text)).map_err(|error| error.to_string())
+    let text = read_regular_lossy(path).map_err(|error| error.to_string())?;
+    Document::parse(&text).map_err(|error| error.to_string())
 }
 
 /// What the Agent Skills standard has against a name. Such a skill works all the

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use js_runtime::read_regular;
+use js_runtime::read_regular_lossy;
 use serde_json::{Map, Value, json};
 
 use super::diagnostic::Diagnostic;
@@ -177,10 +177,8 @@ fn read(path: &Path, source_info: SourceInfo) -> Result<Theme, ThemeError> {
     if path.extension().is_none_or(|extension| extension != "json") {
         return Err(only("it is not a JSON file (.json)".to_owned()));
     }
-    let text = read_regular(path).map_err(|error| only(error.to_string()))?;
-    let text = String::from_utf8_lossy(&text);
-    let json = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-        .map_err(|error| only(error.to_string()))?;
+    let text = read_regular_lossy(path).map_err(|error| only(error.to_string()))?;
+    let json = serde_json::from_str(&text).map_err(|error| only(error.to_string()))?;
     let Parts {
         name,
         colors,

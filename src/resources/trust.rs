@@ -130,7 +130,7 @@ fn object(file: &Path) -> Result<Option<Map<String, Value>>, String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
-    match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
+    match serde_json::from_str(&text) {
         Ok(Value::Object(object)) => Ok(Some(object)),
         Ok(_) => Err("it is no object".to_owned()),
         Err(error) => Err(error.to_string()),

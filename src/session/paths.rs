@@ -4,17 +4,33 @@
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use sha2::{Digest, Sha256};
+
+/// Bytes that the name of a file may have on every file system in use.
+const LONGEST_NAME: usize = 255;
 
 /// `<agent folder>/sessions/--home-me-project--`.
 pub fn default_session_dir(agent_dir: &Path, cwd: &Path) -> PathBuf {
     agent_dir.join("sessions").join(folder_name(cwd))
 }
 
-/// The folder of one working directory's sessions.
+/// The folder of one working directory's sessions. Where the name would be longer than a
+/// file's name may be, a digest of the working directory stands for its end.
 pub fn folder_name(cwd: &Path) -> String {
-    let cwd = cwd.to_string_lossy();
-    let relative = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);
-    format!("--{}--", relative.replace(['/', '\\', ':'], "-"))
+    let text = cwd.to_string_lossy();
+    let relative = text.strip_prefix(['/', '\\']).unwrap_or(&text);
+    let mut name = relative.replace(['/', '\\', ':'], "-");
+    if name.len() + "----".len() > LONGEST_NAME {
+        let digest = Sha256::digest(cwd.as_os_str().as_encoded_bytes());
+        let digest: String = digest[..16]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let room = LONGEST_NAME - "-----".len() - digest.len();
+        name.truncate(name.floor_char_boundary(room));
+        name = format!("{name}-{digest}");
+    }
+    format!("--{name}--")
 }
 
 /// `2026-01-31T12-00-00-000Z_<id>.jsonl`.
@@ -50,6 +66,18 @@ mod tests {
         assert_eq!(folder_name(Path::new("/")), "----");
         assert_eq!(folder_name(Path::new(r"C:\work\x")), "--C--work-x--");
         assert_eq!(folder_name(Path::new("//net/x")), "---net-x--");
+    }
+
+    #[test]
+    fn a_name_too_long_for_a_folder_ends_with_a_digest() {
+        let fits = format!("/{}", "x".repeat(LONGEST_NAME - 4));
+        assert_eq!(folder_name(Path::new(&fits)), format!("--{}--", &fits[1..]));
+        let long = |end: &str| PathBuf::from(format!("/{}/{end}", "é/".repeat(200)));
+        let (one, other) = (folder_name(&long("one")), folder_name(&long("other")));
+        assert_ne!(one, other);
+        assert!((250..=LONGEST_NAME).contains(&one.len()), "{one}");
+        assert!(one.starts_with("--é-é-"), "{one}");
+        assert_eq!(one, folder_name(&long("one")));
     }
 
     #[test]

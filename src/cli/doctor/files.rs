@@ -63,11 +63,10 @@ pub(super) fn settings(doctor: &mut Doctor) {
                 continue;
             }
         };
-        let text = text.trim_start_matches('\u{feff}');
         if text.trim().is_empty() {
             continue;
         }
-        match parse_settings(text) {
+        match parse_settings(&text) {
             Ok(Value::Object(object)) => {
                 for warning in warnings.iter().filter(|warning| warning.scope == scope) {
                     let message = warning
@@ -93,7 +92,7 @@ pub(super) fn settings(doctor: &mut Doctor) {
                         doctor.note(&path, message, "It is kept; remove it if it is a mistake");
                     }
                 }
-                if serde_json::from_str::<Value>(text).is_err() {
+                if serde_json::from_str::<Value>(&text).is_err() {
                     doctor.note(
                         &path,
                         "It has comments or trailing commas, which the TypeScript pi does not read",

@@ -54,8 +54,7 @@ pub fn global_value(path: &Path, key: &str) -> Option<Value> {
     if !text.contains(key) {
         return None;
     }
-    let text = text.trim_start_matches('\u{feff}');
-    edit::parse(text).ok()?.as_object_mut()?.remove(key)
+    edit::parse(&text).ok()?.as_object_mut()?.remove(key)
 }
 
 /// Makes the changes in the file as it is now, which may be newer than what was

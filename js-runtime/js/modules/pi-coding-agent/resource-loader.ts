@@ -149,7 +149,7 @@ interface LoaderOptions extends Place {
 }
 
 function textOrFile(text: string | undefined): string | undefined {
-  return text && fs().existsSync(text) ? fs().readFileSync(text, "utf8") : text;
+  return text && fs().existsSync(text) ? fs().readFileSync(text, "utf8").replace(/^\ufeff/, "") : text;
 }
 
 /** Those that are the names of files. */

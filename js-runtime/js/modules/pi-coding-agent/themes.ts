@@ -66,7 +66,7 @@ export function themeOf(loaded: LoadedTheme): Theme {
 function fromFile(name: string): Theme | undefined {
   const file = path().join(getAgentDir(), "themes", `${path().basename(name)}.json`);
   if (!fs().existsSync(file)) return undefined;
-  return build(JSON.parse(fs().readFileSync(file, "utf8")) as ThemeFile, file);
+  return build(JSON.parse(fs().readFileSync(file, "utf8").replace(/^\ufeff/, "")) as ThemeFile, file);
 }
 
 export interface ThemeInfo {
