@@ -8,6 +8,7 @@ pub mod auth;
 pub mod bedrock;
 pub mod catalogue;
 pub mod classify;
+mod conversation_repair;
 mod cost;
 pub mod demo;
 mod exchange;

@@ -1,6 +1,8 @@
 //! A scripted server on loopback and short names for messages, for the tests of
 //! the wire APIs. It speaks raw HTTP because the point is to misbehave.
 
+pub(super) mod histories;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,43 +1,90 @@
 //! Makes a conversation fit for the model that is to continue it: what only the
 //! model that said it may hear again is dropped or told as text, ids take the
-//! form that the API accepts, and every tool call has a result.
+//! form that the API accepts, and a damaged history is repaired.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
+use super::conversation_repair::repair;
 use super::message::{
-    AssistantBlock, AssistantMessage, ContentBlock, Message, StopReason, TextContent,
-    ThinkingContent, ToolResultMessage, now,
+    AssistantBlock, AssistantMessage, Message, TextContent, ThinkingContent, ToolResultMessage,
 };
 use super::model::Model;
+
+/// In which messages an API refuses two tool calls with the same id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UniqueIds {
+    InAnAnswer,
+    InTheConversation,
+}
 
 /// `normalize_id` gives the tool call ids of other models the form of this API.
 pub(super) fn transform_messages<'a>(
     messages: &'a [Message],
     model: &Model,
+    unique: UniqueIds,
     normalize_id: impl Fn(&str, &AssistantMessage) -> String,
 ) -> Vec<Cow<'a, Message>> {
-    let mut ids = HashMap::new();
-    let adapted = messages.iter().map(|message| match message {
-        Message::User(_) => Cow::Borrowed(message),
-        Message::Assistant(answer) if is_from(answer, model) => keep_own(message, answer),
-        Message::Assistant(answer) => Cow::Owned(Message::Assistant(adapt_foreign(answer, |id| {
-            let normalized = normalize_id(id, answer);
-            ids.insert(id.to_owned(), normalized.clone());
-            normalized
-        }))),
-        Message::ToolResult(result) => match ids.get(&result.tool_call_id) {
-            Some(id) if *id != result.tool_call_id => {
-                Cow::Owned(Message::ToolResult(ToolResultMessage {
-                    tool_call_id: id.clone(),
-                    ..result.clone()
-                }))
+    let mut used = HashSet::new();
+    // The ids of the last answer's calls, in the history and in the request. The results of
+    // an answer follow it.
+    let mut ids: Vec<(String, String)> = Vec::new();
+    let mut transformed = Vec::new();
+    for message in repair(messages) {
+        transformed.push(match message.as_ref() {
+            Message::User(_) => message,
+            Message::Assistant(answer) => {
+                if unique == UniqueIds::InAnAnswer {
+                    used.clear();
+                }
+                let is_own = is_from(answer, model);
+                let normalized = answer.tool_calls().map(|call| {
+                    let id = match is_own {
+                        true => call.id.clone(),
+                        false => normalize_id(&call.id, answer),
+                    };
+                    let id = make_unique(id, &mut used, |attempt| {
+                        normalize_id(&format!("{attempt}_{}", call.id), answer)
+                    });
+                    (call.id.clone(), id)
+                });
+                ids = normalized.collect();
+                match is_own {
+                    true => keep_own(message, &ids),
+                    false => Cow::Owned(Message::Assistant(adapt_foreign(answer, &ids))),
+                }
             }
-            _ => Cow::Borrowed(message),
-        },
-    });
-    let adapted: Vec<_> = adapted.collect();
-    complete_tool_calls(adapted)
+            Message::ToolResult(result) => {
+                let pair = ids.iter().position(|(id, _)| *id == result.tool_call_id);
+                match pair.map(|pair| ids.remove(pair)) {
+                    Some((known, id)) if known != id => {
+                        Cow::Owned(Message::ToolResult(ToolResultMessage {
+                            tool_call_id: id,
+                            ..result.clone()
+                        }))
+                    }
+                    _ => message,
+                }
+            }
+        });
+    }
+    transformed
+}
+
+/// `id`, or the first of `other` attempts that is not taken.
+fn make_unique(id: String, used: &mut HashSet<String>, other: impl Fn(u32) -> String) -> String {
+    let mut id = id;
+    let mut attempt = 1;
+    // What follows a bar names an item of the Responses API, not the call.
+    while id.is_empty() || !used.insert(call_part(&id).to_owned()) {
+        attempt += 1;
+        id = other(attempt);
+    }
+    id
+}
+
+fn call_part(id: &str) -> &str {
+    id.split_once('|').map_or(id, |(call, _)| call)
 }
 
 fn is_from(answer: &AssistantMessage, model: &Model) -> bool {
@@ -51,8 +98,8 @@ fn is_signed(thinking: &ThinkingContent) -> bool {
         .is_some_and(|signature| !signature.is_empty())
 }
 
-/// As it is, but for thoughts without content.
-fn keep_own<'a>(message: &'a Message, answer: &AssistantMessage) -> Cow<'a, Message> {
+/// As it is, but for thoughts without content and ids that are taken.
+fn keep_own<'a>(message: Cow<'a, Message>, ids: &[(String, String)]) -> Cow<'a, Message> {
     let has_content = |block: &AssistantBlock| match block {
         AssistantBlock::Thinking(thinking) => {
             thinking.redacted == Some(true)
@@ -61,18 +108,31 @@ fn keep_own<'a>(message: &'a Message, answer: &AssistantMessage) -> Cow<'a, Mess
         }
         AssistantBlock::Text(_) | AssistantBlock::ToolCall(_) => true,
     };
-    if answer.content.iter().all(has_content) {
-        return Cow::Borrowed(message);
+    let Message::Assistant(answer) = message.as_ref() else {
+        return message;
+    };
+    let is_complete = answer.content.iter().all(has_content);
+    if is_complete && ids.iter().all(|(known, id)| known == id) {
+        return message;
     }
     let mut answer = answer.clone();
     answer.content.retain(has_content);
+    set_ids(&mut answer.content, ids);
     Cow::Owned(Message::Assistant(answer))
 }
 
-fn adapt_foreign(
-    answer: &AssistantMessage,
-    mut normalize_id: impl FnMut(&str) -> String,
-) -> AssistantMessage {
+/// Gives the calls in `content`, in their order, the ids of the request.
+fn set_ids(content: &mut [AssistantBlock], ids: &[(String, String)]) {
+    let calls = content.iter_mut().filter_map(|block| match block {
+        AssistantBlock::ToolCall(call) => Some(call),
+        AssistantBlock::Text(_) | AssistantBlock::Thinking(_) => None,
+    });
+    for (call, (_, id)) in calls.zip(ids) {
+        call.id.clone_from(id);
+    }
+}
+
+fn adapt_foreign(answer: &AssistantMessage, ids: &[(String, String)]) -> AssistantMessage {
     let plain = |text: &str| {
         AssistantBlock::Text(TextContent {
             text: text.to_owned(),
@@ -87,13 +147,14 @@ fn adapt_foreign(
         AssistantBlock::Text(text) => Some(plain(&text.text)),
         AssistantBlock::ToolCall(call) => {
             let mut call = call.clone();
-            call.id = normalize_id(&call.id);
             call.thought_signature = None;
             Some(AssistantBlock::ToolCall(call))
         }
     });
+    let mut content: Vec<AssistantBlock> = content.collect();
+    set_ids(&mut content, ids);
     AssistantMessage {
-        content: content.collect(),
+        content,
         api: answer.api.clone(),
         provider: answer.provider.clone(),
         model: answer.model.clone(),
@@ -103,50 +164,6 @@ fn adapt_foreign(
         error_message: None,
         timestamp: answer.timestamp,
     }
-}
-
-/// Leaves out answers that failed, whose parts may be cut, and adds a result for
-/// each call that has none before the conversation goes on.
-fn complete_tool_calls(messages: Vec<Cow<'_, Message>>) -> Vec<Cow<'_, Message>> {
-    let mut complete = Vec::with_capacity(messages.len());
-    let mut calls: Vec<(String, String)> = Vec::new();
-    let mut answered = HashSet::new();
-    for message in messages {
-        match message.as_ref() {
-            Message::ToolResult(result) => {
-                answered.insert(result.tool_call_id.clone());
-            }
-            Message::User(_) | Message::Assistant(_) => {
-                let missing = calls.drain(..).filter(|(id, _)| !answered.contains(id));
-                complete.extend(missing.map(|(id, name)| Cow::Owned(no_result(id, name))));
-                answered.clear();
-            }
-        }
-        if let Message::Assistant(answer) = message.as_ref() {
-            if matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
-                continue;
-            }
-            calls.extend(
-                answer
-                    .tool_calls()
-                    .map(|call| (call.id.clone(), call.name.clone())),
-            );
-        }
-        complete.push(message);
-    }
-    complete
-}
-
-fn no_result(tool_call_id: String, tool_name: String) -> Message {
-    Message::ToolResult(ToolResultMessage {
-        tool_call_id,
-        tool_name,
-        content: vec![ContentBlock::text("No result provided")],
-        details: None,
-        usage: None,
-        is_error: true,
-        timestamp: now(),
-    })
 }
 
 /// What APIs accept in an id: other characters become `_`.
@@ -165,13 +182,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ai::testing::{answer, answer_of, call, model, result, text, thinking, user};
+    use crate::ai::testing::{answer, call, model, result, text, thinking, user};
 
     fn owned(messages: &[Message], model: &Model) -> Vec<Message> {
-        transform_messages(messages, model, |id, _| format!("n-{id}"))
-            .into_iter()
-            .map(Cow::into_owned)
-            .collect()
+        transform_messages(messages, model, UniqueIds::InAnAnswer, |id, _| {
+            format!("n-{id}")
+        })
+        .into_iter()
+        .map(Cow::into_owned)
+        .collect()
     }
 
     fn signed_text() -> AssistantBlock {
@@ -217,8 +236,13 @@ mod tests {
     fn the_same_model_gets_back_what_it_said() {
         let model = model("a");
         let kept: Vec<_> = [0, 1, 2, 3, 5, 6].map(|i| every_block()[i].clone()).into();
-        let messages = [answer(&model, every_block()), result("t1", vec![])];
-        let expected = [answer(&model, kept), result("t1", vec![])];
+        let asked = user("a");
+        let messages = [
+            asked.clone(),
+            answer(&model, every_block()),
+            result("t1", vec![]),
+        ];
+        let expected = [asked, answer(&model, kept), result("t1", vec![])];
         assert_eq!(owned(&messages, &model), expected);
     }
 
@@ -236,14 +260,19 @@ mod tests {
                 ..model("a")
             },
         ] {
-            let messages = [answer(&other, every_block()), result("t1", vec![])];
+            let asked = user("a");
+            let messages = [
+                asked.clone(),
+                answer(&other, every_block()),
+                result("t1", vec![]),
+            ];
             let content = vec![
                 text("signed"),
                 text("unsigned"),
                 text("said"),
                 call("n-t1", "read", json!({})),
             ];
-            let expected = [answer(&other, content), result("n-t1", vec![])];
+            let expected = [asked, answer(&other, content), result("n-t1", vec![])];
             assert_eq!(owned(&messages, &target), expected);
         }
     }
@@ -252,67 +281,34 @@ mod tests {
     fn nothing_is_copied_without_need() {
         let model = model("a");
         let messages = [user("a"), answer(&model, vec![redacted(), signed_text()])];
-        let transformed = transform_messages(&messages, &model, |id, _| id.to_owned());
+        let unique = UniqueIds::InTheConversation;
+        let transformed = transform_messages(&messages, &model, unique, |id, _| id.to_owned());
         assert!(transformed.iter().all(|m| matches!(m, Cow::Borrowed(_))));
     }
 
     #[test]
-    fn calls_without_result_get_one_before_the_conversation_goes_on() {
+    fn ids_that_an_api_would_refuse_twice_are_changed() {
         let model = model("a");
-        let calls = |a: &str, b: &str| {
-            let calls = vec![call(a, "read", json!({})), call(b, "read", json!({}))];
-            answer(&model, calls)
+        let turn = |ids: [&str; 2]| {
+            let calls = ids.map(|id| call(id, "read", json!({}))).to_vec();
+            let results = ids.map(|id| result(id, vec![])).to_vec();
+            [vec![answer(&model, calls)], results].concat()
         };
-        let messages = [
-            calls("1", "2"),
-            result("2", vec![]),
-            calls("3", "4"),
-            user("stop"),
-            calls("5", "6"),
-            result("5", vec![]),
-        ];
-        let order: Vec<(String, bool)> = owned(&messages, &model)
-            .into_iter()
-            .map(|message| match message {
-                Message::User(_) => ("user".into(), false),
-                Message::Assistant(_) => ("assistant".into(), false),
-                Message::ToolResult(result) => (result.tool_call_id, result.is_error),
-            })
-            .collect();
-        let expected = [
-            ("assistant", false),
-            ("2", false),
-            ("1", true),
-            ("assistant", false),
-            ("3", true),
-            ("4", true),
-            ("user", false),
-            ("assistant", false),
-            ("5", false),
-        ];
+        let messages = [vec![user("a")], turn(["1", "1"]), turn(["1", "2"])].concat();
+        let ids = |unique| -> Vec<String> {
+            transform_messages(&messages, &model, unique, |id, _| format!("n-{id}"))
+                .iter()
+                .filter_map(|message| match message.as_ref() {
+                    Message::ToolResult(result) => Some(result.tool_call_id.clone()),
+                    _ => None,
+                })
+                .collect()
+        };
+        assert_eq!(ids(UniqueIds::InAnAnswer), ["1", "n-2_1", "1", "2"]);
         assert_eq!(
-            order,
-            expected.map(|(name, error)| (name.to_owned(), error))
+            ids(UniqueIds::InTheConversation),
+            ["1", "n-2_1", "n-3_1", "2"]
         );
-    }
-
-    #[test]
-    fn failed_answers_are_left_out() {
-        let model = model("a");
-        let failed = |stop_reason| {
-            Message::Assistant(AssistantMessage {
-                stop_reason,
-                ..answer_of(&model, vec![call("1", "read", json!({}))])
-            })
-        };
-        let messages = [
-            user("a"),
-            failed(StopReason::Error),
-            failed(StopReason::Aborted),
-            user("b"),
-        ];
-        let kept = [messages[0].clone(), messages[3].clone()];
-        assert_eq!(owned(&messages, &model), kept);
     }
 
     #[test]

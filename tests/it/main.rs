@@ -18,6 +18,7 @@ mod component_parity;
 mod components;
 mod conformance;
 mod conversation;
+mod damaged_histories;
 mod deep_data;
 mod doctor;
 mod endings;

@@ -21,7 +21,7 @@ use crate::ai::request_parts::{
     with_thoughts,
 };
 use crate::ai::stream::{Request, ToolSpec};
-use crate::ai::transform::{sanitize_id, transform_messages};
+use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 64;
 /// The API accepts no smaller budget, and an answer needs as much.
@@ -271,8 +271,10 @@ impl Converter<'_> {
     }
 
     fn messages(&self, messages: &[Message]) -> Value {
-        let messages =
-            transform_messages(messages, self.model, |id, _| sanitize_id(id, LONGEST_ID));
+        let unique = UniqueIds::InTheConversation;
+        let messages = transform_messages(messages, self.model, unique, |id, _| {
+            sanitize_id(id, LONGEST_ID)
+        });
         let mut converted: Vec<Value> = Vec::new();
         // Whether the last one gathers tool results: all results of a turn go
         // into one message.

@@ -16,9 +16,11 @@ use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::request_parts::{is_blank, max_tokens, thinking_level, with_thoughts};
 use crate::ai::secret_value::Env;
 use crate::ai::stream::Request;
-use crate::ai::transform::{sanitize_id, transform_messages};
+use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 64;
+/// The text of a tool result of which nothing is left.
+const EMPTY: &str = "<empty>";
 const BETA: &str = "interleaved-thinking-2025-05-14";
 
 pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
@@ -230,40 +232,44 @@ fn thinking(request: &Request, region: &str) -> (Option<u64>, Option<Value>) {
     (tokens, Some(Value::Object(fields)))
 }
 
+/// Consecutive messages of a role become one: the API wants the roles to alternate.
 fn messages(request: &Request) -> Vec<Value> {
     let model = &request.model;
-    let transformed = transform_messages(&request.messages, model, |id, _| {
+    let unique = UniqueIds::InTheConversation;
+    let transformed = transform_messages(&request.messages, model, unique, |id, _| {
         sanitize_id(id, LONGEST_ID)
     });
-    let mut told: Vec<Value> = Vec::new();
-    let mut in_results = false;
+    let mut converted: Vec<Value> = Vec::new();
     for message in &transformed {
-        let was_in_results = std::mem::replace(&mut in_results, false);
-        match message.as_ref() {
-            Message::User(user) => {
-                let content = match &user.content {
-                    UserContent::Text(text) => vec![json!({ "text": text })],
-                    UserContent::Blocks(blocks) => blocks.iter().filter_map(block).collect(),
-                };
-                told.push(json!({ "role": "user", "content": content }));
-            }
-            Message::Assistant(answer) => told.extend(from_answer(answer, model)),
-            Message::ToolResult(result) => {
-                in_results = true;
-                let result = from_result(result);
-                let open = told.last_mut().filter(|_| was_in_results);
-                match open.and_then(|last| last["content"].as_array_mut()) {
-                    Some(content) => content.push(result),
-                    None => told.push(json!({ "role": "user", "content": [result] })),
-                }
-            }
+        let (role, content) = match message.as_ref() {
+            Message::User(user) => ("user", from_user(&user.content)),
+            Message::Assistant(answer) => ("assistant", from_answer(answer, model)),
+            Message::ToolResult(result) => ("user", vec![from_result(result)]),
+        };
+        if content.is_empty() {
+            continue;
+        }
+        let last = converted.last_mut().filter(|last| last["role"] == role);
+        match last.and_then(|last| last["content"].as_array_mut()) {
+            Some(blocks) => blocks.extend(content),
+            None => converted.push(json!({ "role": role, "content": content })),
         }
     }
-    told
+    converted
 }
 
+fn from_user(content: &UserContent) -> Vec<Value> {
+    match content {
+        UserContent::Text(text) if is_blank(text) => Vec::new(),
+        UserContent::Text(text) => vec![json!({ "text": text })],
+        UserContent::Blocks(blocks) => blocks.iter().filter_map(block).collect(),
+    }
+}
+
+/// `None` for what the API does not take, which includes blank texts.
 fn block(block: &ContentBlock) -> Option<Value> {
     Some(match block {
+        ContentBlock::Text(text) if is_blank(&text.text) => return None,
         ContentBlock::Text(text) => json!({ "text": text.text }),
         ContentBlock::Image(image) => {
             let format = match image.mime_type.strip_prefix("image/") {
@@ -276,7 +282,7 @@ fn block(block: &ContentBlock) -> Option<Value> {
     })
 }
 
-fn from_answer(answer: &AssistantMessage, model: &Model) -> Option<Value> {
+fn from_answer(answer: &AssistantMessage, model: &Model) -> Vec<Value> {
     let convert = |part: &AssistantBlock| match part {
         AssistantBlock::Text(text) if is_blank(&text.text) => None,
         AssistantBlock::Text(text) => Some(json!({ "text": text.text })),
@@ -298,12 +304,14 @@ fn from_answer(answer: &AssistantMessage, model: &Model) -> Option<Value> {
         AssistantBlock::ToolCall(call) => Some(json!({ "toolUse": {
             "toolUseId": call.id, "name": call.name, "input": call.input() } })),
     };
-    let content: Vec<Value> = answer.content.iter().filter_map(convert).collect();
-    (!content.is_empty()).then(|| json!({ "role": "assistant", "content": content }))
+    answer.content.iter().filter_map(convert).collect()
 }
 
 fn from_result(result: &ToolResultMessage) -> Value {
-    let content: Vec<Value> = result.content.iter().filter_map(block).collect();
+    let mut content: Vec<Value> = result.content.iter().filter_map(block).collect();
+    if content.is_empty() && !result.content.is_empty() {
+        content.push(json!({ "text": EMPTY }));
+    }
     let status = if result.is_error { "error" } else { "success" };
     json!({ "toolResult": {
         "toolUseId": result.tool_call_id, "content": content, "status": status } })

@@ -1,3 +1,5 @@
+mod validity;
+
 use chrono::DateTime;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};

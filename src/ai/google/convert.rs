@@ -9,7 +9,7 @@ use crate::ai::message::{
 use crate::ai::model::Model;
 use crate::ai::request_parts::{SEE_IMAGE, images, is_blank};
 use crate::ai::stream::{Request, ToolSpec};
-use crate::ai::transform::{sanitize_id, transform_messages};
+use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 64;
 /// Gemini 3 wants a signature on every call; this one says that there is none.
@@ -17,19 +17,44 @@ const UNSIGNED: &str = "skip_thought_signature_validator";
 
 pub(super) fn contents(request: &Request) -> Vec<Value> {
     let model = &request.model;
-    let messages = transform_messages(&request.messages, model, |id, _| match takes_ids(model) {
-        true => sanitize_id(id, LONGEST_ID),
-        false => id.to_owned(),
+    let unique = UniqueIds::InTheConversation;
+    let messages = transform_messages(&request.messages, model, unique, |id, _| {
+        match takes_ids(model) {
+            true => sanitize_id(id, LONGEST_ID),
+            false => id.to_owned(),
+        }
     });
     let mut contents: Vec<Value> = Vec::new();
+    // Pictures that cannot be part of a result follow the results of the turn.
+    let mut pictures: Vec<Value> = Vec::new();
     for message in &messages {
+        if !matches!(message.as_ref(), Message::ToolResult(_)) {
+            contents.append(&mut pictures);
+        }
         match message.as_ref() {
             Message::User(user) => contents.extend(from_user(&user.content, model)),
-            Message::Assistant(answer) => contents.extend(from_answer(answer, model)),
-            Message::ToolResult(result) => add_result(&mut contents, result, model),
+            Message::Assistant(answer) => add_answer(&mut contents, answer, model),
+            Message::ToolResult(result) => {
+                pictures.extend(add_result(&mut contents, result, model));
+            }
         }
     }
+    contents.append(&mut pictures);
     contents
+}
+
+/// An answer that follows another is added to it: calls may only follow what a user or a
+/// tool said.
+fn add_answer(contents: &mut Vec<Value>, answer: &AssistantMessage, model: &Model) {
+    let Some(mut content) = from_answer(answer, model) else {
+        return;
+    };
+    let last = contents.last_mut().filter(|last| last["role"] == "model");
+    let parts = last.and_then(|last| last["parts"].as_array_mut());
+    match (parts, &mut content["parts"]) {
+        (Some(parts), Value::Array(more)) => parts.append(more),
+        _ => contents.push(content),
+    }
 }
 
 /// Claude and GPT behind Google's door pair calls and results by id; Gemini by order.
@@ -105,8 +130,13 @@ fn is_base64(text: &str) -> bool {
         && body.bytes().all(is_sign)
 }
 
-/// Results that follow each other go into one turn.
-fn add_result(contents: &mut Vec<Value>, result: &ToolResultMessage, model: &Model) {
+/// Results that follow each other go into one turn. Returns the pictures of the result if the
+/// model does not take them in it.
+fn add_result(
+    contents: &mut Vec<Value>,
+    result: &ToolResultMessage,
+    model: &Model,
+) -> Option<Value> {
     let text = join_text(&result.content);
     let pictures: Vec<Value> = match model.takes_images() {
         true => images(&result.content).map(inline).collect(),
@@ -140,11 +170,11 @@ fn add_result(contents: &mut Vec<Value>, result: &ToolResultMessage, model: &Mod
         Some(parts) => parts.push(part),
         None => contents.push(json!({ "role": "user", "parts": [part] })),
     }
-    if !nested && !pictures.is_empty() {
+    (!nested && !pictures.is_empty()).then(|| {
         let mut parts = vec![json!({ "text": "Tool result image:" })];
         parts.extend(pictures);
-        contents.push(json!({ "role": "user", "parts": parts }));
-    }
+        json!({ "role": "user", "parts": parts })
+    })
 }
 
 /// Gemini before 3 does not.

@@ -1,3 +1,5 @@
+mod validity;
+
 use std::time::{Duration, Instant};
 
 use serde_json::json;

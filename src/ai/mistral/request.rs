@@ -21,10 +21,12 @@ use crate::ai::request_parts::{
     thinking_level, url,
 };
 use crate::ai::stream::Request;
-use crate::ai::transform::transform_messages;
+use crate::ai::transform::{UniqueIds, transform_messages};
 
 /// Of a call: letters and digits, no more and no fewer.
 const ID_LENGTH: usize = 9;
+/// Stands between tool results and a user message.
+const AFTER_RESULTS: &str = "I have processed the tool results.";
 const NO_IMAGE: &str = "(image omitted: model does not support images)";
 
 pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
@@ -146,8 +148,11 @@ fn encode(mut payload: Value) -> Value {
 fn messages(request: &Request) -> Vec<Value> {
     let model = &request.model;
     let ids = RefCell::new(Ids::default());
-    let transformed = transform_messages(&request.messages, model, |id, _| ids.borrow_mut().of(id));
-    let mut told = Vec::new();
+    let unique = UniqueIds::InAnAnswer;
+    let transformed = transform_messages(&request.messages, model, unique, |id, _| {
+        ids.borrow_mut().of(id)
+    });
+    let mut told: Vec<Value> = Vec::new();
     if let Some(prompt) = request
         .system_prompt
         .as_deref()
@@ -157,7 +162,14 @@ fn messages(request: &Request) -> Vec<Value> {
     }
     for message in &transformed {
         match message.as_ref() {
-            Message::User(user) => told.extend(from_user(&user.content, model)),
+            Message::User(user) => {
+                let converted = from_user(&user.content, model);
+                // The API refuses a user directly after a tool.
+                if converted.is_some() && told.last().is_some_and(|last| last["role"] == "tool") {
+                    told.push(json!({"role": "assistant", "content": AFTER_RESULTS}));
+                }
+                told.extend(converted);
+            }
             Message::Assistant(answer) => told.extend(from_answer(answer)),
             Message::ToolResult(result) => told.push(from_result(result, model)),
         }

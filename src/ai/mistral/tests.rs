@@ -1,3 +1,5 @@
+mod validity;
+
 use serde_json::json;
 
 use crate::ai::message::StopReason;

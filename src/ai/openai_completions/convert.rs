@@ -10,7 +10,7 @@ use crate::ai::message::{
 use crate::ai::model::Model;
 use crate::ai::request_parts::{SEE_IMAGE, data_url, images, is_blank};
 use crate::ai::stream::Request;
-use crate::ai::transform::{sanitize_id, transform_messages};
+use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 40;
 
@@ -31,8 +31,12 @@ impl Converter<'_> {
             };
             converted.push(json!({"role": role, "content": prompt}));
         }
-        let messages =
-            transform_messages(&request.messages, self.model, |id, _| self.normalize_id(id));
+        let messages = transform_messages(
+            &request.messages,
+            self.model,
+            UniqueIds::InAnAnswer,
+            |id, _| self.normalize_id(id),
+        );
         // Pictures cannot be part of a tool result: they follow the last one.
         let mut pictures = Vec::new();
         let mut follows_result = false;

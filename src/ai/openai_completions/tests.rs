@@ -13,6 +13,7 @@ use crate::ai::testing::{
 };
 
 mod thinking_formats;
+mod validity;
 
 const API: &str = "openai-completions";
 
@@ -265,6 +266,7 @@ fn servers_that_want_names_bridges_and_thoughts_as_text() {
     let messages = messages_of(
         &model,
         vec![
+            user("first"),
             // Crashed the original: thoughts as text beside text.
             answer(
                 &model,
@@ -284,6 +286,7 @@ fn servers_that_want_names_bridges_and_thoughts_as_text() {
     assert_eq!(
         messages,
         json!([
+            {"role": "user", "content": [{"type": "text", "text": "first"}]},
             {"role": "assistant", "content": "hm\n\nso", "tool_calls": [call("t1")]},
             {"role": "tool", "content": "x", "tool_call_id": "t1", "name": "read"},
             {"role": "assistant", "content": "I have processed the tool results."},
@@ -307,6 +310,7 @@ fn foreign_thoughts_become_text_and_paired_ids_are_cut() {
     let request = request_for(
         model(API),
         vec![
+            user("go"),
             answer(
                 &other,
                 vec![thinking("hm", Some("{}")), call(&id, "read", json!({}))],
@@ -315,9 +319,9 @@ fn foreign_thoughts_become_text_and_paired_ids_are_cut() {
         ],
     );
     let body = body_of(&request);
-    assert_eq!(body["messages"][1]["content"], "hm");
-    assert_eq!(body["messages"][1]["tool_calls"][0]["id"], fitting);
-    assert_eq!(body["messages"][2]["tool_call_id"], fitting);
+    assert_eq!(body["messages"][2]["content"], "hm");
+    assert_eq!(body["messages"][2]["tool_calls"][0]["id"], fitting);
+    assert_eq!(body["messages"][3]["tool_call_id"], fitting);
     // The conversation has calls although no tool is active.
     assert_eq!(body["tools"], json!([]));
 }

@@ -1,5 +1,6 @@
 //! The conversation as the items of the Responses API.
 
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use crate::ai::message::{
 use crate::ai::model::Model;
 use crate::ai::request_parts::{SEE_IMAGE, data_url, has_image, images};
 use crate::ai::stream::Request;
-use crate::ai::transform::{sanitize_id, transform_messages};
+use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 64;
 
@@ -82,7 +83,8 @@ pub(super) fn input(request: &Request) -> Vec<Value> {
 pub(super) fn conversation(request: &Request) -> Vec<Value> {
     let model = &request.model;
     let mut items = Vec::new();
-    let messages = transform_messages(&request.messages, model, |id, answer| {
+    let unique = UniqueIds::InTheConversation;
+    let messages = transform_messages(&request.messages, model, unique, |id, answer| {
         normalize_id(id, model, answer)
     });
     for (index, message) in messages.iter().enumerate() {
@@ -92,7 +94,23 @@ pub(super) fn conversation(request: &Request) -> Vec<Value> {
             Message::ToolResult(result) => items.push(from_tool_result(result, model)),
         }
     }
+    drop_repeated_ids(&mut items);
     items
+}
+
+/// The API refuses two items with the same id, which a history has when an answer is in it
+/// twice. Thoughts mean nothing without their id; other items can do without.
+fn drop_repeated_ids(items: &mut Vec<Value>) {
+    let mut used = HashSet::new();
+    items.retain_mut(|item| {
+        let is_repeated = item["id"]
+            .as_str()
+            .is_some_and(|id| !used.insert(id.to_owned()));
+        if is_repeated && let Some(item) = item.as_object_mut() {
+            item.shift_remove("id");
+        }
+        !is_repeated || item["type"] != "reasoning"
+    });
 }
 
 /// Ids of other models: no signs but `A-Za-z0-9_-`, not too long, and the item's
@@ -194,7 +212,12 @@ fn from_answer(answer: &AssistantMessage, model: &Model, index: usize) -> Vec<Va
             Some(item)
         }
     };
-    answer.content.iter().filter_map(convert).collect()
+    let mut items: Vec<Value> = answer.content.iter().filter_map(convert).collect();
+    // The API refuses thoughts that nothing follows, which an answer has that was cut.
+    while items.last().is_some_and(|item| item["type"] == "reasoning") {
+        items.pop();
+    }
+    items
 }
 
 fn from_tool_result(result: &ToolResultMessage, model: &Model) -> Value {

@@ -1,3 +1,5 @@
+mod validity;
+
 use serde_json::{Value, json};
 
 use super::request::{body, prepare};
@@ -176,6 +178,7 @@ fn own_answers_go_back_as_the_items_they_were() {
     let input = input_of(
         &model,
         vec![
+            user("go"),
             answer(
                 &model,
                 vec![
@@ -194,7 +197,7 @@ fn own_answers_go_back_as_the_items_they_were() {
             ),
         ],
     );
-    let hashed = input[3]["id"].clone();
+    let hashed = input[4]["id"].clone();
     assert!(
         hashed
             .as_str()
@@ -211,11 +214,12 @@ fn own_answers_go_back_as_the_items_they_were() {
     assert_eq!(
         input,
         json!([
+            {"role": "user", "content": [{"type": "input_text", "text": "go"}]},
             {"type": "reasoning", "id": "rs_1", "encrypted_content": "x"},
             first,
             message("b", json!("msg_old")),
             message("c", hashed),
-            message("d", json!("msg_0")),
+            message("d", json!("msg_1")),
             {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "read", "arguments": "{\"path\":\"a\"}"},
             {"type": "function_call_output", "call_id": "call_1", "output": [
                 {"type": "input_text", "text": "x"},
@@ -243,6 +247,7 @@ fn siblings_lose_the_item_id_and_strangers_get_one() {
     let input = input_of(
         &openai(),
         vec![
+            user("go"),
             answer(
                 &sibling,
                 vec![
@@ -257,21 +262,21 @@ fn siblings_lose_the_item_id_and_strangers_get_one() {
             user("go on"),
         ],
     );
-    assert_eq!(input[0]["content"][0]["text"], "hm");
+    assert_eq!(input[1]["content"][0]["text"], "hm");
     assert_eq!(
-        (&input[1]["call_id"], input[1].get("id")),
+        (&input[2]["call_id"], input[2].get("id")),
         (&json!("call_1"), None)
     );
-    assert_eq!(input[2]["call_id"], "call_1");
-    let hashed = input[3]["id"].as_str().unwrap();
+    assert_eq!(input[3]["call_id"], "call_1");
+    let hashed = input[4]["id"].as_str().unwrap();
     assert!(hashed.starts_with("fc_") && hashed.len() == 19, "{hashed}");
-    assert_eq!(input[4]["call_id"], "call_2");
+    assert_eq!(input[5]["call_id"], "call_2");
     assert_eq!(
-        (&input[5]["call_id"], input[5].get("id")),
+        (&input[6]["call_id"], input[6].get("id")),
         (&json!("toolu_3"), None)
     );
     assert_eq!(
-        input[6],
+        input[7],
         json!({"type": "function_call_output", "call_id": "toolu_3", "output": "No result provided"})
     );
 }

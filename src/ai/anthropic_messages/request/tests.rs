@@ -1,3 +1,5 @@
+mod validity;
+
 use serde_json::{Value, json};
 
 use super::{body, prepare};
@@ -426,12 +428,14 @@ fn models_without_eyes_get_no_pictures() {
     let messages = messages_of(
         &model,
         vec![
+            user("go"),
             Message::User(UserMessage::new("", vec![picture()])),
+            answer(&model, vec![call("t", "read", json!({}))]),
             result("t", vec![ContentBlock::image(picture())]),
         ],
     );
-    assert_eq!(messages.as_array().unwrap().len(), 1);
-    assert_eq!(messages[0]["content"][0]["content"], "(see attached image)");
+    assert_eq!(messages.as_array().unwrap().len(), 3);
+    assert_eq!(messages[2]["content"][0]["content"], "(see attached image)");
 }
 
 #[test]

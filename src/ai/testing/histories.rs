@@ -1,0 +1,102 @@
+//! Damaged histories, for the tests that no wire API sends what its server refuses.
+
+use proptest::collection::vec;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use serde_json::json;
+
+use super::{answer, answer_of, call, model, picture, result, text, thinking, user};
+use crate::ai::message::{
+    AssistantMessage, ContentBlock, Message, StopReason, UserContent, UserMessage,
+};
+use crate::ai::model::Model;
+
+const CASES: u32 = 500;
+const LONGEST: usize = 20;
+
+/// What messages look like that `model` has written itself.
+pub(in crate::ai) struct Own<'a> {
+    pub model: &'a Model,
+    pub call_ids: [&'a str; 3],
+    pub signature: &'a str,
+}
+
+impl Own<'_> {
+    /// A valid conversation, and what is only found in damaged ones.
+    fn messages(&self) -> Vec<Message> {
+        let foreign = Model {
+            id: "other".into(),
+            provider: "other".into(),
+            ..model("other-api")
+        };
+        let own = self.model;
+        let [first, second, third] = self.call_ids;
+        let arguments = json!({"path": "a"});
+        let read = |id: &str| call(id, "read", arguments.clone());
+        let thought = |text: &str| thinking(text, Some(self.signature));
+        let said = |text: &str| vec![ContentBlock::text(text)];
+        vec![
+            user("read a and b"),
+            answer(
+                own,
+                vec![thought("hm"), text("I look"), read(first), read(second)],
+            ),
+            result(first, said("content of a")),
+            result(second, vec![ContentBlock::image(picture())]),
+            user("and c"),
+            answer(
+                &foreign,
+                vec![thinking("so", None), read("call_x.1|fc_1"), read("call 2")],
+            ),
+            result("call_x.1|fc_1", said("content of c")),
+            result("call 2", vec![]),
+            answer(own, vec![text("done")]),
+            // From here on: what is not valid.
+            Message::Assistant(AssistantMessage {
+                stop_reason: StopReason::Aborted,
+                ..answer_of(own, vec![read(third)])
+            }),
+            result(third, said("cut")),
+            result(first, said("another content of a")),
+            Message::User(UserMessage {
+                content: UserContent::Text(" ".into()),
+                timestamp: 0,
+            }),
+            answer(own, vec![thought("only a thought")]),
+            answer(own, vec![read(first), read(first)]),
+        ]
+    }
+
+    /// Runs `check` with any choice of the messages in any order, each as often as it
+    /// happens, and a prompt at the end. `check` tells what the server would refuse.
+    pub(in crate::ai) fn for_any_history(
+        &self,
+        check: impl Fn(Vec<Message>) -> Result<(), String>,
+    ) {
+        let messages = self.messages();
+        let choices = vec(0..messages.len(), 0..LONGEST);
+        let mut runner = TestRunner::new(Config {
+            cases: CASES,
+            failure_persistence: None,
+            ..Config::default()
+        });
+        let outcome = runner.run(&choices, |choices| {
+            let mut history: Vec<Message> = choices
+                .into_iter()
+                .map(|choice| messages[choice].clone())
+                .collect();
+            history.push(user("go on"));
+            check(history).map_err(TestCaseError::fail)
+        });
+        if let Err(error) = outcome {
+            panic!("{error}");
+        }
+    }
+}
+
+/// Fails with the sentence of a server.
+pub(in crate::ai) fn require(holds: bool, sentence: &str) -> Result<(), String> {
+    match holds {
+        true => Ok(()),
+        false => Err(sentence.to_owned()),
+    }
+}
