@@ -12,7 +12,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::AgentSession;
 use super::forks::ForkPosition;
 use super::models::Chosen;
-use super::prompt::{Behavior, PromptError, PromptRequest, Source, custom};
+use super::prompt::{Behavior, PromptError, PromptRequest, Source};
 use super::refusal::Refusal;
 use super::run::NewRun;
 use super::session::begin;
@@ -21,7 +21,7 @@ use super::ui_prompt::UiPrompt;
 use crate::agent::AgentMessage;
 use crate::agent::event::{Event, UiMethod};
 use crate::agent::queue::Delivery;
-use crate::ai::message::{ContentBlock, ImageContent, UserContent, UserMessage};
+use crate::ai::message::{ContentBlock, ImageContent, UserContent};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::Compacted;
 use crate::extensions::Draft;
@@ -118,7 +118,7 @@ impl Actions for AgentSession {
     }
 
     fn send_message(&self, message: CustomMessage, options: SendOptions) -> ActionResult<()> {
-        let message = Arc::new(custom(message));
+        let message = Arc::new(self.custom_message(message));
         let session = self.arc();
         if options.deliver_as == Some(DeliverAs::NextTurn) {
             self.state.lock().next_turn.push(message);
@@ -174,7 +174,7 @@ impl Actions for AgentSession {
             && !self.extensions.has_handlers("input")
             && self.state.lock().ending.is_none()
         {
-            let message = UserMessage::new(text.clone(), images.clone());
+            let message = self.user_message_now(&text, &images);
             let message = Arc::new(AgentMessage::User(message));
             if self.queue_if_busy(delivery, message).is_ok() {
                 let session = self.arc();
@@ -210,7 +210,8 @@ impl Actions for AgentSession {
         stored(state.session.append_custom(custom_type, data.as_ref()))
     }
 
-    fn append_message(&self, message: CustomMessage) -> ActionResult<String> {
+    fn append_message(&self, mut message: CustomMessage) -> ActionResult<String> {
+        self.check_pictures(&mut message.content);
         let mut state = self.state.lock();
         stored(state.session.append_custom_message(
             &message.custom_type,

@@ -7,7 +7,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::AgentSession;
-use super::prompt::custom;
 use super::run::NewRun;
 use super::run_hooks::Hooks;
 use super::state::{Run, State};
@@ -148,7 +147,7 @@ impl Hooks<'_> {
         for draft in proposal.drafts {
             match draft {
                 Draft::Message(message) => {
-                    let message = Arc::new(custom(message));
+                    let message = Arc::new(session.custom_message(message));
                     let start = Event::MessageStart {
                         message: message.clone(),
                     };

@@ -15,6 +15,7 @@ mod locate;
 mod models;
 mod navigate;
 mod packages;
+mod pictures;
 mod prompt;
 mod prompt_options;
 mod provider_hooks;

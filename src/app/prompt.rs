@@ -14,7 +14,7 @@ use super::run::{NewRun, object};
 use super::turns::Turn;
 use crate::agent::AgentMessage;
 use crate::agent::queue::Delivery;
-use crate::ai::message::{ContentBlock, ImageContent, UserMessage, now};
+use crate::ai::message::{ContentBlock, ImageContent};
 use crate::ai::words::words;
 use crate::extensions::Emission;
 use crate::extensions::registry::ExtensionId;
@@ -202,10 +202,7 @@ impl AgentSession {
             true => self.expand(text).await,
             false => text,
         };
-        let message = Arc::new(AgentMessage::User(UserMessage::new(
-            text.clone(),
-            images.clone(),
-        )));
+        let message = Arc::new(AgentMessage::User(self.user_message(&text, &images).await));
         if let Some(turn) = &turn {
             tokio::select! {
                 () = turn.come() => {}
@@ -244,7 +241,7 @@ impl AgentSession {
         let system_prompt = self.changed_prompt(&started, &base).await;
         for (_, extension, message) in started.collected {
             match serde_json::from_value::<CustomMessage>(message) {
-                Ok(message) => prompts.push(Arc::new(custom(message))),
+                Ok(message) => prompts.push(Arc::new(self.custom_message(message))),
                 Err(error) => {
                     let error = format!("the message cannot be used: {}", words(error));
                     let path = self.extensions.path_of(extension);
@@ -313,7 +310,7 @@ impl AgentSession {
             return Err(PromptError::CommandCannotWait(name));
         }
         let text = self.expand(text).await;
-        let message = AgentMessage::User(UserMessage::new(text, images));
+        let message = AgentMessage::User(self.user_message(&text, &images).await);
         self.enqueue(delivery, message).await;
         Ok(())
     }
@@ -499,11 +496,4 @@ impl AgentSession {
 fn blocks(images: &[ImageContent]) -> Value {
     let images = images.iter().cloned().map(ContentBlock::image);
     json!(images.collect::<Vec<_>>())
-}
-
-pub(super) fn custom(message: CustomMessage) -> AgentMessage {
-    AgentMessage::Custom(CustomMessage {
-        timestamp: now(),
-        ..message
-    })
 }

@@ -21,7 +21,7 @@ use super::session::EventSink;
 use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::agent::queue::{Delivery, QueueMode};
-use crate::ai::message::{ImageContent, UserMessage};
+use crate::ai::message::ImageContent;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::registry::ModelRegistry;
 use crate::ai::select::ScopedModel;
@@ -485,7 +485,7 @@ impl SecondSession for AgentSession {
             "queueMessage" => {
                 let name: String = given(args, "delivery")?;
                 let images: Vec<ImageContent> = given(args, "images")?;
-                let message = UserMessage::new(given::<String>(args, "text")?, images);
+                let message = self.user_message_now(&given::<String>(args, "text")?, &images);
                 let message = Arc::new(AgentMessage::User(message));
                 self.state.lock().queues.push(delivery(&name)?, message);
                 let session = self.arc();

@@ -77,16 +77,18 @@ impl Files<'_> {
             let shown = path.display();
             let text = match image::detect(&bytes) {
                 None => format!("\n{}\n", String::from_utf8_lossy(&bytes)),
-                Some(kind) if self.resize_images => match image::fit(&bytes, kind) {
-                    None => image::OMITTED.to_string(),
-                    Some(fitted) => {
-                        prompt.images.push(fitted.image);
-                        fitted.note.unwrap_or_default()
-                    }
-                },
                 Some(kind) => {
-                    prompt.images.push(image::encode(&bytes, kind));
-                    String::new()
+                    let made = match self.resize_images {
+                        true => image::fit(&bytes, kind),
+                        false => image::keep_size(&bytes, kind),
+                    };
+                    match made {
+                        None => image::OMITTED.to_string(),
+                        Some(made) => {
+                            prompt.images.push(made.image);
+                            made.note.unwrap_or_default()
+                        }
+                    }
                 }
             };
             prompt.text += &format!("<file name=\"{shown}\">{text}</file>\n");

@@ -29,11 +29,16 @@ pub enum ImageType {
     Png,
     Gif,
     Webp,
+    /// Is read, and becomes PNG before it is sent: models do not take it.
+    Bmp,
 }
 
 impl ImageType {
+    const ALL: [Self; 5] = [Self::Jpeg, Self::Png, Self::Gif, Self::Webp, Self::Bmp];
+
     pub fn mime(self) -> &'static str {
         match self {
+            Self::Bmp => "image/bmp",
             Self::Jpeg => "image/jpeg",
             Self::Png => "image/png",
             Self::Gif => "image/gif",
@@ -41,11 +46,13 @@ impl ImageType {
         }
     }
 
-    /// `None` for what is no picture to us.
+    /// `None` for what is no picture to us. Case and parameters (`;…`) do not count.
     pub fn of_mime(mime: &str) -> Option<Self> {
-        [Self::Jpeg, Self::Png, Self::Gif, Self::Webp]
-            .into_iter()
-            .find(|kind| kind.mime() == mime)
+        let name = mime.split(';').next().unwrap_or(mime);
+        match name.trim().to_ascii_lowercase().as_str() {
+            "image/jpg" => Some(Self::Jpeg),
+            name => Self::ALL.into_iter().find(|kind| kind.mime() == name),
+        }
     }
 
     fn format(self) -> ImageFormat {
@@ -54,6 +61,7 @@ impl ImageType {
             Self::Png => ImageFormat::Png,
             Self::Gif => ImageFormat::Gif,
             Self::Webp => ImageFormat::WebP,
+            Self::Bmp => ImageFormat::Bmp,
         }
     }
 }
@@ -68,15 +76,57 @@ pub fn detect(start: &[u8]) -> Option<ImageType> {
         Some(ImageType::Gif)
     } else if start.starts_with(b"RIFF") && start.get(8..12) == Some(b"WEBP") {
         Some(ImageType::Webp)
+    } else if is_bmp(start) {
+        Some(ImageType::Bmp)
     } else {
         None
+    }
+}
+
+/// Texts begin with "BM", too, so the first two headers have to make sense.
+fn is_bmp(start: &[u8]) -> bool {
+    let number = |at: usize, len: usize| {
+        let bytes = start.get(at..at + len)?;
+        let number = bytes.iter().rev();
+        Some(number.fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte)))
+    };
+    let read = || {
+        let (file_size, pixels_at) = (number(2, 4)?, number(10, 4)?);
+        let header_size = number(14, 4)?;
+        let (planes, bits) = match header_size {
+            12 => (number(22, 2)?, number(24, 2)?),
+            40..=124 => (number(26, 2)?, number(28, 2)?),
+            _ => return None,
+        };
+        let has_pixels = file_size == 0 || pixels_at < file_size;
+        let has_room = pixels_at >= 14 + header_size && has_pixels;
+        Some(has_room && planes == 1 && [1, 4, 8, 16, 24, 32].contains(&bits))
+    };
+    start.starts_with(b"BM") && read() == Some(true)
+}
+
+/// Whether the end of the file is missing. Decoders fill up what is missing of a JPEG, and
+/// do not look for the end of a PNG; providers refuse both.
+fn is_cut(bytes: &[u8], kind: ImageType) -> bool {
+    match kind {
+        ImageType::Png => memchr::memmem::rfind(bytes, b"IEND").is_none(),
+        // A preview inside has an end of its own, before the picture's scans begin.
+        ImageType::Jpeg => {
+            let scan = memchr::memmem::rfind(bytes, b"\xff\xda");
+            memchr::memmem::rfind(bytes, b"\xff\xd9") <= scan
+        }
+        ImageType::Webp => {
+            let size = bytes.get(4..8).and_then(|size| size.try_into().ok());
+            size.is_none_or(|size| u64::from(u32::from_le_bytes(size)) + 8 > bytes.len() as u64)
+        }
+        ImageType::Gif | ImageType::Bmp => false,
     }
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedImage {
     pub image: ImageContent,
-    /// Tells the model how to map coordinates; only when it was resized.
+    /// Tells the model of another format, and how to map coordinates when it was resized.
     pub note: Option<String>,
 }
 
@@ -124,16 +174,48 @@ pub fn encode(bytes: &[u8], kind: ImageType) -> ImageContent {
 /// when that fails or when it cannot be decoded: a broken picture in the
 /// conversation would make the provider refuse every request from then on.
 pub fn fit(bytes: &[u8], kind: ImageType) -> Option<FittedImage> {
+    if is_cut(bytes, kind) {
+        return None;
+    }
     let resized = resize(bytes, kind, &Limits::default())?;
-    let ((width, height), (to_width, to_height)) = (resized.original, resized.size);
-    let scale = f64::from(width) / f64::from(to_width);
-    let note = format!(
-        "[Image: original {width}x{height}, displayed at {to_width}x{to_height}. \
-         Multiply coordinates by {scale:.2} to map to original image.]"
-    );
+    let mut notes: Vec<String> = conversion_note(kind, &resized.image).into_iter().collect();
+    if resized.was_resized {
+        let ((width, height), (to_width, to_height)) = (resized.original, resized.size);
+        let scale = f64::from(width) / f64::from(to_width);
+        notes.push(format!(
+            "[Image: original {width}x{height}, displayed at {to_width}x{to_height}. \
+             Multiply coordinates by {scale:.2} to map to original image.]"
+        ));
+    }
     Some(FittedImage {
         image: resized.image,
-        note: resized.was_resized.then_some(note),
+        note: (!notes.is_empty()).then(|| notes.join("\n")),
+    })
+}
+
+/// [`fit`] without limits, for users who do not want their pictures resized.
+pub fn keep_size(bytes: &[u8], kind: ImageType) -> Option<FittedImage> {
+    if is_cut(bytes, kind) {
+        return None;
+    }
+    let image = match kind {
+        ImageType::Bmp => to_png(bytes, kind)?,
+        _ => decode(bytes, kind).map(|_| encode(bytes, kind))?,
+    };
+    Some(FittedImage {
+        note: conversion_note(kind, &image),
+        image,
+    })
+}
+
+/// Only of formats that are never sent as they are.
+fn conversion_note(kind: ImageType, image: &ImageContent) -> Option<String> {
+    (kind == ImageType::Bmp).then(|| {
+        format!(
+            "[Image converted from {} to {}.]",
+            kind.mime(),
+            image.mime_type
+        )
     })
 }
 
@@ -143,7 +225,8 @@ pub fn resize(bytes: &[u8], kind: ImageType, limits: &Limits) -> Option<Resized>
     let original = (picture.width(), picture.height());
     let (width, height) = original;
     let fits = width <= limits.width && height <= limits.height;
-    if fits && base64_len(bytes.len()) < limits.base64 {
+    let is_sent = kind != ImageType::Bmp;
+    if is_sent && fits && base64_len(bytes.len()) < limits.base64 {
         return Some(Resized {
             image: encode(bytes, kind),
             original,
@@ -159,7 +242,7 @@ pub fn resize(bytes: &[u8], kind: ImageType, limits: &Limits) -> Option<Resized>
                 image,
                 original,
                 size: (to_width, to_height),
-                was_resized: true,
+                was_resized: is_sent || original != (to_width, to_height),
             });
         }
         if (to_width, to_height) == (1, 1) {
@@ -246,6 +329,13 @@ mod tests {
         bytes
     }
 
+    fn bmp(width: u32, height: u32) -> Vec<u8> {
+        let picture = image::RgbImage::from_pixel(width, height, image::Rgb([9, 8, 7]));
+        let mut bytes = Cursor::new(Vec::new());
+        picture.write_to(&mut bytes, ImageFormat::Bmp).unwrap();
+        bytes.into_inner()
+    }
+
     fn decoded(image: &ImageContent) -> RgbaImage {
         let bytes = STANDARD.decode(&image.data).unwrap();
         image::load_from_memory(&bytes).unwrap().into_rgba8()
@@ -253,7 +343,13 @@ mod tests {
 
     #[test]
     fn types_by_magic_number() {
-        let cases: [(&[u8], Option<ImageType>); 7] = [
+        let bmp = bmp(1, 1);
+        let cases: [(&[u8], Option<ImageType>); 9] = [
+            (&bmp, Some(ImageType::Bmp)),
+            (
+                b"BMW is a car, not a picture, whatever it begins with",
+                None,
+            ),
             (b"\xff\xd8\xff\xe0", Some(ImageType::Jpeg)),
             (b"\x89PNG\r\n\x1a\n....", Some(ImageType::Png)),
             (b"GIF89a", Some(ImageType::Gif)),
@@ -326,6 +422,64 @@ mod tests {
         bytes.truncate(60);
         assert_eq!(fit(&bytes, ImageType::Png), None);
         assert_eq!(fit(b"GIF89a", ImageType::Gif), None);
+    }
+
+    #[test]
+    fn a_picture_without_its_end_is_left_out() {
+        let pixels = image::RgbImage::from_fn(64, 64, |x, y| image::Rgb([x as u8, y as u8, 0]));
+        let cases = [
+            (ImageFormat::Png, ImageType::Png),
+            (ImageFormat::Jpeg, ImageType::Jpeg),
+            (ImageFormat::Gif, ImageType::Gif),
+            (ImageFormat::WebP, ImageType::Webp),
+            (ImageFormat::Bmp, ImageType::Bmp),
+        ];
+        for (format, kind) in cases {
+            let mut bytes = Cursor::new(Vec::new());
+            pixels.write_to(&mut bytes, format).unwrap();
+            let bytes = bytes.into_inner();
+            for whole in [fit(&bytes, kind), keep_size(&bytes, kind)] {
+                assert!(whole.is_some(), "{kind:?}");
+            }
+            let cut = &bytes[..bytes.len() / 2];
+            assert_eq!(
+                [fit(cut, kind), keep_size(cut, kind)],
+                [None, None],
+                "{kind:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn bmp_becomes_png() {
+        let bytes = bmp(3, 2);
+        for made in [
+            fit(&bytes, ImageType::Bmp).unwrap(),
+            keep_size(&bytes, ImageType::Bmp).unwrap(),
+        ] {
+            assert_eq!(made.image.mime_type, "image/png");
+            assert_eq!(decoded(&made.image).dimensions(), (3, 2));
+            let note = "[Image converted from image/bmp to image/png.]";
+            assert_eq!(made.note.as_deref(), Some(note));
+        }
+        let note = fit(&bmp(2500, 10), ImageType::Bmp).unwrap().note.unwrap();
+        assert!(
+            note.contains("image/png.]\n[Image: original 2500x10"),
+            "{note}"
+        );
+    }
+
+    #[test]
+    fn types_by_name() {
+        let cases = [
+            ("image/jpg", Some(ImageType::Jpeg)),
+            ("IMAGE/JPEG; q=1", Some(ImageType::Jpeg)),
+            ("image/bmp", Some(ImageType::Bmp)),
+            ("image/svg+xml", None),
+        ];
+        for (name, kind) in cases {
+            assert_eq!(ImageType::of_mime(name), kind);
+        }
     }
 
     /// A camera held upright: wide pixels, to be shown tall.

@@ -12,6 +12,7 @@ pub mod operations;
 pub(crate) mod patch;
 pub mod paths;
 pub mod process;
+pub mod prompt_images;
 pub mod read;
 pub mod replace;
 pub mod shell;

@@ -206,18 +206,16 @@ fn picture(
 fn show_picture(bytes: Option<&[u8]>, kind: ImageType, resize: bool) -> ToolOutput {
     let mut note = format!("Read image file [{}]", kind.mime());
     let mut image = None;
-    if let Some(bytes) = bytes {
-        if resize {
-            if let Some(fitted) = image::fit(bytes, kind) {
-                note = format!("Read image file [{}]", fitted.image.mime_type);
-                if let Some(scale) = fitted.note {
-                    note = format!("{note}\n{scale}");
-                }
-                image = Some(fitted.image);
-            }
-        } else {
-            image = Some(image::encode(bytes, kind));
+    let made = bytes.and_then(|bytes| match resize {
+        true => image::fit(bytes, kind),
+        false => image::keep_size(bytes, kind),
+    });
+    if let Some(made) = made {
+        note = format!("Read image file [{}]", made.image.mime_type);
+        if let Some(more) = made.note {
+            note = format!("{note}\n{more}");
         }
+        image = Some(made.image);
     }
     let content = match image {
         Some(image) => vec![ContentBlock::text(note), ContentBlock::image(image)],

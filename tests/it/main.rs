@@ -80,6 +80,7 @@ mod packages;
 mod pi_test;
 mod pi_test_helpers;
 mod prompt_order;
+mod prompt_pictures;
 mod providers_examples;
 mod providers_own_auth;
 mod providers_registry;

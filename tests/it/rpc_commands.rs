@@ -212,9 +212,10 @@ async fn steering_comes_after_the_turn_and_follow_ups_at_the_end() {
     assert_eq!(asked, [(false, false), (true, false), (true, true)]);
 }
 
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 #[tokio::test]
 async fn pictures_of_a_prompt_reach_the_model() {
-    const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let (server, _home, mut rpc) = idle().await;
     server.push(Answer::text("A dot."));
     let mut command = prompt("what is it?");
@@ -230,13 +231,13 @@ async fn pictures_of_a_prompt_reach_the_model() {
 #[tokio::test]
 async fn pictures_that_are_blocked_reach_no_model() {
     let (server, home, mut rpc) = idle().await;
-    let picture = json!({"type": "image", "data": "UElYRUw=", "mimeType": "image/png"});
+    let picture = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
     let mut look = prompt("what are they?");
     look["images"] = json!([picture, picture]);
     server.push(Answer::text("Dots."));
     rpc.ok(look).await;
     rpc.event("agent_end").await;
-    assert!(server.last_request().body.to_string().contains("UElYRUw="));
+    assert!(server.last_request().body.to_string().contains(PIXEL));
     // It counts from the next request on.
     home.settings(json!({"images": {"blockImages": true}}));
     rpc.ok(command("reload")).await;
@@ -244,7 +245,7 @@ async fn pictures_that_are_blocked_reach_no_model() {
     rpc.ok(prompt("and now?")).await;
     rpc.event("agent_end").await;
     let request = server.last_request().body.to_string();
-    assert!(!request.contains("UElYRUw="), "{request}");
+    assert!(!request.contains(PIXEL), "{request}");
     assert_eq!(request.matches("Image reading is disabled.").count(), 1);
 }
 
