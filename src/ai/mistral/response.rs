@@ -110,12 +110,22 @@ impl Decoder for Reader {
         let raw = &chunk["usage"];
         if raw.is_object() {
             let count = |name: &str| raw[name].as_u64().unwrap_or(0);
-            let (input, output) = (count("prompt_tokens"), count("completion_tokens"));
+            let (prompt, output) = (count("prompt_tokens"), count("completion_tokens"));
             let total = raw["total_tokens"].as_u64().filter(|total| *total > 0);
+            let cached = [
+                "/prompt_tokens_details/cached_tokens",
+                "/prompt_token_details/cached_tokens",
+                "/num_cached_tokens",
+            ];
+            let mut cached = cached
+                .into_iter()
+                .filter_map(|place| raw.pointer(place)?.as_u64());
+            let cache_read = cached.next().unwrap_or(0).min(prompt);
             answer.set_usage(Usage {
-                input,
+                input: prompt - cache_read,
                 output,
-                total_tokens: total.unwrap_or(input + output),
+                cache_read,
+                total_tokens: total.unwrap_or(prompt.saturating_add(output)),
                 ..Usage::default()
             });
         }

@@ -242,19 +242,25 @@ impl Decoder for Reader {
     }
 }
 
+/// The output includes what was thought, and the cached tokens do not include those that
+/// were written to the cache.
 fn usage(raw: &Value) -> Usage {
-    let count = |pointer: &str| raw.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
-    let prompt = count("/prompt_tokens");
-    let cached = count("/prompt_tokens_details/cached_tokens");
-    let cache_write = count("/prompt_tokens_details/cache_write_tokens");
-    // Those who report what they wrote count it among the cached, too.
-    let cache_read = cached.saturating_sub(cache_write);
-    let reasoning = count("/completion_tokens_details/reasoning_tokens");
+    let count = |pointer: &str| raw.pointer(pointer).and_then(Value::as_u64);
+    let prompt = count("/prompt_tokens").unwrap_or(0);
+    let cache_read = [
+        "/prompt_tokens_details/cached_tokens",
+        // DeepSeek
+        "/prompt_cache_hit_tokens",
+        // Moonshot
+        "/cached_tokens",
+    ];
+    let cache_read = cache_read.into_iter().find_map(count).unwrap_or(0);
+    let cache_write = count("/prompt_tokens_details/cache_write_tokens").unwrap_or(0);
     let mut usage = Usage {
         input: prompt
             .saturating_sub(cache_read)
             .saturating_sub(cache_write),
-        output: count("/completion_tokens").saturating_add(reasoning),
+        output: count("/completion_tokens").unwrap_or(0),
         cache_read,
         cache_write,
         ..Usage::default()

@@ -253,6 +253,36 @@ fn own_answers_go_back() {
     );
 }
 
+#[tokio::test]
+async fn cached_tokens_are_found_wherever_a_server_counts_them() {
+    let usages = [
+        json!({"prompt_tokens_details": {"cached_tokens": 60}}),
+        json!({"prompt_cache_hit_tokens": 60, "prompt_cache_miss_tokens": 40}),
+        json!({"cached_tokens": 60}),
+    ];
+    for mut usage in usages {
+        usage["prompt_tokens"] = json!(100);
+        usage["completion_tokens"] = json!(7);
+        let mut in_choice = finish("stop");
+        in_choice["choices"][0]["usage"] = usage.clone();
+        let of_chunk = json!({"id": "c1", "choices": [], "usage": usage});
+        let said = || chunk(json!({"content": "a"}));
+        for chunks in [
+            vec![said(), in_choice],
+            vec![said(), finish("stop"), of_chunk],
+        ] {
+            let usage = stream_of(&chunks).await.0.usage;
+            let counts = (
+                usage.input,
+                usage.cache_read,
+                usage.output,
+                usage.total_tokens,
+            );
+            assert_eq!(counts, (40, 60, 7, 107), "{chunks:?}");
+        }
+    }
+}
+
 #[test]
 fn servers_that_want_names_bridges_and_thoughts_as_text() {
     let model = Model {
@@ -433,10 +463,10 @@ async fn an_answer_with_thinking_text_and_tool_calls() {
             usage.cache_write,
             usage.total_tokens
         ),
-        (700, 20, 200, 100, 1020)
+        (600, 15, 300, 100, 1015)
     );
     assert!(
-        (usage.cost.total - 0.00234).abs() < 1e-12,
+        (usage.cost.total - 0.00263).abs() < 1e-12,
         "{:?}",
         usage.cost
     );
