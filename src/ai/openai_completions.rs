@@ -3,6 +3,7 @@
 
 mod compat;
 mod convert;
+mod reasoning_details;
 mod request;
 mod response;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::compat::Compat;
+use super::reasoning_details;
 use crate::ai::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
     join_text,
@@ -146,8 +147,10 @@ impl Converter<'_> {
         if has_text || self.compat.requires_assistant_after_tool_result {
             message["content"] = json!(text);
         }
+        let details = reasoning_details::kept_in(answer);
         // The signature is the name of the member that the thoughts came in.
         if !self.compat.requires_thinking_as_text
+            && details.is_none()
             && let Some(field) = thoughts
                 .first()
                 .and_then(|t| t.thinking_signature.as_deref())
@@ -164,16 +167,14 @@ impl Converter<'_> {
                 }})
             })
             .collect();
-        if calls.is_empty() {
-            return has_text.then_some(message);
+        if calls.is_empty() && !has_text {
+            return None;
         }
-        message["tool_calls"] = Value::Array(calls);
-        let details: Vec<Value> = answer
-            .tool_calls()
-            .filter_map(|call| serde_json::from_str(call.thought_signature.as_deref()?).ok())
-            .collect();
-        if !details.is_empty() {
-            message["reasoning_details"] = Value::Array(details);
+        if !calls.is_empty() {
+            message["tool_calls"] = Value::Array(calls);
+        }
+        if let Some(details) = details.or_else(|| details_of_calls(answer)) {
+            message["reasoning_details"] = details;
         }
         Some(message)
     }
@@ -191,4 +192,13 @@ impl Converter<'_> {
         }
         message
     }
+}
+
+/// Older versions keep what is encrypted with the call that it led to.
+fn details_of_calls(answer: &AssistantMessage) -> Option<Value> {
+    let details: Vec<Value> = answer
+        .tool_calls()
+        .filter_map(|call| serde_json::from_str(call.thought_signature.as_deref()?).ok())
+        .collect();
+    (!details.is_empty()).then_some(Value::Array(details))
 }

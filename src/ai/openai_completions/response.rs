@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::reasoning_details::ReasoningDetails;
 use crate::ai::accumulate::Answer;
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
@@ -16,8 +17,7 @@ const THINKING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning
 pub(super) struct Reader {
     current: Option<Block>,
     calls: Vec<OpenCall>,
-    /// Encrypted thoughts whose call has not come yet.
-    signatures: Vec<Value>,
+    details: ReasoningDetails,
     finish_reason: Option<String>,
     done: bool,
 }
@@ -143,25 +143,25 @@ impl Reader {
         found.map(|call| call.content_index)
     }
 
-    /// Gives the encrypted thoughts to the calls they led to.
-    fn sign_calls(&mut self, answer: &mut Answer) {
-        self.signatures.retain(|detail| {
-            let index = answer
-                .message()
-                .content
-                .iter()
-                .position(|block| match block {
-                    AssistantBlock::ToolCall(call) => detail["id"] == call.id,
-                    _ => false,
-                });
-            match index.and_then(|index| answer.tool_call(index)) {
-                Some(call) => {
-                    call.thought_signature = Some(detail.to_string());
-                    false
-                }
-                None => true,
+    /// Makes the details of the thoughts a part of the answer.
+    async fn keep_details(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+        let Some(signature) = self.details.signature() else {
+            return Ok(());
+        };
+        let is_thinking = |block: &AssistantBlock| matches!(block, AssistantBlock::Thinking(_));
+        let index = match answer.message().content.iter().position(is_thinking) {
+            Some(index) => index,
+            // All thoughts are encrypted.
+            None => {
+                let index = answer.start_thinking(ThinkingContent::default()).await?;
+                answer.end_thinking(index).await?;
+                index
             }
-        });
+        };
+        if let Some(thinking) = answer.thinking(index) {
+            thinking.thinking_signature = Some(signature);
+        }
+        Ok(())
     }
 
     async fn delta(&mut self, delta: &Value, answer: &mut Answer) -> Result<(), Failure> {
@@ -178,15 +178,7 @@ impl Reader {
             self.tool_call(piece, answer).await?;
         }
         for detail in delta["reasoning_details"].as_array().into_iter().flatten() {
-            if detail["type"] == "reasoning.encrypted"
-                && non_empty(&detail["id"]).is_some()
-                && non_empty(&detail["data"]).is_some()
-            {
-                self.signatures.push(detail.clone());
-            }
-        }
-        if !self.signatures.is_empty() {
-            self.sign_calls(answer);
+            self.details.push(detail);
         }
         Ok(())
     }
@@ -228,6 +220,7 @@ impl Decoder for Reader {
             return Err(Failure::unfinished("a finish_reason"));
         }
         self.switch(None, answer).await?;
+        self.keep_details(answer).await?;
         answer.edit().stop_reason = match self.finish_reason.as_deref() {
             None | Some("stop" | "end") => StopReason::Stop,
             Some("length") => StopReason::Length,

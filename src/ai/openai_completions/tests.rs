@@ -254,6 +254,52 @@ fn own_answers_go_back() {
 }
 
 #[tokio::test]
+async fn details_of_thoughts_go_back_as_they_came() {
+    let text_detail = |text: &str| json!({"type": "reasoning.text", "text": text, "index": 0});
+    let encrypted = json!({"type": "reasoning.encrypted", "data": "xyz", "index": 1});
+    let (message, _) = stream_of(&[
+        chunk(json!({"reasoning": "I ", "reasoning_details": [text_detail("I ")]})),
+        chunk(json!({"reasoning": "think", "reasoning_details": [text_detail("think")]})),
+        chunk(json!({"content": "Done"})),
+        chunk(json!({"reasoning_details": [encrypted]})),
+        finish("stop"),
+    ])
+    .await;
+    let details = json!([text_detail("I think"), encrypted]);
+    let content = vec![
+        thinking("I think", Some(&details.to_string())),
+        text("Done"),
+    ];
+    assert_eq!(message.content, content);
+    let messages = messages_of(&model(API), vec![user("go"), answer(&model(API), content)]);
+    let expected = json!({"role": "assistant", "content": "Done", "reasoning_details": details});
+    assert_eq!(messages[1], expected);
+}
+
+#[tokio::test]
+async fn details_without_readable_thoughts_are_kept() {
+    let encrypted = json!({"type": "reasoning.encrypted", "data": "xyz"});
+    let call_piece =
+        json!({"index": 0, "id": "t1", "function": {"name": "bash", "arguments": "{}"}});
+    let (message, _) = stream_of(&[
+        chunk(json!({"tool_calls": [call_piece], "reasoning_details": [encrypted]})),
+        finish("tool_calls"),
+    ])
+    .await;
+    let details = json!([encrypted]);
+    let content = vec![
+        call("t1", "bash", json!({})),
+        thinking("", Some(&details.to_string())),
+    ];
+    assert_eq!(message.content, content);
+    let history = vec![user("go"), answer(&model(API), content)];
+    assert_eq!(
+        messages_of(&model(API), history)[1]["reasoning_details"],
+        details
+    );
+}
+
+#[tokio::test]
 async fn cached_tokens_are_found_wherever_a_server_counts_them() {
     let usages = [
         json!({"prompt_tokens_details": {"cached_tokens": 60}}),
@@ -440,15 +486,12 @@ async fn an_answer_with_thinking_text_and_tool_calls() {
     let mut expected = answer_of(
         &model(API),
         vec![
-            thinking("hm", Some("reasoning")),
+            thinking("hm", Some(&json!([detail]).to_string())),
             text("Looking"),
             call("t1", "read", json!({"path": "a"})),
             call("t2", "bash", json!({})),
         ],
     );
-    if let AssistantBlock::ToolCall(call) = &mut expected.content[3] {
-        call.thought_signature = Some(detail.to_string());
-    }
     expected.response_id = Some("c1".into());
     expected.stop_reason = StopReason::ToolUse;
     expected.timestamp = message.timestamp;
