@@ -27,6 +27,8 @@ pub struct AppConfig {
     pub session_dir: Option<PathBuf>,
     pub model: ModelChoice,
     pub tools: ToolChoice,
+    /// `--use-theme`: in the place of the setting `theme`, for this run.
+    pub theme: Option<String>,
     pub prompt: PromptFlags,
     /// `--no-context-files`
     pub no_context_files: bool,
@@ -89,14 +91,14 @@ pub struct ModelChoice {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolChoice {
-    /// `--tools`: these built-in tools and no others.
+    /// `--tools`: names and patterns (`*`) of the tools that are active at the start.
     pub only: Option<Vec<String>>,
-    /// Nor any that an extension brings.
+    /// Tools that `only` does not match do not exist, whether built in or of an extension.
     pub no_others: bool,
-    /// `--tools` with signs: `+name` and `-name`.
+    /// `--tools` with signs: `+name` and `-name` change the usual selection.
     pub changes: Vec<String>,
-    /// `--no-tools`
-    pub none: bool,
-    /// `--exclude-tools`
+    /// `--no-builtin-tools`: the usual selection has no built-in tools.
+    pub no_builtin: bool,
+    /// `--exclude-tools`: names and patterns of tools that do not exist.
     pub except: Vec<String>,
 }

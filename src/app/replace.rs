@@ -258,7 +258,7 @@ impl AgentSession {
         idle.then(|| Idle(self))
     }
 
-    async fn show_notes(&self) {
+    pub(super) async fn show_notes(&self) {
         for note in self.take_notes() {
             self.report("<session>", "warning", note).await;
         }

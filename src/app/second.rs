@@ -148,6 +148,7 @@ impl AgentSession {
                 except: options.exclude_tools,
                 ..ToolChoice::default()
             },
+            theme: None,
             prompt: PromptFlags::default(),
             no_context_files: false,
             // When they are loaded again.

@@ -133,6 +133,7 @@ impl AgentSession {
             }
             None => make(Arc::clone(&models)),
         };
+        settings.use_theme(config.theme.clone());
         let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let complaints = settings.take_warnings();
         notes.extend(complaints.iter().map(|warning| warning.describe("startup")));
@@ -254,6 +255,10 @@ impl AgentSession {
         self.report_clashes().await;
         self.heed_watch_setting();
         self.greet("startup", None).await;
+        // Extensions register tools and themes until here.
+        self.note_unknown_tools();
+        self.note_unknown_theme();
+        self.show_notes().await;
     }
 
     async fn load_extensions(&self, cwd: &Path) -> Result<(), StartError> {

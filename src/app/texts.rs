@@ -14,7 +14,7 @@ use crate::resources::prompt_templates::{
 use crate::resources::resource_paths::{NamedPath, ResourceSources};
 use crate::resources::settings::Settings;
 use crate::resources::skills::{Skill, expand_skill_command, load_skills};
-use crate::resources::themes::{Theme, find_theme, load_themes};
+use crate::resources::themes::{BUILT_IN, SYSTEM, Theme, find_theme, load_themes};
 
 #[derive(Default)]
 pub(super) struct Texts {
@@ -112,7 +112,7 @@ impl AgentSession {
 
     /// The theme that the settings choose, if it is a file.
     pub(super) fn chosen_theme(&self) -> Option<Theme> {
-        let name = self.settings.values().theme.clone()?;
+        let name = self.settings.theme()?;
         find_theme(&self.texts.lock().themes, &name).cloned()
     }
 
@@ -120,7 +120,28 @@ impl AgentSession {
     pub(super) fn themes_described(&self) -> Value {
         let themes = self.themes();
         let described: Vec<Value> = themes.iter().map(Theme::describe).collect();
-        json!({ "current": self.settings.values().theme, "themes": described })
+        json!({ "current": self.settings.theme(), "themes": described })
+    }
+
+    /// What `--use-theme` names and is not there once the extensions have begun. A pair
+    /// (`light/dark`) is for terminals with a light and a dark background.
+    pub(super) fn note_unknown_theme(&self) {
+        let Some(wanted) = &self.config.theme else {
+            return;
+        };
+        let themes = self.themes();
+        let is_there = |name: &&str| {
+            BUILT_IN.contains(name) || *name == SYSTEM || find_theme(&themes, name).is_some()
+        };
+        let Some(unknown) = wanted.split('/').find(|name| !is_there(name)) else {
+            return;
+        };
+        let named = themes.iter().map(|theme| theme.name.as_str());
+        let there: Vec<&str> = BUILT_IN.into_iter().chain(named).collect();
+        self.notes.lock().push(format!(
+            "--use-theme: there is no theme \"{unknown}\". There are: {}",
+            there.join(", ")
+        ));
     }
 
     /// The text with a skill or a template in the place of its name.

@@ -1,20 +1,78 @@
 //! Which tools a session begins with: what `--tools` and the setting `defaultTools` say.
 
-use crate::tools::tool::Tool;
+use super::config::ToolChoice;
+
+use crate::tools::{self, tool::Tool};
+
+/// Whether `name` is the entry of a list, in which `*` stands for any characters.
+pub(super) fn matches(entry: &str, name: &str) -> bool {
+    let Some((first, rest)) = entry.split_once('*') else {
+        return entry == name;
+    };
+    let Some(mut name) = name.strip_prefix(first) else {
+        return false;
+    };
+    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in middle.split('*') {
+        let Some(at) = name.find(part) else {
+            return false;
+        };
+        name = &name[at + part.len()..];
+    }
+    name.ends_with(last)
+}
+
+impl ToolChoice {
+    /// Whether a tool may exist in the session.
+    pub(super) fn allows(&self, name: &str) -> bool {
+        let is_in = |list: &[String]| list.iter().any(|entry| matches(entry, name));
+        let only = self.only.as_deref().filter(|_| self.no_others);
+        only.is_none_or(is_in) && !is_in(&self.except)
+    }
+
+    /// The entries of `--tools` that ask for a tool which `known` does not have.
+    pub(super) fn unknown<'a>(&'a self, known: &[&str]) -> Vec<&'a str> {
+        let only = self.only.iter().flatten().map(String::as_str);
+        let added = self
+            .changes
+            .iter()
+            .filter_map(|change| change.strip_prefix('+'));
+        let mut unknown: Vec<&str> = only.chain(added).collect();
+        unknown.retain(|entry| !known.iter().any(|name| matches(entry, name)));
+        unknown
+    }
+}
 
 /// Plain names replace what was there; `+name` and `-name` change it.
 pub(super) struct ToolSelection {
     pub names: Vec<String>,
     /// Also if an extension brings them.
     without: Vec<String>,
+    /// Every tool that exists is active: those that are not named do not exist.
+    takes_all: bool,
 }
 
 impl ToolSelection {
-    pub fn of(names: &[String]) -> Self {
-        Self {
-            names: names.to_vec(),
+    pub fn new(choice: &ToolChoice, setting: Option<&[String]>) -> Self {
+        let usual = tools::DEFAULT_ACTIVE.map(str::to_owned);
+        let mut selection = Self {
+            names: match &choice.only {
+                Some(only) => only.clone(),
+                None if choice.no_builtin => Vec::new(),
+                None => usual.to_vec(),
+            },
             without: Vec::new(),
+            takes_all: choice.no_others,
+        };
+        if choice.only.is_none() {
+            if let Some(setting) = setting.filter(|_| !choice.no_builtin) {
+                selection.change(setting);
+            }
+            if !choice.changes.is_empty() {
+                selection.change(&choice.changes);
+            }
         }
+        selection
     }
 
     /// As a list of the settings has it. An empty one is one of no names.
@@ -46,11 +104,12 @@ impl ToolSelection {
         }
     }
 
-    /// Whether a tool of an extension is active when it appears.
-    pub fn takes(&self, tool: &dyn Tool) -> bool {
+    /// Whether a tool that is not among `names`, or of an extension, is active when it appears.
+    pub fn takes(&self, tool: &dyn Tool, builtin: bool) -> bool {
         let name = &tool.spec().name;
-        let is_named = self.names.contains(name);
-        is_named || (tool.is_active_by_default() && !self.without.contains(name))
+        let is_named = self.takes_all || self.names.contains(name);
+        let is_usual = !builtin && tool.is_active_by_default() && !self.without.contains(name);
+        is_named || is_usual
     }
 }
 
@@ -61,7 +120,11 @@ mod tests {
     #[test]
     fn names_replace_and_signs_change() {
         let after = |lists: &[&[&str]]| {
-            let mut selection = ToolSelection::of(&["read".to_owned(), "bash".to_owned()]);
+            let choice = ToolChoice {
+                only: Some(vec!["read".to_owned(), "bash".to_owned()]),
+                ..ToolChoice::default()
+            };
+            let mut selection = ToolSelection::new(&choice, None);
             for list in lists {
                 let list: Vec<String> = list.iter().map(ToString::to_string).collect();
                 selection.change(&list);
@@ -74,5 +137,47 @@ mod tests {
         assert_eq!(after(&[&["-bash"], &["+bash"]]), is("read bash", ""));
         assert_eq!(after(&[&["ls", "+read", "-ls"]]), is("read", "ls"));
         assert_eq!(after(&[&[]]), is("", ""));
+    }
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for (entry, names) in [
+            ("read", &["read"][..]),
+            ("*", &["", "read", "mcp__a__b"]),
+            ("mcp__*", &["mcp__", "mcp__a__b"]),
+            ("*_file", &["_file", "read_file"]),
+            ("a*b*c", &["abc", "abbc", "a_b_c", "abcbc"]),
+            ("a**b", &["ab", "axb"]),
+            ("a.c", &["a.c"]),
+        ] {
+            for name in names {
+                assert!(matches(entry, name), "{entry} {name}");
+            }
+        }
+        for (entry, name) in [
+            ("read", "reads"),
+            ("mcp__*", "mcp_a"),
+            ("*_file", "_files"),
+            ("ab*ba", "aba"),
+            ("a*b*c", "acb"),
+            ("a.c", "abc"),
+            ("", "a"),
+        ] {
+            assert!(!matches(entry, name), "{entry} {name}");
+        }
+    }
+
+    #[test]
+    fn entries_without_a_tool_are_unknown() {
+        let choice = ToolChoice {
+            only: Some(["read", "reed", "mcp__*", "*"].map(str::to_owned).to_vec()),
+            ..ToolChoice::default()
+        };
+        assert_eq!(choice.unknown(&["read", "bash"]), ["reed", "mcp__*"]);
+        let choice = ToolChoice {
+            changes: ["+ls", "+lss", "-cat"].map(str::to_owned).to_vec(),
+            ..ToolChoice::default()
+        };
+        assert_eq!(choice.unknown(&["ls"]), ["lss"]);
     }
 }

@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::AgentSession;
-use super::config::ToolChoice;
 use super::prompt_options::{PromptFile, PromptOptions};
 use super::state::State;
 use super::tool_selection::ToolSelection;
@@ -60,9 +59,17 @@ impl AgentSession {
         variables
     }
 
+    /// The tools that the session may have.
+    pub(super) fn known_tools(&self) -> Vec<KnownTool> {
+        let mut known = self.registered_tools();
+        let choice = &self.config.tools;
+        known.retain(|one| choice.allows(&one.tool.spec().name));
+        known
+    }
+
     /// All tools; an extension's takes the place of a built-in one of the same
     /// name.
-    pub(super) fn known_tools(&self) -> Vec<KnownTool> {
+    fn registered_tools(&self) -> Vec<KnownTool> {
         let builtin = tools::builtin(self.cwd(), self.tool_options())
             .into_iter()
             .map(|tool| {
@@ -92,17 +99,6 @@ impl AgentSession {
                 None => known.push(tool),
             }
         }
-        let ToolChoice {
-            only,
-            no_others,
-            except,
-            ..
-        } = &self.config.tools;
-        let only = only.as_ref().filter(|_| *no_others);
-        known.retain(|one| {
-            let name = &one.tool.spec().name;
-            !except.contains(name) && only.is_none_or(|only| only.contains(name))
-        });
         known
     }
 
@@ -138,9 +134,9 @@ impl AgentSession {
         let is_known = |name: &String| known.iter().any(|one| one.tool.spec().name == *name);
         let mut names = selection.names.clone();
         names.retain(is_known);
-        for one in known.iter().filter(|one| !one.builtin) {
+        for one in &known {
             let name = &one.tool.spec().name;
-            if !names.contains(name) && selection.takes(one.tool.as_ref()) {
+            if !names.contains(name) && selection.takes(one.tool.as_ref(), one.builtin) {
                 names.push(name.clone());
             }
         }
@@ -148,22 +144,25 @@ impl AgentSession {
     }
 
     fn selection(&self) -> ToolSelection {
-        let choice = &self.config.tools;
-        let usual = tools::DEFAULT_ACTIVE.map(str::to_owned);
-        let mut selection = ToolSelection::of(match &choice.only {
-            Some(only) => only,
-            None if choice.none => &[],
-            None => &usual,
-        });
-        if choice.only.is_none() && !choice.none {
-            if let Some(setting) = &self.settings.values().default_tools {
-                selection.change(setting);
-            }
-            if !choice.changes.is_empty() {
-                selection.change(&choice.changes);
-            }
+        let settings = self.settings.values();
+        ToolSelection::new(&self.config.tools, settings.default_tools.as_deref())
+    }
+
+    /// What `--tools` asks for and is not there once the extensions have begun.
+    pub(super) fn note_unknown_tools(&self) {
+        let tools = self.registered_tools();
+        let names: Vec<&str> = tools
+            .iter()
+            .map(|one| one.tool.spec().name.as_str())
+            .collect();
+        let unknown = self.config.tools.unknown(&names);
+        if !unknown.is_empty() {
+            self.notes.lock().push(format!(
+                "--tools: there is no tool \"{}\". There are: {}",
+                unknown.join("\", \""),
+                names.join(", "),
+            ));
         }
-        selection
     }
 
     /// At the start.
@@ -189,7 +188,8 @@ impl AgentSession {
         let known = self.state.lock().known_tools.clone();
         let selection = self.selection();
         self.offer_tools(|one| {
-            !known.contains(&one.tool.spec().name) && selection.takes(one.tool.as_ref())
+            !known.contains(&one.tool.spec().name)
+                && selection.takes(one.tool.as_ref(), one.builtin)
         });
     }
 

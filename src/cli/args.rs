@@ -28,6 +28,13 @@ pub enum OutputMode {
     Rpc,
 }
 
+/// `--tui-mode`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TuiMode {
+    Regular,
+    Fullscreen,
+}
+
 /// The texts are what `--help` shows.
 #[derive(Debug, PartialEq, Eq, Parser)]
 #[command(
@@ -119,17 +126,26 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = SESSION)]
     pub export: Option<PathBuf>,
 
-    /// Only these built-in tools, with commas
-    #[arg(long, value_name = "NAMES", help_heading = AGENT)]
+    /// Only these tools, built in or of extensions, with commas; * stands for any
+    /// characters. +NAME and -NAME alone change the usual selection
+    #[arg(long, short, value_name = "NAMES", help_heading = AGENT)]
     pub tools: Option<String>,
 
-    /// No built-in tools; those of extensions stay (also --no-builtin-tools)
-    #[arg(long, alias = "no-builtin-tools", help_heading = AGENT)]
+    /// No tools at all, but those of --tools (short: -nt)
+    #[arg(long, help_heading = AGENT)]
     pub no_tools: bool,
 
-    /// None of these tools, whosever they are; with commas (short: -xt)
+    /// No built-in tools; those of extensions stay (short: -nbt)
+    #[arg(long, help_heading = AGENT)]
+    pub no_builtin_tools: bool,
+
+    /// None of these tools, built in or of extensions; with commas and * (short: -xt)
     #[arg(long, value_name = "NAMES", help_heading = AGENT)]
     pub exclude_tools: Option<String>,
+
+    /// No MCP servers: pi itself has none, so nothing changes (for scripts written for the original)
+    #[arg(long, help_heading = AGENT)]
+    pub no_mcp: bool,
 
     /// A text or a file in the place of the system prompt
     #[arg(long, value_name = "TEXT", help_heading = AGENT)]
@@ -193,6 +209,19 @@ pub struct Options {
     #[arg(long)]
     pub no_themes: bool,
 
+    /// The theme of this run, in the place of the setting
+    #[arg(long, value_name = "NAME")]
+    pub use_theme: Option<String>,
+
+    /// How a terminal is used: this version has lines only, so both mean the same
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "regular|fullscreen"
+    )]
+    pub tui_mode: Option<TuiMode>,
+
     /// Nothing from the network except the model: missing packages are not installed
     #[arg(long)]
     pub offline: bool,
@@ -211,9 +240,10 @@ pub struct Options {
 }
 
 /// Options of two letters, which clap does not have.
-const TWO_LETTERS: [(&str, &str); 7] = [
+const TWO_LETTERS: [(&str, &str); 8] = [
     ("-xt", "exclude-tools"),
-    ("-nbt", "no-tools"),
+    ("-nt", "no-tools"),
+    ("-nbt", "no-builtin-tools"),
     ("-na", "no-approve"),
     ("-ne", "no-extensions"),
     ("-ns", "no-skills"),

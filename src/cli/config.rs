@@ -10,7 +10,6 @@ use crate::app::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget
 use crate::resources::paths::{Paths, expand_tilde};
 use crate::resources::prompt_files::PromptFlags;
 use crate::resources::resource_paths::is_local_source;
-use crate::tools;
 
 /// It is a part of a file's name.
 const LONGEST_ID: usize = 200;
@@ -28,6 +27,21 @@ pub struct Conflict {
      \"-\", with a letter or a digit at both ends"
 )]
 pub struct InvalidId(String);
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolListError {
+    #[error(
+        "--tools: names cannot be mixed with +name and -name. Give the names of all tools, or \
+         only what changes"
+    )]
+    Mixed,
+    #[error("--tools: +name and -name take whole names, not patterns: {0}")]
+    Pattern(String),
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--use-theme needs the name of a theme, not \"{0}\"")]
+pub struct NoTheme(String);
 
 /// What is odd but no reason to stop goes to `warnings`.
 pub fn build(
@@ -55,7 +69,8 @@ pub fn build(
             scope: options.models.as_deref().map_or_else(Vec::new, list),
             api_key: given(&options.api_key).map(str::to_string),
         },
-        tools: tool_choice(options, warnings),
+        tools: tool_choice(options, warnings)?,
+        theme: theme(options)?,
         prompt: PromptFlags {
             system: options.system_prompt.clone(),
             append: options.append_system_prompt.clone(),
@@ -148,32 +163,48 @@ fn thinking(options: &Options, warnings: &mut Vec<String>) -> Option<ThinkingLev
     level
 }
 
-fn tool_choice(options: &Options, warnings: &mut Vec<String>) -> ToolChoice {
+/// `--tools` is a list of names and patterns, or one of changes to the usual selection.
+fn tool_choice(options: &Options, warnings: &mut Vec<String>) -> Result<ToolChoice, ToolListError> {
     let mut choice = ToolChoice {
-        none: options.no_tools,
+        no_builtin: options.no_builtin_tools,
+        no_others: options.no_tools,
         except: options.exclude_tools.as_deref().map_or_else(Vec::new, list),
         ..ToolChoice::default()
     };
-    let Some(names) = options.tools.as_deref().map(list) else {
-        return choice;
-    };
-    if names.is_empty() {
-        warnings.push("--tools names none: the model has no tools".to_owned());
-    } else if names.iter().all(|name| name.starts_with(['+', '-'])) {
-        choice.changes = names;
-        return choice;
-    }
-    let mut only: Vec<String> = Vec::new();
-    for name in names {
-        if !tools::NAMES.contains(&name.as_str()) {
-            let valid = tools::NAMES.join(", ");
-            warnings.push(format!("Unknown tool \"{name}\". Valid tools: {valid}"));
-        } else if !only.contains(&name) {
-            only.push(name);
+    let entries = options.tools.as_deref().map(list);
+    let entries = match entries {
+        Some(entries) => entries,
+        None => {
+            choice.only = options.no_tools.then(Vec::new);
+            return Ok(choice);
         }
+    };
+    if entries.is_empty() {
+        warnings.push("--tools names none: the model has no tools".to_owned());
     }
-    choice.only = Some(only);
-    choice
+    let is_change = |entry: &&String| entry.starts_with(['+', '-']);
+    let changes = entries.iter().filter(is_change).count();
+    if changes == 0 {
+        (choice.only, choice.no_others) = (Some(entries), true);
+    } else if changes < entries.len() {
+        return Err(ToolListError::Mixed);
+    } else if let Some(pattern) = entries.iter().find(|entry| entry.contains('*')) {
+        return Err(ToolListError::Pattern(pattern.clone()));
+    } else if options.no_tools {
+        let added = entries.iter().filter_map(|entry| entry.strip_prefix('+'));
+        choice.only = Some(added.map(str::to_owned).collect());
+    } else {
+        choice.changes = entries;
+    }
+    Ok(choice)
+}
+
+/// The next option is not a name.
+fn theme(options: &Options) -> Result<Option<String>, NoTheme> {
+    match &options.use_theme {
+        Some(name) if name.is_empty() || name.starts_with('-') => Err(NoTheme(name.clone())),
+        name => Ok(name.clone()),
+    }
 }
 
 /// A session may work elsewhere: what is a path is one from here.
@@ -321,34 +352,57 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_nobody_knows_are_named() {
-        let built = good(&["--tools", "ls, bsh,bash,grep,find,ls"]);
-        let only = ["ls", "bash", "grep", "find"].map(str::to_string);
-        let only = Some(only.to_vec());
-        assert_eq!(
-            built.config.tools,
-            ToolChoice {
-                only,
-                ..ToolChoice::default()
-            }
-        );
-        assert_eq!(
-            built.warnings,
-            ["Unknown tool \"bsh\". Valid tools: read, bash, edit, write, grep, find, ls"]
-        );
-        assert_eq!(
-            good(&["--tools", " "]).warnings,
-            ["--tools names none: the model has no tools"]
-        );
-        let none = ToolChoice {
-            none: true,
+    fn tools_are_listed_or_changed() {
+        let tools = |words: &[&str]| good(words).config.tools;
+        let strings = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let listed = |names: &[&str]| ToolChoice {
+            only: Some(strings(names)),
+            no_others: true,
             ..ToolChoice::default()
         };
-        for words in ["--no-tools", "--no-builtin-tools", "-nbt"] {
-            assert_eq!(good(&[words]).config.tools, none, "{words}");
+        let changed = |changes: &[&str]| ToolChoice {
+            changes: strings(changes),
+            ..ToolChoice::default()
+        };
+        let no_builtin = |choice| ToolChoice {
+            no_builtin: true,
+            ..choice
+        };
+        for short in ["-t", "--tools"] {
+            assert_eq!(tools(&[short, "ls, mcp__*"]), listed(&["ls", "mcp__*"]));
         }
-        let except = good(&["-xt", "bash, mine"]).config.tools.except;
-        assert_eq!(except, ["bash", "mine"]);
+        assert_eq!(tools(&["-t", " "]), listed(&[]));
+        assert_eq!(tools(&["-t", "+ls,-bash"]), changed(&["+ls", "-bash"]));
+        for none in ["-nt", "--no-tools"] {
+            assert_eq!(tools(&[none]), listed(&[]));
+            assert_eq!(tools(&[none, "-t", "ls"]), listed(&["ls"]));
+            assert_eq!(tools(&[none, "-t", "+ls,-bash"]), listed(&["ls"]));
+        }
+        for none in ["-nbt", "--no-builtin-tools"] {
+            assert_eq!(tools(&[none]), no_builtin(changed(&[])));
+            assert_eq!(tools(&[none, "-t", "+ls"]), no_builtin(changed(&["+ls"])));
+        }
+        assert_eq!(tools(&["-xt", "bash, mine_*"]).except, ["bash", "mine_*"]);
+        assert_eq!(
+            bad(&["-t", "ls,+bash"]),
+            "--tools: names cannot be mixed with +name and -name. Give the names of all tools, or \
+             only what changes"
+        );
+        assert_eq!(
+            bad(&["-t", "+ls,-mcp__*"]),
+            "--tools: +name and -name take whole names, not patterns: -mcp__*"
+        );
+    }
+
+    #[test]
+    fn a_theme_is_named() {
+        let theme = |words: &[&str]| good(words).config.theme;
+        assert_eq!(theme(&[]), None);
+        assert_eq!(theme(&["--use-theme", "light"]).as_deref(), Some("light"));
+        assert_eq!(
+            bad(&["--use-theme", "-p"]),
+            "--use-theme needs the name of a theme, not \"-p\""
+        );
     }
 
     #[test]

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use args::{ArgumentError, Arguments, Options, OutputMode};
 use choose::Decision;
-use config::{Conflict, InvalidId};
+use config::{Conflict, InvalidId, NoTheme, ToolListError};
 use input::{Files, FirstPrompt, InputError};
 use js_runtime::Console;
 
@@ -56,6 +56,10 @@ enum CliError {
     Conflict(#[from] Conflict),
     #[error(transparent)]
     InvalidId(#[from] InvalidId),
+    #[error(transparent)]
+    ToolList(#[from] ToolListError),
+    #[error(transparent)]
+    NoTheme(#[from] NoTheme),
     #[error("@file arguments are not supported in RPC mode")]
     FilesInRpc,
     #[error("the current folder cannot be used: {0}")]

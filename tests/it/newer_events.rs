@@ -182,12 +182,8 @@ async fn settings_and_extensions_say_which_tools_are_active_at_the_start() {
             vec!["--tools", "+grep,-ls"],
             json!(["grep"]),
         ),
-        (
-            json!(["ls"]),
-            vec!["--tools", "read"],
-            json!(["read", "shown"]),
-        ),
-        (json!(["ls"]), vec!["--no-tools"], json!(["shown"])),
+        (json!(["ls"]), vec!["--tools", "read"], json!(["read"])),
+        (json!(["ls"]), vec!["--no-builtin-tools"], json!(["shown"])),
     ] {
         home.settings(json!({ "defaultTools": setting }));
         let mut rpc = home.rpc(&options);

@@ -161,3 +161,100 @@ async fn no_tools_are_an_empty_list_once_there_are_calls() {
     let none = json!([]);
     assert_eq!(tools.collect::<Vec<_>>(), [None, None, Some(&none)]);
 }
+
+/// An extension that writes was there beside tools that only read; `*` left only those of
+/// extensions.
+#[tokio::test]
+async fn listed_tools_are_all_that_there_is() {
+    let (server, home, rpc) = with_extension(TOOLS).await;
+    rpc.close().await;
+    let usual = ["read", "bash", "edit", "write"];
+    let of_extension = ["one", "two", "counts"];
+    let all = [&usual[..], &["grep", "find", "ls"], &of_extension].concat();
+    for (words, expected) in [
+        (
+            vec!["-t", "read,grep,find,ls"],
+            vec!["read", "grep", "find", "ls"],
+        ),
+        (vec!["--tools", "two,ls"], vec!["two", "ls"]),
+        (vec!["--tools", "*"], all),
+        (vec!["--tools", "t*,*s"], vec!["ls", "two", "counts"]),
+        (vec!["-nt"], vec![]),
+        (vec!["--no-tools", "-t", "+one"], vec!["one"]),
+        (vec!["-nbt"], of_extension.to_vec()),
+        (
+            vec!["--tools", "+ls,-bash,-two"],
+            vec!["read", "edit", "write", "ls", "one", "counts"],
+        ),
+        (vec!["-xt", "*o*,edit"], vec!["read", "bash", "write"]),
+    ] {
+        let mut rpc = home.rpc(&words);
+        server.push(Answer::text("Fine."));
+        rpc.run("hi").await;
+        let body = server.last_request().body;
+        let tools = body["tools"].as_array().into_iter().flatten();
+        let names: Vec<&Value> = tools.map(|tool| &tool["name"]).collect();
+        assert_eq!(json!(names), json!(expected), "{words:?}");
+        rpc.close().await;
+    }
+    let mut rpc = home.rpc(&["--tools", "read,grep,find,ls"]);
+    rpc.ok(prompt("/only read write one")).await;
+    rpc.notified("active: read").await;
+    rpc.ok(prompt("/add write")).await;
+    rpc.notified("active: read").await;
+}
+
+#[tokio::test]
+async fn names_that_are_not_there_are_refused_by_name() {
+    let (server, home, rpc) = with_extension(TOOLS).await;
+    rpc.close().await;
+    server.push(Answer::text("Fine."));
+    let words = [
+        "--tools",
+        "read,reed,one,mcp__*",
+        "--use-theme",
+        "lihgt",
+        "-p",
+        "hi",
+    ];
+    let said = home.run(&words, "").await;
+    for refused in [
+        r#"--tools: there is no tool "reed", "mcp__*". There are: read, bash, "#,
+        r#"--use-theme: there is no theme "lihgt". There are: dark, light"#,
+    ] {
+        assert!(said.stderr.contains(refused), "{}", said.stderr);
+    }
+    said.ok();
+    for (words, refused) in [
+        (["--tools", "read,+ls"], "cannot be mixed"),
+        (["--tools", "-mcp__*"], "not patterns: -mcp__*"),
+        (
+            ["--tui-mode", "wide"],
+            "[possible values: regular, fullscreen]",
+        ),
+        (["--use-theme", "-p"], "needs the name of a theme"),
+    ] {
+        let error = home.run(&words, "").await.failed(1);
+        assert!(error.contains(refused), "{error}");
+    }
+}
+
+/// Scripts written for the newest original begin with these.
+#[tokio::test]
+async fn options_of_the_newest_original_are_accepted() {
+    let (server, home, rpc) = with_extension(
+        r#"export default (pi) => pi.registerCommand("theme", {
+          handler: (_args, ctx) => ctx.ui.notify(`it is ${ctx.ui.theme.name}`),
+        });"#,
+    )
+    .await;
+    rpc.close().await;
+    server.push(Answer::text("Fine."));
+    let options = ["--no-mcp", "--use-theme", "light", "--tui-mode", "regular"];
+    let said = home.run(&[&options[..], &["-p", "hi"]].concat(), "").await;
+    assert_eq!(said.stderr, "");
+    assert_eq!(said.ok(), "Fine.\n");
+    let mut rpc = home.rpc(&options);
+    rpc.ok(prompt("/theme")).await;
+    rpc.notified("it is light").await;
+}

@@ -117,6 +117,8 @@ pub struct Settings {
     /// along.
     unsaved: Mutex<Vec<Unsaved>>,
     warnings: Mutex<Vec<SettingsWarning>>,
+    /// `--use-theme`
+    run_theme: Mutex<Option<String>>,
 }
 
 /// A change that its file did not take.
@@ -219,6 +221,7 @@ impl Settings {
             state: RwLock::default(),
             unsaved: Mutex::default(),
             warnings: Mutex::default(),
+            run_theme: Mutex::default(),
         };
         settings.reload();
         Arc::new(settings)
@@ -231,6 +234,7 @@ impl Settings {
             state: RwLock::default(),
             unsaved: Mutex::default(),
             warnings: Mutex::default(),
+            run_theme: Mutex::default(),
         };
         settings.replace(SettingsScope::Global, global);
         Arc::new(settings)
@@ -359,7 +363,19 @@ impl Settings {
         self.change_global(&[Change::set("defaultThinkingLevel", level.as_str())])
     }
 
+    /// The theme in effect.
+    pub fn theme(&self) -> Option<String> {
+        let for_run = self.run_theme.lock().clone();
+        for_run.or_else(|| self.values().theme.clone())
+    }
+
+    /// Goes before the files until a theme is set. Nothing is stored.
+    pub fn use_theme(&self, name: Option<String>) {
+        *self.run_theme.lock() = name;
+    }
+
     pub fn set_theme(&self, name: &str) -> Result<(), SettingsError> {
+        self.use_theme(None);
         self.change_global(&[Change::set("theme", name)])
     }
 
