@@ -16,6 +16,8 @@ const typesOf = (path) => [join(packages, path)];
 
 const paths = {
   "pi:missing.ts": [join(js, "missing.ts")],
+  // Written by js-runtime/ext/build.rs.
+  "pi:version.ts": [join(js, "modules/version.d.ts")],
   "pi:npm/sinclair-typebox/index.js": typesOf("@sinclair/typebox/build/esm/index.d.mts"),
   "pi:npm/typebox/index.js": typesOf("typebox/build/index.d.mts"),
   "pi:npm/yaml/index.js": typesOf("yaml/dist/index.d.ts"),

@@ -824,6 +824,10 @@ export interface SessionState {
    * What `pendingMessageCount` was called before 0.20.
    */
   queuedMessageCount: number;
+  /**
+   * The original's version that clients compare, and this program's: `0.87.1+rs.0.1.0`.
+   */
+  version: string;
 }
 export interface Model {
   id: string;

@@ -30,3 +30,4 @@ pub mod modes;
 pub mod resources;
 pub mod session;
 pub mod tools;
+mod version;

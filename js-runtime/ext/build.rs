@@ -8,6 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+#[path = "src/version.rs"]
+mod version;
+
 /// Our own modules outside `../js/modules` that those import.
 const SHARED: &[&str] = &["missing.ts"];
 
@@ -43,6 +46,7 @@ fn gather(room: &Path, out_dir: &Path) -> Result<(), String> {
         own_file(&js.join(name), format!("pi:{name}"), &mut lists)?;
     }
     own_folder(&js.join("modules"), "pi:", &mut lists)?;
+    version_module(&out_dir.join("version.ts"), &mut lists)?;
     bundled_packages(&room.join("npm"), out_dir, &mut lists)?;
     lists.names.sort();
     lists.files.sort();
@@ -77,6 +81,19 @@ fn own_folder(folder: &Path, prefix: &str, lists: &mut Lists) -> Result<(), Stri
             own_file(&path, format!("{prefix}{name}"), lists)?;
         }
     }
+    Ok(())
+}
+
+/// `js/modules/version.d.ts` has its type.
+fn version_module(path: &Path, lists: &mut Lists) -> Result<(), String> {
+    println!("cargo:rerun-if-changed=src/version.rs");
+    println!("cargo:rerun-if-env-changed=CARGO_PKG_VERSION");
+    write(
+        path,
+        &format!("export const VERSION = {:?};\n", version::VERSION),
+    )?;
+    let path = path.to_str().ok_or("OUT_DIR is not UTF-8")?;
+    lists.files.push(("pi:version.ts".into(), path.into()));
     Ok(())
 }
 

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use js_runtime_ext::VERSION;
+
 use crate::loader::Kept;
 
 #[derive(Clone, Debug)]
@@ -68,7 +70,7 @@ impl Default for RuntimeOptions {
             args: Vec::new(),
             entries: Vec::new(),
             kept: Kept::default(),
-            version: concat!("pi/", env!("CARGO_PKG_VERSION")).to_string(),
+            version: format!("pi/{VERSION}"),
             label: String::new(),
             process: None,
             one_way: Vec::new(),

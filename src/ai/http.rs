@@ -5,6 +5,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use js_runtime::VERSION;
 use reqwest::{Certificate, Client};
 
 /// Silence on the wire after which an exchange counts as dead. Local models may
@@ -30,7 +31,7 @@ pub fn client() -> Result<Client, HttpSetupError> {
         return Ok(client.clone());
     }
     let client = Client::builder()
-        .user_agent(concat!("pi/", env!("CARGO_PKG_VERSION")))
+        .user_agent(format!("pi/{VERSION}"))
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(READ_TIMEOUT)
         .tls_certs_merge(extra_certificates())

@@ -12,6 +12,7 @@ use crate::ai::message::{Usage, js_number};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::estimate_context;
 use crate::extensions::actions::ContextUsage;
+use crate::version::VERSION;
 
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -36,6 +37,8 @@ pub struct SessionState {
     pub queue_mode: QueueMode,
     /// What `pendingMessageCount` was called before 0.20.
     pub queued_message_count: usize,
+    /// The original's version that clients compare, and this program's: `0.87.1+rs.0.1.0`.
+    pub version: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -99,6 +102,7 @@ impl AgentSession {
             pending_message_count: steering.len() + follow_up.len(),
             queue_mode: state.queues.steering_mode,
             queued_message_count: steering.len() + follow_up.len(),
+            version: VERSION,
         }
     }
 

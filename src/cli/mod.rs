@@ -41,8 +41,8 @@ use crate::resources::resource_paths::ResourceSources;
 use crate::resources::settings::{ExtensionHost, Settings};
 use crate::resources::themes::{find_theme, load_themes};
 use crate::resources::trust;
+use crate::version::{VERSION, compared_version};
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Threads besides the main one, V8's and those that wait for files.
 const WORKERS: usize = 2;
 /// How long stdin may stay open until the user is told that it is waited for.
@@ -129,13 +129,24 @@ fn run() -> Result<u8, CliError> {
     approve(options.approve, options.no_approve);
     let terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     match task(&arguments.options, terminal) {
-        Task::Version => output(&format!("{VERSION}\n"))?,
+        Task::Version => version()?,
         Task::Help => help::run(&arguments)?,
         Task::ListModels(pattern) => list_models::run(&arguments, &pattern)?,
         Task::Export(session) => export(&session, &arguments)?,
         Task::Session(mode) => return session(mode, arguments),
     }
     Ok(0)
+}
+
+/// A person is told the whole version. A program reads stdout and may know nothing but numbers
+/// and dots (pi-agent-python-sdk 0.2.6 does not), so it gets the version that it compares there.
+fn version() -> Result<(), CliError> {
+    if io::stdout().is_terminal() {
+        return output(&format!("{VERSION}\n"));
+    }
+    output(&format!("{}\n", compared_version()))?;
+    complain(&format!("pi {VERSION}"));
+    Ok(())
 }
 
 /// Of both the careful one counts.

@@ -31,7 +31,7 @@ impl<'a> Page<'a> {
         colors: Option<&'a PageColors>,
     ) -> io::Result<Self> {
         Ok(Self {
-            version: env!("CARGO_PKG_VERSION"),
+            version: js_runtime::VERSION,
             script: inflate(SCRIPT)?,
             script_hash: SCRIPT_HASH,
             style: inflate(STYLE)?,

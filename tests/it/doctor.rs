@@ -20,6 +20,11 @@ async fn a_new_installation_is_fine() {
     let home = Home::bare();
     let said = home.run(&["doctor"], "").await.ok();
     assert!(said.ends_with("\nNothing is wrong.\n"), "{said}");
+    let own = env!("CARGO_PKG_VERSION");
+    let versions = format!(
+        "pi 0.87.1+rs.{own}: program {own}, with the extension API and the RPC protocol of 0.87.1\n"
+    );
+    assert!(said.starts_with(&versions), "{said}");
     assert!(said.contains("ok       extensions\n"), "{said}");
     assert_eq!(
         fs::read_dir(home.agent_dir()).unwrap().count(),
@@ -31,6 +36,10 @@ async fn a_new_installation_is_fine() {
     assert_eq!(
         (&report["errors"], &report["warnings"]),
         (&json!(0), &json!(0))
+    );
+    assert_eq!(
+        (&report["program"], &report["compared"]),
+        (&json!(own), &json!("0.87.1"))
     );
     let error = home.run(&["doctor", "--what"], "").await.failed(1);
     assert!(

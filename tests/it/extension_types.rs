@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::conformance::program::{NEWEST_VERSION, Program};
 use crate::support::{Reference, cache_dir, locked, npm};
 
 fn room() -> PathBuf {
@@ -57,6 +58,20 @@ fn names_that_the_original_exports_are_there_or_have_a_reason_not_to_be() {
     let mut command = script("names.mjs");
     command.arg(reference.package().parent().unwrap());
     assert_eq!(run(command), "names: ok\n");
+}
+
+/// How `X.Y.Z` is chosen: the version that the conformance scenarios run beside, of which
+/// no name may be missing without a reason.
+#[test]
+fn the_version_is_one_whose_names_are_here() {
+    let mut command = script("names.mjs");
+    command.arg(Program::newest_scope());
+    assert_eq!(run(command), "names: ok\n");
+    let said = Command::new(env!("CARGO_BIN_EXE_pi"))
+        .arg("--version")
+        .output();
+    let version = String::from_utf8(said.unwrap().stdout).unwrap();
+    assert_eq!(version, format!("{NEWEST_VERSION}\n"));
 }
 
 #[test]

@@ -167,7 +167,7 @@ async fn this_binary_runs_scripts_and_forks_modules() {
     ];
     let (_home, mut rpc) = with_files(&files).await;
     for (way, result) in [
-        ("version", env!("CARGO_PKG_VERSION")),
+        ("version", "0.87.1"),
         ("script", "a b|-p"),
         ("json", "json 42 true nested 0"),
         ("advanced", "advanced 42 true nested 0"),
@@ -481,4 +481,33 @@ async fn a_file_beyond_the_limit_is_an_error_and_not_the_end() {
         rpc.ok(prompt("/write")).await;
         rpc.notified("EFBIG SIGXFSZ 0").await;
     }
+}
+
+/// Extensions that need a newer version compare it, by hand or with `semver`.
+#[tokio::test]
+async fn the_version_compares_as_the_originals_does() {
+    let index = go(
+        r#"import { VERSION } from "@mariozechner/pi-coding-agent";
+        import { VERSION as NEWER } from "@earendil-works/pi-coding-agent";
+        const numbers = (version) => version.split(".").slice(0, 3).map((part) => parseInt(part, 10));
+        const isAtLeast = (wanted) => {
+            const [have, want] = [numbers(VERSION), numbers(wanted)];
+            for (let i = 0; i < 3; i++) if (have[i] !== want[i]) return have[i] > want[i];
+            return true;
+        };"#,
+        r#"const [, ...matched] = /^v?(\d+)\.(\d+)\.(\d+)/.exec(VERSION);
+        return [VERSION, NEWER === VERSION, matched.join("."), isAtLeast("0.84.2"), isAtLeast("0.87.1"), isAtLeast("0.88.0")].join(" ");"#,
+    );
+    let (_home, mut rpc) = with_files(&[("index.ts", &index)]).await;
+    let version = concat!("0.87.1+rs.", env!("CARGO_PKG_VERSION"));
+    rpc.ok(prompt("/go")).await;
+    rpc.notified(&format!("{version} true 0.87.1 true true false"))
+        .await;
+    let state = rpc.ok(json!({"type": "get_state"})).await;
+    assert_eq!(state["version"], version);
+    let hello = rpc.ok(json!({"type": "hello", "protocolVersion": 1})).await;
+    assert_eq!(
+        hello["server"],
+        json!({"name": "pi", "version": version, "compatibleWith": "0.87.1"})
+    );
 }

@@ -28,6 +28,7 @@ mod stretch;
 mod terminals;
 pub mod text;
 mod uv;
+mod version;
 mod watch_tree;
 mod zstd;
 
@@ -43,6 +44,7 @@ pub use self::places::Places;
 pub use self::probe::{EXTENSIONS, directory, index, past_empty_package, probe, probe_package};
 pub use self::program::{program, set_program};
 pub use self::stretch::{Watch, watch};
+pub use self::version::VERSION;
 
 /// Where this crate's build script installed its npm packages, esbuild among them;
 /// for the build script that makes the snapshot.

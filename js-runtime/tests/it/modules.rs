@@ -98,8 +98,8 @@ async fn helpers_work_and_what_is_missing_says_so() {
         json!([
             { "frontmatter": { "a": [1, "x"] }, "body": "body" },
             "c",
-            "0.67.68",
-            "1.5.2",
+            js_runtime::VERSION,
+            js_runtime::VERSION,
             true,
             [1],
             missing(

@@ -15,6 +15,7 @@ use super::{CliError, complain, output, paths};
 use crate::resources::diagnostic::{Diagnostic, Severity};
 use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
+use crate::version::{OWN_VERSION, VERSION, compared_version};
 
 const USAGE: &str = "\
 Usage: pi doctor [--json]
@@ -47,8 +48,29 @@ struct Finding {
     fix: String,
 }
 
+#[derive(Debug, Serialize)]
+struct Versions {
+    /// What `hello`, `get_state` and extensions are told.
+    version: &'static str,
+    /// The part that other programs compare: the version of the original that is covered.
+    compared: &'static str,
+    program: &'static str,
+}
+
+impl Default for Versions {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            compared: compared_version(),
+            program: OWN_VERSION,
+        }
+    }
+}
+
 #[derive(Debug, Default, Serialize)]
 struct Report {
+    #[serde(flatten)]
+    versions: Versions,
     findings: Vec<Finding>,
     errors: usize,
     warnings: usize,
@@ -165,8 +187,14 @@ impl Doctor {
 }
 
 fn in_words(report: &Report, paths: &Paths) -> String {
+    let Versions {
+        version,
+        compared,
+        program,
+    } = report.versions;
     let mut text = format!(
-        "The installation in {}, for a session in {}\n\n",
+        "pi {version}: program {program}, with the extension API and the RPC protocol of {compared}\n\
+         The installation in {}, for a session in {}\n\n",
         paths.agent_dir.display(),
         paths.cwd.display()
     );

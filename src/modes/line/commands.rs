@@ -163,7 +163,7 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
     }
 }
 
-/// `pi 0.1.0, demo/demo, session 0199, 2 extensions`
+/// `pi 0.87.1+rs.0.1.0, demo/demo, session 0199, 2 extensions`
 pub fn header(session: &AgentSession) -> String {
     let state = session.state();
     let model = match &state.model {
@@ -182,7 +182,7 @@ pub fn header(session: &AgentSession) -> String {
     let extensions = session.load_report().loaded.len();
     format!(
         "pi {}, {model}, session {short}{name}{before}, {}. /help lists the commands.",
-        env!("CARGO_PKG_VERSION"),
+        js_runtime::VERSION,
         counted(extensions, "extension", "extensions")
     )
 }

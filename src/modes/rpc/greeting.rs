@@ -13,12 +13,11 @@ use super::handle::response;
 use crate::app::{AgentSession, ErrorCode, Refusal};
 use crate::modes::output::Output;
 use crate::modes::wire::{Agreed, Gone, Missed};
+use crate::version::{VERSION, compared_version};
 
 /// Of our own part of the protocol; the rest is named by the original's versions. It
 /// grows when a client that knows the one before could misunderstand something.
 pub const PROTOCOL: u32 = 1;
-/// What the original's clients were written for.
-const ORIGINAL: &str = "0.67.68";
 
 /// The methods of `ctx.ui` that become requests, by their names there.
 const UI: [&str; 9] = [
@@ -61,8 +60,8 @@ pub fn hello(
             protocol_version: PROTOCOL,
             server: Server {
                 name: "pi",
-                version: env!("CARGO_PKG_VERSION"),
-                compatible_with: ORIGINAL,
+                version: VERSION,
+                compatible_with: compared_version(),
             },
             capabilities: Agreed::NAMES,
             enabled: agreed.names(),

@@ -9,7 +9,7 @@
 mod compare;
 mod load;
 mod normal;
-mod program;
+pub mod program;
 mod scenario;
 mod side;
 mod table;

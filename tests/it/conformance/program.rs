@@ -9,13 +9,14 @@ use tokio::process::Command;
 use crate::support::{Home, Reference, cache_dir, locked, npm};
 
 const NEWEST: &str = "@earendil-works/pi-coding-agent";
-/// Of the later ones not all parts can be installed.
-const NEWEST_VERSION: &str = "0.87.1";
+/// The version that pi says it has the API of: a newer one here is one in
+/// `js-runtime/ext/src/version.rs`, too.
+pub const NEWEST_VERSION: &str = "0.87.1";
 /// What the newest original asks for.
 const NODE_VERSION: &str = "24.21.0";
 
 #[derive(Clone)]
-pub(super) enum Program {
+pub enum Program {
     Ours(PathBuf),
     Original { node: PathBuf, script: PathBuf },
 }
@@ -56,6 +57,19 @@ impl Program {
         }
     }
 
+    /// The folder with the packages of the newest one's scope.
+    pub fn newest_scope() -> PathBuf {
+        match Self::newest() {
+            Self::Original { script, .. } => {
+                let scope = script
+                    .ancestors()
+                    .find(|path| path.ends_with("@earendil-works"));
+                scope.expect("it is a package of that scope").to_owned()
+            }
+            Self::Ours(_) => unreachable!("the newest one is an original"),
+        }
+    }
+
     pub fn command(&self, home: &Home) -> Command {
         match self {
             Self::Ours(path) => home.command(path.to_str().expect("UTF-8")),
@@ -82,7 +96,7 @@ impl Program {
 }
 
 /// Packages in a folder of their own, once per machine: where the first is.
-pub(super) fn packages(name: &str, wanted: &[String]) -> PathBuf {
+pub fn packages(name: &str, wanted: &[String]) -> PathBuf {
     let folder = cache_dir().join("pi-tests/packages").join(name);
     fs::create_dir_all(&folder).unwrap();
     let _lock = locked(&folder.join("lock"));

@@ -1,8 +1,7 @@
 // Where pi keeps its files, and which version of the extension API this is.
 import { env, executable, os, path } from "pi:node.ts";
 
-/** The version of pi whose extension API is offered; extensions compare it. */
-export const VERSION = "0.67.68";
+export { VERSION } from "pi:version.ts";
 
 /** The folder of pi's files in a project, and in the home folder. */
 export const CONFIG_DIR_NAME = ".pi";
