@@ -8,6 +8,7 @@ import {
   op_foreign,
   op_fs_utime_async,
   op_fs_utime_sync,
+  op_is_script,
   op_stat,
   op_stat_descriptor,
   op_stat_now,
@@ -182,4 +183,11 @@ const utimeNow = (path: string, atime: number, mtime: number): void => {
   op_fs_utime_sync(path, accessed[0], accessed[1], modified[0], modified[1]);
 };
 
-ObjectAssign(internals, { parts, stat, statSync, utime, utimeNow });
+// @ts-ignore: provided by the runtime
+declare const Deno: any;
+
+/** `process.argv[1]` names no file, and is a path of this program all the same (`ext/src/program.rs`). */
+const realPath = async (path: string): Promise<string> => op_is_script(path) ? path : await Deno.realPath(path);
+const realPathNow = (path: string): string => op_is_script(path) ? path : Deno.realPathSync(path);
+
+ObjectAssign(internals, { parts, realPath, realPathNow, stat, statSync, utime, utimeNow });

@@ -52,8 +52,8 @@ pub use heap_owners::HeapOwners;
 pub use imports::Imports;
 pub use inspector::{inspect_processes, is_inspected, start_inspector};
 pub use js_runtime_ext::{
-    Author, Console, Damage, Death, Fault, Held, Host, HostError, Share, Stop, VERSION, nearest,
-    program, text, virtual_modules,
+    Author, Console, Damage, Death, Fault, Held, Host, HostError, SCRIPT, Share, Stop, VERSION,
+    arguments, nearest, program, text, virtual_modules,
 };
 pub use loader::Kept;
 pub use memory::Memory;

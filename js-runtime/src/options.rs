@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use js_runtime_ext::VERSION;
+use js_runtime_ext::{SCRIPT, VERSION};
 
 use crate::loader::Kept;
 
@@ -66,7 +66,7 @@ impl Default for RuntimeOptions {
             cache_dir: None,
             max_heap: 1 << 30,
             spin_limit: Duration::from_secs(10),
-            script: PathBuf::from("/$bunfs/root/pi"),
+            script: PathBuf::from(SCRIPT),
             args: Vec::new(),
             entries: Vec::new(),
             kept: Kept::default(),

@@ -116,7 +116,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> Result<u8, CliError> {
-    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let words: Vec<_> = js_runtime::arguments().collect();
     if let Some(script) = as_node::asked(&words) {
         return Ok(as_node::run(script, &paths()?)?);
     }

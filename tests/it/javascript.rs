@@ -483,6 +483,45 @@ async fn a_file_beyond_the_limit_is_an_error_and_not_the_end() {
     }
 }
 
+/// "Am I the script?" at the top of a module was `ENOENT: ... /$bunfs/root/pi`.
+#[tokio::test]
+async fn the_script_of_the_program_can_be_looked_at() {
+    let index = go(
+        r#"import { existsSync, lstatSync, promises, realpath, realpathSync, statSync } from "node:fs";
+        import { fileURLToPath } from "node:url";
+        const script = process.argv[1];
+        const isScript = realpathSync(script) === fileURLToPath(import.meta.url);"#,
+        r#"const called = await new Promise((resolve) => realpath(script, (_error, path) => resolve(path)));
+        const stats = [statSync(script), lstatSync(script), await promises.stat(script), await promises.lstat(script)];
+        return [
+            isScript, script, called, await promises.realpath(script), realpathSync.native(script), existsSync(script),
+            ...stats.map((one) => one.isFile() && one.ino === statSync(process.execPath).ino),
+        ].join(" ");"#,
+    );
+    let (_home, mut rpc) = with_files(&[("index.ts", &index)]).await;
+    rpc.ok(prompt("/go")).await;
+    let script = "/$bunfs/root/pi";
+    let told = format!("false {script} {script} {script} {script} false true true true true");
+    rpc.notified(&told).await;
+}
+
+/// Extensions start pi again in these three ways.
+#[tokio::test]
+async fn the_script_of_the_program_is_no_message_of_a_child() {
+    let index = go(
+        r#"import { execFileSync } from "node:child_process";
+        import { existsSync } from "node:fs";
+        const script = process.argv[1];
+        const run = (...words) => execFileSync(process.execPath, [...words, "--version"], { encoding: "utf8", stdio: "pipe" });"#,
+        r#"return [
+            run(script), run(...process.execArgv, script), run(...(existsSync(script) ? [script] : [])),
+        ].map((said) => said.trim()).join(" ");"#,
+    );
+    let (_home, mut rpc) = with_files(&[("index.ts", &index)]).await;
+    rpc.ok(prompt("/go")).await;
+    rpc.notified("0.87.1 0.87.1 0.87.1").await;
+}
+
 /// Extensions that need a newer version compare it, by hand or with `semver`.
 #[tokio::test]
 async fn the_version_compares_as_the_originals_does() {

@@ -42,7 +42,7 @@ pub use self::nearest::nearest;
 pub use self::ops::{EXIT_MESSAGE, IS_HOST_PROCESS, Uncaught, caught, caught_later};
 pub use self::places::Places;
 pub use self::probe::{EXTENSIONS, directory, index, past_empty_package, probe, probe_package};
-pub use self::program::{program, set_program};
+pub use self::program::{SCRIPT, arguments, program, set_program};
 pub use self::stretch::{Watch, watch};
 pub use self::version::VERSION;
 
@@ -77,6 +77,7 @@ deno_core::extension!(
         promise_hooks::op_promise_hooks,
         ops::op_hold_signals,
         process_ids::op_process_groups,
+        program::op_is_script,
         addons::op_addon_lacks,
         stat::op_stat,
         stat::op_stat_descriptor,

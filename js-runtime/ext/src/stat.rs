@@ -16,6 +16,8 @@ use deno_runtime::deno_io::FdTable;
 use deno_runtime::deno_io::fs::File;
 use nix::libc;
 
+use crate::program::{SCRIPT, program};
+
 /// dev, mode, nlink, uid, gid, rdev, blksize, ino, size, blocks, and seconds and nanoseconds
 /// of the last access, modification and change and of the birth.
 type Fields = [i64; 18];
@@ -47,6 +49,9 @@ fn since_1970(time: SystemTime) -> Time {
 }
 
 fn found(path: &Path, follow: bool) -> io::Result<Metadata> {
+    if path.as_os_str() == SCRIPT {
+        return std::fs::metadata(program()?);
+    }
     match follow {
         true => std::fs::metadata(path),
         false => std::fs::symlink_metadata(path),

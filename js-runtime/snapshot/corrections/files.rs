@@ -9,6 +9,17 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "openError = makeWatchNodeError(e);",
         replacement: "throw Object.assign(makeWatchNodeError(e), { filename: watchPath });",
     },
+    // The name of the program at which there is no file (`js/stats.ts`).
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.realPath(validatedPath)",
+        replacement: "__bootstrap.internals.realPath(validatedPath)",
+    },
+    Correction {
+        specifier: "ext:deno_node/fs.ts",
+        text: "Deno.realPathSync(validatedPath)",
+        replacement: "__bootstrap.internals.realPathNow(validatedPath)",
+    },
     // Who opened which file: whoever holds too many is to be named.
     Correction {
         specifier: "ext:deno_node/fs.ts",

@@ -202,7 +202,7 @@ impl Extensions {
                 Some(program?)
             }
         };
-        let words = std::env::args_os().skip(1);
+        let words = js_runtime::arguments();
         let options = RuntimeOptions {
             process,
             // Extensions look there for what they are run with.
