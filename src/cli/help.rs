@@ -25,6 +25,7 @@ Commands (pi <command> --help tells more):
   pi ext list                                   the extensions, and what they register
   pi ext check FILE...                          what is wrong with an extension
   pi test [path]...                             run the tests of extensions
+  pi launcher [PATH]                            a script for clients that start `node PATH`
 
 Examples:
   pi --provider demo -p \"list the files here\"   try pi, without a key or a network

@@ -10,6 +10,7 @@ mod doctor;
 mod ext;
 mod help;
 pub mod input;
+mod launcher;
 mod list_models;
 mod log;
 mod packages;
@@ -29,6 +30,7 @@ use choose::Decision;
 use config::{Conflict, InvalidId, NoTheme, ToolListError};
 use input::{Files, FirstPrompt, InputError};
 use js_runtime::Console;
+use launcher::LauncherError;
 
 use crate::ai::nesting;
 use crate::app::{AppConfig, SessionTarget, StartError};
@@ -70,6 +72,8 @@ enum CliError {
     ExportToMany(String),
     #[error(transparent)]
     Input(#[from] InputError),
+    #[error(transparent)]
+    Launcher(#[from] LauncherError),
     #[error(transparent)]
     Session(#[from] StartError),
     #[error(transparent)]
@@ -182,6 +186,7 @@ fn command(words: &[OsString]) -> Result<Option<u8>, CliError> {
             ext::run(&words).map(Some)
         }
         Some("test") => test::run(&words).map(Some),
+        Some("launcher") if words.len() <= 2 => launcher::run(&words).map(Some),
         Some("rpc") if words[1..] == ["schema"] => {
             output(modes::rpc::schema::SCHEMA)?;
             Ok(Some(0))

@@ -64,6 +64,7 @@ mod inline_extensions;
 mod inspect;
 mod javascript;
 mod json_mode;
+mod launcher;
 mod line_mode;
 mod logins;
 mod model_runtime;

@@ -90,11 +90,11 @@ async fn drive(client: &Path) {
     let server = ModelServer::start().await;
     server.answer_by(answer);
     let home = home(&server);
+    let launcher = program(&home).await;
     let mut command = home.command("node");
     command
         .arg(file("tests/rpc-clients/drive.mjs"))
-        .args([client, &program(), Path::new(PNG)])
-        .env("PI_PROGRAM", env!("CARGO_BIN_EXE_pi"));
+        .args([client, &launcher, Path::new(PNG)]);
     let said = finish(command, "").await.ok();
     assert_eq!(said, "every method: ok\n");
     let pictures = |request: &Received| request.body.to_string().matches(PNG).count();
@@ -103,11 +103,15 @@ async fn drive(client: &Path) {
 
 /// What the client starts with `node`: `PI_RPC_CLIENT_PROGRAM=original` shows
 /// whether the driver expects what the original does.
-fn program() -> PathBuf {
-    match std::env::var_os("PI_RPC_CLIENT_PROGRAM") {
-        Some(_) => Reference::install().program(),
-        None => file("examples/rpc/pi.mjs"),
+async fn program(home: &Home) -> PathBuf {
+    if std::env::var_os("PI_RPC_CLIENT_PROGRAM").is_some() {
+        return Reference::install().program();
     }
+    let path = home.cwd().join("dist/cli.js");
+    let words = ["launcher", path.to_str().expect("UTF-8")];
+    let said = home.run(&words, "").await.ok();
+    assert_eq!(said, format!("{}\n", path.display()));
+    path
 }
 
 #[tokio::test]
