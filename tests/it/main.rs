@@ -10,6 +10,7 @@ mod author_slips;
 mod boundaries;
 mod certificates;
 mod cli;
+mod client_table;
 mod compaction;
 mod compaction_extensions;
 mod compaction_overflow;

@@ -10,7 +10,9 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::support::{Home, PATIENCE, Reference, finish, newest_client};
+use crate::client_table::Client;
+use crate::conformance::program::packages;
+use crate::support::{Home, PATIENCE, Reference, finish, newest_client, python_with};
 
 /// A picture of one pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -32,6 +34,9 @@ fn answer(request: &Received) -> Option<Answer> {
         ),
         Some("stall") => Answer::text("once upon a time").stall_after(1),
         Some("overload") => Answer::error(529, "overloaded"),
+        Some("refuse") => Answer::error(400, "refused"),
+        Some("run") => Answer::tool("bash", json!({"command": "echo ran"})),
+        Some("remove") => Answer::tool("bash", json!({"command": "rm kept.txt"})),
         Some(text) => match text.strip_prefix("say ") {
             Some(word) => Answer::text(word),
             None => Answer::text("In short: nothing."),
@@ -71,6 +76,13 @@ fn home(server: &ModelServer) -> Home {
     home.extension(
         "greet.ts",
         r#"export default (pi) => pi.registerCommand("greet", { handler: async () => {} });"#,
+    );
+    home.extension(
+        "gate.ts",
+        r#"export default (pi) => pi.on("tool_call", async ({ input }, ctx) => {
+          if (!input.command?.startsWith("rm ") || await ctx.ui.confirm("Dangerous", input.command)) return;
+          return { block: true, reason: "refused" };
+        });"#,
     );
     let write = |path: &str, text: &str| {
         let path = agent_dir.join(path);
@@ -114,15 +126,72 @@ async fn program(home: &Home) -> PathBuf {
     path
 }
 
+const EVERY_METHOD: &str = "every method, through `pi launcher` (tests/rpc-clients/drive.mjs)";
+
 #[tokio::test]
 async fn the_originals_client_can_call_every_method() {
     let package = Reference::install();
     drive(&package.package().join("dist/modes/rpc/rpc-client.js")).await;
+    Client {
+        name: "`RpcClient` of `@mariozechner/pi-coding-agent`",
+        version: "0.67.68",
+        what: EVERY_METHOD,
+    }
+    .passes();
 }
 
 #[tokio::test]
 async fn the_newest_client_can_call_every_method() {
     drive(&newest_client().join("rpc-client.js")).await;
+    Client {
+        name: "`RpcClient` of `@earendil-works/pi-coding-agent`",
+        version: "1.5.2",
+        what: EVERY_METHOD,
+    }
+    .passes();
+}
+
+/// What editors such as Zed start.
+#[tokio::test]
+async fn an_editor_works_through_pi_acp() {
+    let wanted = ["pi-acp@0.0.34", "@agentclientprotocol/sdk@0.26.0"];
+    let adapter = packages("pi-acp", &wanted.map(str::to_owned));
+    let sdk = adapter.with_file_name("@agentclientprotocol/sdk/dist/acp.js");
+    let server = ModelServer::start().await;
+    server.answer_by(answer);
+    let home = home(&server);
+    home.file("kept.txt", "kept");
+    let mut command = with_pi(&home, "node", &file("tests/rpc-clients/acp.mjs"));
+    command.args([&adapter.join("dist/index.js"), &sdk, Path::new(PNG)]);
+    let said = finish(command, "").await.ok();
+    assert_eq!(said, "every request: ok\n");
+    Client {
+        name: "`pi-acp`",
+        version: "0.0.34",
+        what: "a client of `@agentclientprotocol/sdk` 0.26.0: prompts, pictures, tools, questions, \
+               cancelling, models, modes, commands, sessions (tests/rpc-clients/acp.mjs)",
+    }
+    .passes();
+}
+
+#[tokio::test]
+async fn the_python_sdk_can_call_every_method() {
+    let python = python_with("pi-agent-python-sdk", "0.2.6");
+    let server = ModelServer::start().await;
+    server.answer_by(answer);
+    let home = home(&server);
+    let mut command = home.command(python.to_str().expect("UTF-8"));
+    command
+        .arg(file("tests/rpc-clients/sdk.py"))
+        .args([env!("CARGO_BIN_EXE_pi"), PNG]);
+    let said = finish(command, "").await.ok();
+    assert_eq!(said, "every method: ok\n");
+    Client {
+        name: "`pi-agent-python-sdk`",
+        version: "0.2.6",
+        what: "every method of both clients, versions (tests/rpc-clients/sdk.py)",
+    }
+    .passes();
 }
 
 /// The first example of a language in the original's description of the protocol.

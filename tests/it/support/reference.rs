@@ -98,6 +98,35 @@ pub fn newest_client() -> PathBuf {
     client
 }
 
+/// The interpreter of an environment that has this package from PyPI, once per machine.
+pub fn python_with(package: &str, version: &str) -> PathBuf {
+    let folder = cache_dir()
+        .join("pi-tests/python")
+        .join(format!("{package}-{version}"));
+    fs::create_dir_all(&folder).unwrap();
+    let _lock = locked(&folder.join("lock"));
+    let python = folder.join("bin/python3");
+    let complete = folder.join("complete");
+    if !complete.exists() {
+        let environment = folder.to_str().expect("UTF-8");
+        python_runs(Path::new("python3"), &["-m", "venv", environment]);
+        let wanted = format!("{package}=={version}");
+        python_runs(&python, &["-m", "pip", "install", "--quiet", &wanted]);
+        fs::write(complete, "").unwrap();
+    }
+    python
+}
+
+fn python_runs(python: &Path, arguments: &[&str]) {
+    let output = Command::new(python).args(arguments).output();
+    let output = output.expect("Python 3.11 or newer is installed");
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "python3 {arguments:?} (on Debian it needs python3-venv): {said}"
+    );
+}
+
 /// Holds a lock between processes until it is dropped.
 pub fn locked(path: &Path) -> File {
     let file = File::create(path).unwrap();
