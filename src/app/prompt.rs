@@ -230,15 +230,17 @@ impl AgentSession {
         }
         self.compact_before_prompt().await;
         let mut prompts = vec![message.clone()];
-        let base = self.base_prompt();
-        let started = self.before_agent_start(&text, &images, &base, here).await;
+        let (base, options) = self.base_prompt();
+        let started = self
+            .before_agent_start(&text, &images, &base, &options, here)
+            .await;
         if started.aborted {
             return Err(PromptError::Aborted);
         }
         if self.is_leaving() {
             return Ok(Accepted::handled());
         }
-        let system_prompt = self.changed_prompt(&started, &base).await;
+        let system_prompt = self.changed_prompt(&started, &base, &options).await;
         for (_, extension, message) in started.collected {
             match serde_json::from_value::<CustomMessage>(message) {
                 Ok(message) => prompts.push(Arc::new(self.custom_message(message))),
@@ -370,8 +372,18 @@ impl AgentSession {
         Ok(Some((text, images)))
     }
 
-    /// What handlers made of the system prompt; `None` if they left it alone.
-    async fn changed_prompt(&self, started: &Emission, base: &str) -> Option<String> {
+    /// What handlers made of the system prompt; `None` if they left it alone. `base` and
+    /// `given` are the prompt and the options that were put to them.
+    ///
+    /// Handlers choose tools in two ways: they edit `selectedTools`, or they call
+    /// `pi.setActiveTools` or `pi.registerTool`. An edit wins; without one the tools that are
+    /// active now stay, which are not those of `given` any more.
+    async fn changed_prompt(
+        &self,
+        started: &Emission,
+        base: &str,
+        given: &PromptOptions,
+    ) -> Option<String> {
         let text = started.event.get("systemPrompt").and_then(Value::as_str);
         if let Some(text) = text.filter(|text| !text.is_empty() && *text != base) {
             return Some(text.to_string());
@@ -380,13 +392,12 @@ impl AgentSession {
         let read = serde_json::from_value::<PromptOptions>(options.clone());
         let read = read.map_err(|error| error.to_string());
         match read.and_then(|options| options.problem().map_or(Ok(options), Err)) {
-            Ok(options) if options == self.state.lock().prompt_options => None,
-            Ok(options) => {
-                let selected = &options.selected_tools;
-                let was = self.state.lock().prompt_options.selected_tools.clone();
-                if *selected != was {
-                    self.activate_tools(selected.clone());
+            Ok(options) if options == *given => None,
+            Ok(mut options) => {
+                if options.selected_tools != given.selected_tools {
+                    self.activate_tools(options.selected_tools.clone());
                 }
+                options.take_tools(&self.state.lock().prompt_options);
                 let prompt = self.render_prompt(&options);
                 self.state.lock().run_options = Some(options);
                 Some(prompt)
@@ -406,6 +417,7 @@ impl AgentSession {
         text: &str,
         images: &[ImageContent],
         system_prompt: &str,
+        options: &PromptOptions,
         cancel: &CancellationToken,
     ) -> Emission {
         let mut event = object(json!({ "messageType": "user", "prompt": text }));
@@ -414,8 +426,7 @@ impl AgentSession {
         }
         event.insert("systemPrompt".into(), system_prompt.into());
         if self.extensions.has_handlers("before_agent_start") {
-            let options = json!(self.state.lock().prompt_options);
-            event.insert("systemPromptOptions".into(), options);
+            event.insert("systemPromptOptions".into(), json!(options));
         }
         let asked = self.extensions.emit("before_agent_start", event, cancel);
         let mut emission = asked.await;

@@ -39,6 +39,20 @@ pub(super) struct PromptOptions {
 pub(super) type Sections = IndexMap<String, String>;
 
 impl PromptOptions {
+    /// Takes the active tools of `live`, and the snippets and guidelines of those that these
+    /// options say nothing about.
+    pub fn take_tools(&mut self, live: &Self) {
+        self.selected_tools.clone_from(&live.selected_tools);
+        for (tool, snippet) in &live.tool_snippets {
+            let own = self.tool_snippets.entry(tool.clone());
+            own.or_insert_with(|| snippet.clone());
+        }
+        for (tool, guidelines) in &live.tool_guidelines {
+            let own = self.tool_guidelines.entry(tool.clone());
+            own.or_insert_with(|| guidelines.clone());
+        }
+    }
+
     /// Why they cannot be used.
     pub fn problem(&self) -> Option<String> {
         let is_name = |name: &str| {

@@ -298,9 +298,10 @@ impl AgentSession {
         told.unwrap_or(&state.system_prompt).clone()
     }
 
-    /// What `before_agent_start` handlers begin with.
-    pub(super) fn base_prompt(&self) -> String {
-        self.state.lock().system_prompt.clone()
+    /// What `before_agent_start` handlers begin with: the prompt, and what it is made of.
+    pub(super) fn base_prompt(&self) -> (String, PromptOptions) {
+        let state = self.state.lock();
+        (state.system_prompt.clone(), state.prompt_options.clone())
     }
 
     /// As `pi.getAllTools` returns them.

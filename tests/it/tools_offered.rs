@@ -105,6 +105,52 @@ async fn a_tool_that_is_switched_on_in_a_run_can_be_called_in_it() {
     );
 }
 
+/// A read-only or plan mode that was set there left the model `write` and `bash`: what the
+/// handlers had been given was taken for what they had chosen.
+#[tokio::test]
+async fn tools_chosen_in_before_agent_start_hold_for_that_run() {
+    let set = r#"pi.setActiveTools(["read"]);"#;
+    let register = r#"pi.registerTool({ name: "late", label: "late", description: "late",
+      parameters: { type: "object", properties: {} }, execute: async () => ({ content: [] }) });"#;
+    let sections = r#"event.systemPromptOptions.sections.plan = "Plan only.";"#;
+    let text = r#"return { systemPrompt: event.systemPrompt + " Plan only." };"#;
+    let edit = r#"event.systemPromptOptions.selectedTools = ["read", "grep"];"#;
+    let usual = ["read", "bash", "edit", "write"];
+    let with_late = ["read", "bash", "edit", "write", "late"];
+    let cases: [(&[&str], &[&str]); 8] = [
+        (&[], &usual),
+        (&[set], &["read"]),
+        (&[register], &with_late),
+        (&[set, register], &["read", "late"]),
+        (&[set, sections], &["read"]),
+        (&[set, text], &["read"]),
+        (&[edit], &["read", "grep"]),
+        // Who edits the list means it, whatever was called before.
+        (&[set, edit], &["read", "grep"]),
+    ];
+    for (body, offered) in cases {
+        let handler = body.concat();
+        let source = format!(
+            "export default (pi) => {{ pi.on(\"before_agent_start\", (event) => {{ {handler} }}); }};"
+        );
+        let (server, _home, mut rpc) = with_extension(&source).await;
+        server.push(Answer::text("Fine."));
+        rpc.run("go").await;
+        let asked = server.last_request().body;
+        let tools = asked["tools"].as_array().unwrap().iter();
+        let names: Vec<&Value> = tools.map(|tool| &tool["name"]).collect();
+        assert_eq!(names, offered, "{handler}");
+        let system = asked["system"].to_string();
+        assert_eq!(
+            system.contains("- bash:"),
+            offered.contains(&"bash") || body.contains(&text),
+            "{handler}"
+        );
+        let plans = handler.contains("Plan only.");
+        assert_eq!(system.contains("Plan only."), plans, "{handler}");
+    }
+}
+
 /// The first of them was taken for one that the user had switched off.
 #[tokio::test]
 async fn tools_of_session_start_are_offered_in_the_next_session_too() {
