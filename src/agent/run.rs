@@ -47,7 +47,8 @@ pub trait RunHooks: Send + Sync {
     /// Last changes to the request as a whole (the `context_with_system` event).
     async fn transform_request(&self, asked: Asked, cancel: &CancellationToken) -> Asked;
 
-    /// What the model may call in its next answer.
+    /// What the model may call in its next answer; asked before each turn begins. What
+    /// handlers choose from `turn_start` on is for the turn after.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
     /// Key, headers and hooks of the next request; asked before every one, since
@@ -168,12 +169,13 @@ pub async fn run(
         new: Vec::new(),
         hooks,
     };
+    let tools = hooks.tools();
     hooks.emit(Event::AgentStart).await;
     hooks.emit(Event::TurnStart).await;
     for message in prompts {
         transcript.say(message).await;
     }
-    transcript.turns(config, cancel).await;
+    transcript.turns(config, tools, cancel).await;
     let messages = transcript.new;
     hooks
         .emit(Event::AgentEnd {
@@ -214,7 +216,13 @@ impl Transcript<'_> {
         }
     }
 
-    async fn turns(&mut self, config: &RunConfig, cancel: &CancellationToken) {
+    /// `tools` are those of the first turn.
+    async fn turns(
+        &mut self,
+        config: &RunConfig,
+        mut tools: Vec<Arc<dyn Tool>>,
+        cancel: &CancellationToken,
+    ) {
         // Something may have been queued before the run began.
         let mut waiting = self.hooks.take_steering().await;
         let mut first = true;
@@ -222,6 +230,7 @@ impl Transcript<'_> {
             let (mut calls_tools, mut go_on) = (true, false);
             while calls_tools || !waiting.is_empty() {
                 if !std::mem::take(&mut first) {
+                    tools = self.hooks.tools();
                     self.hooks.emit(Event::TurnStart).await;
                 }
                 // What extensions queue is shown nowhere.
@@ -234,7 +243,6 @@ impl Transcript<'_> {
                 for message in waiting.drain(..) {
                     self.say(message).await;
                 }
-                let tools = self.hooks.tools();
                 let message = self.answer(config, &tools, cancel).await;
                 let Some(assistant) = message.as_assistant() else {
                     return;

@@ -151,6 +151,32 @@ async fn tools_chosen_in_before_agent_start_hold_for_that_run() {
     }
 }
 
+/// As in the newest original: a turn keeps the tools with which it began.
+#[tokio::test]
+async fn tools_chosen_when_a_turn_starts_are_for_the_next() {
+    for event in ["agent_start", "turn_start", "message_start", "message_end"] {
+        let source = format!(
+            r#"export default (pi) => {{
+              let first = true;
+              pi.on("{event}", () => {{
+                if (first) pi.setActiveTools(["read"]);
+                first = false;
+              }});
+            }};"#
+        );
+        let (server, _home, mut rpc) = with_extension(&source).await;
+        server.push(Answer::tool("read", json!({"path": "none"})));
+        server.push(Answer::text("Done."));
+        rpc.run("go").await;
+        let requests = server.requests();
+        let counts = requests.iter().map(|request| {
+            let tools = request.body["tools"].as_array();
+            tools.unwrap().len()
+        });
+        assert_eq!(counts.collect::<Vec<_>>(), [4, 1], "{event}");
+    }
+}
+
 /// The first of them was taken for one that the user had switched off.
 #[tokio::test]
 async fn tools_of_session_start_are_offered_in_the_next_session_too() {
