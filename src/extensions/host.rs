@@ -272,10 +272,16 @@ impl BridgeHost {
         self.reports.ledger.loaded(&path, took);
     }
 
+    /// Returns when the user has been shown what was reported by now.
+    pub async fn wait_shown(&self) {
+        self.reports.delivery.wait_shown().await;
+    }
+
     /// Never waits: JavaScript may be standing still meanwhile.
     pub fn tell(&self, news: Event) {
-        if let Err(error) = self.reports.news.try_send(news) {
-            tracing::warn!("an extension's report was dropped: {error}");
+        match self.reports.news.try_send(news) {
+            Ok(()) => self.reports.delivery.mark_sent(),
+            Err(error) => tracing::warn!("an extension's report was dropped: {error}"),
         }
     }
 

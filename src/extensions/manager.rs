@@ -103,6 +103,7 @@ impl Extensions {
         let stops = Arc::<Stops>::default();
         let reports = Reports {
             news,
+            delivery: Arc::default(),
             stops: stops.clone(),
             ledger: Arc::default(),
         };
@@ -567,6 +568,7 @@ async fn watch(extensions: Weak<Extensions>, mut news: mpsc::Receiver<Event>, st
                         }
                     }
                 }
+                extensions.reports.delivery.mark_shown();
             }
         }
     }

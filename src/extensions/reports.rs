@@ -4,12 +4,14 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use js_runtime::Stop;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::timeout;
 
 use super::explain::location;
 use super::generation::stop_text;
@@ -22,8 +24,43 @@ use crate::agent::event::{Event, ExtensionError};
 pub struct Reports {
     /// For the user. Those for which there is no room are dropped.
     pub news: mpsc::Sender<Event>,
+    pub delivery: Arc<Delivery>,
     pub stops: Arc<Stops>,
     pub ledger: Arc<Ledger>,
+}
+
+/// How long an event waits for the reports of its handlers to be shown.
+const DELIVERY_DEADLINE: Duration = Duration::from_secs(1);
+
+/// Counts reports on their way to the user, so that those of an event's handlers come
+/// before the event itself.
+#[derive(Default)]
+pub struct Delivery {
+    sent: AtomicU64,
+    shown: watch::Sender<u64>,
+}
+
+impl Delivery {
+    /// A report has been put into the channel.
+    pub fn mark_sent(&self) {
+        self.sent.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A report has been taken from the channel and shown.
+    pub fn mark_shown(&self) {
+        self.shown.send_modify(|shown| *shown += 1);
+    }
+
+    /// Returns when all reports that were sent by now are shown, or after
+    /// [`DELIVERY_DEADLINE`].
+    pub async fn wait_shown(&self) {
+        let sent = self.sent.load(Ordering::Acquire);
+        let mut shown = self.shown.subscribe();
+        let all_shown = shown.wait_for(|shown| *shown >= sent);
+        if timeout(DELIVERY_DEADLINE, all_shown).await.is_err() {
+            tracing::warn!("an event goes before the reports of its handlers, which are late");
+        }
+    }
 }
 
 /// None is ever dropped: there is at most one of each generation.

@@ -96,6 +96,7 @@ impl Extensions {
         }
         if events::find(name).is_some_and(|(_, kind)| matches!(kind.merge, Merge::Settle)) {
             generation.settle(run, cancel).await;
+            generation.host.wait_shown().await;
         }
     }
 
