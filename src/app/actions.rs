@@ -15,7 +15,6 @@ use super::models::Chosen;
 use super::prompt::{Behavior, PromptError, PromptRequest, Source};
 use super::refusal::Refusal;
 use super::run::NewRun;
-use super::session::begin;
 use super::turns::Turn;
 use super::ui_prompt::UiPrompt;
 use crate::agent::AgentMessage;
@@ -84,8 +83,10 @@ impl Actions for AgentSession {
         AgentSession::model(self)
     }
 
+    /// A prompt of an extension counts from the call on: a run may be over before an
+    /// extension that polls looks again.
     fn is_idle(&self) -> bool {
-        !self.is_busy()
+        !self.is_busy() && !self.pending_prompts.is_waiting()
     }
 
     fn has_pending_messages(&self) -> bool {
@@ -140,6 +141,13 @@ impl Actions for AgentSession {
             Ok(()) => return Ok(()),
             Err(message) => message,
         };
+        let message = match answered {
+            true => match self.queue_if_starting(delivery, message) {
+                Ok(()) => return Ok(()),
+                Err(message) => message,
+            },
+            false => message,
+        };
         if answered && self.is_summarising() {
             let here = self.here.lock().clone();
             let from = self.sender(options.from);
@@ -169,19 +177,25 @@ impl Actions for AgentSession {
         };
         let delivery = options.deliver_as.and_then(DeliverAs::delivery);
         // A run that goes on sees it at once, unless handlers are to be asked first.
-        if let Some(delivery) = delivery
-            && !options.expand_prompt_templates
-            && !self.extensions.has_handlers("input")
-            && self.state.lock().ending.is_none()
-        {
-            let message = self.user_message_now(&text, &images);
-            let message = Arc::new(AgentMessage::User(message));
-            if self.queue_if_busy(delivery, message).is_ok() {
-                let session = self.arc();
-                let told = async move { session.queue_changed().await };
-                let told = self.asides.lock().track_future(told);
-                begin(&self.handle, told);
-                return Ok(());
+        if !options.expand_prompt_templates && !self.extensions.has_handlers("input") {
+            let session = self.arc();
+            match delivery {
+                Some(delivery) if self.state.lock().ending.is_none() => {
+                    let message = self.user_message_now(&text, &images);
+                    let message = Arc::new(AgentMessage::User(message));
+                    if self.queue_if_busy(delivery, message).is_ok() {
+                        self.tell_first(async move { session.queue_changed().await });
+                        return Ok(());
+                    }
+                }
+                None if self.is_busy() => {
+                    let from = self.sender(options.from);
+                    self.tell_first(async move {
+                        session.report_unsaid(&from, Err(PromptError::Busy)).await;
+                    });
+                    return Ok(());
+                }
+                _ => {}
             }
         }
         let request = PromptRequest {
@@ -196,6 +210,7 @@ impl Actions for AgentSession {
         // An error means that the session has ended.
         let _ = self.said.send(Said {
             _steered: steers.then(|| self.steered.take()),
+            _pending: self.pending_prompts.take(),
             request,
             from: self.sender(options.from),
             here: self.here.lock().clone(),
@@ -350,7 +365,13 @@ impl Actions for AgentSession {
     }
 
     async fn wait_for_idle(&self) {
-        self.wait_idle().await;
+        loop {
+            self.pending_prompts.wait_empty().await;
+            self.wait_idle().await;
+            if !self.pending_prompts.is_waiting() {
+                return;
+            }
+        }
     }
 
     async fn wait_for_run(&self) {
@@ -457,6 +478,8 @@ pub(super) struct Said {
     _unsaid: TaskTrackerToken,
     /// The next request waits for it.
     _steered: Option<Turn>,
+    /// Its place in [`AgentSession::pending_prompts`].
+    _pending: Turn,
 }
 
 /// What extensions say in the user's place, one after the other.
@@ -471,11 +494,25 @@ pub(super) async fn say_in_turn(
         is_early,
         _unsaid,
         _steered,
+        _pending,
     }) = said.recv().await
     {
         let Some(session) = session.upgrade() else {
             return;
         };
+        // A command may say something itself and wait for the run that begins with it.
+        if request.commands && session.is_command(&request.text) {
+            let own = session.clone();
+            session.spawn(async move {
+                let _unsaid = _unsaid;
+                own.wait_rested().await;
+                if !here.is_cancelled() {
+                    let ran = own.prompt_in(request, Some(here)).await.map(drop);
+                    own.report_unsaid(&from, ran).await;
+                }
+            });
+            continue;
+        }
         let said = match is_early {
             true => Err(PromptError::Busy),
             false => {
@@ -487,13 +524,7 @@ pub(super) async fn say_in_turn(
                 session.prompt_in(request, Some(here)).await.map(drop)
             }
         };
-        if let Err(error) = said {
-            let text = match error {
-                PromptError::Busy => BUSY.to_string(),
-                error => error.to_string(),
-            };
-            session.report(&from, "send_user_message", text).await;
-        }
+        session.report_unsaid(&from, said).await;
     }
 }
 
@@ -502,6 +533,16 @@ const BUSY: &str = "Agent is already processing. Specify deliverAs ('steer' or '
                     queue the message.";
 
 impl AgentSession {
+    /// Reports why a prompt of the extension at `from` did not reach the agent.
+    async fn report_unsaid(&self, from: &str, said: Result<(), PromptError>) {
+        let text = match said {
+            Ok(()) => return,
+            Err(PromptError::Busy) => BUSY.to_string(),
+            Err(error) => error.to_string(),
+        };
+        self.report(from, "send_user_message", text).await;
+    }
+
     fn sender(&self, extension: Option<ExtensionId>) -> String {
         extension.map_or_else(|| "<runtime>".to_string(), |id| self.extensions.path_of(id))
     }

@@ -2,6 +2,7 @@
 //! handlers, queues, `before_agent_start`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -128,6 +129,19 @@ pub enum PromptError {
     CommandCannotWait(String),
 }
 
+/// When a message is queued.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum QueueIf {
+    /// A run is there to see it.
+    Busy,
+    /// A run is there or about to begin.
+    BusyOrStarting,
+    Always,
+}
+
+/// How long a prompt waits for what its handlers said about it.
+const SAID_BY_HANDLERS: Duration = Duration::from_secs(1);
+
 impl AgentSession {
     /// Returns when the prompt was accepted, queued or dealt with by an
     /// extension; what comes after are events.
@@ -198,6 +212,9 @@ impl AgentSession {
         let Some((text, images)) = self.ask_input_handlers(&request, here).await? else {
             return Ok(Accepted::handled());
         };
+        // What a handler says has a turn of its own and comes before the prompt that it was
+        // asked about.
+        self.wait_said_by_handlers(&request, here).await?;
         let text = match request.commands {
             true => self.expand(text).await,
             false => text,
@@ -210,12 +227,18 @@ impl AgentSession {
             }
         }
         self.wait_for_compaction(here).await?;
-        if self.is_busy() {
+        // An extension does not overtake the user's prompt that is about to begin a run.
+        let joins = request.source == Source::Extension && self.state.lock().starting > 0;
+        if joins || self.is_busy() {
             let Behavior::Queue(delivery) = request.while_busy else {
                 return Err(PromptError::Busy);
             };
+            let when = match joins {
+                true => QueueIf::BusyOrStarting,
+                false => QueueIf::Busy,
+            };
             // Or else it has ended just now.
-            if self.queue_here(delivery, &message, here, true)? {
+            if self.queue_here(delivery, &message, here, when)? {
                 self.queue_changed().await;
                 return Ok(Accepted::queued());
             }
@@ -231,6 +254,7 @@ impl AgentSession {
         self.compact_before_prompt().await;
         let mut prompts = vec![message.clone()];
         let (base, options) = self.base_prompt();
+        let _starting = self.mark_starting();
         let started = self
             .before_agent_start(&text, &images, &base, &options, here)
             .await;
@@ -240,6 +264,8 @@ impl AgentSession {
         if self.is_leaving() {
             return Ok(Accepted::handled());
         }
+        self.wait_said_by_handlers(&request, here).await?;
+        self.wait_told_first().await;
         let system_prompt = self.changed_prompt(&started, &base, &options).await;
         for (_, extension, message) in started.collected {
             match serde_json::from_value::<CustomMessage>(message) {
@@ -267,7 +293,7 @@ impl AgentSession {
         match (begun, request.while_busy) {
             // Another prompt was faster.
             (Err(PromptError::Busy), Behavior::Queue(delivery)) => {
-                self.queue_here(delivery, &message, here, false)?;
+                self.queue_here(delivery, &message, here, QueueIf::Always)?;
                 self.queue_changed().await;
                 Ok(Accepted::queued())
             }
@@ -315,6 +341,11 @@ impl AgentSession {
         let message = AgentMessage::User(self.user_message(&text, &images).await);
         self.enqueue(delivery, message).await;
         Ok(())
+    }
+
+    /// Whether the text calls a command that an extension registered.
+    pub(super) fn is_command(&self, text: &str) -> bool {
+        self.find_command(text).is_some()
     }
 
     /// Name and arguments, if the text calls a command that an extension
@@ -445,24 +476,70 @@ impl AgentSession {
         emission
     }
 
-    /// Queues the message in the session in which it was said; with `if_busy` only if a
-    /// run is there to see it. Gives whether it was queued.
+    /// Queues the message in the session in which it was said. Gives whether it was queued.
     fn queue_here(
         &self,
         delivery: Delivery,
         message: &Arc<AgentMessage>,
         here: &CancellationToken,
-        if_busy: bool,
+        when: QueueIf,
     ) -> Result<bool, PromptError> {
         let mut state = self.state.lock();
         if here.is_cancelled() {
             return Err(PromptError::Aborted);
         }
-        let queued = state.run.is_some() || !if_busy;
+        let is_starting = when == QueueIf::BusyOrStarting && state.starting > 0;
+        let queued = state.run.is_some() || is_starting || when == QueueIf::Always;
         if queued {
             state.queues.push(delivery, message.clone());
+            state.owed |= is_starting && state.run.is_none();
         }
         Ok(queued)
+    }
+
+    /// Queues a message of an extension for the run that is about to begin, and gives it back
+    /// if none is.
+    pub(super) fn queue_if_starting(
+        &self,
+        delivery: Delivery,
+        message: Arc<AgentMessage>,
+    ) -> Result<(), Arc<AgentMessage>> {
+        let mut state = self.state.lock();
+        if state.starting == 0 || state.run.is_some() || state.replacing {
+            return Err(message);
+        }
+        state.queues.push(delivery, message);
+        // The prompt may still come to nothing.
+        state.owed = true;
+        Ok(())
+    }
+
+    /// A run is about to begin until this is dropped.
+    fn mark_starting(&self) -> impl Drop + use<'_> {
+        struct Starting<'a>(&'a AgentSession);
+        impl Drop for Starting<'_> {
+            fn drop(&mut self) {
+                self.0.state.lock().starting -= 1;
+            }
+        }
+        self.state.lock().starting += 1;
+        Starting(self)
+    }
+
+    /// Returns when what handlers have said about a user's prompt has reached the agent. A
+    /// prompt of an extension does not wait: what it waited for may wait for it.
+    async fn wait_said_by_handlers(
+        &self,
+        request: &PromptRequest,
+        here: &CancellationToken,
+    ) -> Result<(), PromptError> {
+        if request.source == Source::Extension || !self.pending_prompts.is_waiting() {
+            return Ok(());
+        }
+        tokio::select! {
+            () = self.pending_prompts.settle(SAID_BY_HANDLERS) => Ok(()),
+            () = here.cancelled() => Err(PromptError::Aborted),
+        }
     }
 
     /// Queues the message if a run is there to see it, and gives it back if not.

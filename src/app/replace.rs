@@ -77,7 +77,7 @@ impl AgentSession {
     /// [`Self::reload`], and an extension that was set aside is let in again.
     pub async fn reload_with(&self, again: Option<&str>) -> Result<LoadReport, Refusal> {
         let _one = self.replacing.lock().await;
-        let _idle = self
+        let idle = self
             .keep_idle()
             .ok_or_else(|| Refusal::new(ErrorCode::Busy, RELOAD_LATER))?;
         if let Some(name) = again {
@@ -104,6 +104,7 @@ impl AgentSession {
         if !report.kept_old {
             self.report_clashes().await;
             self.refresh_all_tools(&before);
+            drop(idle);
             self.greet("reload", None).await;
         } else {
             self.rebuild_system_prompt();
@@ -172,7 +173,7 @@ impl AgentSession {
 
     pub(super) async fn replace(&self, next: impl Into<Next>, reason: &str) {
         let next = next.into();
-        let _idle = self.take_over().await;
+        let idle = self.take_over().await;
         self.flush_bash().await;
         let (path, cwd) = self.state.lock().whereabouts(&next);
         let target = path.map(|path| path.display().to_string());
@@ -220,6 +221,8 @@ impl AgentSession {
             self.report("<session>", "model", error).await;
         }
         self.offer_default_tools();
+        // What handlers of `session_start` want answered is answered, as at the start.
+        drop(idle);
         self.greet(reason, previous).await;
         self.extensions.let_old_go();
         self.show_notes().await;

@@ -94,6 +94,7 @@ impl Hooks<'_> {
             }
             _ => extensions.notify(name, event_told, &cancel).await,
         }
+        session.wait_told_first().await;
         told
     }
 

@@ -38,6 +38,9 @@ use crate::session::Warning;
 /// What an aborted run may take when the program ends.
 const LAST_WORK: Duration = Duration::from_secs(5);
 
+/// How long an event waits for [`AgentSession::tell_first`].
+const TOLD_FIRST_DEADLINE: Duration = Duration::from_secs(1);
+
 /// The mode, as the session sees it.
 #[async_trait]
 pub trait EventSink: Send + Sync {
@@ -95,6 +98,11 @@ pub struct AgentSession {
     pub(super) said: mpsc::UnboundedSender<Said>,
     /// What of it is to be heard before the next request.
     pub(super) steered: Turns,
+    /// Prompts of extensions that have neither begun a run nor been queued or refused yet.
+    /// The session is not idle for extensions while there are any.
+    pub(super) pending_prompts: Turns,
+    /// What the mode is to be told before the event whose handlers brought it about.
+    pub(super) told_first: Turns,
     /// What was begun for extensions, or is about to be, and nobody waits for.
     pub(super) asides: Mutex<TaskTracker>,
     pub(super) texts: Mutex<Texts>,
@@ -119,6 +127,25 @@ impl AgentSession {
     pub(super) async fn tell(&self, event: Event) {
         trace(&event);
         self.mode.send(Arc::new(event)).await;
+    }
+
+    /// Tells the mode of what an extension has done, from where nothing can be awaited. A
+    /// handler's event is told after it.
+    pub(super) fn tell_first(&self, telling: impl Future<Output = ()> + Send + 'static) {
+        let turn = self.told_first.take();
+        let told = self.asides.lock().track_future(async move {
+            telling.await;
+            drop(turn);
+        });
+        begin(&self.handle, told);
+    }
+
+    /// Returns when the mode was told of what extensions have done by now, or after
+    /// [`TOLD_FIRST_DEADLINE`].
+    pub(super) async fn wait_told_first(&self) {
+        if self.told_first.is_waiting() {
+            self.told_first.settle(TOLD_FIRST_DEADLINE).await;
+        }
     }
 
     pub(super) async fn report(&self, path: &str, event: &str, error: impl ToString) {

@@ -42,6 +42,9 @@ pub(super) struct State {
     /// Prompts on their way to the agent. What is queued waits for them: see
     /// [`Self::owed`].
     pub preparing: usize,
+    /// Prompts whose `before_agent_start` handlers are asked: what extensions say meanwhile
+    /// is queued for the run that is about to begin.
+    pub starting: usize,
     /// A run is to begin with what is queued, if none of them begins one.
     pub owed: bool,
     /// Wait for the next prompt (`deliverAs: "nextTurn"`).

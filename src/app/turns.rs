@@ -38,6 +38,19 @@ impl Turns {
         }
     }
 
+    /// Whether a prompt is on its way to the agent.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.0.borrow().numbers.is_empty()
+    }
+
+    /// Returns when no prompt is on its way to the agent.
+    pub(super) async fn wait_empty(&self) {
+        let mut waiting = self.0.subscribe();
+        let empty = |waiting: &Waiting| waiting.numbers.is_empty();
+        // An error is not possible: this is a sender.
+        let _ = waiting.wait_for(empty).await;
+    }
+
     /// Returns when all that were said by now have reached the agent, or after `limit`;
     /// those that have not by then are not waited for again.
     pub(super) async fn settle(&self, limit: Duration) {

@@ -61,6 +61,7 @@ mod hostile;
 mod hostile_attacks;
 mod hostile_neighbours;
 mod hostile_recovery;
+mod idle_for_extensions;
 mod inline_extensions;
 mod inspect;
 mod javascript;

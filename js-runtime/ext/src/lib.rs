@@ -116,6 +116,7 @@ deno_core::extension!(
         "bridge/listeners.ts",
         "bridge/model-refresh.ts",
         "bridge/near.ts",
+        "bridge/prompted.ts",
         "bridge/providers.ts",
         "bridge/queue.ts",
         "bridge/registry.ts",

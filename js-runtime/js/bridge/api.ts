@@ -13,6 +13,7 @@ import {
   tools,
 } from "ext:js_runtime/bridge/registry.ts";
 import { COMMAND, FLAG, nearMisses, SHORTCUT, TOOL } from "ext:js_runtime/bridge/near.ts";
+import { markPrompted } from "ext:js_runtime/bridge/prompted.ts";
 import { registerProvider, unregisterProvider } from "ext:js_runtime/bridge/providers.ts";
 import {
   aFunction,
@@ -220,6 +221,7 @@ export function createApi(extension: number) {
 
     sendUserMessage(content: unknown, options?: unknown): void {
       call("sendUserMessage", { content, options });
+      markPrompted();
     },
 
     appendEntry(customType: string, data?: unknown): void {

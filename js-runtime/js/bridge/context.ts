@@ -3,6 +3,7 @@
 import { host, hostSync, hostSyncKept } from "ext:js_runtime/host.ts";
 import { abort, AbortController, extend, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
 import { openSession } from "ext:js_runtime/bridge/session.ts";
+import { isJustPrompted, markIdle, markPrompted } from "ext:js_runtime/bridge/prompted.ts";
 import { checkStale, replaced } from "ext:js_runtime/bridge/stale.ts";
 import { createUi, type Calls } from "ext:js_runtime/bridge/ui.ts";
 import { isQueued, report, running } from "ext:js_runtime/bridge/registry.ts";
@@ -141,7 +142,7 @@ export function createContext(extension: number, run?: number | null, calls = CA
       if (own) checkStale();
       return signalOf(run);
     },
-    isIdle: () => hostSync<boolean>("ctx.isIdle"),
+    isIdle: () => hostSync<boolean>("ctx.isIdle") && !isJustPrompted(),
     abort(): void {
       hostSync<void>("ctx.abort");
       // Whoever looks at the signal next sees it; the program's word comes later.
@@ -206,7 +207,10 @@ export function createCommandContext(extension: number, run?: number | null, cal
   const context = createContext(extension, run, calls);
   return extend(context, {
     getSystemPromptOptions: () => calls.hostSync("ctx.getSystemPromptOptions"),
-    waitForIdle: () => host<void>("ctx.waitForIdle", { extension }),
+    async waitForIdle(): Promise<void> {
+      await host<void>("ctx.waitForIdle", { extension });
+      markIdle();
+    },
     async newSession(options: NewSessionOptions = {}): Promise<Cancelled> {
       const { parentSession, setup, withSession } = options;
       if (!setup) return replace("newSession", { parentSession }, withSession);
@@ -243,6 +247,7 @@ function createReplacedContext(extension: number, calls: Calls) {
     },
     async sendUserMessage(content: unknown, options?: unknown): Promise<void> {
       hostSync("pi.sendUserMessage", { extension, content, options });
+      markPrompted();
     },
   });
 }

@@ -1,0 +1,80 @@
+//! `ctx.isIdle()` and `ctx.waitForIdle()` count what an extension has just said.
+
+use model_server::Answer;
+use serde_json::json;
+
+use crate::support::{prompt, with_extension};
+
+/// A published extension polls until the turn has begun, every 10 ms: a run may be over by then.
+#[tokio::test]
+async fn a_prompt_of_an_extension_is_work_from_the_call_on() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+          pi.registerCommand("loop", { handler: async (_args, ctx) => {
+            const answers = () => ctx.sessionManager.getBranch()
+              .filter((entry) => entry.message?.role === "assistant").length;
+            const told = [];
+            for (let step = 1; step <= 5; step++) {
+              pi.sendUserMessage(`step ${step}`);
+              const idle = ctx.isIdle();
+              await ctx.waitForIdle();
+              told.push(`${idle} ${answers()} ${ctx.isIdle()}`);
+            }
+            ctx.ui.notify(told.join("; "));
+          }});
+        };"#,
+    )
+    .await;
+    server.repeat(Answer::text("Done."));
+    rpc.ok(prompt("/loop")).await;
+    rpc.notified("false 1 true; false 2 true; false 3 true; false 4 true; false 5 true")
+        .await;
+    assert_eq!(server.requests().len(), 5);
+}
+
+/// What it said waited for the command itself to end.
+#[tokio::test]
+async fn a_command_that_an_extension_says_can_prompt_and_wait() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+          pi.registerCommand("outer", { handler: async () => {
+            pi.sendUserMessage("/inner", { expandPromptTemplates: true });
+          }});
+          pi.registerCommand("inner", { handler: async (_args, ctx) => {
+            pi.sendUserMessage("hello");
+            await ctx.waitForIdle();
+            ctx.ui.notify(`answered: ${ctx.sessionManager.getBranch()
+              .some((entry) => entry.message?.role === "assistant")}`);
+          }});
+        };"#,
+    )
+    .await;
+    server.push(Answer::text("Hello."));
+    rpc.ok(prompt("/outer")).await;
+    rpc.notified("answered: true").await;
+}
+
+/// A prompt that comes to nothing leaves the session idle.
+#[tokio::test]
+async fn a_prompt_that_is_handled_or_refused_is_no_work() {
+    let (server, home, rpc) = with_extension(
+        r#"export default (pi) => {
+          pi.on("input", (event) => event.text === "handled" ? { action: "handled" } : undefined);
+          pi.registerCommand("say", { handler: async (text, ctx) => {
+            pi.sendUserMessage(text);
+            await ctx.waitForIdle();
+            ctx.ui.notify(`${text}: ${ctx.isIdle()}`);
+          }});
+        };"#,
+    )
+    .await;
+    rpc.close().await;
+    let models = json!({"providers": {}});
+    std::fs::write(home.agent_dir().join("models.json"), models.to_string()).unwrap();
+    let mut rpc = home.rpc(&[]);
+    for text in ["handled", "refused"] {
+        rpc.ok(prompt(&format!("/say {text}"))).await;
+        rpc.notified(&format!("{text}: true")).await;
+    }
+    assert!(server.requests().is_empty());
+}
