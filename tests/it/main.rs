@@ -69,6 +69,7 @@ mod json_mode;
 mod launcher;
 mod line_mode;
 mod logins;
+mod matrix;
 mod model_runtime;
 mod module_names;
 mod newer_events;
