@@ -9,7 +9,8 @@ use crate::support::{cache_dir, locked};
 
 const BEGIN: &str = "<!-- written by tests/it/client_table.rs -->\n";
 const HEAD: &str = "| client | version | what was run | result |\n|---|---|---|---|\n";
-const END: &str = "\n## Extensions\n";
+/// Begins the section after the table.
+const END: &str = "\n## ";
 
 pub struct Client {
     pub name: &'static str,
@@ -48,7 +49,7 @@ fn write(key: &str, row: &str) {
     let _lock = locked(&cache_dir().join("pi-tests/client-table.lock"));
     let text = fs::read_to_string(path()).unwrap();
     let (before, rest) = text.split_once(BEGIN).expect("the mark of the table");
-    let (table, after) = rest.split_once(END).expect("the heading after the table");
+    let (table, after) = rest.split_once(END).expect("a section follows the table");
     let rows = table.lines().skip(HEAD.lines().count());
     let mut rows: Vec<&str> = rows.filter(|line| !line.starts_with(key)).collect();
     rows.push(row);
