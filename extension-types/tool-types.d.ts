@@ -21,6 +21,8 @@ export interface BashToolDetails extends Truncated {
 export type ReadToolDetails = Truncated;
 export interface EditToolDetails {
   diff: string;
+  /** The same as a unified diff, with `path` as the call had it. */
+  patch: string;
   firstChangedLine?: number;
 }
 export interface GrepToolDetails extends Truncated {

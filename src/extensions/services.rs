@@ -19,11 +19,10 @@ use crate::ai::message::StopReason;
 use crate::ai::stream::ToolSpec;
 use crate::ai::{api, catalogue, classify, partial_json, secret_value::Env};
 use crate::resources::settings::{self, Change, SettingsError};
-use crate::tools::diff::display_diff_with;
+use crate::tools::diff::Changes;
 use crate::tools::edit;
 use crate::tools::image::{self, ImageType, Limits};
 use crate::tools::mutation_queue::{FileMutationGuard, lock_file};
-use crate::tools::patch::unified;
 use crate::tools::replace::Replacement;
 use crate::tools::validate::validate;
 
@@ -185,11 +184,12 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
             validate(&spec, given.arguments).map_err(|error| HostError::new(error.0))
         }),
         "diff.display" => parse::<Texts>(method, args).map(|given| {
-            let diff = display_diff_with(&given.old, &given.new, given.context);
+            let diff = Changes::between(&given.old, &given.new).display(given.context);
             json!({ "diff": diff.text, "firstChangedLine": diff.first_changed_line })
         }),
-        "diff.unified" => parse::<Texts>(method, args)
-            .map(|given| json!(unified(&given.path, &given.old, &given.new, given.context))),
+        "diff.unified" => parse::<Texts>(method, args).map(|given| {
+            json!(Changes::between(&given.old, &given.new).patch(&given.path, given.context))
+        }),
         "ai.parse_partial_json" => {
             parse::<Text>(method, args).map(|given| partial_json::parse(&given.text))
         }

@@ -5,7 +5,10 @@ use std::collections::HashMap;
 
 use similar::{Algorithm, DiffOp};
 
-const CONTEXT: usize = 4;
+use super::patch::unified;
+
+/// Unchanged lines that are shown around a change.
+pub(crate) const DIFF_CONTEXT: usize = 4;
 /// Above this many changed lines the exact search, whose cost grows with their
 /// square, gives way to a heuristic one.
 const MAX_EXACT_CHANGES: usize = 3000;
@@ -31,37 +34,51 @@ pub(super) struct Run {
     pub lines: usize,
 }
 
-/// Compares line by line. Of several equally short scripts it shows the one
-/// that people know from jsdiff's `diffLines`, which sessions and extensions
+/// The changes that turn one text into another, line by line. Of several equally short scripts
+/// it holds the one that people know from jsdiff's `diffLines`, which sessions and extensions
 /// have stored and compare with.
-pub fn display_diff(old: &str, new: &str) -> DisplayDiff {
-    display_diff_with(old, new, CONTEXT)
+pub(crate) struct Changes<'a> {
+    pub(super) old: Vec<&'a str>,
+    pub(super) new: Vec<&'a str>,
+    pub(super) runs: Vec<Run>,
+    /// Columns of the largest line number.
+    width: usize,
 }
 
-/// [`display_diff`] with so many unchanged lines around a change.
-pub fn display_diff_with(old: &str, new: &str, context: usize) -> DisplayDiff {
-    let (old_lines, new_lines, runs) = compare(old, new);
-    Printer {
-        old: &old_lines,
-        new: &new_lines,
-        context,
-        width: line_count(old).max(line_count(new)).to_string().len(),
-        old_at: 0,
-        new_at: 0,
-        first_changed_line: None,
-        rows: Vec::new(),
+impl<'a> Changes<'a> {
+    pub(crate) fn between(old: &'a str, new: &'a str) -> Self {
+        let old_lines: Vec<&str> = old.split_inclusive('\n').collect();
+        let new_lines: Vec<&str> = new.split_inclusive('\n').collect();
+        let (old_ids, new_ids) = intern(&old_lines, &new_lines);
+        let runs = shortest_script(&old_ids, &new_ids, MAX_EXACT_CHANGES)
+            .unwrap_or_else(|| heuristic_script(&old_ids, &new_ids));
+        Self {
+            old: old_lines,
+            new: new_lines,
+            runs,
+            width: line_count(old).max(line_count(new)).to_string().len(),
+        }
     }
-    .print(&runs)
-}
 
-/// The lines of both, and what became of them.
-pub(super) fn compare<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>, Vec<Run>) {
-    let old_lines: Vec<&str> = old.split_inclusive('\n').collect();
-    let new_lines: Vec<&str> = new.split_inclusive('\n').collect();
-    let (old_ids, new_ids) = intern(&old_lines, &new_lines);
-    let runs = shortest_script(&old_ids, &new_ids, MAX_EXACT_CHANGES)
-        .unwrap_or_else(|| heuristic_script(&old_ids, &new_ids));
-    (old_lines, new_lines, runs)
+    /// Numbered lines with `context` unchanged lines around each change.
+    pub(crate) fn display(&self, context: usize) -> DisplayDiff {
+        Printer {
+            old: &self.old,
+            new: &self.new,
+            context,
+            width: self.width,
+            old_at: 0,
+            new_at: 0,
+            first_changed_line: None,
+            rows: Vec::new(),
+        }
+        .print(&self.runs)
+    }
+
+    /// As `patch` and git read it.
+    pub(crate) fn patch(&self, path: &str, context: usize) -> String {
+        unified(path, self, context)
+    }
 }
 
 fn line_count(text: &str) -> usize {
@@ -305,6 +322,10 @@ impl Printer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn display_diff(old: &str, new: &str) -> DisplayDiff {
+        Changes::between(old, new).display(DIFF_CONTEXT)
+    }
 
     fn numbered(lines: std::ops::RangeInclusive<usize>) -> String {
         lines.map(|line| format!("l{line}\n")).collect()

@@ -10,10 +10,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::diff::{DisplayDiff, display_diff};
+use super::diff::{Changes, DIFF_CONTEXT, DisplayDiff};
 use super::mutation_queue::lock_file;
 use super::operations::{Elsewhere, Operations};
 use super::replace::{Replacement, replace, unix_lines};
+use super::replace_file::replace_file;
 use super::tool::{Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 use super::truncate::format_size;
 use super::{arguments, blocking, os_error, paths};
@@ -207,16 +208,18 @@ fn edit(
         Some(elsewhere) => {
             elsewhere.ask("writeFile", json!([file.to_string_lossy(), new]))?;
         }
-        None => std::fs::write(file, new)
+        None => replace_file(file, new.as_bytes())
             .map_err(|error| os_error::describe(&error, "open", Some(file)))?,
     }
 
-    let diff = display_diff(&replaced.before, &replaced.after);
+    let changes = Changes::between(&replaced.before, &replaced.after);
+    let diff = changes.display(DIFF_CONTEXT);
     let text = format!("Successfully replaced {} block(s) in {path}.", edits.len());
     Ok(ToolOutput {
         content: vec![ContentBlock::text(text)],
         details: Some(json!({
             "diff": diff.text,
+            "patch": changes.patch(path, DIFF_CONTEXT),
             "firstChangedLine": diff.first_changed_line,
         })),
         ..ToolOutput::default()
@@ -234,7 +237,7 @@ pub async fn preview(
         let raw = load(&file, &path)?;
         let text = unix_lines(raw.strip_prefix(BOM).unwrap_or(&raw));
         let replaced = replace(&text, &edits, &path)?;
-        Ok(display_diff(&replaced.before, &replaced.after))
+        Ok(Changes::between(&replaced.before, &replaced.after).display(DIFF_CONTEXT))
     })
     .await
 }

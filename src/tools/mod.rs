@@ -9,7 +9,6 @@ pub mod image;
 pub mod ls;
 pub mod mutation_queue;
 pub mod operations;
-pub(crate) mod patch;
 pub mod paths;
 pub mod process;
 pub mod prompt_images;
@@ -29,6 +28,8 @@ mod lossy;
 mod notices;
 pub(crate) mod os_error;
 mod output;
+mod patch;
+mod replace_file;
 #[cfg(test)]
 mod testing;
 mod walk;

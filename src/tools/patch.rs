@@ -1,14 +1,19 @@
 //! The diff of two texts as `patch` and git read it.
 
-use super::diff::{Kind, Run, compare};
+use super::diff::{Changes, Kind, Run};
 
 /// A row of the output: what became of the line, and the line.
 type Row<'a> = (Kind, &'a str);
 
 /// Between two headers that name `path` and the end, as many hunks as there are
 /// changes further than twice `context` lines apart.
-pub fn unified(path: &str, old: &str, new: &str, context: usize) -> String {
-    let (old_lines, new_lines, runs) = compare(old, new);
+pub(super) fn unified(path: &str, changes: &Changes<'_>, context: usize) -> String {
+    let Changes {
+        old: old_lines,
+        new: new_lines,
+        runs,
+        ..
+    } = changes;
     let mut patch = format!("--- {path}\n+++ {path}\n");
     let (mut old_at, mut new_at) = (0, 0);
     let mut hunk: Option<Hunk<'_>> = None;
@@ -96,6 +101,10 @@ impl<'a> Hunk<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn unified(path: &str, old: &str, new: &str, context: usize) -> String {
+        Changes::between(old, new).patch(path, context)
+    }
 
     #[test]
     fn changes_close_together_share_a_hunk() {

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::mutation_queue::lock_file;
 use super::operations::{Elsewhere, Operations};
+use super::replace_file::replace_file;
 use super::tool::{Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 use super::{arguments, blocking, os_error, paths};
 use crate::ai::stream::ToolSpec;
@@ -119,7 +120,8 @@ fn write_here(file: &Path, content: &str) -> Result<(), ToolError> {
         std::fs::create_dir_all(folder)
             .map_err(|error| os_error::describe(&error, "mkdir", Some(folder)))?;
     }
-    std::fs::write(file, content).map_err(|error| os_error::describe(&error, "open", Some(file)))
+    replace_file(file, content.as_bytes())
+        .map_err(|error| os_error::describe(&error, "open", Some(file)))
 }
 
 fn write_elsewhere(elsewhere: &Elsewhere, file: &Path, content: &str) -> Result<(), ToolError> {

@@ -55,6 +55,7 @@ mod extension_stats;
 mod extension_subclasses;
 mod extension_types;
 mod extensions;
+mod file_changes;
 mod fleet;
 mod host_process;
 mod hostile;

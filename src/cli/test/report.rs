@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::child::Ended;
 use crate::modes::line::text::clean;
-use crate::tools::diff::display_diff_with;
+use crate::tools::diff::Changes;
 
 /// A line of what a process of tests writes down.
 #[derive(Clone, Debug, Deserialize)]
@@ -305,7 +305,7 @@ fn difference(expected: &str, actual: &str) -> String {
         text += "(they differ in the line feed at the end, or in their types)\n";
         return text;
     }
-    text += &display_diff_with(&expected, &actual, 3).text;
+    text += &Changes::between(&expected, &actual).display(3).text;
     text.push('\n');
     text
 }

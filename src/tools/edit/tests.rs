@@ -36,6 +36,7 @@ async fn the_answer_has_a_diff() {
             content: vec![ContentBlock::text("Successfully replaced 2 block(s) in f.")],
             details: Some(json!({
                 "diff": "-1 one\n 2 two\n-3 three\n+2 3\n+3 4",
+                "patch": "--- f\n+++ f\n@@ -1,3 +1,3 @@\n-one\n two\n-three\n+3\n+4\n",
                 "firstChangedLine": 1,
             })),
             ..ToolOutput::default()
