@@ -1206,11 +1206,8 @@ export interface Greeting {
   server: Server;
   /**
    * What may be asked for.
-   *
-   * @minItems 3
-   * @maxItems 3
    */
-  capabilities: [string, string, string];
+  capabilities: string[];
   /**
    * What was asked for, as far as it is known.
    */

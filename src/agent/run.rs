@@ -61,6 +61,10 @@ pub trait RunHooks: Send + Sync {
     /// The `tool_execution_start` event: gives the arguments, which handlers may change.
     async fn begin_tool_call(&self, call: &ToolCall) -> Value;
 
+    /// Returns when clients have had a moment to read the files that the calls announced so far
+    /// are about to change.
+    async fn before_files_change(&self);
+
     /// The `tool_execution_end` event: gives what the model is told, which handlers may change.
     async fn finish_tool_call(&self, call: &ToolCall, outcome: Outcome) -> Outcome;
 

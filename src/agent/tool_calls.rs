@@ -15,6 +15,7 @@ use super::beginnings::{self, Beginning};
 use super::event::Event;
 use super::run::{Outcome, RunHooks, Transcript};
 use crate::ai::message::{AssistantMessage, ToolCall, ToolResultMessage, now};
+use crate::tools::FILE_CHANGING;
 use crate::tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 use crate::tools::validate::validate;
 
@@ -47,6 +48,8 @@ pub(super) async fn execute(
         for call in calls {
             let outcome = match prepare(transcript.hooks, call, tools, cancel).await {
                 Ok(prepared) => {
+                    let alone = std::slice::from_ref(&prepared);
+                    wait_before_files_change(transcript.hooks, alone, cancel).await;
                     let outcome =
                         run(transcript.hooks, &prepared, &Beginning::default(), cancel).await;
                     review(transcript.hooks, &prepared, outcome, cancel).await
@@ -69,6 +72,7 @@ pub(super) async fn execute(
         }
     }
     let hooks = transcript.hooks;
+    wait_before_files_change(hooks, &prepared, cancel).await;
     let queueing: Vec<_> = prepared.iter().map(|one| one.tool.queueing()).collect();
     let beginnings = beginnings::in_order(&queueing);
     let (ended, outcomes): (Vec<_>, Vec<_>) = prepared.iter().map(|_| oneshot::channel()).unzip();
@@ -89,6 +93,23 @@ pub(super) async fn execute(
     };
     futures::future::join(futures::future::join_all(running), finishing).await;
     (results, terminate)
+}
+
+/// Once for all of them: calls that wait each for itself would reach the queue of a file in
+/// another order than the model made them.
+async fn wait_before_files_change(
+    hooks: &dyn RunHooks,
+    calls: &[Prepared<'_>],
+    cancel: &CancellationToken,
+) {
+    let changes_files =
+        |prepared: &Prepared<'_>| FILE_CHANGING.contains(&prepared.call.name.as_str());
+    if calls.iter().any(changes_files) {
+        tokio::select! {
+            () = hooks.before_files_change() => {}
+            () = cancel.cancelled() => {}
+        }
+    }
 }
 
 /// Announces the call and finds out whether it may run; `Err` is the outcome of

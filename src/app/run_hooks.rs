@@ -202,6 +202,10 @@ impl RunHooks for Hooks<'_> {
         }
     }
 
+    async fn before_files_change(&self) {
+        self.session.mode.before_files_change().await;
+    }
+
     async fn finish_tool_call(&self, call: &ToolCall, outcome: Outcome) -> Outcome {
         let event = Event::ToolExecutionEnd {
             tool_call_id: call.id.clone(),

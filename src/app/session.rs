@@ -46,6 +46,10 @@ const TOLD_FIRST_DEADLINE: Duration = Duration::from_secs(1);
 pub trait EventSink: Send + Sync {
     /// Takes events in order and loses none: it makes the session wait instead.
     async fn send(&self, event: Arc<Event>);
+
+    /// Returns when those whom the mode serves have had a moment to read the files that the tool
+    /// calls announced so far are about to change. Only clients that show changes read them.
+    async fn before_files_change(&self) {}
 }
 
 /// Everything one conversation needs. Cheap to share; lives until the last mode

@@ -63,7 +63,8 @@ enum Line {
     Text(String),
     /// A text that depends on what was written before it.
     Asked(Box<dyn FnOnce(&mut Wire) -> String + Send>),
-    Flushed(oneshot::Sender<()>),
+    /// Answered with what is agreed with the reader when everything before is in the pipe.
+    Flushed(oneshot::Sender<Agreed>),
 }
 
 impl Output {
@@ -140,18 +141,20 @@ impl Output {
     /// Returns when everything before has reached the pipe, or when the reader has
     /// let it wait for too long.
     pub async fn flush(&self) {
-        let flushed = async {
-            let (done, flushed) = oneshot::channel();
-            self.push(Line::Flushed(done));
-            // An error means that there is no reader.
-            let _ = flushed.await;
-        };
         tokio::select! {
-            () = flushed => {}
+            _ = self.flushed() => {}
             () = self.given_up() => {}
             () = self.stalled(LAST_LINES) => {}
             () = tokio::time::sleep(SLOWEST) => {}
         }
+    }
+
+    /// Returns when everything before has reached the pipe, however long that takes, with what
+    /// is agreed with the reader by then; `None` if there is no reader.
+    pub async fn flushed(&self) -> Option<Agreed> {
+        let (done, flushed) = oneshot::channel();
+        self.push(Line::Flushed(done));
+        flushed.await.ok()
     }
 
     /// Returns when there was something to read for so long, and nothing of it was taken.
@@ -237,7 +240,7 @@ fn write_all(
     lines: &mut mpsc::UnboundedReceiver<Line>,
     mut wire: Wire,
     unread: &watch::Sender<usize>,
-    flushing: &mut Option<oneshot::Sender<()>>,
+    flushing: &mut Option<oneshot::Sender<Agreed>>,
 ) -> io::Result<()> {
     let progress = Arc::clone(&stdout.progress);
     let mut out = BufWriter::with_capacity(64 * 1024, stdout);
@@ -260,7 +263,7 @@ fn write_all(
                 out.flush()?;
                 if let Some(done) = flushing.take() {
                     // Nobody may be waiting any more.
-                    let _ = done.send(());
+                    let _ = done.send(wire.agreed());
                 }
             }
         }

@@ -3,14 +3,62 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use model_server::Answer;
+use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::idle;
+use crate::support::{Home, Rpc, idle};
+
+/// Milliseconds from the last handler before a call to the first one after it.
+const EXTENSION: &str = r#"
+export default function (pi) {
+  let begun;
+  pi.on("tool_call", () => { begun = performance.now(); });
+  pi.on("tool_result", (_event, ctx) => ctx.ui.notify(String(performance.now() - begun)));
+}
+"#;
 
 fn edit(from: usize) -> Answer {
     let edits = json!([{"oldText": format!("v{from}"), "newText": format!("v{}", from + 1)}]);
     Answer::tool("edit", json!({"path": "notes.txt", "edits": edits}))
+}
+
+async fn times(rpc: &mut Rpc, server: &ModelServer, from: usize) -> Vec<f64> {
+    let mut times = Vec::new();
+    for number in from..from + 5 {
+        server.push(edit(number));
+        server.push(Answer::text("Done."));
+        rpc.run("go").await;
+        let lines = rpc.lines();
+        let notices = lines.iter().filter(|line| line["method"] == "notify");
+        let last = notices.last().unwrap()["message"].as_str().unwrap();
+        times.push(last.parse().unwrap());
+    }
+    times
+}
+
+/// The least of some: a machine that is busy may take any time.
+fn least(times: &[f64]) -> f64 {
+    times.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+#[tokio::test]
+async fn rpc_clients_have_time_to_read_before_an_edit() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("ext.ts", EXTENSION);
+    home.file("notes.txt", "v0\n");
+    let mut rpc = home.rpc(&[]);
+    let waiting = times(&mut rpc, &server, 0).await;
+    assert!(least(&waiting) >= 5.0, "{waiting:?}");
+    let hello = json!({"type": "hello", "capabilities": ["immediateFileChanges"]});
+    let hello = rpc.ok(hello).await;
+    assert_eq!(hello["enabled"], json!(["immediateFileChanges"]));
+    times(&mut rpc, &server, 5).await;
+    assert_eq!(
+        fs::read_to_string(home.cwd().join("notes.txt")).unwrap(),
+        "v10\n"
+    );
+    rpc.close().await;
 }
 
 #[tokio::test]

@@ -193,7 +193,7 @@ pub struct Greeting {
     pub protocol_version: u32,
     pub server: Server,
     /// What may be asked for.
-    pub capabilities: [&'static str; 3],
+    pub capabilities: Vec<&'static str>,
     /// What was asked for, as far as it is known.
     pub enabled: Vec<&'static str>,
     /// The methods of `ctx.ui` that a client can be sent.

@@ -63,7 +63,7 @@ pub fn hello(
                 version: VERSION,
                 compatible_with: compared_version(),
             },
-            capabilities: Agreed::NAMES,
+            capabilities: Agreed::NAMES.to_vec(),
             enabled: agreed.names(),
             ui: UI,
             commands: COMMANDS.to_vec(),

@@ -2,6 +2,7 @@
 //! (docs/rpc.md). Nothing that a client sends ends the process, except closing
 //! stdin.
 
+mod announced;
 mod answers;
 mod command;
 mod fuzz;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
+use self::announced::Events;
 use self::handle::Turn;
 use self::lines::Line;
 use super::output::Output;
@@ -62,7 +64,7 @@ pub async fn run(config: AppConfig) -> u8 {
             return 1;
         }
     };
-    let session = match AgentSession::prepare(config, Arc::new(output.clone())) {
+    let session = match AgentSession::prepare(config, Arc::new(Events(output.clone()))) {
         Ok(session) => session,
         Err(error) => {
             complain(&format!("Error: {error}"));

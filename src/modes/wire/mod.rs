@@ -26,17 +26,25 @@ pub struct Agreed {
     pub delta_updates: bool,
     /// `auto_compaction_start` and `auto_compaction_end` as well.
     pub auto_compaction_events: bool,
+    /// `edit` and `write` do not wait after their `tool_execution_start`.
+    pub immediate_file_changes: bool,
 }
 
 impl Agreed {
     /// The names of all of them.
-    pub const NAMES: [&str; 3] = ["seq", "deltaUpdates", "autoCompactionEvents"];
+    pub const NAMES: [&str; 4] = [
+        "seq",
+        "deltaUpdates",
+        "autoCompactionEvents",
+        "immediateFileChanges",
+    ];
 
     fn member(&mut self, name: &str) -> Option<&mut bool> {
         match name {
             "seq" => Some(&mut self.seq),
             "deltaUpdates" => Some(&mut self.delta_updates),
             "autoCompactionEvents" => Some(&mut self.auto_compaction_events),
+            "immediateFileChanges" => Some(&mut self.immediate_file_changes),
             _ => None,
         }
     }
@@ -84,6 +92,10 @@ impl Wire {
             self.kept = Kept::default();
         }
         self.agreed = agreed;
+    }
+
+    pub fn agreed(&self) -> Agreed {
+        self.agreed
     }
 
     pub fn seq(&self) -> u64 {
