@@ -365,12 +365,16 @@ export interface ToolResultEvent<TDetails = any> extends ToolExecution {
   isError: boolean;
   /** Of models that the tool has asked. */
   usage?: Usage;
+  /** What the result says for programs; models are not told. */
+  structuredContent?: unknown;
 }
 export interface ToolResultEventResult {
+  /** Takes `structuredContent` away, unless there is another one: it may say something else. */
   content?: (TextContent | ImageContent)[];
   details?: unknown;
   isError?: boolean;
   usage?: Usage;
+  structuredContent?: unknown;
 }
 
 export interface UserBashEvent {

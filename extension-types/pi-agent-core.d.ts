@@ -22,6 +22,8 @@ export interface AgentToolResult<TDetails = any> {
   isError?: boolean;
   /** Of models that the tool itself has asked: counted with what the session costs. */
   usage?: Usage;
+  /** What the result says for programs; models are not told. */
+  structuredContent?: unknown;
 }
 
 // deno-lint-ignore no-explicit-any

@@ -435,6 +435,11 @@ export type Event =
   | {
       type: "agent_end";
       messages: AgentMessage[];
+      /**
+       * The last request failed and is going to be made again. Handlers of extensions are
+       * called before that is decided.
+       */
+      willRetry?: boolean;
     }
   | {
       type: "turn_start";
@@ -474,11 +479,27 @@ export type Event =
       toolName: string;
       result: ToolOutput;
       isError: boolean;
+      /**
+       * Milliseconds that the tool ran; not there if it did not run.
+       */
+      durationMs?: number;
     }
   | {
       type: "queue_update";
       steering: string[];
       followUp: string[];
+    }
+  | {
+      type: "session_info_changed";
+      name?: string;
+    }
+  | {
+      type: "thinking_level_changed";
+      level: ThinkingLevel;
+    }
+  | {
+      type: "entry_appended";
+      entry: Entry;
     }
   | {
       type: "bash_execution_update";
@@ -555,11 +576,11 @@ export type WrittenStep = {
    */
   partial?: AnswerSoFar;
   /**
-   * Of the call of a `toolcall_start`; only there without `partial`.
+   * Of the call of a `toolcall_start`.
    */
   id?: string;
   /**
-   * Of the call of a `toolcall_start`; only there without `partial`.
+   * Of the call of a `toolcall_start`.
    */
   toolName?: string;
 } & WrittenStep1;
@@ -1258,7 +1279,7 @@ export interface WrittenUpdate {
    */
   message?: AnswerSoFar;
   /**
-   * The tokens so far; only there without `message`.
+   * The tokens so far.
    */
   usage?: Usage;
   assistantMessageEvent: WrittenStep;

@@ -8,10 +8,13 @@ use std::sync::Arc;
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::ai::message::AssistantMessage;
+use crate::ai::model::ThinkingLevel;
 use crate::ai::stream::{AssistantEvent, Partial};
 use crate::compaction::Compacted;
+use crate::session::Raw;
 use crate::session::message::AgentMessage;
 use crate::tools::tool::ToolOutput;
 
@@ -27,9 +30,10 @@ pub enum Event {
     /// The run's own messages, the prompt included.
     AgentEnd {
         messages: Vec<Arc<AgentMessage>>,
-        /// Only sessions that extensions run tell it, as in newer versions.
-        #[serde(skip)]
-        will_retry: bool,
+        /// The last request failed and is going to be made again. Handlers of extensions are
+        /// called before that is decided.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        will_retry: Option<bool>,
     },
     TurnStart,
     TurnEnd {
@@ -59,10 +63,26 @@ pub enum Event {
         tool_name: String,
         result: ToolOutput,
         is_error: bool,
+        /// Milliseconds that the tool ran; not there if it did not run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
     },
     QueueUpdate {
         steering: Vec<String>,
         follow_up: Vec<String>,
+    },
+    /// What the session is called now; without `name` it is called nothing.
+    SessionInfoChanged {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+    ThinkingLevelChanged {
+        level: ThinkingLevel,
+    },
+    /// An extension has added an entry to the session. Messages have events of their own.
+    EntryAppended {
+        #[cfg_attr(test, schemars(with = "Entry"))]
+        entry: WrittenEntry,
     },
     /// What a client's `bash` printed since the last one.
     BashExecutionUpdate {
@@ -115,6 +135,46 @@ pub enum Event {
     ExtensionWaitStart(ExtensionWait),
     ExtensionWaitEnd(WaitEnd),
     ExtensionUiRequest(UiRequest),
+}
+
+/// An entry as it stands in the session file: JSON.
+#[derive(Clone, Debug)]
+pub struct WrittenEntry(pub Raw);
+
+impl Serialize for WrittenEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let entry: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        entry.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for WrittenEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Value::deserialize(deserializer)?.to_string().into()))
+    }
+}
+
+/// A line of the session file (docs/sessions.md); the other members depend on `type`.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = true))]
+#[expect(dead_code, reason = "only its shape is of interest")]
+pub struct Entry {
+    r#type: String,
+    id: String,
+    parent_id: Nullable,
+    timestamp: String,
+}
+
+/// `null` where there is none.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub enum Nullable {
+    Some(String),
+    None,
 }
 
 /// Why a conversation is compacted.
@@ -417,23 +477,51 @@ impl Serialize for MessageUpdate {
         #[derive(Serialize)]
         struct WithPartial<'a> {
             #[serde(flatten)]
-            event: &'a AssistantEvent,
-            partial: &'a serde_json::value::RawValue,
+            step: Step<'a>,
+            partial: &'a RawValue,
         }
         let message = serde_json::value::to_raw_value(&crate::ai::message::WithRole::of(
             &self.message.message(),
         ))
         .map_err(serde::ser::Error::custom)?;
-        let mut map = serializer.serialize_map(Some(2))?;
+        let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("message", &message)?;
+        map.serialize_entry("usage", self.message.usage())?;
         map.serialize_entry(
             "assistantMessageEvent",
             &WithPartial {
-                event: &self.event,
+                step: self.step(),
                 partial: &message,
             },
         )?;
         map.end()
+    }
+}
+
+/// A step of an answer, as it stands on the wire without the message so far.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step<'a> {
+    #[serde(flatten)]
+    event: &'a AssistantEvent,
+    /// Of a call that begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<&'a str>,
+}
+
+impl MessageUpdate {
+    pub fn step(&self) -> Step<'_> {
+        let call = match self.event {
+            AssistantEvent::ToolCallStart { content_index } => self.message.call(content_index),
+            _ => None,
+        };
+        Step {
+            event: &self.event,
+            id: call.map(|(id, _)| id),
+            tool_name: call.map(|(_, name)| name),
+        }
     }
 }
 
@@ -448,7 +536,7 @@ struct WrittenUpdate {
         schemars(with = "Option<WithRole>", skip_serializing_if = "Option::is_none")
     )]
     message: Option<AssistantMessage>,
-    /// The tokens so far; only there without `message`.
+    /// The tokens so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "Option<crate::ai::message::Usage>"))]
     #[expect(dead_code, reason = "the message has it, too")]
@@ -467,10 +555,10 @@ struct WrittenStep {
     /// The answer so far; not there where a client asked for `deltaUpdates`.
     #[serde(skip_serializing_if = "Option::is_none")]
     partial: Option<WithRole>,
-    /// Of the call of a `toolcall_start`; only there without `partial`.
+    /// Of the call of a `toolcall_start`.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// Of the call of a `toolcall_start`; only there without `partial`.
+    /// Of the call of a `toolcall_start`.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_name: Option<String>,
 }
@@ -514,6 +602,9 @@ impl Event {
             Self::ToolExecutionUpdate { .. } => "tool_execution_update",
             Self::ToolExecutionEnd { .. } => "tool_execution_end",
             Self::QueueUpdate { .. } => "queue_update",
+            Self::SessionInfoChanged { .. } => "session_info_changed",
+            Self::ThinkingLevelChanged { .. } => "thinking_level_changed",
+            Self::EntryAppended { .. } => "entry_appended",
             Self::BashExecutionUpdate { .. } => "bash_execution_update",
             Self::AgentSettled { .. } => "agent_settled",
             Self::AutoRetryStart { .. } => "auto_retry_start",
@@ -527,6 +618,39 @@ impl Event {
             Self::ExtensionWaitStart(_) => "extension_wait_start",
             Self::ExtensionWaitEnd(_) => "extension_wait_end",
             Self::ExtensionUiRequest(_) => "extension_ui_request",
+        }
+    }
+
+    /// Whether version 0.67 of the original has this event.
+    pub fn is_known_to_067(&self) -> bool {
+        match self {
+            Self::AgentStart
+            | Self::AgentEnd { .. }
+            | Self::TurnStart
+            | Self::TurnEnd { .. }
+            | Self::MessageStart { .. }
+            | Self::MessageUpdate(_)
+            | Self::MessageEnd { .. }
+            | Self::ToolExecutionStart { .. }
+            | Self::ToolExecutionUpdate { .. }
+            | Self::ToolExecutionEnd { .. }
+            | Self::QueueUpdate { .. }
+            | Self::AutoRetryStart { .. }
+            | Self::AutoRetryEnd { .. }
+            | Self::CompactionStart { .. }
+            | Self::CompactionEnd { .. }
+            | Self::ExtensionError(_)
+            | Self::ExtensionUiRequest(_) => true,
+            Self::SessionInfoChanged { .. }
+            | Self::ThinkingLevelChanged { .. }
+            | Self::EntryAppended { .. }
+            | Self::BashExecutionUpdate { .. }
+            | Self::AgentSettled { .. }
+            | Self::SummarizationRetryScheduled { .. }
+            | Self::SummarizationRetryAttemptStart(_)
+            | Self::SummarizationRetryFinished
+            | Self::ExtensionWaitStart(_)
+            | Self::ExtensionWaitEnd(_) => false,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! nobody has anything to add.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -135,6 +136,16 @@ pub struct Refusal {
 pub struct Outcome {
     pub output: ToolOutput,
     pub is_error: bool,
+    /// How long the tool ran; `None` if it did not run.
+    pub duration: Option<Duration>,
+}
+
+impl Outcome {
+    /// Whole milliseconds, as events have them.
+    pub fn duration_ms(&self) -> Option<u64> {
+        let milliseconds = self.duration?.as_secs_f64() * 1000.0;
+        Some(milliseconds.round() as u64)
+    }
 }
 
 impl From<Refusal> for Outcome {
@@ -153,6 +164,7 @@ impl Outcome {
                 ..ToolOutput::text(text)
             },
             is_error: true,
+            duration: None,
         }
     }
 }
@@ -184,8 +196,8 @@ pub async fn run(
     hooks
         .emit(Event::AgentEnd {
             messages: messages.clone(),
-            // Whoever asks again knows.
-            will_retry: false,
+            // The session decides that.
+            will_retry: None,
         })
         .await;
     messages

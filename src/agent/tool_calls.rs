@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -184,6 +185,7 @@ async fn run(
     };
     let updates = Arc::<Updates>::default();
     let sink = updates.clone();
+    let begun_at = Instant::now();
     let execution = prepared.tool.execute(ToolInvocation {
         id: prepared.call.id.clone(),
         args: prepared.args.clone(),
@@ -218,14 +220,19 @@ async fn run(
             result = &mut execution => break result,
         }
     };
+    let duration = Some(begun_at.elapsed());
     // What came together with the result.
     tell().await;
     match result {
         Ok(output) => Outcome {
             is_error: output.says_it_failed(),
             output,
+            duration,
         },
-        Err(error) => Outcome::error(error.0),
+        Err(error) => Outcome {
+            duration,
+            ..Outcome::error(error.0)
+        },
     }
 }
 

@@ -221,8 +221,14 @@ impl Actions for AgentSession {
     }
 
     fn append_entry(&self, custom_type: &str, data: Option<Value>) -> ActionResult<String> {
-        let mut state = self.state.lock();
-        stored(state.session.append_custom(custom_type, data.as_ref()))
+        let appended = {
+            let mut state = self.state.lock();
+            state.session.append_custom(custom_type, data.as_ref())
+        };
+        if let Ok(entry) = &appended {
+            self.tell_of_entry(entry);
+        }
+        stored(appended)
     }
 
     fn append_message(&self, mut message: CustomMessage) -> ActionResult<String> {

@@ -10,13 +10,13 @@ use super::AgentSession;
 use super::run::NewRun;
 use super::run_hooks::Hooks;
 use super::state::{Run, State};
-use crate::agent::event::Event;
+use crate::agent::event::{Event, WrittenEntry};
 use crate::agent::run::{RunHooks, TurnEnd};
 use crate::ai::message::StopReason;
 use crate::compaction::estimate_context;
 use crate::extensions::second::SecondHooks;
 use crate::extensions::{Draft, Proposal};
-use crate::session::{EntryKind, SessionError};
+use crate::session::{Entry, EntryKind, SessionError};
 
 const SETTLE: &str = "agent_before_settle";
 
@@ -104,6 +104,12 @@ impl AgentSession {
             "entries": state.session.projection(&lines),
             "pending": state.queues.all(),
         })
+    }
+
+    /// The entry of an extension is stored.
+    pub(super) fn tell_of_entry(&self, entry: &Entry) {
+        let entry = WrittenEntry(entry.raw.clone());
+        self.tell_soon(Event::EntryAppended { entry });
     }
 
     /// The last thing before the session rests: gives it more to do if handlers want that.
@@ -208,8 +214,15 @@ impl Hooks<'_> {
     }
 
     async fn appended(&self, id: Option<String>) {
-        if let (Some(hooks), Some(id)) = (&self.session.beside.hooks, id) {
-            hooks.appended(id).await;
+        let Some(id) = id else { return };
+        match &self.session.beside.hooks {
+            Some(hooks) => hooks.appended(id).await,
+            None => {
+                let entry = self.session.state.lock().session.entry(&id).cloned();
+                if let Some(entry) = entry {
+                    self.session.tell_of_entry(&entry);
+                }
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use super::AgentSession;
 use super::prompt::PromptError;
 use super::refusal::{ErrorCode, Refusal};
 use super::run::object;
+use crate::agent::event::Event;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::select::{self, CliModel, ScopedModel, SelectError, SessionChoice, StartOptions};
 
@@ -294,6 +295,7 @@ impl AgentSession {
         let name = "thinking_level_select";
         let event = || json!({ "type": name, "level": level, "previousLevel": previous });
         self.extensions.notify_soon(name, event);
+        self.tell_soon(Event::ThinkingLevelChanged { level });
     }
 
     /// Those that the model offers.

@@ -21,7 +21,7 @@ use crate::ai::message::{StopReason, ToolCall, now};
 use crate::ai::model::ThinkingLevel;
 use crate::ai::stream::StreamOptions;
 use crate::extensions::{Changed, Proposal, answers};
-use crate::tools::tool::{LAST_WORD, Tool};
+use crate::tools::tool::{LAST_WORD, STRUCTURED_CONTENT, Tool};
 
 /// For handlers of `input` that are asked about what other handlers have said.
 const STEERING: Duration = Duration::from_secs(1);
@@ -175,7 +175,7 @@ impl RunHooks for Hooks<'_> {
     async fn emit(&self, mut event: Event) {
         let told = self.tell_extensions(&event).await;
         if let Event::AgentEnd { will_retry, .. } = &mut event {
-            *will_retry = self.session.state.lock().will_retry();
+            *will_retry = Some(self.session.state.lock().will_retry());
         }
         self.tell_others(event, told.ends).await;
     }
@@ -212,6 +212,7 @@ impl RunHooks for Hooks<'_> {
             tool_name: call.name.clone(),
             result: outcome.output.clone(),
             is_error: outcome.is_error,
+            duration_ms: outcome.duration_ms(),
         };
         match self.tell(event).await {
             Some(Changed::Result(changed)) => Outcome {
@@ -437,9 +438,13 @@ impl Hooks<'_> {
         if let Some(details) = &outcome.output.details {
             event.insert("details".into(), details.clone());
         }
-        if let Some(usage) = outcome.output.other.get("usage") {
-            event.insert("usage".into(), usage.clone());
+        let structured = outcome.output.other.get(STRUCTURED_CONTENT).cloned();
+        for name in ["usage", STRUCTURED_CONTENT] {
+            if let Some(value) = outcome.output.other.get(name) {
+                event.insert(name.into(), value.clone());
+            }
         }
+        let content_before = event["content"].clone();
         // A tool that was aborted has a result, too, and handlers a moment to see it.
         let over = CancellationToken::new();
         let end = async {
@@ -453,6 +458,7 @@ impl Hooks<'_> {
             () = end => return,
         };
         let content = emission.event.remove("content").unwrap_or_default();
+        let has_other_content = content != content_before;
         // What does not fit was not taken.
         if let Ok(content) = serde_json::from_value(content) {
             outcome.output.content = content;
@@ -464,6 +470,16 @@ impl Hooks<'_> {
         }
         if let Some(usage) = emission.event.remove("usage") {
             outcome.output.other.insert("usage".into(), usage);
+        }
+        match emission.event.remove(STRUCTURED_CONTENT) {
+            // It may not say the same as the content that a handler has put in place.
+            now if has_other_content && now == structured => {
+                outcome.output.other.shift_remove(STRUCTURED_CONTENT);
+            }
+            Some(now) => {
+                outcome.output.other.insert(STRUCTURED_CONTENT.into(), now);
+            }
+            None => {}
         }
         if let Some(Value::Bool(is_error)) = emission.event.get("isError") {
             outcome.is_error = *is_error;

@@ -68,7 +68,14 @@ struct ToExtension(mpsc::Sender<SecondNews>);
 #[async_trait]
 impl EventSink for ToExtension {
     async fn send(&self, event: Arc<Event>) {
-        if !matches!(*event, Event::ExtensionUiRequest(_)) {
+        // Its own side tells of what it sets and adds before the call that does so returns.
+        let is_told_there = matches!(
+            *event,
+            Event::SessionInfoChanged { .. }
+                | Event::ThinkingLevelChanged { .. }
+                | Event::EntryAppended { .. }
+        );
+        if !is_told_there && !matches!(*event, Event::ExtensionUiRequest(_)) {
             let ends_turn = matches!(*event, Event::TurnEnd { .. });
             // It may have been disposed.
             let _ = self.0.send(SecondNews::Event(event)).await;

@@ -152,6 +152,12 @@ impl AgentSession {
         }
     }
 
+    /// [`Self::tell`] for those who cannot wait: before this returns, unless the mode is slow.
+    pub(super) fn tell_soon(&self, event: Event) {
+        let session = self.arc();
+        begin(&self.handle, async move { session.tell(event).await });
+    }
+
     pub(super) async fn report(&self, path: &str, event: &str, error: impl ToString) {
         let error = ExtensionError::new(path, event, error.to_string());
         self.report_error(error).await;
@@ -465,17 +471,18 @@ impl AgentSession {
 
     /// An empty name is none. Gives the id of the entry that says it.
     pub(super) fn rename(&self, name: &str) -> Result<String, String> {
-        let (entry, now) = {
+        let (entry, name) = {
             let mut state = self.state.lock();
             let appended = state.session.append_session_info(name);
             let entry = appended.map_err(|error| error.to_string())?;
             (entry, state.session.name().map(str::to_string))
         };
-        let event = || match now {
+        let event = || match &name {
             Some(name) => json!({ "type": "session_info_changed", "name": name }),
             None => json!({ "type": "session_info_changed" }),
         };
         self.extensions.notify_soon("session_info_changed", event);
+        self.tell_soon(Event::SessionInfoChanged { name });
         Ok(entry.id.to_string())
     }
 

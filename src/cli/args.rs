@@ -11,7 +11,10 @@ use std::iter::Peekable;
 use std::path::PathBuf;
 use std::vec::IntoIter;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory, Parser, ValueEnum};
+
+use crate::modes::wire::Agreed;
 
 const MODEL: &str = "Model";
 const SESSION: &str = "Session";
@@ -58,6 +61,16 @@ pub struct Options {
         value_name = "text|json|rpc"
     )]
     pub mode: Option<OutputMode>,
+
+    /// What an RPC client would ask for in its hello, with commas (docs/rpc.md)
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(Agreed::NAMES),
+        hide_possible_values = true
+    )]
+    pub rpc_capabilities: Vec<String>,
 
     /// The provider of the model; alone: its default model
     #[arg(long, value_name = "NAME", help_heading = MODEL)]

@@ -299,6 +299,7 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
         Some(_) => Settings::load(&config.paths).values().extension_host,
         None => ExtensionHost::default(),
     };
+    let capabilities = arguments.options.rpc_capabilities.clone();
     let prompts = match mode {
         Mode::Rpc => Vec::new(),
         _ => prompts(arguments, &config.paths)?,
@@ -310,7 +311,7 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
     js_runtime::init();
     inspect(asked_for, place)?;
     let runtime = runtime()?;
-    let code = runtime.block_on(mode.run(config, prompts));
+    let code = runtime.block_on(mode.run(config, prompts, &capabilities));
     // Not before: what is wrong with the options may be the reason.
     if nothing_asked && code == 0 {
         warn("nothing was asked: give a message, or pipe one in (see pi --help)");
@@ -355,11 +356,17 @@ fn inspect(asked_for: Option<(SocketAddr, bool)>, place: ExtensionHost) -> Resul
 }
 
 impl Mode {
-    async fn run(self, config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
+    /// `capabilities` are those of RPC clients.
+    async fn run(
+        self,
+        config: AppConfig,
+        prompts: Vec<FirstPrompt>,
+        capabilities: &[String],
+    ) -> u8 {
         match self {
             Self::Print => modes::print::run(config, prompts).await,
             Self::Json => modes::json::run(config, prompts).await,
-            Self::Rpc => modes::rpc::run(config).await,
+            Self::Rpc => modes::rpc::run(config, capabilities).await,
             Self::Line => modes::line::run(config, prompts).await,
         }
     }

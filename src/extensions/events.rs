@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::answers::{self, Fits, Makes};
 use crate::resources::settings::SettingsValues;
+use crate::tools::tool::STRUCTURED_CONTENT;
 
 /// One row of the table.
 #[derive(Debug)]
@@ -99,7 +100,7 @@ const fn chain(members: &'static [&'static str]) -> Merge {
     }
 }
 
-const RESULT: &[&str] = &["content", "details", "isError", "usage"];
+const RESULT: &[&str] = &["content", "details", "isError", "usage", STRUCTURED_CONTENT];
 const MESSAGE: &[&str] = &["message"];
 const CANCEL: Merge = Merge::Last { stop: "cancel" };
 const BOUNDARY: &[&str] = &["entries", "continue"];

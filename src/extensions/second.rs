@@ -148,11 +148,8 @@ impl Serialize for SecondNews {
         #[derive(Serialize)]
         #[serde(tag = "kind", rename_all = "camelCase")]
         enum Shown<'a> {
-            #[serde(rename_all = "camelCase")]
             Event {
                 event: &'a Event,
-                #[serde(skip_serializing_if = "Option::is_none")]
-                will_retry: Option<bool>,
             },
             Tool {
                 call: u64,
@@ -171,13 +168,7 @@ impl Serialize for SecondNews {
             },
         }
         match self {
-            Self::Event(event) => Shown::Event {
-                event,
-                will_retry: match **event {
-                    Event::AgentEnd { will_retry, .. } => Some(will_retry),
-                    _ => None,
-                },
-            },
+            Self::Event(event) => Shown::Event { event },
             Self::Tool {
                 call,
                 name,

@@ -8,7 +8,7 @@ mod reader;
 pub mod rpc;
 pub mod session_list;
 pub mod signals;
-mod wire;
+pub(crate) mod wire;
 
 use std::io::{self, Write};
 

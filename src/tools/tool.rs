@@ -15,6 +15,9 @@ use crate::ai::stream::ToolSpec;
 /// has a result of its own. Whoever needs longer is not waited for; it may go on by itself.
 pub(crate) const LAST_WORD: Duration = Duration::from_millis(250);
 
+/// A member of a result: what it says for programs. Models are not told.
+pub(crate) const STRUCTURED_CONTENT: &str = "structuredContent";
+
 /// What a tool call brought: content for the model, details for people.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -46,9 +46,15 @@ fn shape(line: &Value) -> Value {
     if line["type"] == "message_update" {
         // The message so far: the original's may be further on than its step, and has
         // members that vanish later.
-        line = without(&line, &["message"]);
-        let members = ["partial", "toolCall"];
+        line = without(&line, &["message", "usage"]);
+        let members = ["partial", "toolCall", "id", "toolName"];
         line["assistantMessageEvent"] = without(&line["assistantMessageEvent"], &members);
+    }
+    // Of later versions.
+    match line["type"].as_str() {
+        Some("agent_end") => line = without(&line, &["willRetry"]),
+        Some("tool_execution_end") => line = without(&line, &["durationMs"]),
+        _ => {}
     }
     if line.get("message").is_some() {
         line["message"] = without(&line["message"], &of_message);

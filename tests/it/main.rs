@@ -98,6 +98,7 @@ mod rpc_both;
 mod rpc_clients;
 mod rpc_commands;
 mod rpc_examples;
+mod rpc_newer;
 mod rpc_protocol;
 mod rpc_robust;
 mod rpc_sessions;

@@ -81,13 +81,17 @@ fn has(came: &Value, wanted: &Value) -> bool {
 }
 
 /// Members that only we have, by where they are: `docs/rpc.md#what-differs-from-the-original`.
-const KNOWN: [(&str, &[&str]); 7] = [
+const KNOWN: [(&str, &[&str]); 10] = [
     // For programs, beside the message.
     ("", &["errorCode"]),
     // Of later versions of the original.
     ("/data", &["disposition"]),
     ("/data", &["estimatedTokensAfter"]),
     ("/result", &["estimatedTokensAfter"]),
+    ("", &["durationMs"]),
+    ("/result/details", &["patch"]),
+    // Why there is no model.
+    ("/data", &["modelError"]),
     // For clients before 0.20.
     ("/data", &["queueMode", "queuedMessageCount"]),
     // For clients before 0.60.
@@ -97,9 +101,13 @@ const KNOWN: [(&str, &[&str]); 7] = [
 ];
 
 /// Events that only we have.
-const EVENTS: [&str; 4] = [
+const EVENTS: [&str; 8] = [
     "agent_settled",
     "bash_execution_update",
+    "session_info_changed",
+    "thinking_level_changed",
+    "entry_appended",
+    "extension_warning",
     "extension_wait_start",
     "extension_wait_end",
 ];
@@ -195,8 +203,13 @@ impl Side {
         if line["type"] == "message_update" {
             // The original's message is the one that goes on growing, written when its
             // turn comes: how much of it is there is chance.
-            line = without(&line, &["message"]);
-            drop_members(&mut line, "/assistantMessageEvent", &["partial"]);
+            line = without(&line, &["message", "usage"]);
+            let members = ["partial", "id", "toolName"];
+            drop_members(&mut line, "/assistantMessageEvent", &members);
+        }
+        // A compaction's `willRetry` is in both.
+        if line["type"] == "agent_end" {
+            line = without(&line, &["willRetry"]);
         }
         for (place, members) in KNOWN {
             drop_members(&mut line, place, members);

@@ -133,6 +133,7 @@ impl Screen {
                 tool_name,
                 result,
                 is_error,
+                ..
             } => self.tool_end(tool_call_id, tool_name, result, *is_error, now),
             Event::AutoRetryStart {
                 attempt,
@@ -204,6 +205,9 @@ impl Screen {
             | Event::TurnEnd { .. }
             | Event::ToolExecutionUpdate { .. }
             | Event::AutoRetryEnd { .. }
+            | Event::SessionInfoChanged { .. }
+            | Event::ThinkingLevelChanged { .. }
+            | Event::EntryAppended { .. }
             | Event::BashExecutionUpdate { .. }
             | Event::AgentSettled { .. }
             | Event::SummarizationRetryAttemptStart(_)

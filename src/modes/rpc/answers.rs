@@ -6,6 +6,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::agent::AgentMessage;
+#[cfg(test)]
+use crate::agent::event::{Entry, Nullable};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::app::{
     BashOutcome, CycledModel, Disposition, ErrorCode, SessionState, SessionStats, SlashCommand,
@@ -282,30 +284,6 @@ struct TreeNode {
     label: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     label_timestamp: Option<String>,
-}
-
-/// A line of the session file (docs/sessions.md); the other members depend on `type`.
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("additionalProperties" = true))]
-#[expect(dead_code, reason = "only its shape is of interest")]
-struct Entry {
-    r#type: String,
-    id: String,
-    parent_id: Nullable,
-    timestamp: String,
-}
-
-/// `null` where there is none.
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-#[expect(dead_code, reason = "only its shape is of interest")]
-enum Nullable {
-    Some(String),
-    None,
 }
 
 /// Events as they were written, but `message_update` without the message so far.

@@ -46,13 +46,14 @@ const EARLY: usize = 64 * 1024 * 1024;
 /// list with commas.
 const CAPABILITIES: &str = "PI_RPC_CAPABILITIES";
 
-/// Returns the exit code.
-pub async fn run(config: AppConfig) -> u8 {
+/// `capabilities` come from the command line. Returns the exit code.
+pub async fn run(config: AppConfig, capabilities: &[String]) -> u8 {
     let ended = signals::ended(Interrupt::Ends);
     tokio::pin!(ended);
     // Nothing that runs inside this process can get at the protocol from here on.
     let wanted = std::env::var(CAPABILITIES).unwrap_or_default();
-    let agreed = Agreed::of(wanted.split(',').map(str::trim));
+    let wanted = wanted.split(',').map(str::trim);
+    let agreed = Agreed::of(wanted.chain(capabilities.iter().map(String::as_str)));
     let started = js_runtime::take_standard_streams().and_then(|mut streams| {
         let gone = reader::gone(&mut streams.output);
         Ok((Output::start(streams.output, agreed)?, streams.input, gone))

@@ -65,8 +65,10 @@ impl Growing {
         self.grow(update)?;
         out.write_all(br#"{"type":"message_update","message":"#)?;
         self.message(out)?;
+        out.write_all(br#","usage":"#)?;
+        serde_json::to_writer(&mut *out, update.message.usage())?;
         out.write_all(br#","assistantMessageEvent":"#)?;
-        let mut step = serde_json::to_vec(&update.event)?;
+        let mut step = serde_json::to_vec(&update.step())?;
         // An object that has a `type`.
         step.pop();
         out.write_all(&step)?;

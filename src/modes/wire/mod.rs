@@ -9,9 +9,8 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::event::{CompactionReason, Event, MessageUpdate};
+use crate::agent::event::{CompactionReason, Event, MessageUpdate, Step};
 use crate::ai::message::Usage;
-use crate::ai::stream::AssistantEvent;
 use crate::compaction::Compacted;
 use growing::Growing;
 use kept::Kept;
@@ -28,15 +27,18 @@ pub struct Agreed {
     pub auto_compaction_events: bool,
     /// `edit` and `write` do not wait after their `tool_execution_start`.
     pub immediate_file_changes: bool,
+    /// Only events that version 0.67 of the original has.
+    pub events_067: bool,
 }
 
 impl Agreed {
     /// The names of all of them.
-    pub const NAMES: [&str; 4] = [
+    pub const NAMES: [&str; 5] = [
         "seq",
         "deltaUpdates",
         "autoCompactionEvents",
         "immediateFileChanges",
+        "events067",
     ];
 
     fn member(&mut self, name: &str) -> Option<&mut bool> {
@@ -45,6 +47,7 @@ impl Agreed {
             "deltaUpdates" => Some(&mut self.delta_updates),
             "autoCompactionEvents" => Some(&mut self.auto_compaction_events),
             "immediateFileChanges" => Some(&mut self.immediate_file_changes),
+            "events067" => Some(&mut self.events_067),
             _ => None,
         }
     }
@@ -109,6 +112,9 @@ impl Wire {
 
     /// Writes the event's line, or lines.
     pub fn event(&mut self, event: &Event, out: &mut impl Write) -> io::Result<()> {
+        if self.agreed.events_067 && !event.is_known_to_067() {
+            return Ok(());
+        }
         match event {
             Event::MessageUpdate(update) => self.update(update, out)?,
             _ => self.line(event, out)?,
@@ -138,13 +144,13 @@ impl Wire {
     /// fill all the room there is.
     fn update(&mut self, update: &MessageUpdate, out: &mut impl Write) -> io::Result<()> {
         if self.agreed.delta_updates {
-            return self.line(&Step::of(update), out);
+            return self.line(&StepOnly::of(update), out);
         }
         self.seq += 1;
         let seq = self.agreed.seq.then_some(self.seq);
         self.growing.write(update, seq, out)?;
         if let Some(seq) = seq {
-            let line = numbered(&Step::of(update), seq)?;
+            let line = numbered(&StepOnly::of(update), seq)?;
             self.kept.push(seq, line);
         }
         Ok(())
@@ -163,36 +169,16 @@ fn numbered(event: &impl Serialize, seq: u64) -> io::Result<Vec<u8>> {
 /// `message_update` without what came before.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "message_update", rename_all = "camelCase")]
-struct Step<'a> {
+struct StepOnly<'a> {
     usage: &'a Usage,
-    assistant_message_event: StepEvent<'a>,
+    assistant_message_event: Step<'a>,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct StepEvent<'a> {
-    #[serde(flatten)]
-    event: &'a AssistantEvent,
-    /// Of a call that begins: there is no message that would say it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_name: Option<&'a str>,
-}
-
-impl<'a> Step<'a> {
+impl<'a> StepOnly<'a> {
     fn of(update: &'a MessageUpdate) -> Self {
-        let call = match update.event {
-            AssistantEvent::ToolCallStart { content_index } => update.message.call(content_index),
-            _ => None,
-        };
         Self {
             usage: update.message.usage(),
-            assistant_message_event: StepEvent {
-                event: &update.event,
-                id: call.map(|(id, _)| id),
-                tool_name: call.map(|(_, name)| name),
-            },
+            assistant_message_event: update.step(),
         }
     }
 }

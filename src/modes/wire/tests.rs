@@ -4,7 +4,7 @@ use super::*;
 use crate::ai::message::{
     AssistantBlock, AssistantMessage, StopReason, TextContent, ThinkingContent, ToolCall,
 };
-use crate::ai::stream::Partial;
+use crate::ai::stream::{AssistantEvent, Partial};
 
 fn message() -> AssistantMessage {
     AssistantMessage {

@@ -34,7 +34,7 @@ export interface CustomTool {
 }
 
 export type News =
-  | { kind: "event"; event: Heard; willRetry?: boolean }
+  | { kind: "event"; event: Heard }
   | { kind: "tool"; call: number; name: string; what: "prepare"; args: unknown }
   | { kind: "tool"; call: number; name: string; what: "execute"; args: ToolCall }
   | { kind: "tool"; call: number; name: string; what: "bash"; args: Command }

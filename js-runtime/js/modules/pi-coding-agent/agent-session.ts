@@ -30,9 +30,6 @@ import { builtInDefinition, createLocalBashOperations } from "pi:pi-coding-agent
 import { type BashOperations, exec } from "pi:pi-coding-agent/tool-runs.ts";
 
 const OURS = Symbol();
-/** RPC has nothing of it. */
-const heard = ({ event, willRetry }: News & { kind: "event" }): Heard =>
-  willRetry === undefined ? event : { ...event, willRetry };
 /** As any other exception that nobody catches. */
 const uncaught = (error: unknown) =>
   queueMicrotask(() => {
@@ -137,7 +134,7 @@ export class AgentSession {
       const batch = await host<News[]>("second.next", { token: this.#token });
       if (batch.length === 0) return;
       for (const news of batch) {
-        if (news.kind === "event") this.#hear(heard(news));
+        if (news.kind === "event") this.#hear(news.event);
         else if (news.kind === "appended") this.#appended(news.id);
         else if (news.kind === "complaint") uncaught(new Error(news.problem));
         else if (news.kind === "abort") this.#running.get(news.call)?.abort();

@@ -96,6 +96,7 @@ impl Show {
             tool_name: "bash".into(),
             result: ToolOutput::text(text),
             is_error,
+            duration_ms: None,
         })
     }
 
