@@ -43,6 +43,8 @@ export interface ToolCall {
   name: string;
   // deno-lint-ignore no-explicit-any
   arguments: Record<string, any>;
+  /** Why the model's text is no arguments, with the text; the call does not run then. */
+  argumentsError?: string;
   thoughtSignature?: string;
 }
 

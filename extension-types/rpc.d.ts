@@ -970,6 +970,11 @@ export interface ToolCall {
    * An object, as far as it has arrived while the call is being streamed.
    */
   arguments: unknown;
+  /**
+   * Why `arguments` is empty: what the model sent is no JSON object, or was cut off. The
+   * call is kept and does not run. The text that the model sent stands in it.
+   */
+  argumentsError?: string;
   thoughtSignature?: string;
   /**
    * The argument text received so far; only while the call is being streamed.

@@ -2,6 +2,7 @@
 //! fuzzers (`fuzz/`), which need another compiler, and by the property tests here.
 
 pub use crate::ai::fuzz_sse as sse;
+pub use crate::ai::tool_arguments::fuzz_tool_arguments as tool_arguments;
 pub use crate::modes::rpc::{fuzz_command as command, fuzz_lines as lines};
 
 #[cfg(test)]
@@ -12,7 +13,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Pieces of what is meant, so that more than the first check is reached.
-    const WORDS: [&str; 40] = [
+    const WORDS: [&str; 46] = [
         "{",
         "}",
         "[",
@@ -42,6 +43,12 @@ mod tests {
         "\u{1f980}",
         "\\u0000",
         "\\ud800",
+        "\\ude00",
+        "\\u12",
+        "\\d",
+        "{\"a\":\"",
+        "\"}",
+        "\t",
         "data:",
         "data: ",
         "event: ",
@@ -76,6 +83,11 @@ mod tests {
         }
 
         #[test]
+        fn arguments_are_read_or_refused(bytes in bytes()) {
+            super::tool_arguments(&bytes);
+        }
+
+        #[test]
         fn events_do_not_depend_on_the_network(bytes in bytes()) {
             super::sse(&bytes);
         }
@@ -85,10 +97,11 @@ mod tests {
     #[test]
     fn the_corpus_is_fine() {
         type Check = fn(&[u8]);
-        let targets: [(&str, Check); 3] = [
+        let targets: [(&str, Check); 4] = [
             ("lines", super::lines),
             ("command", super::command),
             ("sse", super::sse),
+            ("tool_arguments", super::tool_arguments),
         ];
         for (target, check) in targets {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -15,7 +15,8 @@ use super::AgentMessage;
 use super::beginnings::{self, Beginning};
 use super::event::Event;
 use super::run::{Outcome, RunHooks, Transcript};
-use crate::ai::message::{AssistantMessage, ToolCall, ToolResultMessage, now};
+use crate::ai::message::{AssistantMessage, StopReason, ToolCall, ToolResultMessage, now};
+use crate::ai::tool_arguments;
 use crate::tools::FILE_CHANGING;
 use crate::tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 use crate::tools::validate::validate;
@@ -39,6 +40,7 @@ pub(super) async fn execute(
     cancel: &CancellationToken,
 ) -> (Vec<Arc<AgentMessage>>, bool) {
     let calls: Vec<&ToolCall> = message.tool_calls().collect();
+    let truncated = message.stop_reason == StopReason::Length;
     let one_by_one = calls.iter().any(|call| {
         named(tools, &call.name)
             .is_some_and(|tool| tool.execution_mode() == ExecutionMode::Sequential)
@@ -47,7 +49,7 @@ pub(super) async fn execute(
     let mut terminate = !calls.is_empty();
     if one_by_one {
         for call in calls {
-            let outcome = match prepare(transcript.hooks, call, tools, cancel).await {
+            let outcome = match prepare(transcript.hooks, call, truncated, tools, cancel).await {
                 Ok(prepared) => {
                     let alone = std::slice::from_ref(&prepared);
                     wait_before_files_change(transcript.hooks, alone, cancel).await;
@@ -64,7 +66,7 @@ pub(super) async fn execute(
     }
     let mut prepared = Vec::new();
     for call in calls {
-        match prepare(transcript.hooks, call, tools, cancel).await {
+        match prepare(transcript.hooks, call, truncated, tools, cancel).await {
             Ok(call) => prepared.push(call),
             Err(outcome) => {
                 terminate &= outcome.output.terminate;
@@ -118,13 +120,24 @@ async fn wait_before_files_change(
 async fn prepare<'a>(
     hooks: &dyn RunHooks,
     call: &'a ToolCall,
+    truncated: bool,
     tools: &[Arc<dyn Tool>],
     cancel: &CancellationToken,
 ) -> Result<Prepared<'a>, Outcome> {
     let args = hooks.begin_tool_call(call).await;
+    if truncated {
+        return Err(Outcome::error(truncated_text(call)));
+    }
     let tool = named(tools, &call.name)
         .ok_or_else(|| Outcome::error(format!("Tool {} not found", call.name)))?
         .clone();
+    if let Some(error) = &call.arguments_error {
+        let text = format!(
+            "Invalid arguments for tool \"{}\", so it did not run. {error}",
+            call.name
+        );
+        return Err(Outcome::error(text));
+    }
     let error = |error: ToolError| Outcome::error(error.0);
     let args = tokio::select! {
         args = tool.prepare_arguments(args) => args.map_err(error)?,
@@ -139,6 +152,19 @@ async fn prepare<'a>(
         return Err(Outcome::error("Operation aborted"));
     }
     Ok(Prepared { call, tool, args })
+}
+
+/// Why a call of an answer does not run that reached the output limit: also arguments that
+/// are whole JSON may lack their end, such as the rest of a list of edits.
+fn truncated_text(call: &ToolCall) -> String {
+    let cut = call.arguments_error.as_deref().map(tool_arguments::reason);
+    let cut = cut.map(|reason| format!(" {reason}.")).unwrap_or_default();
+    format!(
+        "Tool call \"{}\" did not run: the answer reached the output token limit, so its \
+         arguments may be cut off.{cut} Make the call again with complete arguments, in \
+         smaller parts if they are long.",
+        call.name
+    )
 }
 
 /// Partial results that may wait for the reader; of more the latest is kept.

@@ -1,6 +1,7 @@
 //! The answer while it arrives: grows the message and tells the reader of each
 //! step.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -9,13 +10,15 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
+use super::half_characters::{EdgeHalves, Joiner};
 use super::message::{
     AssistantBlock, AssistantMessage, StopReason, TextContent, ThinkingContent, ToolCall, Usage,
     now,
 };
 use super::model::{Model, ModelCost};
-use super::partial_json::{PartialJson, parse_arguments};
+use super::partial_json::PartialJson;
 use super::stream::{AssistantEvent, Partial, StreamItem};
+use super::tool_arguments;
 
 /// Methods that report a step fail with [`Failure::Aborted`] when the request
 /// was cancelled or nobody reads any more.
@@ -31,6 +34,10 @@ pub(super) struct Answer {
     prices: ModelCost,
     /// By content index.
     tool_calls: HashMap<usize, Arguments>,
+    /// By content index, for blocks in which halves of characters have come.
+    joiners: HashMap<usize, Joiner>,
+    /// Halves in the event that is being read.
+    halves: EdgeHalves,
 }
 
 /// What of `partial` is not what `message` says.
@@ -44,10 +51,27 @@ struct Stale {
 #[derive(Default)]
 struct Arguments {
     parser: PartialJson,
+    /// An empty object that came first. Some servers send one in place of arguments that
+    /// follow, so it is not shown before the call ends.
+    placeholder: String,
     /// The text, after the call was reported as complete. Should more arrive,
     /// because a server mixes the pieces of several calls, it is opened again.
     ended: Option<String>,
 }
+
+impl Arguments {
+    /// Shows `text` anew, in place of what has come.
+    fn restart(&mut self, call: &mut ToolCall, text: String) {
+        self.parser = PartialJson::default();
+        call.arguments = Value::Object(Map::new());
+        call.arguments_error = None;
+        self.parser.push(&mut call.arguments, &text);
+        call.partial_json = Some(text);
+    }
+}
+
+/// Why a call is not made that was never reported as complete and has no arguments.
+const NEVER_ENDED: &str = "The answer ended before the arguments of the call came";
 
 impl Answer {
     pub(super) fn new(
@@ -74,7 +98,40 @@ impl Answer {
             cancel,
             prices: model.cost,
             tool_calls: HashMap::new(),
+            joiners: HashMap::new(),
+            halves: EdgeHalves::default(),
         }
+    }
+
+    /// Reads the JSON of one event. Its texts may end with half of a character whose other
+    /// half comes in the next event; the `add_…` methods join the two.
+    pub(super) fn read_event(&mut self, json: &str) -> Result<Value, Failure> {
+        self.halves = EdgeHalves::default();
+        let error = match serde_json::from_str(json) {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        let repaired = tool_arguments::repair(json);
+        let repaired = repaired.and_then(|repaired| serde_json::from_str(&repaired.text).ok());
+        if repaired.is_some() {
+            self.halves = EdgeHalves::of(json);
+        }
+        repaired.ok_or_else(|| Failure::malformed(&error, json))
+    }
+
+    /// Gives what a piece adds to a block.
+    fn joined<'a>(&mut self, content_index: usize, delta: &'a str) -> Cow<'a, str> {
+        if self.halves.is_empty() && !self.joiners.contains_key(&content_index) {
+            return Cow::Borrowed(delta);
+        }
+        let joiner = self.joiners.entry(content_index).or_default();
+        joiner.push(delta, &mut self.halves)
+    }
+
+    /// Gives what is missing at the end of a block that is complete.
+    fn last_half(&mut self, content_index: usize) -> &'static str {
+        let joiner = self.joiners.get_mut(&content_index);
+        joiner.map(Joiner::end).unwrap_or_default()
     }
 
     /// Waits for `work` unless the request is cancelled or nobody reads any more.
@@ -125,6 +182,11 @@ impl Answer {
         content_index: usize,
         delta: &str,
     ) -> Result<(), Failure> {
+        let delta = self.joined(content_index, delta);
+        self.grow_text(content_index, &delta).await
+    }
+
+    async fn grow_text(&mut self, content_index: usize, delta: &str) -> Result<(), Failure> {
         match self.message.content.get_mut(content_index) {
             Some(AssistantBlock::Text(text)) if !delta.is_empty() => text.text.push_str(delta),
             _ => return Ok(()),
@@ -137,7 +199,26 @@ impl Answer {
         .await
     }
 
+    /// Takes the whole text from a provider that has streamed it, or part of it, before.
+    pub(super) async fn complete_text(
+        &mut self,
+        content_index: usize,
+        whole: String,
+    ) -> Result<(), Failure> {
+        self.joiners.remove(&content_index);
+        let Some(text) = self.text(content_index) else {
+            return Ok(());
+        };
+        if let Some(missing) = whole.strip_prefix(text.text.as_str()) {
+            return self.grow_text(content_index, missing).await;
+        }
+        text.text = whole;
+        Ok(())
+    }
+
     pub(super) async fn end_text(&mut self, content_index: usize) -> Result<(), Failure> {
+        let last = self.last_half(content_index);
+        self.grow_text(content_index, last).await?;
         let Some(AssistantBlock::Text(text)) = self.message.content.get(content_index) else {
             return Ok(());
         };
@@ -163,6 +244,11 @@ impl Answer {
         content_index: usize,
         delta: &str,
     ) -> Result<(), Failure> {
+        let delta = self.joined(content_index, delta);
+        self.grow_thinking(content_index, &delta).await
+    }
+
+    async fn grow_thinking(&mut self, content_index: usize, delta: &str) -> Result<(), Failure> {
         match self.message.content.get_mut(content_index) {
             Some(AssistantBlock::Thinking(thinking)) if !delta.is_empty() => {
                 thinking.thinking.push_str(delta);
@@ -177,7 +263,26 @@ impl Answer {
         .await
     }
 
+    /// As [`Self::complete_text`].
+    pub(super) async fn complete_thinking(
+        &mut self,
+        content_index: usize,
+        whole: String,
+    ) -> Result<(), Failure> {
+        self.joiners.remove(&content_index);
+        let Some(thinking) = self.thinking(content_index) else {
+            return Ok(());
+        };
+        if let Some(missing) = whole.strip_prefix(thinking.thinking.as_str()) {
+            return self.grow_thinking(content_index, missing).await;
+        }
+        thinking.thinking = whole;
+        Ok(())
+    }
+
     pub(super) async fn end_thinking(&mut self, content_index: usize) -> Result<(), Failure> {
+        let last = self.last_half(content_index);
+        self.grow_thinking(content_index, last).await?;
         let Some(AssistantBlock::Thinking(thinking)) = self.message.content.get(content_index)
         else {
             return Ok(());
@@ -189,27 +294,31 @@ impl Answer {
         .await
     }
 
-    /// `arguments` is what is known at once; usually nothing is.
+    /// `arguments` is what is known at once, as an object or as the beginning of its text;
+    /// usually nothing is.
     pub(super) async fn start_tool_call(
         &mut self,
         id: String,
         name: String,
         arguments: Value,
     ) -> Result<usize, Failure> {
-        let arguments = match arguments {
-            Value::Object(_) => arguments,
-            _ => Value::Object(Map::new()),
+        let (arguments, text) = match arguments {
+            Value::Object(_) => (arguments, String::new()),
+            Value::Null => (Value::Object(Map::new()), String::new()),
+            Value::String(text) => (Value::Object(Map::new()), text),
+            other => (Value::Object(Map::new()), other.to_string()),
         };
         let content_index = self.add(AssistantBlock::ToolCall(ToolCall {
             id,
             name,
             arguments,
-            thought_signature: None,
             partial_json: Some(String::new()),
+            ..ToolCall::default()
         }));
         self.tool_calls.insert(content_index, Arguments::default());
         self.report(AssistantEvent::ToolCallStart { content_index })
             .await?;
+        self.add_arguments(content_index, &text).await?;
         Ok(content_index)
     }
 
@@ -218,6 +327,7 @@ impl Answer {
         content_index: usize,
         delta: &str,
     ) -> Result<(), Failure> {
+        let delta = self.joined(content_index, delta);
         let (Some(AssistantBlock::ToolCall(call)), Some(arguments)) = (
             self.message.content.get_mut(content_index),
             self.tool_calls.get_mut(&content_index),
@@ -228,8 +338,31 @@ impl Answer {
             return Ok(());
         }
         if let Some(text) = arguments.ended.take() {
-            call.partial_json = Some(text);
+            arguments.restart(call, text);
             self.stale.blocks.push(content_index);
+        }
+        let known = call.partial_json.as_deref().unwrap_or_default();
+        if known.trim().is_empty() && tool_arguments::is_empty_object(&delta) {
+            arguments.placeholder = delta.into_owned();
+            return Ok(());
+        }
+        arguments.placeholder.clear();
+        if tool_arguments::is_empty_object(known) && !delta.trim().is_empty() {
+            arguments.restart(call, String::new());
+            self.stale.blocks.push(content_index);
+        }
+        self.grow_arguments(content_index, &delta).await
+    }
+
+    async fn grow_arguments(&mut self, content_index: usize, delta: &str) -> Result<(), Failure> {
+        let (Some(AssistantBlock::ToolCall(call)), Some(arguments)) = (
+            self.message.content.get_mut(content_index),
+            self.tool_calls.get_mut(&content_index),
+        ) else {
+            return Ok(());
+        };
+        if delta.is_empty() {
+            return Ok(());
         }
         call.partial_json.get_or_insert_default().push_str(delta);
         arguments.parser.push(&mut call.arguments, delta);
@@ -241,16 +374,71 @@ impl Answer {
         .await
     }
 
-    /// For a provider that sends at the end something else than it streamed.
-    pub(super) fn replace_arguments(&mut self, content_index: usize, text: &str) {
-        if let Some(call) = self.tool_call(content_index) {
-            call.partial_json = Some(text.to_owned());
-            call.arguments = parse_arguments(text);
+    /// Takes the whole text of the arguments from a provider that has streamed it, or part
+    /// of it, before. An empty object is no news where there are arguments.
+    pub(super) async fn complete_arguments(
+        &mut self,
+        content_index: usize,
+        whole: &str,
+    ) -> Result<(), Failure> {
+        if whole.trim().is_empty() {
+            return Ok(());
         }
+        let arguments = self.tool_calls.get(&content_index);
+        let ended = arguments.and_then(|arguments| arguments.ended.as_deref());
+        let Some(AssistantBlock::ToolCall(call)) = self.message.content.get(content_index) else {
+            return Ok(());
+        };
+        let seen = ended.or(call.partial_json.as_deref()).unwrap_or_default();
+        if tool_arguments::is_empty_object(whole) && !seen.trim().is_empty() || whole == seen {
+            return Ok(());
+        }
+        if let Some(missing) = whole.strip_prefix(seen) {
+            let missing = missing.to_owned();
+            self.joiners.remove(&content_index);
+            return self.add_arguments(content_index, &missing).await;
+        }
+        self.joiners.remove(&content_index);
+        if let (Some(AssistantBlock::ToolCall(call)), Some(arguments)) = (
+            self.message.content.get_mut(content_index),
+            self.tool_calls.get_mut(&content_index),
+        ) {
+            arguments.ended = None;
+            arguments.placeholder.clear();
+            arguments.restart(call, whole.to_owned());
+            self.stale.blocks.push(content_index);
+        }
+        Ok(())
+    }
+
+    /// Takes a whole call in place of the one that was streamed.
+    pub(super) async fn replace_tool_call(
+        &mut self,
+        content_index: usize,
+        whole: ToolCall,
+    ) -> Result<(), Failure> {
+        self.joiners.remove(&content_index);
+        let streamed = self.tool_calls.insert(content_index, Arguments::default());
+        let placeholder = streamed.unwrap_or_default().placeholder;
+        self.grow_arguments(content_index, &placeholder).await?;
+        if let Some(known) = self.tool_call(content_index) {
+            // Without a text the arguments are taken as they are when the call ends.
+            let partial_json = Some(String::new());
+            *known = ToolCall {
+                partial_json,
+                ..whole
+            };
+        }
+        Ok(())
     }
 
     /// Does nothing for a call that has ended.
     pub(super) async fn end_tool_call(&mut self, content_index: usize) -> Result<(), Failure> {
+        let mut last = self.last_half(content_index).to_owned();
+        if let Some(arguments) = self.tool_calls.get_mut(&content_index) {
+            last.push_str(&std::mem::take(&mut arguments.placeholder));
+        }
+        self.grow_arguments(content_index, &last).await?;
         let content = &mut self.message.content;
         let Some(AssistantBlock::ToolCall(call)) = content.get_mut(content_index) else {
             return Ok(());
@@ -258,8 +446,8 @@ impl Answer {
         let Some(text) = call.partial_json.take() else {
             return Ok(());
         };
-        if !text.trim().is_empty() {
-            call.arguments = parse_arguments(&text);
+        if !tool_arguments::is_blank(&text) {
+            call.set_arguments(&text);
         }
         let tool_call = call.clone();
         self.stale.blocks.push(content_index);
@@ -269,6 +457,31 @@ impl Answer {
             tool_call,
         })
         .await
+    }
+
+    /// Ends the calls that the provider began and did not end. One without arguments may
+    /// have been cut off before they came, so it is not made.
+    async fn end_open_calls(&mut self) -> Result<(), Failure> {
+        for content_index in 0..self.message.content.len() {
+            let Some(AssistantBlock::ToolCall(call)) = self.message.content.get_mut(content_index)
+            else {
+                continue;
+            };
+            let Some(text) = &call.partial_json else {
+                continue;
+            };
+            let known = call
+                .arguments
+                .as_object()
+                .is_some_and(|known| !known.is_empty());
+            let placeholder = self.tool_calls.get(&content_index);
+            let placeholder = placeholder.is_some_and(|it| !it.placeholder.is_empty());
+            if tool_arguments::is_blank(text) && !known && !placeholder {
+                call.arguments_error = Some(NEVER_ENDED.to_owned());
+            }
+            self.end_tool_call(content_index).await?;
+        }
+        Ok(())
     }
 
     pub(super) fn thinking(&mut self, content_index: usize) -> Option<&mut ThinkingContent> {
@@ -294,9 +507,10 @@ impl Answer {
 
     /// Sends the last item; a failure becomes part of the message.
     pub(super) async fn finish(mut self, result: Result<(), Failure>) {
-        let result = match self.cancel.is_cancelled() {
-            true => Err(Failure::Aborted),
-            false => result,
+        let result = match (self.cancel.is_cancelled(), result) {
+            (true, _) => Err(Failure::Aborted),
+            (false, Ok(())) => self.end_open_calls().await,
+            (false, failed) => failed,
         };
         let message = &mut self.message;
         if let Err(failure) = result {
@@ -319,10 +533,27 @@ impl Answer {
             let words = message.error_message.take();
             message.error_message = words.or_else(|| Some(Failure::Aborted.to_string()));
         }
+        // A call that was not ended has the arguments of a text that may be cut off.
+        for block in &mut message.content {
+            if let AssistantBlock::ToolCall(call) = block
+                && let Some(text) = call.partial_json.take()
+                && !tool_arguments::is_blank(&text)
+            {
+                call.set_arguments(&text);
+            }
+        }
         self.send().await;
     }
 
     async fn send(mut self) {
+        for (index, joiner) in &mut self.joiners {
+            // A call is not made then, and its arguments are for showing only.
+            match self.message.content.get_mut(*index) {
+                Some(AssistantBlock::Text(text)) => text.text.push_str(joiner.end()),
+                Some(AssistantBlock::Thinking(it)) => it.thinking.push_str(joiner.end()),
+                _ => {}
+            }
+        }
         for block in &mut self.message.content {
             if let AssistantBlock::ToolCall(call) = block {
                 call.partial_json = None;

@@ -167,6 +167,7 @@ impl Writer {
             id: format!("demo_{}", uuid::Uuid::new_v4().simple()),
             name,
             arguments: Value::Object(Map::new()),
+            arguments_error: None,
             thought_signature: None,
             partial_json: Some(String::new()),
         };

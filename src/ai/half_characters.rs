@@ -2,7 +2,9 @@
 //! in the middle of an emoji; what is written down of it then (`"\ud83d"`) is text for
 //! JavaScript and none for Rust. Such a half becomes the sign for what is unreadable.
 
-use memchr::memchr;
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr2};
 use serde::de::DeserializeOwned;
 
 use super::nesting::{self, Of};
@@ -10,7 +12,7 @@ use super::nesting::{self, Of};
 const HIGH: std::ops::RangeInclusive<u16> = 0xd800..=0xdbff;
 const LOW: std::ops::RangeInclusive<u16> = 0xdc00..=0xdfff;
 /// Bytes of `\uXXXX`.
-const ESCAPE: usize = 6;
+pub(super) const ESCAPE: usize = 6;
 
 /// As `serde_json::from_str`, and costs no more for what that can read.
 pub(crate) fn from_str<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
@@ -37,27 +39,158 @@ pub(crate) fn mended(json: &str) -> Option<String> {
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr(b'\\', rest)) {
         let escape = at + found;
         at = escape + 2;
-        let Some(unit) = unit_at(bytes, escape) else {
-            continue;
-        };
-        let pair = HIGH.contains(&unit)
-            && unit_at(bytes, escape + ESCAPE).is_some_and(|next| LOW.contains(&next));
-        if pair {
-            at = escape + 2 * ESCAPE;
-        } else if HIGH.contains(&unit) || LOW.contains(&unit) {
-            at = escape + ESCAPE;
-            mended.push_str(&json[copied..escape]);
-            mended.push('\u{fffd}');
-            copied = at;
+        match unit_at(bytes, escape) {
+            Unit::Pair => at = escape + 2 * ESCAPE,
+            Unit::Half(_) => {
+                at = escape + ESCAPE;
+                mended.push_str(&json[copied..escape]);
+                mended.push(REPLACEMENT);
+                copied = at;
+            }
+            Unit::Other => {}
         }
     }
     (copied > 0).then(|| mended + &json[copied..])
 }
 
+/// The character that an escape at one place names.
+pub(super) enum Unit {
+    /// A surrogate pair, with the next escape.
+    Pair,
+    /// A surrogate without its other half.
+    Half(u16),
+    /// Another character, or no escape.
+    Other,
+}
+
+pub(super) fn unit_at(bytes: &[u8], at: usize) -> Unit {
+    match code_unit(bytes, at) {
+        Some(unit) if HIGH.contains(&unit) => match code_unit(bytes, at + ESCAPE) {
+            Some(next) if LOW.contains(&next) => Unit::Pair,
+            _ => Unit::Half(unit),
+        },
+        Some(unit) if LOW.contains(&unit) => Unit::Half(unit),
+        _ => Unit::Other,
+    }
+}
+
 /// The UTF-16 code unit that an escape at this byte names.
-fn unit_at(bytes: &[u8], at: usize) -> Option<u16> {
+fn code_unit(bytes: &[u8], at: usize) -> Option<u16> {
     let digits = bytes.get(at..at + ESCAPE)?.strip_prefix(b"\\u")?;
     u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
+}
+
+const REPLACEMENT: char = '\u{fffd}';
+
+/// The strings of one event of a stream that begin or end with half of a surrogate pair,
+/// whose other half may stand in the event before or after. In what was read of the event
+/// each half is U+FFFD.
+#[derive(Debug, Default)]
+pub(super) struct EdgeHalves(Vec<Edges>);
+
+#[derive(Debug, Default, PartialEq)]
+struct Edges {
+    text: String,
+    /// A low surrogate.
+    first: Option<u16>,
+    /// A high surrogate.
+    last: Option<u16>,
+}
+
+impl EdgeHalves {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Finds them in a JSON text.
+    pub(super) fn of(json: &str) -> Self {
+        let bytes = json.as_bytes();
+        let mut found = Vec::new();
+        let mut at = 0;
+        while let Some(quote) = bytes.get(at..).and_then(|rest| memchr(b'"', rest)) {
+            let start = at + quote + 1;
+            let (end, last) = end_of_string(bytes, start);
+            at = end + 1;
+            let first = match unit_at(bytes, start) {
+                Unit::Half(unit) if LOW.contains(&unit) => Some(unit),
+                _ => None,
+            };
+            if (first.is_some() || last.is_some())
+                && let Ok(text) = from_str(&json[start - 1..(end + 1).min(json.len())])
+            {
+                found.push(Edges { text, first, last });
+            }
+        }
+        Self(found)
+    }
+}
+
+/// Where a string ends, and the high surrogate that stands alone at its end.
+fn end_of_string(bytes: &[u8], start: usize) -> (usize, Option<u16>) {
+    let (mut at, mut last) = (start, None);
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        if found > 0 {
+            last = None;
+        }
+        at += found;
+        if bytes[at] == b'"' {
+            return (at, last);
+        }
+        last = None;
+        match unit_at(bytes, at) {
+            Unit::Pair => at += 2 * ESCAPE,
+            Unit::Half(unit) => {
+                last = HIGH.contains(&unit).then_some(unit);
+                at += ESCAPE;
+            }
+            Unit::Other => at += 2,
+        }
+    }
+    (bytes.len(), None)
+}
+
+/// Joins the halves of characters that come in two pieces of one text.
+#[derive(Debug, Default)]
+pub(super) struct Joiner {
+    /// The high surrogate at the end of the text, not shown yet.
+    waiting: Option<u16>,
+}
+
+impl Joiner {
+    /// Gives what a piece adds to the text. A high surrogate at its end waits for the next
+    /// piece.
+    pub(super) fn push<'a>(&mut self, piece: &'a str, halves: &mut EdgeHalves) -> Cow<'a, str> {
+        let edges = halves.0.iter().position(|edges| edges.text == piece);
+        let edges = edges.map(|index| halves.0.remove(index));
+        if piece.is_empty() || (edges.is_none() && self.waiting.is_none()) {
+            return Cow::Borrowed(piece);
+        }
+        let Edges { first, last, .. } = edges.unwrap_or_default();
+        let (mut joined, mut rest) = (String::new(), piece);
+        match (self.waiting.take(), first) {
+            (Some(high), Some(low)) => {
+                joined.extend(char::decode_utf16([high, low]).map(|c| c.unwrap_or(REPLACEMENT)));
+                rest = rest.strip_prefix(REPLACEMENT).unwrap_or(rest);
+            }
+            (Some(_), None) => joined.push(REPLACEMENT),
+            (None, _) => {}
+        }
+        if last.is_some() {
+            self.waiting = last;
+            rest = rest.strip_suffix(REPLACEMENT).unwrap_or(rest);
+        }
+        joined.push_str(rest);
+        Cow::Owned(joined)
+    }
+
+    /// Gives what a half at the end of the text stands for after all; nothing where the
+    /// text is whole.
+    pub(super) fn end(&mut self) -> &'static str {
+        match self.waiting.take() {
+            Some(_) => "\u{fffd}",
+            None => "",
+        }
+    }
 }
 
 #[cfg(test)]
@@ -87,6 +220,63 @@ mod tests {
         }
         for wrong in [r#"{"a":"\ud83d""#, r#""\ud83d\u12"#, r#""\ud83dé\""#] {
             assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+    /// The pieces as events of a stream, each with one text.
+    fn joined(events: &[&str]) -> Vec<String> {
+        let mut joiner = Joiner::default();
+        let mut seen: Vec<String> = events
+            .iter()
+            .map(|event| {
+                let value: Value = from_str(event).unwrap();
+                let mut halves = EdgeHalves::of(event);
+                let piece = value["t"].as_str().unwrap();
+                joiner.push(piece, &mut halves).into_owned()
+            })
+            .collect();
+        seen.push(joiner.end().to_owned());
+        seen
+    }
+
+    #[test]
+    fn halves_in_two_pieces_are_joined() {
+        let alone = "\u{fffd}";
+        for (events, expected) in [
+            (
+                vec![r#"{"t":"a\ud83d","x":"\ud83d"}"#, r#"{"t":"\ude00b"}"#],
+                vec!["a", "😀b", ""],
+            ),
+            (
+                vec![
+                    r#"{"t":"\ud83d"}"#,
+                    r#"{"t":""}"#,
+                    r#"{"t":"\ude00\ud83d"}"#,
+                    r#"{"t":"\ude01"}"#,
+                ],
+                vec!["", "", "😀", "😁", ""],
+            ),
+            (vec![r#"{"t":"a\ud83d"}"#], vec!["a", alone]),
+            (
+                vec![r#"{"t":"a\ud83d"}"#, r#"{"t":"b"}"#],
+                vec!["a", "\u{fffd}b", ""],
+            ),
+            (vec![r#"{"t":"\ude00"}"#], vec![alone, ""]),
+            // U+FFFD of the server is no half.
+            (
+                vec!["{\"t\":\"a\u{fffd}\"}", r#"{"t":"\ude00"}"#],
+                vec!["a\u{fffd}", alone, ""],
+            ),
+            // An escaped backslash begins no escape.
+            (
+                vec![r#"{"t":"\\\ud83d"}"#, r#"{"t":"\ude00"}"#],
+                vec!["\\", "😀", ""],
+            ),
+            (
+                vec![r#"{"t":"\\ud83d"}"#, r#"{"t":"\ude00"}"#],
+                vec!["\\ud83d", alone, ""],
+            ),
+        ] {
+            assert_eq!(joined(&events), expected, "{events:?}");
         }
     }
 }

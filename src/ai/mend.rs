@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::lenient::known;
 use super::message::{AssistantBlock, ContentBlock, StopReason, Usage};
+use super::tool_arguments::read_or_explain;
 
 /// Of an assistant, a tool or a user; anything else is left as it is.
 pub fn mend(message: &mut Value) {
@@ -49,15 +50,30 @@ fn mend_answer(message: &mut Map<String, Value>) {
         message.insert("stopReason".into(), json!(reason));
     }
     blocks(message, |mut block| {
-        // A call that says nothing is refused by what the tool wants to know.
-        if block["type"] == "toolCall" && !block["arguments"].is_object() {
-            block["arguments"] = json!({});
+        if block["type"] == "toolCall" {
+            mend_arguments(&mut block);
         }
         if let (true, Value::Number(id)) = (block["type"] == "toolCall", &block["id"]) {
             block["id"] = id.to_string().into();
         }
         known::<AssistantBlock>(block)
     });
+}
+
+/// Makes an object of a call's arguments. What is none is kept as the reason why the call
+/// cannot be made; a call without arguments is checked by its tool.
+pub(super) fn mend_arguments(call: &mut Value) {
+    let text = match &call["arguments"] {
+        Value::Object(_) => return,
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let (arguments, error) = read_or_explain(&text);
+    call["arguments"] = Value::Object(arguments);
+    if let Some(error) = error {
+        call["argumentsError"] = error.into();
+    }
 }
 
 fn texts(message: &mut Map<String, Value>, members: &[&str]) {
@@ -118,5 +134,28 @@ mod tests {
         let unknown =
             json!({"role": "user", "content": [{"type": "audio"}, {"type": "text", "text": "a"}]});
         assert!(matches!(mended(unknown), Message::User(_)));
+    }
+    #[test]
+    fn arguments_that_are_no_object_are_read_or_refused() {
+        let call = |arguments: Value| {
+            let call =
+                json!({"type": "toolCall", "id": "1", "name": "look", "arguments": arguments});
+            let Message::Assistant(answer) =
+                mended(json!({"role": "assistant", "content": [call]}))
+            else {
+                panic!("no answer")
+            };
+            let call = answer.tool_calls().next().unwrap().clone();
+            (call.arguments, call.arguments_error.is_some())
+        };
+        for (given, expected) in [
+            (json!({"a": 1}), (json!({"a": 1}), false)),
+            (json!("{\"a\":1}"), (json!({"a": 1}), false)),
+            (Value::Null, (json!({}), false)),
+            (json!("{\"a\":1"), (json!({}), true)),
+            (json!([1]), (json!({}), true)),
+        ] {
+            assert_eq!(call(given.clone()), expected, "{given}");
+        }
     }
 }

@@ -8,6 +8,8 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::tool_arguments;
+
 /// One message of a conversation with a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -196,6 +198,10 @@ pub struct ToolCall {
     pub name: String,
     /// An object, as far as it has arrived while the call is being streamed.
     pub arguments: Value,
+    /// Why `arguments` is empty: what the model sent is no JSON object, or was cut off. The
+    /// call is kept and does not run. The text that the model sent stands in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thought_signature: Option<String>,
     /// The argument text received so far; only while the call is being streamed.
@@ -204,6 +210,13 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
+    /// Takes the complete text of the arguments.
+    pub(crate) fn set_arguments(&mut self, text: &str) {
+        let (arguments, error) = tool_arguments::read_or_explain(text);
+        self.arguments = Value::Object(arguments);
+        self.arguments_error = error;
+    }
+
     /// The arguments for APIs that refuse what is no object.
     pub fn input(&self) -> Cow<'_, Value> {
         match &self.arguments {

@@ -44,5 +44,8 @@ pub use sse::fuzz_sse;
 pub mod stream;
 #[cfg(test)]
 mod testing;
+pub mod tool_arguments;
 mod transform;
+#[cfg(test)]
+mod wire_tests;
 pub(crate) mod words;

@@ -111,6 +111,7 @@ impl PartialBlock {
                         id: call.id.clone(),
                         name: call.name.clone(),
                         arguments: serde_json::json!({}),
+                        arguments_error: None,
                         thought_signature: call.thought_signature.clone(),
                         partial_json: None,
                     }),

@@ -1,4 +1,5 @@
-//! The object that a growing JSON text stands for so far.
+//! The object that a growing JSON text stands for so far: for showing only. What a tool
+//! gets is read by [`super::tool_arguments`] when the text is complete.
 //!
 //! Incremental, so that a tool call of 100 kB that arrives in 25,000 pieces does
 //! not cost 25,000 parses: a piece costs what it is long. No crate does this on
@@ -205,8 +206,12 @@ impl PartialJson {
                     'r' => self.append(root, "\r"),
                     'b' => self.append(root, "\u{8}"),
                     'f' => self.append(root, "\u{c}"),
-                    // `"`, `\`, `/`; an escape that does not exist stands for itself.
-                    _ => self.append(root, c.encode_utf8(&mut [0; 4])),
+                    '"' | '\\' | '/' => self.append(root, c.encode_utf8(&mut [0; 4])),
+                    // No escape: the backslash is text, and the character is read again.
+                    _ => {
+                        self.append(root, "\\");
+                        return 0;
+                    }
                 }
                 c.len_utf8()
             }
@@ -214,7 +219,8 @@ impl PartialJson {
         }
     }
 
-    /// `digits` may also hold the first half of a pair and more: `d83e\\udd`.
+    /// `digits` are those of one escape, or of a high surrogate and what follows it:
+    /// `d83e\\udd`.
     fn in_unicode_escape(&mut self, root: &mut Value, mut digits: String, c: char) -> usize {
         let expected = match digits.len() {
             4 => c == '\\',
@@ -222,20 +228,31 @@ impl PartialJson {
             _ => c.is_ascii_hexdigit(),
         };
         if !expected {
-            // Half a pair, or no escape at all: what cannot be said is replaced,
-            // and the character is read again in its own right.
-            self.append(root, "\u{fffd}");
-            if digits.len() == 5 {
-                self.escape = Escape::Backslash;
+            // The character is read again, as the rules outside of this escape want it.
+            match digits.get(4..) {
+                None => self.append(root, &format!("\\u{digits}")),
+                Some(after) => {
+                    self.append(root, "\u{fffd}");
+                    match after {
+                        "" => {}
+                        "\\" => self.escape = Escape::Backslash,
+                        more => self.append(root, more),
+                    }
+                }
             }
             return 0;
         }
         digits.push(c);
+        let is_high = |unit: Option<u16>| matches!(unit, Some(0xd800..=0xdbff));
         let first = utf16_unit(&digits, 0);
         let second = utf16_unit(&digits, 6);
-        let is_half = matches!(first, Some(0xd800..=0xdbff));
         match (first, second) {
-            (Some(_), None) if is_half => self.escape = Escape::Unicode(digits),
+            (Some(_), None) if is_high(first) => self.escape = Escape::Unicode(digits),
+            (Some(_), Some(_)) if is_high(second) => {
+                // The first half stays alone; the second may be the first of a pair.
+                self.append(root, "\u{fffd}");
+                self.escape = Escape::Unicode(digits.split_off(6));
+            }
             (Some(first), second) => {
                 let text: String = char::decode_utf16([first].into_iter().chain(second))
                     .map(|c| c.unwrap_or('\u{fffd}'))
@@ -361,22 +378,17 @@ fn word_so_far(token: &str) -> Option<Value> {
     number.parse::<Number>().ok().map(Value::Number)
 }
 
-/// All of it at once: strictly if it is complete, else as an object, as far as it goes. A
-/// list or a number stays one: whoever looks at it tells the model that it is no object.
-pub(super) fn parse_arguments(text: &str) -> Value {
-    if let Ok(whole) = serde_json::from_str(text) {
-        return whole;
-    }
-    let mut root = Value::Object(Map::new());
-    PartialJson::default().push(&mut root, text);
-    root
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn so_far(text: &str) -> Value {
+        let mut root = json!({});
+        PartialJson::default().push(&mut root, text);
+        root
+    }
 
     #[test]
     fn prefixes() {
@@ -403,7 +415,7 @@ mod tests {
             ("{\"a\":[{\"b\":[", json!({"a": [{"b": []}]})),
             ("{\"a\":{\"b\":1},", json!({"a": {"b": 1}})),
         ] {
-            assert_eq!(parse_arguments(text), expected, "{text}");
+            assert_eq!(so_far(text), expected, "{text}");
         }
     }
 
@@ -452,11 +464,9 @@ mod tests {
     #[test]
     fn what_is_no_json_keeps_what_came_before() {
         for (text, expected) in [
-            // What is no object is told to the model, not replaced.
-            ("[1]", json!([1])),
-            ("null", json!(null)),
-            ("\"{}\"", json!("{}")),
-            ("[1", json!({})),
+            ("[1]", json!({})),
+            ("null", json!({})),
+            ("\"{}\"", json!({})),
             ("nonsense", json!({})),
             ("{\"a\":1 \"b\":2}", json!({"a": 1})),
             ("{\"a\":tru, \"b\":2}", json!({})),
@@ -464,14 +474,18 @@ mod tests {
             ("{\"a\":1}{\"a\":2}", json!({"a": 1})),
             ("{a:1}", json!({})),
             // Models do send these; serde_json refuses them.
-            ("{\"a\":\"1\n2\\q\"}", json!({"a": "1\n2q"})),
+            ("{\"a\":\"1\n2\\q\"}", json!({"a": "1\n2\\q"})),
             (
-                "{\"a\":\"\\ud83e-\\ud83e\\n\\uzz\"}",
-                json!({"a": "\u{fffd}-\u{fffd}\n\u{fffd}zz"}),
+                "{\"a\":\"\\ud83e-\\ud83e\\n\\uzz\\u12\"}",
+                json!({"a": "\u{fffd}-\u{fffd}\n\\uzz\\u12"}),
+            ),
+            (
+                "{\"a\":\"\\ud83d\\ud83d\\ude00\\ud83d\\u1z\"}",
+                json!({"a": "\u{fffd}\u{1f600}\u{fffd}\\u1z"}),
             ),
             ("{\"a\":[1,],}", json!({"a": [1]})),
         ] {
-            assert_eq!(parse_arguments(text), expected, "{text}");
+            assert_eq!(so_far(text), expected, "{text}");
         }
     }
 
@@ -513,7 +527,7 @@ mod tests {
     fn depth_is_limited() {
         let text = format!("{{\"a\":{}", "[".repeat(1_000_000));
         let mut depth = 0;
-        let mut value = &parse_arguments(&text)["a"];
+        let mut value = &so_far(&text)["a"];
         while let Some(inner) = value.get(0) {
             depth += 1;
             value = inner;

@@ -10,10 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::accumulate::Answer;
 use super::failure::Failure;
-use super::mend::mend;
+use super::mend::{mend, mend_arguments};
 use super::message::{AssistantMessage, StopReason, ToolCall};
 use super::model::Model;
 use super::stream::StreamItem;
+use super::tool_arguments::taken_from_a_cut_text;
 
 /// One event of pi-ai's `AssistantMessageEventStream`. Of `partial` only the block
 /// comes along that the event is about, and what stands around the blocks.
@@ -40,6 +41,8 @@ pub(crate) struct Retelling {
     answer: Answer,
     /// The teller's number of a block, and ours.
     blocks: HashMap<i64, usize>,
+    /// Texts of arguments, by the teller's number of the call.
+    texts: HashMap<i64, String>,
     started: bool,
     ended: Option<AssistantMessage>,
 }
@@ -53,6 +56,7 @@ impl Retelling {
         Self {
             answer: Answer::new(model, items, cancel),
             blocks: HashMap::new(),
+            texts: HashMap::new(),
             started: false,
             ended: None,
         }
@@ -114,7 +118,15 @@ impl Retelling {
             *self.answer.edit() = merged?;
         }
         if matches!(told.kind.as_str(), "done" | "error") {
-            let mut message = merge(self.answer.message(), told.message.unwrap_or_default())?;
+            let mut said = told.message.unwrap_or_default();
+            for (number, text) in &self.texts {
+                let content = said.get_mut("content").and_then(Value::as_array_mut);
+                let number = usize::try_from(*number).ok();
+                if let Some(call) = content.zip(number).and_then(|(all, at)| all.get_mut(at)) {
+                    refuse_cut_call(call, text);
+                }
+            }
+            let mut message = merge(self.answer.message(), said)?;
             let failed = matches!(message.stop_reason, StopReason::Error | StopReason::Aborted);
             if told.kind == "error" && !failed {
                 message.stop_reason = StopReason::Error;
@@ -170,7 +182,10 @@ impl Retelling {
         match told.kind.as_str() {
             "text_delta" => self.answer.add_text(index, &delta).await,
             "thinking_delta" => self.answer.add_thinking(index, &delta).await,
-            "toolcall_delta" => self.answer.add_arguments(index, &delta).await,
+            "toolcall_delta" => {
+                self.texts.entry(number).or_default().push_str(&delta);
+                self.answer.add_arguments(index, &delta).await
+            }
             "text_end" => {
                 if let Some(known) = self.answer.text(index) {
                     if let Some(whole) = told.content {
@@ -190,22 +205,39 @@ impl Retelling {
                 }
                 self.answer.end_thinking(index).await
             }
-            "toolcall_end" => self.end_call(index, told.tool_call.unwrap_or(block)).await,
+            "toolcall_end" => {
+                let mut whole = told.tool_call.unwrap_or(block);
+                if let Some(text) = self.texts.get(&number) {
+                    refuse_cut_call(&mut whole, text);
+                }
+                self.end_call(index, whole).await
+            }
             _ => Ok(()),
         }
     }
 
     async fn end_call(&mut self, index: usize, mut whole: Value) -> Result<(), Failure> {
-        if whole.is_object() && !whole["arguments"].is_object() {
-            whole["arguments"] = Value::Object(Map::new());
+        if whole.is_object() {
+            mend_arguments(&mut whole);
         }
         let whole: Option<ToolCall> = serde_json::from_value(whole).ok();
-        if let (Some(known), Some(mut whole)) = (self.answer.tool_call(index), whole) {
-            // The arguments are parsed from this when the call ends.
-            whole.partial_json = Some(whole.arguments.to_string());
-            *known = whole;
+        if let Some(whole) = whole {
+            self.answer.replace_tool_call(index, whole).await?;
         }
         self.answer.end_tool_call(index).await
+    }
+}
+
+/// Takes away the arguments of a call whose text was cut off: many extensions read what there
+/// is of a text, and the tool would run with that.
+fn refuse_cut_call(call: &mut Value, text: &str) {
+    let is_call = call.get("type").is_none_or(|kind| kind == "toolCall");
+    if !is_call || call["argumentsError"].is_string() {
+        return;
+    }
+    if let Some(error) = taken_from_a_cut_text(text, &call["arguments"]) {
+        call["arguments"] = Value::Object(Map::new());
+        call["argumentsError"] = error.into();
     }
 }
 

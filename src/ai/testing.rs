@@ -314,6 +314,7 @@ pub(super) fn call(id: &str, name: &str, arguments: Value) -> AssistantBlock {
         id: id.into(),
         name: name.into(),
         arguments,
+        arguments_error: None,
         thought_signature: None,
         partial_json: None,
     })

@@ -15,7 +15,7 @@ use uuid::{NoContext, Timestamp, Uuid};
 
 use super::host::{Answer, parse, to_value};
 use crate::agent::AgentMessage;
-use crate::ai::message::StopReason;
+use crate::ai::message::{StopReason, ToolCall};
 use crate::ai::stream::ToolSpec;
 use crate::ai::{api, catalogue, classify, partial_json, secret_value::Env};
 use crate::resources::settings::{self, Change, SettingsError};
@@ -193,6 +193,15 @@ pub fn serve(method: &str, args: &str) -> Option<Answer> {
         "ai.parse_partial_json" => {
             parse::<Text>(method, args).map(|given| partial_json::parse(&given.text))
         }
+        "ai.read_tool_arguments" => parse::<Text>(method, args).map(|given| {
+            let mut call = ToolCall::default();
+            call.set_arguments(&given.text);
+            let mut read = json!({ "arguments": call.arguments });
+            if let Some(error) = call.arguments_error {
+                read["argumentsError"] = json!(error);
+            }
+            read
+        }),
         "ai.key_variables" => parse::<Provider>(method, args)
             .map(|given| json!(catalogue::key_variables(&given.provider))),
         "ai.env_api_key" => parse::<Provider>(method, args).map(|given| {

@@ -11,7 +11,6 @@ use super::claude_code;
 use crate::ai::accumulate::Answer;
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
-use crate::ai::half_characters;
 use crate::ai::message::{StopReason, ThinkingContent, Usage};
 use crate::ai::sse::SseEvent;
 use crate::ai::stream::ToolSpec;
@@ -133,10 +132,9 @@ impl Decoder for Reader {
         if !is_known || event.data.trim() == "[DONE]" {
             return Ok(Flow::More);
         }
-        let data: Value = match half_characters::from_str(&event.data) {
-            Ok(data) => data,
+        let data = match answer.read_event(&event.data) {
             Err(_) if event.name == "error" => return Err(Failure::Provider(event.data)),
-            Err(error) => return Err(Failure::malformed(&error, &event.data)),
+            data => data?,
         };
         let kind = match event.name.as_str() {
             "error" => "error",
@@ -171,10 +169,12 @@ impl Decoder for Reader {
 
     async fn end(&mut self, answer: &mut Answer) -> Result<(), Failure> {
         let Some(reason) = &self.stop_reason else {
-            return match self.stopped {
-                true => Ok(()),
-                false => Err(Failure::unfinished("message_stop")),
+            let missing = if self.stopped {
+                "a stop_reason"
+            } else {
+                "message_stop"
             };
+            return Err(Failure::unfinished(missing));
         };
         answer.edit().stop_reason = match reason.as_str() {
             // A turn that pauses is continued by sending it back, as any other.

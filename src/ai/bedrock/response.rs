@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::ai::accumulate::Answer;
 use crate::ai::exchange::{Decoder, Flow, Framing};
 use crate::ai::failure::Failure;
-use crate::ai::half_characters;
 use crate::ai::message::{StopReason, ThinkingContent, Usage};
 use crate::ai::sse::SseEvent;
 
@@ -73,8 +72,7 @@ impl Decoder for Reader {
     const FRAMING: Framing = Framing::Amazon;
 
     async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
-        let data: Value = half_characters::from_str(&event.data)
-            .map_err(|error| Failure::malformed(&error, &event.data))?;
+        let data: Value = answer.read_event(&event.data)?;
         let number = data["contentBlockIndex"].as_u64().unwrap_or_default();
         match event.name.as_str() {
             "contentBlockStart" => {

@@ -14,10 +14,12 @@ use crate::ai::frames::{FrameDecoder, crc32};
 use crate::ai::message::StopReason;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::secret_value::Env;
+use crate::ai::sse::SseEvent;
 use crate::ai::stream::AssistantStream;
 use crate::ai::testing::{
     answer, call, collect, model, request_for, result, text, thinking, tool, user,
 };
+use crate::ai::wire_tests::{HIGH, LOW, WHOLE, cuts, with_halves};
 
 fn frame(kind: &str, name: &str, payload: &Value) -> Vec<u8> {
     let mut headers = Vec::new();
@@ -99,6 +101,61 @@ async fn frames_become_blocks_however_they_are_cut() {
             ])
         );
         assert_eq!((message.usage.input, message.usage.cache_read), (5, 3));
+    }
+}
+
+/// [`crate::ai::wire_tests`] has the same for the other APIs.
+#[tokio::test]
+async fn cut_calls_and_halves_of_characters() {
+    let delta = |number: u64, delta: serde_json::Value| json!({"contentBlockIndex": number, "delta": delta});
+    let input = |text: &str| delta(1, json!({"toolUse": {"input": text}}));
+    let start =
+        json!({"contentBlockIndex": 1, "start": {"toolUse": {"toolUseId": "t", "name": "read"}}});
+    let cuts = cuts().into_iter().map(|cut| &WHOLE[..cut]).chain([WHOLE]);
+    for arguments in cuts {
+        for (stop, stop_reason) in [
+            ("max_tokens", StopReason::Length),
+            ("tool_use", StopReason::ToolUse),
+        ] {
+            let events = [
+                (
+                    "contentBlockDelta",
+                    delta(0, json!({"text": format!("a{HIGH}")})),
+                ),
+                (
+                    "contentBlockDelta",
+                    delta(0, json!({"text": format!("{LOW}b{HIGH}")})),
+                ),
+                ("contentBlockStop", json!({"contentBlockIndex": 0})),
+                ("contentBlockStart", start.clone()),
+                ("contentBlockDelta", input(&arguments[..1])),
+                ("contentBlockDelta", input(&arguments[1..])),
+                ("messageStop", json!({"stopReason": stop})),
+            ];
+            let (items, stream) = AssistantStream::channel();
+            let mut told =
+                Answer::new(&model("bedrock-converse-stream"), items, Default::default());
+            let mut reader = Reader::default();
+            for (name, data) in events {
+                let event = SseEvent {
+                    name: name.to_owned(),
+                    data: with_halves(&data),
+                };
+                reader.event(event, &mut told).await.unwrap();
+            }
+            reader.end(&mut told).await.unwrap();
+            told.finish(Ok(())).await;
+            let (message, _) = collect(stream).await;
+            assert_eq!(message.stop_reason, stop_reason);
+            assert_eq!(message.texts().collect::<String>(), "a😀b\u{fffd}");
+            let call = message.tool_calls().next().unwrap();
+            assert_eq!(
+                call.arguments_error.is_none(),
+                arguments == WHOLE,
+                "{call:?}"
+            );
+            assert_eq!(call.arguments == json!({}), arguments != WHOLE, "{call:?}");
+        }
     }
 }
 

@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::ai::accumulate::Answer;
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
-use crate::ai::half_characters;
 use crate::ai::message::{StopReason, ThinkingContent, Usage, now};
 use crate::ai::sse::SseEvent;
 
@@ -89,6 +88,7 @@ impl Reader {
         }
         let arguments = match &call["args"] {
             Value::Null => "{}".to_owned(),
+            Value::String(text) => text.clone(),
             arguments => arguments.to_string(),
         };
         answer.add_arguments(index, &arguments).await?;
@@ -108,8 +108,7 @@ impl Decoder for Reader {
         if event.data.trim().is_empty() {
             return Ok(Flow::More);
         }
-        let chunk: Value = half_characters::from_str(&event.data)
-            .map_err(|error| Failure::malformed(&error, &event.data))?;
+        let chunk: Value = answer.read_event(&event.data)?;
         if chunk.get("error").is_some() {
             return Err(Failure::Provider(error_text(&chunk, Envelope::Bare)));
         }
@@ -151,7 +150,7 @@ impl Decoder for Reader {
         let has_calls = answer.message().tool_calls().next().is_some();
         answer.edit().stop_reason = match self.finished.as_deref() {
             None => return Err(Failure::unfinished("finishReason")),
-            Some("STOP" | "MAX_TOKENS") if has_calls => StopReason::ToolUse,
+            Some("STOP") if has_calls => StopReason::ToolUse,
             Some("STOP") => StopReason::Stop,
             Some("MAX_TOKENS") => StopReason::Length,
             Some(reason) => {

@@ -8,7 +8,6 @@ use super::request::derive_id;
 use crate::ai::accumulate::Answer;
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
-use crate::ai::half_characters;
 use crate::ai::message::{StopReason, ThinkingContent, Usage};
 use crate::ai::sse::SseEvent;
 
@@ -97,8 +96,7 @@ impl Decoder for Reader {
         if event.data.starts_with("[DONE]") {
             return Ok(Flow::Complete);
         }
-        let chunk: Value = half_characters::from_str(&event.data)
-            .map_err(|error| Failure::malformed(&error, &event.data))?;
+        let chunk: Value = answer.read_event(&event.data)?;
         if chunk.get("error").is_some() {
             return Err(Failure::Provider(error_text(&chunk, Envelope::Error)));
         }
@@ -141,9 +139,9 @@ impl Decoder for Reader {
                     let text = item.as_str().or(item["text"].as_str());
                     if item["type"] == "thinking" {
                         let parts = item["thinking"].as_array().into_iter().flatten();
-                        let thought: String =
-                            parts.filter_map(|part| part["text"].as_str()).collect();
-                        self.thinking(&thought, answer).await?;
+                        for thought in parts.filter_map(|part| part["text"].as_str()) {
+                            self.thinking(thought, answer).await?;
+                        }
                     } else if let Some(text) = text.filter(|text| !text.is_empty()) {
                         self.text(text, answer).await?;
                     }
@@ -168,11 +166,15 @@ impl Decoder for Reader {
             None => return Err(Failure::unfinished("finish_reason")),
             Some("length" | "model_length") => StopReason::Length,
             Some("tool_calls") => StopReason::ToolUse,
+            Some("stop") => StopReason::Stop,
             Some("error") => {
-                let text = "The provider ended the answer with an error".into();
+                let text = "The provider ended the answer with an error (server error)".into();
                 return Err(Failure::Provider(text));
             }
-            Some(_) => StopReason::Stop,
+            Some(reason) => {
+                let text = format!("The provider stopped with finish_reason {reason}");
+                return Err(Failure::Provider(text));
+            }
         };
         Ok(())
     }

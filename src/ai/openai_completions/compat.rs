@@ -15,6 +15,7 @@ pub(super) struct Compat {
     pub supports_reasoning_effort: bool,
     pub reasoning_effort_map: HashMap<String, String>,
     pub supports_usage_in_streaming: bool,
+    pub supports_finish_reason: bool,
     pub max_tokens_field: String,
     pub requires_tool_result_name: bool,
     pub requires_assistant_after_tool_result: bool,
@@ -65,6 +66,7 @@ struct Overrides {
     supports_reasoning_effort: Option<bool>,
     reasoning_effort_map: Option<HashMap<String, String>>,
     supports_usage_in_streaming: Option<bool>,
+    supports_finish_reason: Option<bool>,
     max_tokens_field: Option<String>,
     requires_tool_result_name: Option<bool>,
     requires_assistant_after_tool_result: Option<bool>,
@@ -101,6 +103,9 @@ impl Compat {
             supports_usage_in_streaming: set
                 .supports_usage_in_streaming
                 .unwrap_or(detected.supports_usage_in_streaming),
+            supports_finish_reason: set
+                .supports_finish_reason
+                .unwrap_or(detected.supports_finish_reason),
             max_tokens_field: set.max_tokens_field.unwrap_or(detected.max_tokens_field),
             requires_tool_result_name: set
                 .requires_tool_result_name
@@ -159,6 +164,7 @@ impl Compat {
             supports_reasoning_effort: !is_grok && !is_zai,
             reasoning_effort_map,
             supports_usage_in_streaming: true,
+            supports_finish_reason: true,
             max_tokens_field: max_tokens_field.to_owned(),
             requires_tool_result_name: false,
             requires_assistant_after_tool_result: false,

@@ -32,7 +32,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         encode: None,
         sign: None,
     };
-    Ok((call, Reader::default()))
+    Ok((call, Reader::new(&compat)))
 }
 
 pub(super) fn body(request: &Request, compat: &Compat) -> Value {

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
+use super::compat::Compat;
 use super::reasoning_details::ReasoningDetails;
 use crate::ai::accumulate::Answer;
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
-use crate::ai::half_characters;
 use crate::ai::message::{AssistantBlock, StopReason, ThinkingContent, Usage};
 use crate::ai::sse::SseEvent;
 
@@ -19,7 +19,9 @@ pub(super) struct Reader {
     calls: Vec<OpenCall>,
     details: ReasoningDetails,
     finish_reason: Option<String>,
-    done: bool,
+    /// The server gives no `finish_reason` (`compat.supportsFinishReason` is false), so an
+    /// answer without one may be complete.
+    without_finish_reason: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -36,6 +38,13 @@ struct OpenCall {
 }
 
 impl Reader {
+    pub(super) fn new(compat: &Compat) -> Self {
+        Self {
+            without_finish_reason: !compat.supports_finish_reason,
+            ..Self::default()
+        }
+    }
+
     /// Makes `next` the block that grows; the one before is complete.
     async fn switch(&mut self, next: Option<Block>, answer: &mut Answer) -> Result<(), Failure> {
         if self.current == next {
@@ -187,11 +196,9 @@ impl Reader {
 impl Decoder for Reader {
     async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
         if event.data.starts_with("[DONE]") {
-            self.done = true;
             return Ok(Flow::Complete);
         }
-        let chunk: Value = half_characters::from_str(&event.data)
-            .map_err(|error| Failure::malformed(&error, &event.data))?;
+        let chunk: Value = answer.read_event(&event.data)?;
         if event.name == "error" || !matches!(chunk["error"], Value::Null) {
             return Err(Failure::Provider(error_text(&chunk, Envelope::Error)));
         }
@@ -216,12 +223,14 @@ impl Decoder for Reader {
     }
 
     async fn end(&mut self, answer: &mut Answer) -> Result<(), Failure> {
-        if self.finish_reason.is_none() && !self.done {
+        if self.finish_reason.is_none() && !self.without_finish_reason {
             return Err(Failure::unfinished("a finish_reason"));
         }
         self.switch(None, answer).await?;
         self.keep_details(answer).await?;
+        let has_calls = answer.message().tool_calls().next().is_some();
         answer.edit().stop_reason = match self.finish_reason.as_deref() {
+            None if has_calls => StopReason::ToolUse,
             None | Some("stop" | "end") => StopReason::Stop,
             Some("length") => StopReason::Length,
             Some("tool_calls" | "function_call") => StopReason::ToolUse,

@@ -613,6 +613,20 @@ async fn servers_that_number_every_call_0_or_none() {
 }
 
 #[tokio::test]
+async fn a_server_without_finish_reasons_is_named_in_compat() {
+    let events = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n";
+    let server = Server::start(vec![Reply::events(&[events])]).await;
+    let mut request = request(API, &server, vec![user("go")]);
+    let compat = json!({"supportsFinishReason": false});
+    std::sync::Arc::make_mut(&mut request.model).compat = Some(compat);
+    let (message, _) = collect(api(API).unwrap().stream(request)).await;
+    assert_eq!(
+        (message.stop_reason, message.content),
+        (StopReason::Stop, vec![text("x")])
+    );
+}
+
+#[tokio::test]
 async fn finish_reasons_and_errors_in_the_stream() {
     let provider = |text: &str| (StopReason::Error, Some(text.to_owned()));
     for (event, expected) in [
@@ -630,8 +644,11 @@ async fn finish_reasons_and_errors_in_the_stream() {
             json!({"error": {"message": "Provider returned error", "metadata": {"raw": "boom"}}}),
             provider("Provider returned error\nboom"),
         ),
-        // [DONE] is enough of an end.
-        (chunk(json!({"content": "x"})), (StopReason::Stop, None)),
+        // [DONE] alone does not say that the answer is complete.
+        (
+            chunk(json!({"content": "x"})),
+            provider("Connection lost: the stream ended without a finish_reason"),
+        ),
     ] {
         let (message, _) = stream_of(&[event]).await;
         assert_eq!((message.stop_reason, message.error_message), expected);

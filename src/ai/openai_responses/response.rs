@@ -8,8 +8,7 @@ use super::convert::TextSignature;
 use crate::ai::accumulate::Answer;
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
-use crate::ai::half_characters;
-use crate::ai::message::{AssistantBlock, StopReason, ThinkingContent, Usage};
+use crate::ai::message::{StopReason, ThinkingContent, Usage};
 use crate::ai::sse::SseEvent;
 
 /// The service tier that was asked for, which the price depends on.
@@ -50,6 +49,8 @@ pub(super) struct Reader {
     open: HashMap<u64, Item>,
     /// `status` of the response; then it is complete.
     status: Option<String>,
+    /// Why the response is incomplete.
+    incomplete: Option<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -65,6 +66,7 @@ impl Reader {
             tier,
             open: HashMap::new(),
             status: None,
+            incomplete: None,
         }
     }
 
@@ -115,7 +117,9 @@ impl Reader {
                 answer.add_arguments(index, delta).await
             }
             ("response.function_call_arguments.done", Some(Item::ToolCall(index))) => {
-                complete_arguments(index, text_of(event, "arguments"), answer).await
+                answer
+                    .complete_arguments(index, text_of(event, "arguments"))
+                    .await
             }
             _ => Ok(()),
         }
@@ -157,11 +161,11 @@ impl Reader {
             Some(Item::Thinking(index)) => {
                 let summary = join(&item["summary"], "text", "\n\n");
                 let whole = summary.or_else(|| join(&item["content"], "text", "\n\n"));
+                if let Some(whole) = whole {
+                    answer.complete_thinking(index, whole).await?;
+                }
                 if let Some(thinking) = answer.thinking(index) {
                     thinking.thinking_signature = Some(item.to_string());
-                    if let Some(whole) = whole {
-                        thinking.thinking = whole;
-                    }
                 }
                 answer.end_thinking(index).await
             }
@@ -173,16 +177,18 @@ impl Reader {
                         _ => text_of(part, "text"),
                     })
                     .collect();
+                if !whole.is_empty() {
+                    answer.complete_text(index, whole).await?;
+                }
                 if let Some(text) = answer.text(index) {
                     text.text_signature = TextSignature::of(item);
-                    if !whole.is_empty() {
-                        text.text = whole;
-                    }
                 }
                 answer.end_text(index).await
             }
             Some(Item::ToolCall(index)) => {
-                complete_arguments(index, text_of(item, "arguments"), answer).await?;
+                answer
+                    .complete_arguments(index, text_of(item, "arguments"))
+                    .await?;
                 answer.end_tool_call(index).await
             }
             None => Ok(()),
@@ -195,8 +201,7 @@ impl Decoder for Reader {
         if event.data.starts_with("[DONE]") {
             return Ok(Flow::Complete);
         }
-        let data: Value = half_characters::from_str(&event.data)
-            .map_err(|error| Failure::malformed(&error, &event.data))?;
+        let data: Value = answer.read_event(&event.data)?;
         let kind = data["type"].as_str().unwrap_or(&event.name);
         let response = &data["response"];
         match kind {
@@ -210,6 +215,8 @@ impl Decoder for Reader {
             // The last one is ChatGPT's.
             "response.completed" | "response.incomplete" | "response.done" => {
                 self.finish(response, answer);
+                let details = &response["incomplete_details"]["reason"];
+                self.incomplete = details.as_str().map(str::to_owned);
                 self.status = Some(match response["status"].as_str() {
                     Some(status) => status.to_owned(),
                     None if kind == "response.incomplete" => "incomplete".to_owned(),
@@ -242,7 +249,13 @@ impl Decoder for Reader {
             None => return Err(Failure::unfinished("response.completed")),
             Some("completed" | "in_progress" | "queued") if has_calls => StopReason::ToolUse,
             Some("completed" | "in_progress" | "queued") => StopReason::Stop,
-            Some("incomplete") => StopReason::Length,
+            Some("incomplete") => match self.incomplete.as_deref() {
+                None | Some("max_output_tokens") => StopReason::Length,
+                Some(reason) => {
+                    let text = format!("Response incomplete: {reason}");
+                    return Err(Failure::Provider(text));
+                }
+            },
             Some(status @ ("failed" | "cancelled")) => {
                 return Err(Failure::Provider(format!(
                     "The provider ended the response with status {status}"
@@ -255,23 +268,6 @@ impl Decoder for Reader {
             }
         };
         Ok(())
-    }
-}
-
-/// The whole text is known: adds what is missing, or puts it in the place of
-/// what came.
-async fn complete_arguments(index: usize, whole: &str, answer: &mut Answer) -> Result<(), Failure> {
-    let Some(AssistantBlock::ToolCall(call)) = answer.message().content.get(index) else {
-        return Ok(());
-    };
-    let seen = call.partial_json.as_deref().unwrap_or_default();
-    match whole.strip_prefix(seen) {
-        Some(missing) => answer.add_arguments(index, missing).await,
-        None if whole.is_empty() => Ok(()),
-        None => {
-            answer.replace_arguments(index, whole);
-            Ok(())
-        }
     }
 }
 

@@ -404,16 +404,16 @@ async fn an_answer_with_thinking_text_and_tool_calls() {
                 delta: "{\"path\":".into()
             },
             ToolCallDelta {
-                content_index: 3,
-                delta: "{}".into()
-            },
-            ToolCallDelta {
                 content_index: 2,
                 delta: "\"a\"}".into()
             },
             ToolCallEnd {
                 content_index: 2,
                 tool_call: calls[0].clone()
+            },
+            ToolCallDelta {
+                content_index: 3,
+                delta: "{\"other\":1}".into()
             },
             ToolCallEnd {
                 content_index: 3,
@@ -439,6 +439,28 @@ async fn items_that_were_not_announced_are_taken_as_they_are() {
         (message.stop_reason, message.usage.output),
         (StopReason::Length, 3)
     );
+}
+
+#[tokio::test]
+async fn a_response_is_incomplete_for_several_reasons() {
+    let ended = |details: Value| json!({"type": "response.incomplete", "response": {"status": "incomplete", "incomplete_details": details}});
+    for (details, stop_reason, error) in [
+        (
+            json!({"reason": "max_output_tokens"}),
+            StopReason::Length,
+            None,
+        ),
+        (Value::Null, StopReason::Length, None),
+        (
+            json!({"reason": "content_filter"}),
+            StopReason::Error,
+            Some("Response incomplete: content_filter"),
+        ),
+    ] {
+        let (message, _) = stream_of(&[ended(details)]).await;
+        let known = (message.stop_reason, message.error_message.as_deref());
+        assert_eq!(known, (stop_reason, error));
+    }
 }
 
 #[tokio::test]

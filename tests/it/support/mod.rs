@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 
 pub use browser::Browser;
 pub use home::{Finished, Home, copy, finish, read_jsonl};
-pub use reference::{Reference, cache_dir, locked, newest_client, npm, python_with};
+pub use reference::{
+    Reference, cache_dir, locked, newest_client, newest_json_parser, npm, python_with,
+};
 pub use rpc::{Rpc, pause};
 
 /// How long a test waits for something that is bound to happen, on a slow

@@ -8,6 +8,7 @@ use std::process::Command;
 const PACKAGE: &str = "@mariozechner/pi-coding-agent";
 const VERSION: &str = "0.67.68";
 const NEWEST_PACKAGE: &str = "@earendil-works/pi-coding-agent";
+const NEWEST_AI_PACKAGE: &str = "@earendil-works/pi-ai";
 const NEWEST: &str = "1.5.2";
 
 pub struct Reference {
@@ -76,23 +77,14 @@ pub fn newest_client() -> PathBuf {
     let complete = folder.join("complete");
     if !complete.exists() {
         npm(&folder, &["pack", &format!("{NEWEST_PACKAGE}@{NEWEST}")]);
-        let archive = fs::read_dir(&folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path());
-        let archive = { archive }.find(|path| path.extension().is_some_and(|it| it == "tgz"));
-        let archive = archive.expect("npm has packed it");
-        let unpacked = Command::new("tar")
-            .arg("xzf")
-            .arg(&archive)
-            .args([
+        unpack(
+            &folder,
+            &[
                 "package/package.json",
                 "package/docs",
                 "package/dist/modes/rpc",
-            ])
-            .current_dir(&folder)
-            .status();
-        assert!(unpacked.expect("tar is installed").success());
-        fs::remove_file(archive).unwrap();
+            ],
+        );
         fs::write(complete, "").unwrap();
     }
     client
@@ -125,6 +117,41 @@ fn python_runs(python: &Path, arguments: &[&str]) {
         output.status.success(),
         "python3 {arguments:?} (on Debian it needs python3-venv): {said}"
     );
+}
+
+/// The module of the newest original that reads the arguments of tool calls.
+pub fn newest_json_parser() -> PathBuf {
+    let folder = cache_dir().join("pi-tests").join(format!("pi-ai-{NEWEST}"));
+    fs::create_dir_all(&folder).unwrap();
+    let _lock = locked(&folder.join("lock"));
+    let complete = folder.join("complete");
+    if !complete.exists() {
+        fs::write(folder.join("package.json"), r#"{"private": true}"#).unwrap();
+        // Without the packages that it depends on: this module needs only one.
+        let package = format!("{NEWEST_AI_PACKAGE}@{NEWEST}");
+        npm(&folder, &["install", "partial-json@0.1.7"]);
+        npm(&folder, &["pack", &package]);
+        unpack(&folder, &["package/package.json", "package/dist/utils"]);
+        fs::write(complete, "").unwrap();
+    }
+    folder.join("package/dist/utils/json-parse.js")
+}
+
+/// Unpacks these members of the archive that npm has packed into the folder.
+fn unpack(folder: &Path, members: &[&str]) {
+    let archive = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let archive = { archive }.find(|path| path.extension().is_some_and(|it| it == "tgz"));
+    let archive = archive.expect("npm has packed it");
+    let unpacked = Command::new("tar")
+        .arg("xzf")
+        .arg(&archive)
+        .args(members)
+        .current_dir(folder)
+        .status();
+    assert!(unpacked.expect("tar is installed").success());
+    fs::remove_file(archive).unwrap();
 }
 
 /// Holds a lock between processes until it is dropped.

@@ -27,6 +27,11 @@ type Prepared =
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 const refusal = (text: string): ToolResult => ({ content: [{ type: "text", text }], details: {} });
 
+/** Why no call of such an answer runs: also arguments that are whole JSON may lack their end. */
+const truncated = ({ name }: ToolCall) =>
+  `Tool call "${name}" did not run: the answer reached the output token limit, so its arguments may be cut off. ` +
+  "Make the call again with complete arguments, in smaller parts if they are long.";
+
 /** One run: what is said goes to `context` and to `said`, what happens to `emit`. */
 class Loop {
   private context: AgentContext;
@@ -177,6 +182,7 @@ class Loop {
       toolName: call.name,
       args: call.arguments,
     });
+    if (assistantMessage.stopReason === "length") return { call, result: refusal(truncated(call)) };
     const tool = this.tool(call);
     if (!tool) return { call, result: refusal(`Tool ${call.name} not found`) };
     try {

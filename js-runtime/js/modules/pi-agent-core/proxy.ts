@@ -1,7 +1,7 @@
 // `streamProxy`: asks a model through a server that has the keys. The server sends the
 // events without the message so far, which is put together here.
 import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
-import { parseStreamingJson } from "pi:pi-ai/schema.ts";
+import { parseStreamingJson, readToolArguments } from "pi:pi-ai/schema.ts";
 import type { Model } from "pi:pi-agent-core/types.ts";
 
 interface ProxyOptions {
@@ -18,6 +18,8 @@ interface ProxyEvent {
   contentIndex: number;
   delta: string;
   contentSignature?: string;
+  /** Of newer proxies, at the end of a call. */
+  toolCall?: Block;
   id: string;
   toolName: string;
   reason: string;
@@ -107,8 +109,13 @@ class Partial {
         partial.content[contentIndex] = { ...block, arguments: parseStreamingJson(json) ?? {} };
         return { ...told, delta } as { type: string };
       }
-      case "toolcall_end":
-        return { ...told, toolCall: this.block(event, "toolCall") } as { type: string };
+      case "toolcall_end": {
+        const block = this.block(event, "toolCall");
+        const json = this.texts.get(contentIndex);
+        this.texts.delete(contentIndex);
+        Object.assign(block, event.toolCall ?? (json === undefined ? {} : readToolArguments(json)));
+        return { ...told, toolCall: block } as { type: string };
+      }
       case "done":
         partial.stopReason = reason;
         partial.usage = event.usage;

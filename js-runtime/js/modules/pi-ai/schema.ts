@@ -10,6 +10,8 @@ interface Tool {
 interface ToolCall {
   name: string;
   arguments: Record<string, unknown>;
+  /** Why the model's text is no arguments. */
+  argumentsError?: string;
 }
 
 /** A choice of strings in the form that every provider understands. */
@@ -28,6 +30,9 @@ export function StringEnum<T extends readonly string[]>(
 
 /** The arguments as the tool's schema wants them; throws an error that a model understands. */
 export function validateToolArguments(tool: Tool, toolCall: ToolCall): Record<string, unknown> {
+  if (toolCall.argumentsError) {
+    throw new Error(`Invalid arguments for tool "${toolCall.name}", so it did not run. ${toolCall.argumentsError}`);
+  }
   return hostSync("tools.validate", {
     name: toolCall.name,
     parameters: tool.parameters,
@@ -49,6 +54,11 @@ export function parseStreamingJson(partialJson: string | undefined): unknown {
   } catch {
     return hostSync("ai.parse_partial_json", { text: partialJson }) ?? {};
   }
+}
+
+/** Reads the complete text of a call's arguments; `argumentsError` says why it is none. */
+export function readToolArguments(text: string): { arguments: unknown; argumentsError?: string } {
+  return hostSync("ai.read_tool_arguments", { text });
 }
 
 /** Reads JSON as models write it: line breaks in strings and stray backslashes are mended. */
