@@ -432,6 +432,13 @@ impl Answer {
         Ok(())
     }
 
+    /// True if the text of a call's arguments is a complete value, or no JSON: in both cases
+    /// no more of it is to be expected. An empty object may be a placeholder.
+    pub(super) fn arguments_are_closed(&self, content_index: usize) -> bool {
+        let arguments = self.tool_calls.get(&content_index);
+        arguments.is_some_and(|arguments| arguments.parser.is_done())
+    }
+
     /// Does nothing for a call that has ended.
     pub(super) async fn end_tool_call(&mut self, content_index: usize) -> Result<(), Failure> {
         let mut last = self.last_half(content_index).to_owned();

@@ -6,6 +6,7 @@ pub mod api;
 pub mod api_options;
 pub mod auth;
 pub mod bedrock;
+mod call_pieces;
 pub mod catalogue;
 pub mod classify;
 mod conversation_repair;

@@ -105,6 +105,11 @@ impl PartialJson {
         self.open.len()
     }
 
+    /// True if the value is complete, or the text no JSON: what follows is ignored.
+    pub(crate) fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
     /// Whether the value was changed elsewhere than at its end, or depends on the pieces
     /// in which the text came: models do not send such a text.
     pub(crate) fn strayed(&self) -> bool {

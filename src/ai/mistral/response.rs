@@ -1,11 +1,10 @@
 //! Chunks in, message out.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 
 use super::request::derive_id;
 use crate::ai::accumulate::Answer;
+use crate::ai::call_pieces::{CallPieces, Piece};
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
 use crate::ai::message::{StopReason, ThinkingContent, Usage};
@@ -14,8 +13,7 @@ use crate::ai::sse::SseEvent;
 #[derive(Default)]
 pub(super) struct Reader {
     open: Option<Open>,
-    /// By id and number.
-    calls: HashMap<(String, u64), usize>,
+    calls: CallPieces,
     /// `finish_reason`.
     finished: Option<String>,
 }
@@ -62,32 +60,23 @@ impl Reader {
         answer.add_thinking(index, delta).await
     }
 
-    async fn call(&mut self, call: &Value, answer: &mut Answer) -> Result<(), Failure> {
+    async fn call(&mut self, piece: Piece<'_>, answer: &mut Answer) -> Result<(), Failure> {
         self.close(answer).await?;
-        let number = call["index"].as_u64().unwrap_or(0);
-        let id = call["id"]
-            .as_str()
-            .filter(|id| !id.is_empty() && *id != "null");
-        let id = id.map_or_else(
-            || derive_id(&format!("toolcall:{number}"), 0),
-            str::to_owned,
-        );
-        let function = &call["function"];
-        let key = (id.clone(), number);
-        let index = match self.calls.get(&key) {
-            Some(index) => *index,
+        let index = match self.calls.find(&piece, answer) {
+            Some(index) => index,
             None => {
-                let name = function["name"].as_str().unwrap_or_default().to_owned();
+                let number = self.calls.content_indices().count();
+                let id = match piece.id {
+                    "" => derive_id(&format!("toolcall:{number}"), 0),
+                    id => id.to_owned(),
+                };
+                let name = piece.name.to_owned();
                 let index = answer.start_tool_call(id, name, Value::Null).await?;
-                self.calls.insert(key, index);
+                self.calls.begin(&piece, index);
                 index
             }
         };
-        match &function["arguments"] {
-            Value::String(delta) => answer.add_arguments(index, delta).await,
-            Value::Null => Ok(()),
-            whole => answer.add_arguments(index, &whole.to_string()).await,
-        }
+        answer.add_arguments(index, &piece.arguments).await
     }
 }
 
@@ -149,17 +138,18 @@ impl Decoder for Reader {
             }
             _ => {}
         }
-        for call in delta["tool_calls"].as_array().into_iter().flatten() {
-            self.call(call, answer).await?;
+        for mut piece in Piece::all(&delta["tool_calls"]) {
+            if piece.id == "null" {
+                piece.id = "";
+            }
+            self.call(piece, answer).await?;
         }
         Ok(Flow::More)
     }
 
     async fn end(&mut self, answer: &mut Answer) -> Result<(), Failure> {
         self.close(answer).await?;
-        let mut indices: Vec<usize> = self.calls.values().copied().collect();
-        indices.sort_unstable();
-        for index in indices {
+        for index in self.calls.content_indices() {
             answer.end_tool_call(index).await?;
         }
         answer.edit().stop_reason = match self.finished.as_deref() {

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::compat::Compat;
 use super::reasoning_details::ReasoningDetails;
 use crate::ai::accumulate::Answer;
+use crate::ai::call_pieces::{CallPieces, Piece};
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
 use crate::ai::message::{AssistantBlock, StopReason, ThinkingContent, Usage};
@@ -16,7 +17,7 @@ const THINKING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning
 #[derive(Default)]
 pub(super) struct Reader {
     current: Option<Block>,
-    calls: Vec<OpenCall>,
+    calls: CallPieces,
     details: ReasoningDetails,
     finish_reason: Option<String>,
     /// The server gives no `finish_reason` (`compat.supportsFinishReason` is false), so an
@@ -29,12 +30,6 @@ enum Block {
     Text(usize),
     Thinking(usize),
     ToolCall(usize),
-}
-
-struct OpenCall {
-    /// The server's number for it, if it numbers.
-    number: Option<u64>,
-    content_index: usize,
 }
 
 impl Reader {
@@ -88,18 +83,16 @@ impl Reader {
         answer.add_thinking(index, delta).await
     }
 
-    async fn tool_call(&mut self, piece: &Value, answer: &mut Answer) -> Result<(), Failure> {
-        let id = piece["id"].as_str().unwrap_or_default();
-        let name = piece["function"]["name"].as_str().unwrap_or_default();
-        let index = match self.find_call(piece, id, answer) {
+    async fn tool_call(&mut self, piece: Piece<'_>, answer: &mut Answer) -> Result<(), Failure> {
+        let index = match self.calls.find(&piece, answer) {
             Some(index) => {
                 self.switch(Some(Block::ToolCall(index)), answer).await?;
                 if let Some(call) = answer.tool_call(index) {
-                    if !id.is_empty() {
-                        id.clone_into(&mut call.id);
+                    if call.id.is_empty() {
+                        piece.id.clone_into(&mut call.id);
                     }
-                    if !name.is_empty() {
-                        name.clone_into(&mut call.name);
+                    if call.name.is_empty() {
+                        piece.name.clone_into(&mut call.name);
                     }
                 }
                 index
@@ -107,49 +100,14 @@ impl Reader {
             None => {
                 self.switch(None, answer).await?;
                 let index = answer
-                    .start_tool_call(id.to_owned(), name.to_owned(), Value::Null)
+                    .start_tool_call(piece.id.to_owned(), piece.name.to_owned(), Value::Null)
                     .await?;
-                self.calls.push(OpenCall {
-                    number: piece["index"].as_u64(),
-                    content_index: index,
-                });
+                self.calls.begin(&piece, index);
                 self.current = Some(Block::ToolCall(index));
                 index
             }
         };
-        // Ollama and others send the arguments as an object.
-        match &piece["function"]["arguments"] {
-            Value::String(text) => answer.add_arguments(index, text).await,
-            Value::Object(map) => {
-                let text = Value::Object(map.clone()).to_string();
-                answer.add_arguments(index, &text).await
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The call that a piece belongs to. Ids count for more than numbers: there
-    /// are servers that number every call 0, and servers that give the id once.
-    fn find_call(&self, piece: &Value, id: &str, answer: &Answer) -> Option<usize> {
-        let id_of = |call: &OpenCall| match answer.message().content.get(call.content_index) {
-            Some(AssistantBlock::ToolCall(call)) => call.id.as_str(),
-            _ => "",
-        };
-        let number = piece["index"].as_u64();
-        let mut latest_first = self.calls.iter().rev();
-        let found = if id.is_empty() {
-            latest_first.find(|call| number.is_none() || call.number == number)
-        } else {
-            latest_first
-                .clone()
-                .find(|call| id_of(call) == id)
-                .or_else(|| {
-                    latest_first.find(|call| {
-                        id_of(call).is_empty() && number.is_some() && call.number == number
-                    })
-                })
-        };
-        found.map(|call| call.content_index)
+        answer.add_arguments(index, &piece.arguments).await
     }
 
     /// Makes the details of the thoughts a part of the answer.
@@ -183,7 +141,7 @@ impl Reader {
         if let Some((field, text)) = thinking {
             self.thinking(field, text, answer).await?;
         }
-        for piece in delta["tool_calls"].as_array().into_iter().flatten() {
+        for piece in Piece::all(&delta["tool_calls"]) {
             self.tool_call(piece, answer).await?;
         }
         for detail in delta["reasoning_details"].as_array().into_iter().flatten() {

@@ -612,6 +612,107 @@ async fn servers_that_number_every_call_0_or_none() {
     }
 }
 
+/// A piece of a call; members that are null are left out.
+fn piece(index: Value, id: Value, name: Value, arguments: Value) -> Value {
+    let mut function = json!({"name": name, "arguments": arguments});
+    let mut piece = json!({"index": index, "id": id});
+    for object in [&mut function, &mut piece] {
+        object
+            .as_object_mut()
+            .unwrap()
+            .retain(|_, value| !value.is_null());
+    }
+    piece["function"] = function;
+    piece
+}
+
+async fn calls_of(lists: &[Vec<Value>]) -> Vec<AssistantBlock> {
+    let mut events: Vec<Value> = lists
+        .iter()
+        .map(|list| chunk(json!({"tool_calls": list})))
+        .collect();
+    events.push(finish("tool_calls"));
+    stream_of(&events).await.0.content
+}
+
+#[tokio::test]
+async fn pieces_with_ids_of_their_own_belong_to_the_call_before() {
+    let null = Value::Null;
+    for index in [json!(0), null.clone()] {
+        for name in [null.clone(), json!(""), json!("bash")] {
+            let piece = |id: &str, name: &Value, arguments: &str| {
+                vec![piece(
+                    index.clone(),
+                    json!(id),
+                    name.clone(),
+                    json!(arguments),
+                )]
+            };
+            let content = calls_of(&[
+                piece("t1", &json!("bash"), ""),
+                piece("t2", &name, "{\"comm"),
+                piece("t3", &name, "and\":\"ls"),
+                piece("t4", &name, "\"}"),
+                // Another call, although the server numbers it alike.
+                piece("t5", &json!("bash"), "{\"command\":\"pwd\"}"),
+                piece("t6", &json!("read"), "{\"path\":\"a\"}"),
+            ])
+            .await;
+            let expected = [
+                call("t1", "bash", json!({"command": "ls"})),
+                call("t5", "bash", json!({"command": "pwd"})),
+                call("t6", "read", json!({"path": "a"})),
+            ];
+            assert_eq!(content, expected, "{index} {name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_empty_object_before_the_arguments_is_a_placeholder() {
+    let null = || Value::Null;
+    for id in [json!("t1"), null()] {
+        let content = calls_of(&[
+            vec![piece(json!(0), json!("t1"), json!("bash"), json!("{}"))],
+            vec![piece(json!(0), id.clone(), null(), json!("{\"command\":"))],
+            vec![piece(json!(0), id, null(), json!("\"ls\"}"))],
+            vec![piece(json!(1), json!("t2"), json!("ls"), json!("{}"))],
+        ])
+        .await;
+        let expected = [
+            call("t1", "bash", json!({"command": "ls"})),
+            call("t2", "ls", json!({})),
+        ];
+        assert_eq!(content, expected);
+    }
+}
+
+#[tokio::test]
+async fn calls_without_index_beside_others_are_kept_apart() {
+    let null = || Value::Null;
+    let text = |text: &str| json!(text);
+    let first = |index: Value, id: &str, arguments: &str| {
+        piece(index, json!(id), json!(id), text(arguments))
+    };
+    let more = |index: Value, arguments: &str| piece(index, null(), null(), text(arguments));
+    for (one, two) in [(null(), null()), (json!(0), null()), (null(), json!(0))] {
+        let content = calls_of(&[
+            vec![
+                first(one.clone(), "t1", "{\"x\":"),
+                first(two.clone(), "t2", "{\"y\":"),
+            ],
+            vec![more(one.clone(), "[1"), more(two.clone(), "[2")],
+            vec![more(one.clone(), "]}"), more(two.clone(), "]}")],
+        ])
+        .await;
+        let expected = [
+            call("t1", "t1", json!({"x": [1]})),
+            call("t2", "t2", json!({"y": [2]})),
+        ];
+        assert_eq!(content, expected, "{one} {two}");
+    }
+}
+
 #[tokio::test]
 async fn a_server_without_finish_reasons_is_named_in_compat() {
     let events = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n";

@@ -1,7 +1,5 @@
 //! Events in, message out.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 
 use super::convert::TextSignature;
@@ -45,8 +43,9 @@ fn factor(model: &str, tier: Option<&str>) -> Option<f64> {
 
 pub(super) struct Reader {
     tier: Tier,
-    /// By the API's number of the item.
-    open: HashMap<u64, Item>,
+    items: Vec<(Key, Item)>,
+    /// Arguments of calls that were not announced.
+    early: Vec<(Key, String)>,
     /// `status` of the response; then it is complete.
     status: Option<String>,
     /// Why the response is incomplete.
@@ -58,13 +57,51 @@ enum Item {
     Thinking(usize),
     Text(usize),
     ToolCall(usize),
+    /// Arguments of such a call may still come: LM Studio sends them in an event of their own.
+    EndedToolCall(usize),
+}
+
+/// How an event names the item that it is about. GitHub Copilot changes the id from event to
+/// event, and some servers leave out the number.
+#[derive(Debug)]
+struct Key {
+    number: Option<u64>,
+    id: Option<String>,
+}
+
+impl Key {
+    fn of(event: &Value) -> Self {
+        let id = event["item_id"].as_str().or(event["item"]["id"].as_str());
+        Self {
+            number: event["output_index"].as_u64(),
+            id: id.filter(|id| !id.is_empty()).map(str::to_owned),
+        }
+    }
+
+    /// An event without number and id is about the last item.
+    fn names(&self, known: &Self) -> bool {
+        match (self.number, known.number) {
+            (Some(number), Some(known)) => number == known,
+            _ => match (&self.id, &known.id) {
+                (Some(id), Some(known)) => id == known,
+                (id, _) => id.is_none() && self.number.is_none(),
+            },
+        }
+    }
 }
 
 impl Reader {
+    fn item(&self, key: &Key) -> Option<Item> {
+        let mut latest_first = self.items.iter().rev();
+        let found = latest_first.find(|(known, _)| key.names(known));
+        found.map(|(_, item)| *item)
+    }
+
     pub(super) fn of_tier(tier: Tier) -> Self {
         Self {
             tier,
-            open: HashMap::new(),
+            items: Vec::new(),
+            early: Vec::new(),
             status: None,
             incomplete: None,
         }
@@ -90,13 +127,14 @@ impl Reader {
             // Items of server tools, which we do not ask for.
             _ => return Ok(()),
         };
-        self.open.insert(number_of(event), started);
+        self.items.push((Key::of(event), started));
         Ok(())
     }
 
     async fn add(&mut self, kind: &str, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
         let delta = text_of(event, "delta");
-        let item = self.open.get(&number_of(event)).copied();
+        let key = Key::of(event);
+        let item = self.item(&key);
         match (kind, item) {
             // Between the parts of a summary, as in the complete text.
             ("response.reasoning_summary_part.added", Some(Item::Thinking(index))) => {
@@ -116,10 +154,18 @@ impl Reader {
             ("response.function_call_arguments.delta", Some(Item::ToolCall(index))) => {
                 answer.add_arguments(index, delta).await
             }
-            ("response.function_call_arguments.done", Some(Item::ToolCall(index))) => {
+            (
+                "response.function_call_arguments.done",
+                Some(Item::ToolCall(index) | Item::EndedToolCall(index)),
+            ) => {
                 answer
                     .complete_arguments(index, text_of(event, "arguments"))
                     .await
+            }
+            ("response.function_call_arguments.done", None) => {
+                let arguments = text_of(event, "arguments").to_owned();
+                self.early.push((key, arguments));
+                Ok(())
             }
             _ => Ok(()),
         }
@@ -151,13 +197,15 @@ impl Reader {
     }
 
     async fn end_item(&mut self, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
-        let number = number_of(event);
-        if !self.open.contains_key(&number) {
+        let key = Key::of(event);
+        if matches!(self.item(&key), None | Some(Item::EndedToolCall(_))) {
             // Some gateways announce nothing and send the finished item.
             self.start_item(event, answer).await?;
         }
         let item = &event["item"];
-        match self.open.remove(&number) {
+        let known = self.items.iter().rposition(|(known, _)| key.names(known));
+        let known = known.map(|position| self.items.remove(position).1);
+        match known {
             Some(Item::Thinking(index)) => {
                 let summary = join(&item["summary"], "text", "\n\n");
                 let whole = summary.or_else(|| join(&item["content"], "text", "\n\n"));
@@ -186,12 +234,18 @@ impl Reader {
                 answer.end_text(index).await
             }
             Some(Item::ToolCall(index)) => {
+                let early = self.early.iter().position(|(early, _)| early.names(&key));
+                if let Some(position) = early {
+                    let early = self.early.remove(position).1;
+                    answer.complete_arguments(index, &early).await?;
+                }
                 answer
                     .complete_arguments(index, text_of(item, "arguments"))
                     .await?;
+                self.items.push((key, Item::EndedToolCall(index)));
                 answer.end_tool_call(index).await
             }
-            None => Ok(()),
+            Some(Item::EndedToolCall(_)) | None => Ok(()),
         }
     }
 }
@@ -312,8 +366,4 @@ fn plain(value: &Value) -> String {
 
 fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
-}
-
-fn number_of(event: &Value) -> u64 {
-    event["output_index"].as_u64().unwrap_or_default()
 }

@@ -441,6 +441,50 @@ async fn items_that_were_not_announced_are_taken_as_they_are() {
     );
 }
 
+/// LM Studio, and servers that leave out the numbers of items.
+#[tokio::test]
+async fn arguments_that_come_only_in_their_own_event_count() {
+    let numbered = |event: Value, numbers: bool, number: u64| match numbers {
+        true => {
+            let mut event = event;
+            event["output_index"] = json!(number);
+            event
+        }
+        false => event,
+    };
+    let item = |number: u64, arguments: &str| {
+        json!({"type": "function_call", "id": format!("fc_{number}"), "call_id": format!("c{number}"),
+            "name": "read", "arguments": arguments})
+    };
+    let added = |number| json!({"type": "response.output_item.added", "item": item(number, "")});
+    let arguments = |number: u64| {
+        json!({"type": "response.function_call_arguments.done", "item_id": format!("fc_{number}"),
+            "arguments": format!("{{\"path\":\"{number}\"}}")})
+    };
+    let done =
+        |number, whole| json!({"type": "response.output_item.done", "item": item(number, whole)});
+    let end = json!({"type": "response.completed", "response": {"status": "completed"}});
+    for numbers in [true, false] {
+        for whole in ["{}", "", "{\"path\":\"1\"}"] {
+            let usual = [added(1), arguments(1), done(1, whole)];
+            let late = [added(1), done(1, whole), arguments(1)];
+            let unannounced = [arguments(1), done(1, whole)];
+            for order in [usual.to_vec(), late.to_vec(), unannounced.to_vec()] {
+                let order = order.into_iter().map(|event| numbered(event, numbers, 0));
+                let mut events: Vec<Value> = order.collect();
+                let second = [added(2), arguments(2), done(2, "{}")];
+                events.extend(second.map(|event| numbered(event, numbers, 1)));
+                events.push(end.clone());
+                let (message, _) = stream_of(&events).await;
+                assert_eq!(message.stop_reason, StopReason::ToolUse, "{message:?}");
+                let expected = [("c1|fc_1", "1"), ("c2|fc_2", "2")];
+                let expected = expected.map(|(id, path)| call(id, "read", json!({"path": path})));
+                assert_eq!(message.content, expected, "{numbers} {events:#?}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_response_is_incomplete_for_several_reasons() {
     let ended = |details: Value| json!({"type": "response.incomplete", "response": {"status": "incomplete", "incomplete_details": details}});

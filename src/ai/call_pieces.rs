@@ -1,0 +1,128 @@
+//! Finds the tool call that a piece of a chat stream belongs to. The APIs say that each piece
+//! has an `index`, and the first one of a call an `id` and a name. Servers leave out the
+//! index, give every call the same one, or make up a new id for each piece.
+
+use serde_json::Value;
+
+use super::accumulate::Answer;
+use super::message::{AssistantBlock, ToolCall};
+use super::tool_arguments::is_empty_object;
+
+/// The calls of one answer, in the order in which they began.
+#[derive(Default)]
+pub(super) struct CallPieces {
+    calls: Vec<Known>,
+}
+
+struct Known {
+    /// The server's `index`, if it gives one.
+    number: Option<u64>,
+    /// Place of its first piece in the list of one event.
+    position: usize,
+    content_index: usize,
+}
+
+/// One element of `tool_calls`.
+pub(super) struct Piece<'a> {
+    pub(super) id: &'a str,
+    pub(super) name: &'a str,
+    /// Text of the arguments; servers such as Ollama send the object itself.
+    pub(super) arguments: String,
+    number: Option<u64>,
+    position: usize,
+    /// The event has only this piece.
+    alone: bool,
+}
+
+impl<'a> Piece<'a> {
+    /// Reads the list of one event.
+    pub(super) fn all(list: &'a Value) -> Vec<Self> {
+        let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
+        let pieces = list.iter().enumerate().map(|(position, piece)| Piece {
+            id: piece["id"].as_str().unwrap_or_default(),
+            name: piece["function"]["name"].as_str().unwrap_or_default(),
+            arguments: match &piece["function"]["arguments"] {
+                Value::Null => String::new(),
+                Value::String(text) => text.clone(),
+                whole => whole.to_string(),
+            },
+            number: piece["index"].as_u64(),
+            position,
+            alone: list.len() == 1,
+        });
+        pieces.collect()
+    }
+
+    fn has_arguments(&self) -> bool {
+        !self.arguments.trim().is_empty() && !is_empty_object(&self.arguments)
+    }
+}
+
+impl CallPieces {
+    /// Content index of the call that `piece` continues; `None` if it begins another one.
+    pub(super) fn find(&self, piece: &Piece<'_>, answer: &Answer) -> Option<usize> {
+        let mut latest_first = self.calls.iter().rev();
+        let same_id = latest_first.find(|known| {
+            !piece.id.is_empty() && call(known, answer).is_some_and(|call| call.id == piece.id)
+        });
+        let found = same_id.or_else(|| {
+            let candidate = self.candidate(piece)?;
+            continues(piece, candidate, answer).then_some(candidate)
+        });
+        found.map(|known| known.content_index)
+    }
+
+    /// Remembers the call that `piece` has begun.
+    pub(super) fn begin(&mut self, piece: &Piece<'_>, content_index: usize) {
+        self.calls.push(Known {
+            number: piece.number,
+            position: piece.position,
+            content_index,
+        });
+    }
+
+    /// Content indices in order.
+    pub(super) fn content_indices(&self) -> impl Iterator<Item = usize> {
+        self.calls.iter().map(|known| known.content_index)
+    }
+
+    /// The call that the piece belongs to unless it begins one.
+    fn candidate(&self, piece: &Piece<'_>) -> Option<&Known> {
+        let latest = |fits: &dyn Fn(&Known) -> bool| self.calls.iter().rev().find(|it| fits(it));
+        if let Some(number) = piece.number {
+            let begins = !piece.id.is_empty() || !piece.name.is_empty();
+            let numbered = latest(&|known| known.number == Some(number));
+            return numbered.or_else(|| latest(&|known| !begins && known.number.is_none()));
+        }
+        let unnumbered = |known: &Known| {
+            known.number.is_none() && (piece.alone || known.position == piece.position)
+        };
+        latest(&unnumbered).or_else(|| self.calls.last())
+    }
+}
+
+fn call<'a>(known: &Known, answer: &'a Answer) -> Option<&'a ToolCall> {
+    match answer.message().content.get(known.content_index) {
+        Some(AssistantBlock::ToolCall(call)) => Some(call),
+        _ => None,
+    }
+}
+
+/// True if a piece whose id is not that of `known` is a part of it all the same.
+fn continues(piece: &Piece<'_>, known: &Known, answer: &Answer) -> bool {
+    let Some(call) = call(known, answer) else {
+        return false;
+    };
+    if piece.name.is_empty() {
+        return true;
+    }
+    // A call whose arguments are complete takes no more; one that has none yet may get them.
+    let is_open = !answer.arguments_are_closed(known.content_index);
+    let fits = is_open && piece.has_arguments();
+    match (piece.id.is_empty(), call.id.is_empty()) {
+        _ if call.name.is_empty() => true,
+        (true, _) => piece.name == call.name && (fits || !piece.has_arguments()),
+        (false, true) => piece.name == call.name && piece.number.is_some(),
+        (false, false) => piece.name == call.name && fits,
+    }
+}
