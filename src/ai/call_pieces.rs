@@ -101,6 +101,29 @@ impl CallPieces {
     }
 }
 
+/// The events that a whole chat completion stands for, or an error of the API; none for
+/// another body.
+pub(super) fn whole_completion(mut body: Value) -> Vec<Value> {
+    if !body["error"].is_null() {
+        return vec![body];
+    }
+    let Some(choice) = body["choices"].get_mut(0) else {
+        return Vec::new();
+    };
+    let message = choice["message"].take();
+    if !message.is_object() {
+        return Vec::new();
+    }
+    // The answer is complete whether or not it says why.
+    if choice["finish_reason"].as_str().is_none_or(str::is_empty) {
+        let calls = message["tool_calls"].as_array();
+        let calls = calls.is_some_and(|calls| !calls.is_empty());
+        choice["finish_reason"] = if calls { "tool_calls" } else { "stop" }.into();
+    }
+    choice["delta"] = message;
+    vec![body]
+}
+
 fn call<'a>(known: &Known, answer: &'a Answer) -> Option<&'a ToolCall> {
     match answer.message().content.get(known.content_index) {
         Some(AssistantBlock::ToolCall(call)) => Some(call),

@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 use super::accumulate::Answer;
 use super::failure::{Envelope, Failure, http_text};
 use super::frames::FrameDecoder;
+use super::half_characters;
 use super::http;
 use super::retry_delay::asked_delay;
 use super::sse::{SseDecoder, SseEvent};
@@ -96,6 +97,12 @@ pub(super) enum Flow {
 /// Reads the events of one answer.
 pub(super) trait Decoder: Send + Sized + 'static {
     const FRAMING: Framing = Framing::Sse;
+
+    /// The events that a whole answer stands for, from a server that does not stream although
+    /// it was asked to; none for a body that is no answer.
+    fn events_of_whole(_body: Value) -> Vec<Value> {
+        Vec::new()
+    }
 
     fn event(
         &mut self,
@@ -234,7 +241,13 @@ async fn read<D: Decoder>(
                 seen.chunk(&chunk);
                 (sse.push(&chunk), None)
             }
-            Ok(None) => (sse.finish().into_iter().collect(), Some(None)),
+            Ok(None) => {
+                let mut events: Vec<SseEvent> = sse.finish().into_iter().collect();
+                if !seen.events && events.is_empty() {
+                    events = seen.whole::<D>();
+                }
+                (events, Some(None))
+            }
             Err(error) => (Vec::new(), Some(Some(Failure::receiving(&error)))),
         };
         for event in events {
@@ -277,7 +290,7 @@ async fn drain(mut response: Response) {
     let _ = tokio::time::timeout(TAIL_TIMEOUT, rest).await;
 }
 
-/// Remembers how the body began, for servers that answer something else.
+/// Remembers the body as long as no event came, for servers that answer something else.
 struct Seen {
     content_type: String,
     start: Vec<u8>,
@@ -285,7 +298,10 @@ struct Seen {
 }
 
 impl Seen {
-    const START: usize = 500;
+    /// More than a whole answer has, with what it quotes.
+    const LONGEST: usize = 32 * 1024 * 1024;
+    /// Bytes that are shown.
+    const SHOWN: usize = 500;
 
     fn new(response: &Response) -> Self {
         let content_type = response.headers().get(reqwest::header::CONTENT_TYPE);
@@ -301,14 +317,27 @@ impl Seen {
 
     fn chunk(&mut self, chunk: &[u8]) {
         if !self.events {
-            let room = Self::START - self.start.len();
+            let room = Self::LONGEST - self.start.len();
             self.start
                 .extend_from_slice(&chunk[..chunk.len().min(room)]);
         }
     }
 
+    /// The events that the body stands for, if it is a whole answer in JSON.
+    fn whole<D: Decoder>(&self) -> Vec<SseEvent> {
+        let body = str::from_utf8(&self.start).ok();
+        let body = body.and_then(|body| half_characters::from_str(body).ok());
+        let events = body.map(D::events_of_whole).unwrap_or_default();
+        let events = events.into_iter().map(|event| SseEvent {
+            name: String::new(),
+            data: event.to_string(),
+        });
+        events.collect()
+    }
+
     fn explain(self, reason: String) -> Failure {
-        let start = String::from_utf8_lossy(&self.start);
+        let start = &self.start[..self.start.len().min(Self::SHOWN)];
+        let start = String::from_utf8_lossy(start);
         if self.events || start.trim().is_empty() {
             return Failure::Lost(reason);
         }

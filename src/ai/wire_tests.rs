@@ -475,3 +475,79 @@ async fn a_stream_without_an_end_is_an_error_that_is_tried_again() {
         }
     }
 }
+
+fn whole_answers() -> Vec<(&'static str, Value)> {
+    let chat = json!({"id": "c", "object": "chat.completion", "choices": [{"index": 0,
+        "message": {"role": "assistant", "content": "hello", "tool_calls": [
+            {"id": "call00001", "type": "function", "function": {"name": "read", "arguments": "{\"path\":\"a\"}"}}]},
+        "finish_reason": "tool_calls"}], "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}});
+    let response = json!({"id": "r", "object": "response", "status": "completed", "output": [
+        {"type": "message", "id": "msg", "content": [{"type": "output_text", "text": "hello"}]},
+        {"type": "function_call", "id": "fc", "call_id": "call00001", "name": "read", "arguments": "{\"path\":\"a\"}"}],
+        "usage": {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}});
+    let google = json!({"candidates": [{"content": {"parts": [{"text": "hello"},
+        {"functionCall": {"id": "call00001", "name": "read", "args": {"path": "a"}}}]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10}});
+    let anthropic = json!({"type": "message", "id": "m", "stop_reason": "tool_use", "content": [
+        {"type": "text", "text": "hello"},
+        {"type": "tool_use", "id": "call00001", "name": "read", "input": {"path": "a"}}],
+        "usage": {"input_tokens": 7, "output_tokens": 3}});
+    vec![
+        (CHAT, chat.clone()),
+        (MISTRAL, chat),
+        (RESPONSES, response.clone()),
+        (AZURE, response),
+        (ANTHROPIC, anthropic),
+        (GOOGLE, google.clone()),
+        (GOOGLE, json!([google])),
+        (GEMINI_CLI, json!({"response": google})),
+    ]
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_stream_is_understood() {
+    for (wire, body) in whole_answers() {
+        for text in [body.to_string(), format!("{body:#}\n")] {
+            let reply = Reply::bytes(&[text.as_bytes()]).header("content-type", "application/json");
+            let (message, steps) = answer_to(wire, reply).await;
+            let shown = format!("{wire}: {message:?}");
+            assert_eq!(message.stop_reason, StopReason::ToolUse, "{shown}");
+            assert_eq!(message.texts().collect::<String>(), "hello", "{shown}");
+            assert_eq!(
+                calls_of(&message)[0].arguments,
+                json!({"path": "a"}),
+                "{shown}"
+            );
+            assert!(calls_of(&message)[0].id.starts_with("call00001"), "{shown}");
+            assert_eq!(
+                (message.usage.input, message.usage.output),
+                (7, 3),
+                "{shown}"
+            );
+            let is_text = |step: &AssistantEvent| matches!(step, AssistantEvent::TextDelta { .. });
+            let texts = steps.iter().filter(|(step, _)| is_text(step)).count();
+            assert_eq!(texts, 1, "{shown}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_answer_is_shown() {
+    for wire in ALL {
+        for (body, expected) in [
+            (r#"{"hello":"you"}"#, "did not answer with an event stream"),
+            ("<html>busy</html>", "did not answer with an event stream"),
+        ] {
+            let (message, _) = answer_to(wire, Reply::bytes(&[body.as_bytes()])).await;
+            let error = message.error_message.unwrap_or_default();
+            assert!(
+                error.contains(expected) && error.contains(body),
+                "{wire}: {error}"
+            );
+        }
+        let refusal = r#"{"error":{"message":"no such model"}}"#;
+        let (message, _) = answer_to(wire, Reply::bytes(&[refusal.as_bytes()])).await;
+        let error = message.error_message.unwrap_or_default();
+        assert!(error.contains("no such model"), "{wire}: {error}");
+    }
+}

@@ -286,6 +286,43 @@ async fn a_stream_without_finish_reason_is_asked_for_again() {
     assert_eq!(server.requests().len(), 3);
 }
 
+#[tokio::test]
+async fn a_completion_in_one_piece_is_the_answer() {
+    let (server, home, mut rpc) = started(Api::OpenAiCompletions).await;
+    let whole = |message: Value, reason: &str| {
+        let body = json!({"id": "c", "object": "chat.completion",
+            "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+            "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}});
+        Answer::malformed(body.to_string()).with_header("content-type", "application/json")
+    };
+    let function = json!({"name": "write", "arguments": "{\"path\":\"o.txt\",\"content\":\"x\"}"});
+    let call = json!({"id": "t", "type": "function", "function": function});
+    server.push(whole(
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        "tool_calls",
+    ));
+    let parts = json!([{"type": "text", "text": "all "}, {"type": "text", "text": "done"}]);
+    server.push(whole(
+        json!({"role": "assistant", "content": parts}),
+        "stop",
+    ));
+    assert_eq!(rpc.answer_to("write").await, "all done");
+    assert_eq!(fs::read_to_string(home.cwd().join("o.txt")).unwrap(), "x");
+    // A whole call of a whole completion that reached the limit does not run, either.
+    let function = json!({"name": "write", "arguments": "{\"path\":\"p.txt\",\"content\":\"x\"}"});
+    let call = json!({"id": "t2", "type": "function", "function": function});
+    server.push(whole(
+        json!({"role": "assistant", "tool_calls": [call]}),
+        "length",
+    ));
+    server.push(whole(
+        json!({"role": "assistant", "content": "I see."}),
+        "stop",
+    ));
+    assert_eq!(rpc.answer_to("write").await, "I see.");
+    assert!(!home.cwd().join("p.txt").exists());
+}
+
 /// Streams a call of `bash` in the way that the prompt names.
 const PROVIDER: &str = r#"
 import { createAssistantMessageEventStream, parseStreamingJson } from "@mariozechner/pi-ai";

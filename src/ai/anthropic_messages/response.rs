@@ -5,7 +5,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::claude_code;
 use crate::ai::accumulate::Answer;
@@ -124,6 +124,14 @@ impl Reader {
 }
 
 impl Decoder for Reader {
+    fn events_of_whole(body: Value) -> Vec<Value> {
+        match body["type"].as_str() {
+            Some("error") => vec![body],
+            Some("message") => events_of_message(body),
+            _ => Vec::new(),
+        }
+    }
+
     async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
         // Gateways add events of their own, in formats of their own.
         let is_known = matches!(event.name.as_str(), "" | "message" | "error")
@@ -194,6 +202,25 @@ impl Decoder for Reader {
         };
         Ok(())
     }
+}
+
+/// Makes the events of a stream of the message.
+fn events_of_message(mut message: Value) -> Vec<Value> {
+    let content = message["content"].take();
+    let delta = json!({
+        "type": "message_delta",
+        "delta": {"stop_reason": message["stop_reason"]},
+        "usage": message["usage"],
+    });
+    let mut events = vec![json!({"type": "message_start", "message": message})];
+    for (index, block) in content.as_array().into_iter().flatten().enumerate() {
+        events.extend([
+            json!({"type": "content_block_start", "index": index, "content_block": block}),
+            json!({"type": "content_block_stop", "index": index}),
+        ]);
+    }
+    events.extend([delta, json!({"type": "message_stop"})]);
+    events
 }
 
 /// Only what the provider states: proxies leave out what they do not know.

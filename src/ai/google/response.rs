@@ -104,6 +104,22 @@ fn unique_id(name: &str) -> String {
 }
 
 impl Decoder for Reader {
+    /// Without `alt=sse` the API sends a list of what would be the events.
+    fn events_of_whole(body: Value) -> Vec<Value> {
+        let is_event = |event: &Value| {
+            let names = ["candidates", "promptFeedback", "response", "error"];
+            names.iter().any(|name| !event[name].is_null())
+        };
+        let events = match body {
+            Value::Array(events) => events,
+            event => vec![event],
+        };
+        match events.iter().all(is_event) {
+            true => events,
+            false => Vec::new(),
+        }
+    }
+
     async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
         if event.data.trim().is_empty() {
             return Ok(Flow::More);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::request::derive_id;
 use crate::ai::accumulate::Answer;
-use crate::ai::call_pieces::{CallPieces, Piece};
+use crate::ai::call_pieces::{CallPieces, Piece, whole_completion};
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
 use crate::ai::message::{StopReason, ThinkingContent, Usage};
@@ -81,6 +81,10 @@ impl Reader {
 }
 
 impl Decoder for Reader {
+    fn events_of_whole(body: Value) -> Vec<Value> {
+        whole_completion(body)
+    }
+
     async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
         if event.data.starts_with("[DONE]") {
             return Ok(Flow::Complete);
@@ -120,7 +124,11 @@ impl Decoder for Reader {
         if let Some(reason) = choice["finish_reason"].as_str() {
             self.finished = Some(reason.to_owned());
         }
-        let delta = &choice["delta"];
+        // A server that does not stream sends the whole message.
+        let delta = match &choice["delta"] {
+            Value::Null => &choice["message"],
+            delta => delta,
+        };
         match &delta["content"] {
             Value::String(text) if !text.is_empty() => self.text(text, answer).await?,
             Value::Array(items) => {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::compat::Compat;
 use super::reasoning_details::ReasoningDetails;
 use crate::ai::accumulate::Answer;
-use crate::ai::call_pieces::{CallPieces, Piece};
+use crate::ai::call_pieces::{CallPieces, Piece, whole_completion};
 use crate::ai::exchange::{Decoder, Flow};
 use crate::ai::failure::{Envelope, Failure, error_text};
 use crate::ai::message::{AssistantBlock, StopReason, ThinkingContent, Usage};
@@ -132,7 +132,7 @@ impl Reader {
     }
 
     async fn delta(&mut self, delta: &Value, answer: &mut Answer) -> Result<(), Failure> {
-        if let Some(text) = non_empty(&delta["content"]) {
+        for text in texts_of(&delta["content"]) {
             self.text(text, answer).await?;
         }
         let thinking = THINKING_FIELDS
@@ -152,6 +152,10 @@ impl Reader {
 }
 
 impl Decoder for Reader {
+    fn events_of_whole(body: Value) -> Vec<Value> {
+        whole_completion(body)
+    }
+
     async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
         if event.data.starts_with("[DONE]") {
             return Ok(Flow::Complete);
@@ -173,7 +177,12 @@ impl Decoder for Reader {
                 break;
             }
         }
-        self.delta(&choice["delta"], answer).await?;
+        // A server that does not stream sends the whole message.
+        let delta = match &choice["delta"] {
+            Value::Null => &choice["message"],
+            delta => delta,
+        };
+        self.delta(delta, answer).await?;
         if let Some(reason) = non_empty(&choice["finish_reason"]) {
             self.finish_reason = Some(reason.to_owned());
         }
@@ -200,6 +209,18 @@ impl Decoder for Reader {
         };
         Ok(())
     }
+}
+
+/// A text, or the texts of the parts of which a content is made.
+fn texts_of(content: &Value) -> Vec<&str> {
+    let parts = match content {
+        Value::Array(parts) => parts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let texts = parts
+        .iter()
+        .filter_map(|part| part.as_str().or(part["text"].as_str()));
+    texts.filter(|text| !text.is_empty()).collect()
 }
 
 /// The output includes what was thought, and the cached tokens do not include those that

@@ -714,6 +714,18 @@ async fn calls_without_index_beside_others_are_kept_apart() {
 }
 
 #[tokio::test]
+async fn content_may_be_a_list_of_parts() {
+    let (message, _) = stream_of(&[
+        chunk(json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]})),
+        chunk(json!({"content": ["c", {"type": "other"}]})),
+        chunk(json!({"content": []})),
+        finish("stop"),
+    ])
+    .await;
+    assert_eq!(message.content, [text("abc")]);
+}
+
+#[tokio::test]
 async fn a_server_without_finish_reasons_is_named_in_compat() {
     let events = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n";
     let server = Server::start(vec![Reply::events(&[events])]).await;

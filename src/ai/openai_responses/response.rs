@@ -1,6 +1,6 @@
 //! Events in, message out.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::convert::TextSignature;
 use crate::ai::accumulate::Answer;
@@ -196,6 +196,16 @@ impl Reader {
         }
     }
 
+    /// Takes the items of a response that were not streamed.
+    async fn take_output(&mut self, response: &Value, answer: &mut Answer) -> Result<(), Failure> {
+        let output = response["output"].as_array().into_iter().flatten();
+        for (number, item) in output.enumerate() {
+            let event = json!({"output_index": number, "item": item});
+            self.end_item(&event, answer).await?;
+        }
+        Ok(())
+    }
+
     async fn end_item(&mut self, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
         let key = Key::of(event);
         if matches!(self.item(&key), None | Some(Item::EndedToolCall(_))) {
@@ -251,6 +261,18 @@ impl Reader {
 }
 
 impl Decoder for Reader {
+    fn events_of_whole(body: Value) -> Vec<Value> {
+        if !body["error"].is_null() && !body["output"].is_array() {
+            return vec![json!({"type": "error", "error": body["error"]})];
+        }
+        let kind = match body["status"].as_str() {
+            _ if !body["output"].is_array() => return Vec::new(),
+            Some("failed") => "response.failed",
+            _ => "response.completed",
+        };
+        vec![json!({"type": kind, "response": body})]
+    }
+
     async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
         if event.data.starts_with("[DONE]") {
             return Ok(Flow::Complete);
@@ -268,6 +290,9 @@ impl Decoder for Reader {
             "response.output_item.done" => self.end_item(&data, answer).await?,
             // The last one is ChatGPT's.
             "response.completed" | "response.incomplete" | "response.done" => {
+                if answer.message().content.is_empty() {
+                    self.take_output(response, answer).await?;
+                }
                 self.finish(response, answer);
                 let details = &response["incomplete_details"]["reason"];
                 self.incomplete = details.as_str().map(str::to_owned);
