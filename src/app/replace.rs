@@ -261,7 +261,7 @@ impl AgentSession {
         idle.then(|| Idle(self))
     }
 
-    pub(super) async fn show_notes(&self) {
+    async fn show_notes(&self) {
         for note in self.take_notes() {
             self.report("<session>", "warning", note).await;
         }

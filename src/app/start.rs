@@ -259,9 +259,10 @@ impl AgentSession {
         self.heed_watch_setting();
         self.greet("startup", None).await;
         // Extensions register tools and themes until here.
-        self.note_unknown_tools();
-        self.note_unknown_theme();
-        self.show_notes().await;
+        let unknown = [self.unknown_tools(), self.unknown_theme()];
+        for warning in unknown.into_iter().flatten() {
+            self.report("<session>", "warning", warning).await;
+        }
     }
 
     async fn load_extensions(&self, cwd: &Path) -> Result<(), StartError> {

@@ -125,23 +125,19 @@ impl AgentSession {
 
     /// What `--use-theme` names and is not there once the extensions have begun. A pair
     /// (`light/dark`) is for terminals with a light and a dark background.
-    pub(super) fn note_unknown_theme(&self) {
-        let Some(wanted) = &self.config.theme else {
-            return;
-        };
+    pub(super) fn unknown_theme(&self) -> Option<String> {
+        let wanted = self.config.theme.as_ref()?;
         let themes = self.themes();
         let is_there = |name: &&str| {
             BUILT_IN.contains(name) || *name == SYSTEM || find_theme(&themes, name).is_some()
         };
-        let Some(unknown) = wanted.split('/').find(|name| !is_there(name)) else {
-            return;
-        };
+        let unknown = wanted.split('/').find(|name| !is_there(name))?;
         let named = themes.iter().map(|theme| theme.name.as_str());
         let there: Vec<&str> = BUILT_IN.into_iter().chain(named).collect();
-        self.notes.lock().push(format!(
+        Some(format!(
             "--use-theme: there is no theme \"{unknown}\". There are: {}",
             there.join(", ")
-        ));
+        ))
     }
 
     /// The text with a skill or a template in the place of its name.

@@ -149,20 +149,22 @@ impl AgentSession {
     }
 
     /// What `--tools` asks for and is not there once the extensions have begun.
-    pub(super) fn note_unknown_tools(&self) {
+    pub(super) fn unknown_tools(&self) -> Option<String> {
+        // The tools of a session of an extension are its own affair.
+        if self.beside.is_second {
+            return None;
+        }
         let tools = self.registered_tools();
-        let names: Vec<&str> = tools
-            .iter()
-            .map(|one| one.tool.spec().name.as_str())
-            .collect();
+        let names = tools.iter().map(|one| one.tool.spec().name.as_str());
+        let names: Vec<&str> = names.collect();
         let unknown = self.config.tools.unknown(&names);
-        if !unknown.is_empty() {
-            self.notes.lock().push(format!(
+        (!unknown.is_empty()).then(|| {
+            format!(
                 "--tools: there is no tool \"{}\". There are: {}",
                 unknown.join("\", \""),
-                names.join(", "),
-            ));
-        }
+                names.join(", ")
+            )
+        })
     }
 
     /// At the start.
