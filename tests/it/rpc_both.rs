@@ -81,7 +81,7 @@ fn has(came: &Value, wanted: &Value) -> bool {
 }
 
 /// Members that only we have, by where they are: `docs/rpc.md#what-differs-from-the-original`.
-const KNOWN: [(&str, &[&str]); 10] = [
+const KNOWN: [(&str, &[&str]); 11] = [
     // For programs, beside the message.
     ("", &["errorCode"]),
     // Of later versions of the original.
@@ -94,6 +94,8 @@ const KNOWN: [(&str, &[&str]); 10] = [
     ("/data", &["modelError"]),
     // For clients before 0.20.
     ("/data", &["queueMode", "queuedMessageCount"]),
+    // So that clients need no `hello`.
+    ("/data", &["version"]),
     // For clients before 0.60.
     ("/data/commands/*", &["path", "location"]),
     // Where a mistake of an extension is.

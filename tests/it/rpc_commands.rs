@@ -23,6 +23,7 @@ async fn the_state_of_a_new_session() {
             "steeringMode": "one-at-a-time", "followUpMode": "one-at-a-time",
             "autoCompactionEnabled": true, "messageCount": 0, "pendingMessageCount": 0,
             "queueMode": "one-at-a-time", "queuedMessageCount": 0,
+            "version": concat!("0.87.1+rs.", env!("CARGO_PKG_VERSION")),
         })
     );
 }

@@ -28,7 +28,7 @@ async fn a_greeting_says_what_both_sides_can() {
         ))
         .await;
     assert_eq!(greeting["protocolVersion"], 1);
-    assert_eq!(greeting["server"]["compatibleWith"], "0.67.68");
+    assert_eq!(greeting["server"]["compatibleWith"], "0.87.1");
     assert_eq!(greeting["enabled"], json!(["seq", "deltaUpdates"]));
     let commands = greeting["commands"].as_array().unwrap();
     assert!(commands.contains(&json!("get_events")), "{greeting}");
