@@ -826,6 +826,10 @@ export interface ForkedText {
 }
 export interface SessionState {
   model?: Model;
+  /**
+   * Why there is no model, and what to do about it. Only there without `model`.
+   */
+  modelError?: string;
   thinkingLevel: ThinkingLevel;
   isStreaming: boolean;
   isCompacting: boolean;

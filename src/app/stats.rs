@@ -20,6 +20,9 @@ use crate::version::VERSION;
 pub struct SessionState {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<Model>>,
+    /// Why there is no model, and what to do about it. Only there without `model`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_error: Option<String>,
     pub thinking_level: ThinkingLevel,
     pub is_streaming: bool,
     pub is_compacting: bool,
@@ -85,10 +88,13 @@ impl SessionStats {
 
 impl AgentSession {
     pub fn state(&self) -> SessionState {
+        let has_model = self.model().is_some();
+        let model_error = (!has_model).then(|| self.models.no_model_text());
         let state = self.state.lock();
         let (steering, follow_up) = state.queues.texts();
         SessionState {
             model: state.model.clone(),
+            model_error,
             thinking_level: state.thinking,
             is_streaming: state.run.is_some(),
             is_compacting: state.summary.is_some(),

@@ -295,3 +295,25 @@ async fn reload_without_extensions_is_fine() {
         json!({"commands": []})
     );
 }
+
+/// Clients show people what comes on stderr.
+#[tokio::test]
+async fn without_a_model_the_state_and_the_response_say_so() {
+    let home = Home::bare();
+    let mut rpc = home.rpc(&[]);
+    let state = rpc.ok(command("get_state")).await;
+    assert_eq!(state.get("model"), None);
+    let why = state["modelError"].as_str().unwrap();
+    assert!(why.starts_with("No models available."), "{why}");
+    let refused = rpc.ask(prompt("hello")).await;
+    assert_eq!(refused["errorCode"], "no_model");
+    assert_eq!(refused["error"], why);
+    assert_eq!(rpc.stderr(), "");
+    rpc.close().await;
+
+    let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
+    let state = rpc.ok(command("get_state")).await;
+    assert_eq!(state["model"]["id"], "demo");
+    assert_eq!(state.get("modelError"), None);
+    rpc.close().await;
+}

@@ -97,9 +97,6 @@ pub async fn run(config: AppConfig, capabilities: &[String]) -> u8 {
     for note in session.take_notes() {
         complain(&format!("Warning: {note}"));
     }
-    if session.model().is_none() {
-        complain(&format!("Warning: {}", session.models().no_model_text()));
-    }
     let code = tokio::select! {
         () = client.serve() => 0,
         () = session.asked_to_leave() => 0,
