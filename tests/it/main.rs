@@ -107,6 +107,7 @@ mod said;
 mod search_tools;
 mod second_extensions;
 mod session_choice;
+mod session_forms;
 mod session_manager;
 mod session_tree;
 mod sessions;

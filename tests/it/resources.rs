@@ -540,3 +540,47 @@ async fn a_session_of_an_extension_takes_nothing_of_a_project_that_is_not_truste
         rpc.close().await;
     }
 }
+
+#[tokio::test]
+async fn a_byte_order_mark_is_in_nothing_that_the_model_hears() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let agent = |name: &str, text: &str| {
+        let path = home.agent_dir().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("\u{feff}{text}")).unwrap();
+    };
+    agent("AGENTS.md", "The user's rules.");
+    agent("APPEND_SYSTEM.md", "Appended.");
+    agent("prompts/greet.md", "Hello $1.");
+    agent(
+        "skills/marked/SKILL.md",
+        "---\nname: marked\ndescription: about marks\n---\nDo it.",
+    );
+    agent(
+        "auth.json",
+        r#"{"openai": {"type": "api_key", "key": "of the file"}}"#,
+    );
+    agent("keybindings.json", "{}");
+    for name in ["settings.json", "models.json"] {
+        let text = fs::read_to_string(home.agent_dir().join(name)).unwrap();
+        agent(name, &text);
+    }
+    server.push(Answer::text("Yes."));
+    let ran = home.run(&["-ne", "-p", "/greet you"], "").await;
+    assert!(!ran.stderr.contains("Warning"), "{}", ran.stderr);
+    ran.ok();
+    let body = server.last_request().body.to_string();
+    for text in [
+        "The user's rules.",
+        "Appended.",
+        "Hello you.",
+        "about marks",
+    ] {
+        assert!(body.contains(text), "{text} is not in {body}");
+    }
+    assert!(
+        !body.contains('\u{feff}') && !body.contains("ufeff"),
+        "{body}"
+    );
+}

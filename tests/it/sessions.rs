@@ -6,7 +6,7 @@ use std::path::Path;
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, prompt, read_jsonl, text_of, without};
+use crate::support::{Home, Rpc, finish, prompt, read_jsonl, text_of, without};
 
 /// Says one thing, gets one answer, ends.
 async fn say(server: &ModelServer, home: &Home, arguments: &[&str], text: &str) {
@@ -161,6 +161,26 @@ async fn a_path_that_is_not_there_yet_becomes_a_session() {
     say(&server, &home, &["--session", path(&file)], "apples").await;
     assert_eq!(read_jsonl(&file)[0]["type"], "session");
     assert_eq!(home.sessions(), Vec::<std::path::PathBuf>::new());
+}
+
+/// The originals crash: their folder's name is longer than a file's may be.
+#[tokio::test]
+async fn a_folder_with_a_very_long_path_has_sessions_too() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let deep = home.cwd().join(["d".repeat(120).as_str(); 3].join("/"));
+    fs::create_dir_all(&deep).unwrap();
+    server.repeat(Answer::text("Yes."));
+    for arguments in [["-p", "apples", "-ne"], ["-c", "-p", "pears"]] {
+        let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
+        command.current_dir(&deep).args(arguments);
+        finish(command, "").await.ok();
+    }
+    let users = home.entries();
+    let users = users
+        .iter()
+        .filter(|line| line["message"]["role"] == "user");
+    assert_eq!(users.count(), 2);
 }
 
 #[tokio::test]
