@@ -223,7 +223,8 @@ impl Actions for AgentSession {
     fn append_entry(&self, custom_type: &str, data: Option<Value>) -> ActionResult<String> {
         let appended = {
             let mut state = self.state.lock();
-            state.session.append_custom(custom_type, data.as_ref())
+            let session = state.writable().map_err(not_stored)?;
+            session.append_custom(custom_type, data.as_ref())
         };
         if let Ok(entry) = &appended {
             self.tell_of_entry(entry);
@@ -234,7 +235,8 @@ impl Actions for AgentSession {
     fn append_message(&self, mut message: CustomMessage) -> ActionResult<String> {
         self.check_pictures(&mut message.content);
         let mut state = self.state.lock();
-        stored(state.session.append_custom_message(
+        let session = state.writable().map_err(not_stored)?;
+        stored(session.append_custom_message(
             &message.custom_type,
             &message.content,
             message.display,
@@ -260,7 +262,9 @@ impl Actions for AgentSession {
     }
 
     fn set_label(&self, entry: &str, label: Option<&str>) -> ActionResult<String> {
-        stored(self.state.lock().session.append_label(entry, label))
+        let mut state = self.state.lock();
+        let session = state.writable().map_err(not_stored)?;
+        stored(session.append_label(entry, label))
     }
 
     fn settings(&self) -> Value {
@@ -601,9 +605,11 @@ impl AgentSession {
 }
 
 fn stored(result: Result<Arc<Entry>, SessionError>) -> ActionResult<String> {
-    result
-        .map(|entry| entry.id.to_string())
-        .map_err(|error| ActionError::new(error.to_string()))
+    result.map(|entry| entry.id.clone()).map_err(not_stored)
+}
+
+fn not_stored(error: SessionError) -> ActionError {
+    ActionError::new(error.to_string())
 }
 
 fn cancelled(done: Result<bool, Refusal>) -> ActionResult<Cancelled> {

@@ -166,7 +166,9 @@ impl Hooks<'_> {
                     let stored = {
                         let mut state = session.state.lock();
                         let line = state.line_of(&draft);
-                        state.session.append_given(&line)
+                        state
+                            .writable()
+                            .and_then(|session| session.append_given(&line))
                     };
                     match stored {
                         Ok(entry) => {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::AgentSession;
+use super::prompt::PromptError;
 use super::refusal::{ErrorCode, Refusal};
 use super::run::object;
 use super::state::{Run, State};
@@ -313,6 +314,11 @@ impl AgentSession {
         work: &Run,
         from_extension: &mut bool,
     ) -> Result<Compacted, CompactError> {
+        let held = self.hold_session(&work.cancel).await;
+        held.map_err(|error| match error {
+            PromptError::Aborted => CompactError::Cancelled,
+            error => CompactError::Failed(error.to_string()),
+        })?;
         let summarizer = self.summarizer(&work.cancel).await?;
         let (leaf, preparation) = {
             let state = self.state.lock();
@@ -342,13 +348,15 @@ impl AgentSession {
         }
         let entry = {
             let mut state = self.state.lock();
-            let appended = state.session.append_compaction(
-                &compacted.summary,
-                &compacted.first_kept_entry_id,
-                compacted.tokens_before,
-                compacted.details.as_ref(),
-                Some(*from_extension),
-            );
+            let appended = state.writable().and_then(|session| {
+                session.append_compaction(
+                    &compacted.summary,
+                    &compacted.first_kept_entry_id,
+                    compacted.tokens_before,
+                    compacted.details.as_ref(),
+                    Some(*from_extension),
+                )
+            });
             let entry = appended.map_err(|error| CompactError::Failed(error.to_string()))?;
             state.context = state.session.build_context().messages;
             // The provider's last count is of what was before, so all of it is a guess.

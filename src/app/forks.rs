@@ -241,7 +241,7 @@ impl AgentSession {
             }
             Some(stay) => (Next::Back(stay), Vec::new()),
             None => {
-                let (mut session, warnings) = Session::open(path, &self.cwd())?;
+                let (mut session, warnings) = Session::open_shared(path, &self.cwd())?;
                 if let Some(cwd) = cwd {
                     session.override_cwd(cwd);
                 }

@@ -9,6 +9,7 @@ mod compact;
 mod config;
 mod export;
 mod forks;
+mod hold;
 mod known_models;
 mod left;
 mod locate;

@@ -220,10 +220,12 @@ impl AgentSession {
         thinking: Option<ThinkingLevel>,
         chosen: Chosen,
     ) -> Result<(), Refusal> {
+        let cancel = self.waiting.lock().clone();
+        self.hold_session(&cancel).await?;
         let previous = {
             let mut state = self.state.lock();
             state
-                .session
+                .writable()?
                 .append_model_change(&model.provider, &model.id)?;
             state.model.replace(model.clone())
         };

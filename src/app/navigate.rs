@@ -62,6 +62,11 @@ impl AgentSession {
             () = cancel.cancelled() => return Ok(Navigated::aborted()),
         };
         let work = &summarising.work;
+        let stores = options.summarize == Some(true) || options.label.is_some();
+        if stores {
+            let held = self.hold_session(&work.cancel).await;
+            held.map_err(|error| error.to_string())?;
+        }
         let Some(way) = self.state.lock().way_to(target)? else {
             return Ok(Navigated::default());
         };
@@ -259,7 +264,11 @@ impl State {
         summary: Option<&Summary>,
         label: Option<&str>,
     ) -> Result<Option<Arc<Entry>>, SessionError> {
-        let session = &mut self.session;
+        // Going somewhere is not stored; what is appended there is.
+        let session = match (summary, label) {
+            (None, None) => &mut self.session,
+            _ => self.writable()?,
+        };
         let entry = match summary {
             Some(summary) => Some(session.branch_with_summary(
                 leaf,

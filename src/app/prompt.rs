@@ -19,6 +19,7 @@ use crate::ai::message::{ContentBlock, ImageContent};
 use crate::ai::words::words;
 use crate::extensions::Emission;
 use crate::extensions::registry::ExtensionId;
+use crate::session::SessionError;
 use crate::session::message::CustomMessage;
 
 /// Who says it; the `input` event tells.
@@ -127,6 +128,8 @@ pub enum PromptError {
          not streaming."
     )]
     CommandCannotWait(String),
+    #[error(transparent)]
+    Session(SessionError),
 }
 
 /// When a message is queued.
@@ -246,6 +249,7 @@ impl AgentSession {
         if self.is_leaving() {
             return Ok(Accepted::handled());
         }
+        self.hold_session(here).await?;
         self.flush_bash().await;
         self.check_model().await?;
         if here.is_cancelled() {

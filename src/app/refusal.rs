@@ -91,6 +91,7 @@ impl From<Refusal> for String {
 impl From<PromptError> for Refusal {
     fn from(error: PromptError) -> Self {
         let code = match &error {
+            PromptError::Session(error) => session_code(error),
             PromptError::Busy => ErrorCode::Busy,
             PromptError::Aborted => ErrorCode::Aborted,
             PromptError::NoModel(_) => ErrorCode::NoModel,
@@ -117,22 +118,25 @@ impl From<ExportError> for Refusal {
 
 impl From<SessionError> for Refusal {
     fn from(error: SessionError) -> Self {
-        let code = match &error {
-            SessionError::UnknownEntry { .. } | SessionError::BadMessage { .. } => {
-                ErrorCode::InvalidEntry
-            }
-            SessionError::Locked { .. } | SessionError::Claimed { .. } => ErrorCode::SessionLocked,
-            SessionError::NotASession { .. }
-            | SessionError::Occupied { .. }
-            | SessionError::Vanished { .. }
-            | SessionError::Shortened { .. } => ErrorCode::SessionUnavailable,
-            SessionError::BadId { .. }
-            | SessionError::ExportOntoItself { .. }
-            | SessionError::ExportOntoSession { .. } => ErrorCode::InvalidName,
-            SessionError::BadEntry { .. }
-            | SessionError::Io { .. }
-            | SessionError::NotAMessage { .. } => ErrorCode::Failed,
-        };
-        Self::new(code, error.to_string())
+        Self::new(session_code(&error), error.to_string())
+    }
+}
+
+fn session_code(error: &SessionError) -> ErrorCode {
+    match error {
+        SessionError::UnknownEntry { .. } | SessionError::BadMessage { .. } => {
+            ErrorCode::InvalidEntry
+        }
+        SessionError::Locked { .. } | SessionError::Claimed { .. } => ErrorCode::SessionLocked,
+        SessionError::NotASession { .. }
+        | SessionError::Occupied { .. }
+        | SessionError::Vanished { .. }
+        | SessionError::Shortened { .. } => ErrorCode::SessionUnavailable,
+        SessionError::BadId { .. }
+        | SessionError::ExportOntoItself { .. }
+        | SessionError::ExportOntoSession { .. } => ErrorCode::InvalidName,
+        SessionError::BadEntry { .. }
+        | SessionError::Io { .. }
+        | SessionError::NotAMessage { .. } => ErrorCode::Failed,
     }
 }

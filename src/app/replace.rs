@@ -185,6 +185,7 @@ impl AgentSession {
             let mut state = self.state.lock();
             let previous = state.session.path().map(|path| path.display().to_string());
             _stay = state.enter(next);
+            state.written.send_replace(());
             std::mem::take(&mut *self.here.lock()).cancel();
             state.context = state.session.build_context().messages;
             queued = state.queues.texts();
@@ -291,6 +292,8 @@ pub(super) struct Idle<'a>(&'a AgentSession);
 
 impl Drop for Idle<'_> {
     fn drop(&mut self) {
-        self.0.state.lock().replacing = false;
+        let mut state = self.0.state.lock();
+        state.replacing = false;
+        state.written.send_replace(());
     }
 }

@@ -104,6 +104,7 @@ impl AgentSession {
             .is_some_and(|ending| ending.run.id == run)
         {
             state.ending = None;
+            state.written.send_replace(());
             self.ending.send_replace(false);
         }
     }
@@ -186,7 +187,9 @@ impl AgentSession {
         struct Preparing<'a>(&'a AgentSession);
         impl Drop for Preparing<'_> {
             fn drop(&mut self) {
-                self.0.state.lock().preparing -= 1;
+                let mut state = self.0.state.lock();
+                state.preparing -= 1;
+                state.written.send_replace(());
             }
         }
         self.state.lock().preparing += 1;

@@ -90,6 +90,9 @@ impl AgentSession {
     /// conversation did not fit.
     async fn drive(&self, mut prompts: Vec<Arc<AgentMessage>>, config: &RunConfig, active: &Run) {
         let cancel = &active.cancel;
+        if let Err(error) = self.hold_session(cancel).await {
+            return self.report("<session>", "append", error).await;
+        }
         let thinking = self.state.lock().thinking;
         loop {
             let hooks = Hooks {

@@ -473,7 +473,8 @@ impl AgentSession {
     pub(super) fn rename(&self, name: &str) -> Result<String, String> {
         let (entry, name) = {
             let mut state = self.state.lock();
-            let appended = state.session.append_session_info(name);
+            let session = state.writable().map_err(|error| error.to_string())?;
+            let appended = session.append_session_info(name);
             let entry = appended.map_err(|error| error.to_string())?;
             (entry, state.session.name().map(str::to_string))
         };
@@ -497,6 +498,13 @@ impl AgentSession {
     ///
     /// Ends in bounded time, whatever extensions, tools and the mode's reader do.
     pub async fn shutdown(&self, code: u8) -> u8 {
+        // A successor waits until this one has ended, and then has its last words, too.
+        let _last_words = self.prepare_run();
+        if self.extensions.has_handlers("session_shutdown")
+            && let Err(error) = self.state.lock().hold()
+        {
+            tracing::info!("another process goes on with the session: {error}");
+        }
         self.extensions.close_dialogs();
         self.abort();
         self.cancel_commands();

@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::actions::{Said, say_in_turn};
 use super::config::{AppConfig, SessionTarget};
+use super::hold::{PATIENCE, release_at_rest};
 use super::locate::{Located, locate};
 use super::second::{Begin, Beside};
 use super::session::{AgentSession, EventSink};
@@ -143,8 +144,10 @@ impl AgentSession {
         let mut queues = Queues::default();
         queues.steering_mode = values.steering_mode;
         queues.follow_up_mode = values.follow_up_mode;
+        let (written, writes) = watch::channel(());
         let state = State {
             session,
+            written,
             place: 0,
             places: 0,
             left: Vec::new(),
@@ -227,6 +230,7 @@ impl AgentSession {
             loaded: Mutex::default(),
         });
         tokio::spawn(say_in_turn(Arc::downgrade(&session), saying));
+        tokio::spawn(release_at_rest(Arc::downgrade(&session), writes));
         session
     }
 
@@ -393,11 +397,11 @@ fn open_session(
     let (mut session, warnings) = match &config.session {
         SessionTarget::InMemory => (Session::in_memory_with(cwd, new), Vec::new()),
         SessionTarget::New => match held {
-            Some(held) => Session::open(&held.path, cwd)?,
+            Some(held) => Session::open_shared(&held.path, cwd)?,
             None => (Session::create(&dir, cwd, new), Vec::new()),
         },
         SessionTarget::Recent => Session::continue_recent(&dir, cwd)?,
-        SessionTarget::Named(name) => Session::open(&find(config, settings, name)?, cwd)?,
+        SessionTarget::Named(name) => Session::open_shared(&find(config, settings, name)?, cwd)?,
         SessionTarget::ForkOf(name) => {
             if let Some(held) = held {
                 return Err(StartError::SessionExists(held.path));
@@ -417,6 +421,7 @@ fn open_session(
     if let Some(name) = &config.session_name
         && session.name() != Some(name.trim())
     {
+        session.hold_within(PATIENCE)?;
         session.append_session_info(name)?;
     }
     Ok((session, warnings))

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::compact::Due;
@@ -20,6 +21,8 @@ use crate::session::{EntryKind, Session, SessionError};
 
 pub(super) struct State {
     pub session: Session,
+    /// Changes when the session's file may have become this process's to write.
+    pub written: watch::Sender<()>,
     /// Which of the sessions that were opened so far it is.
     pub place: u64,
     /// How many there were.
@@ -109,14 +112,15 @@ impl State {
     /// first: nobody hears of what is not stored.
     pub fn say(&mut self, message: Arc<AgentMessage>) -> Result<(), SessionError> {
         self.say_thinking_level()?;
+        let session = self.writable()?;
         match &*message {
-            AgentMessage::Custom(custom) => self.session.append_custom_message(
+            AgentMessage::Custom(custom) => session.append_custom_message(
                 &custom.custom_type,
                 &custom.content,
                 custom.display,
                 custom.details.as_ref(),
             ),
-            message => self.session.append_message(message),
+            message => session.append_message(message),
         }?;
         self.context.push(message);
         Ok(())
@@ -127,6 +131,9 @@ impl State {
     pub fn say_anyway(&mut self, message: Arc<AgentMessage>) -> Option<String> {
         if let Err(error) = self.say_thinking_level() {
             tracing::warn!("the thinking level was not stored: {error}");
+        }
+        if let Err(error) = self.hold() {
+            tracing::warn!("{error}");
         }
         let news = keep(&mut self.session, &message);
         self.context.push(message);
@@ -156,6 +163,7 @@ impl State {
         if self.session.unsaved() == 0 {
             return None;
         }
+        self.written.send_replace(());
         Some(match self.session.store_unsaved() {
             Ok(()) => caught_up(&self.session),
             Err(error) => not_stored(&self.session, &error),
@@ -164,8 +172,8 @@ impl State {
 
     /// The first entries of a new session: with what it is held.
     pub fn begin(&mut self) -> Result<(), SessionError> {
-        if let Some(model) = &self.model {
-            self.session
+        if let Some(model) = self.model.clone() {
+            self.writable()?
                 .append_model_change(&model.provider, &model.id)?;
         }
         self.keep_thinking_level()
@@ -181,8 +189,9 @@ impl State {
     /// Whoever goes on with the session thinks as hard.
     pub fn keep_thinking_level(&mut self) -> Result<(), SessionError> {
         self.thinking_unsaid = false;
-        self.session
-            .append_thinking_level_change(self.thinking.as_str())?;
+        let level = self.thinking;
+        self.writable()?
+            .append_thinking_level_change(level.as_str())?;
         Ok(())
     }
 }

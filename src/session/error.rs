@@ -3,25 +3,27 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::holder::Holder;
+
 /// Every sentence names the file and says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     #[error(
-        "{path} is open in another pi{}, and a session has one writer at a time. \
-         Close it there, or continue in a copy: pi --fork {path}",
-        process(.holder)
+        "{path} is open in another pi{}, which writes to it now, and a session has one writer at \
+         a time. Wait until it is idle, close it there, or continue in a copy: pi --fork {path}",
+        named(.holder)
     )]
     Locked {
         path: PathBuf,
-        /// The process, where the system tells.
-        holder: Option<u32>,
+        /// Where the system tells.
+        holder: Option<Holder>,
     },
     #[error(
         "the session id {id} was taken by another pi{} just before, and a session has one writer \
          at a time. Use another id, or wait until that one has ended",
-        process(.holder)
+        named(.holder)
     )]
-    Claimed { id: String, holder: Option<u32> },
+    Claimed { id: String, holder: Option<Holder> },
     #[error(
         "{path} is not a session file: its first line is not a session header. \
          It was left as it is; choose another file, or move this one away"
@@ -83,8 +85,8 @@ impl SessionError {
     }
 }
 
-fn process(holder: &Option<u32>) -> String {
-    holder.map_or_else(String::new, |id| format!(" (process {id})"))
+fn named(holder: &Option<Holder>) -> String {
+    holder.as_ref().map_or_else(String::new, Holder::to_string)
 }
 
 /// What to do about it, where that is not plain from what happened.

@@ -32,7 +32,8 @@ pub struct NewSession {
     pub parent_session: Option<PathBuf>,
 }
 
-/// The one writer of its file, for as long as it lives.
+/// The one writer of its file, from its first append or [`Session::open`] to
+/// [`Session::release`].
 pub struct Session {
     pub(super) header: Header,
     pub(super) cwd: PathBuf,
@@ -148,7 +149,7 @@ impl Session {
     /// The session of `dir` that was written to last; a new one if there is none.
     pub fn continue_recent(dir: &Path, cwd: &Path) -> Result<(Self, Vec<Warning>), SessionError> {
         match list::most_recent(dir)? {
-            Some(path) => Self::open(&path, cwd),
+            Some(path) => Self::open_shared(&path, cwd),
             None => Ok((Self::create(dir, cwd, NewSession::default()), Vec::new())),
         }
     }
@@ -163,6 +164,7 @@ impl Session {
             }
             _ => {}
         }
+        self.hold()?;
         let entry = self.new_entry(Record::Message { message });
         self.store(entry.with_message(message.clone()))
     }
@@ -191,6 +193,7 @@ impl Session {
         details: Option<&Value>,
         from_hook: Option<bool>,
     ) -> Result<Arc<Entry>, SessionError> {
+        self.hold()?;
         let entry = self.new_entry(Record::Compaction {
             summary,
             first_kept_entry_id: self.tree.id_ref(first_kept_entry_id),
@@ -210,6 +213,7 @@ impl Session {
         details: Option<&Value>,
         from_hook: Option<bool>,
     ) -> Result<Arc<Entry>, SessionError> {
+        self.hold()?;
         let old = self.tree.leaf().map(str::to_owned);
         self.tree.set_leaf(from)?;
         let entry = self.new_entry(Record::BranchSummary {
@@ -261,6 +265,7 @@ impl Session {
         target_id: &str,
         label: Option<&str>,
     ) -> Result<Arc<Entry>, SessionError> {
+        self.hold()?;
         self.tree.known(target_id)?;
         let label = label.filter(|label| !label.is_empty());
         let entry = self.new_entry(Record::Label {
@@ -273,6 +278,7 @@ impl Session {
     /// An entry as somebody else made it, whose members, known or not, are stored as
     /// they are. Its place in the session is given here.
     pub fn append_given(&mut self, given: &str) -> Result<Arc<Entry>, SessionError> {
+        self.hold()?;
         let place = Place {
             id: &self.tree.new_id(),
             parent_id: self.tree.leaf_ref(),
@@ -303,6 +309,7 @@ impl Session {
     }
 
     fn append(&mut self, record: Record<'_>) -> Result<Arc<Entry>, SessionError> {
+        self.hold()?;
         let entry = self.new_entry(record);
         self.store(entry)
     }
@@ -376,7 +383,10 @@ impl Session {
                 at.ok_or_else(|| SessionError::UnknownEntry { id: id.to_owned() })? + 1
             }
         };
-        let lines: Vec<_> = entries[from..].iter().map(|entry| entry.shown()).collect();
+        let lines: Vec<_> = entries[from..]
+            .iter()
+            .map(|entry| entry.shown())
+            .collect();
         let list = format!("[{}]", lines.join(","));
         Ok(tree_json::beside_leaf("entries", &list, self.leaf_id()))
     }

@@ -1,7 +1,75 @@
 //! Which process holds the lock of a file, so that "it is open elsewhere" can say
 //! where.
 
+use std::fmt;
 use std::fs::File;
+
+/// The process that holds a lock, as far as the system tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub process: u32,
+    /// The name of its program.
+    pub program: Option<String>,
+    /// When it was started, in ISO 8601.
+    pub since: Option<String>,
+}
+
+impl Holder {
+    #[cfg(target_os = "linux")]
+    pub(super) fn of(process: u32) -> Self {
+        let program = std::fs::read_to_string(format!("/proc/{process}/comm")).ok();
+        Self {
+            process,
+            program: program.map(|name| name.trim().to_owned()),
+            since: start_time(process),
+        }
+    }
+
+    /// Nowhere else can anybody be asked.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn of(process: u32) -> Self {
+        Self {
+            process,
+            program: None,
+            since: None,
+        }
+    }
+}
+
+/// ` (process 4711) [pi, running since 2026-11-26T10:02:03Z]`.
+impl fmt::Display for Holder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, " (process {})", self.process)?;
+        let since = self
+            .since
+            .as_ref()
+            .map(|since| format!("running since {since}"));
+        let known: Vec<&str> = [&self.program, &since]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        match known.is_empty() {
+            true => Ok(()),
+            false => write!(formatter, " [{}]", known.join(", ")),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn start_time(process: u32) -> Option<String> {
+    /// The kernel counts in this unit for programs on every architecture (USER_HZ).
+    const TICKS_PER_SECOND: i64 = 100;
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name before it, in parentheses, may hold anything. The start is member 22 of the line.
+    let (_, members) = stat.rsplit_once(')')?;
+    let ticks: i64 = members.split_whitespace().nth(19)?.parse().ok()?;
+    let about = std::fs::read_to_string("/proc/stat").ok()?;
+    let boot = about.lines().find_map(|line| line.strip_prefix("btime "))?;
+    let boot: i64 = boot.trim().parse().ok()?;
+    let started = chrono::DateTime::from_timestamp(boot + ticks / TICKS_PER_SECOND, 0)?;
+    Some(started.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))
+}
 
 /// `None` if nobody does, if the system does not tell, or if the process is about
 /// to end: then its lock goes with it.
@@ -78,5 +146,19 @@ mod tests {
         assert_eq!(of(&file), None);
         file.lock().unwrap();
         assert_eq!(of(&file), Some(std::process::id()));
+    }
+
+    #[test]
+    fn a_holder_is_named_with_its_program_and_its_start() {
+        let own = Holder::of(std::process::id());
+        let since = own.since.clone().unwrap();
+        let since = chrono::DateTime::parse_from_rfc3339(&since).unwrap();
+        let age = chrono::Utc::now().signed_duration_since(since);
+        assert!((-2..3600).contains(&age.num_seconds()), "{own:?}");
+        let said = own.to_string();
+        assert!(
+            said.starts_with(&format!(" (process {}) [", own.process)),
+            "{said}"
+        );
     }
 }

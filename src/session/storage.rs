@@ -28,6 +28,9 @@ pub trait StoredFile: Send {
     /// when the process ends in whichever way.
     fn try_lock(&self) -> Result<(), TryLockError>;
 
+    /// Gives the lock back; the file stays open.
+    fn unlock(&self) -> io::Result<()>;
+
     /// The process whose lock was in the way of ours: `None` if the system does
     /// not tell, or if that process is about to end.
     fn lock_holder(&self) -> Option<u32>;
@@ -105,6 +108,10 @@ impl Drop for DiskFile {
 impl StoredFile for DiskFile {
     fn try_lock(&self) -> Result<(), TryLockError> {
         self.file.try_lock()
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.file.unlock()
     }
 
     fn lock_holder(&self) -> Option<u32> {

@@ -11,6 +11,7 @@ use chrono::Utc;
 use uuid::Uuid;
 
 use super::error::{SessionError, Warning};
+use super::holder::Holder;
 use super::paths;
 use super::storage::{Storage, StoredFile};
 use super::tree::fresh_id;
@@ -25,6 +26,7 @@ pub(super) struct SessionFile {
     storage: Arc<dyn Storage>,
     path: PathBuf,
     file: Box<dyn StoredFile>,
+    is_locked: bool,
     /// Where our last record ended.
     end: u64,
 }
@@ -62,7 +64,8 @@ impl SessionFile {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 Err(error) => return Err(SessionError::io("open", path)(error)),
             };
-            let opened = Self::lock(storage, path, file, warnings)?;
+            let mut opened = Self::new(storage, path, file);
+            opened.lock_or_refuse(warnings)?;
             // A migration puts a new file in the place of the old one. Who opened
             // the old one just before holds a lock that protects nothing.
             if opened
@@ -72,6 +75,18 @@ impl SessionFile {
             {
                 return Ok(Some(opened));
             }
+        }
+    }
+
+    /// Opens an existing file to read it, whoever writes it.
+    pub(super) fn open_unlocked(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+    ) -> Result<Option<Self>, SessionError> {
+        match storage.open(path) {
+            Ok(file) => Ok(Some(Self::new(storage, path, file))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(SessionError::io("open", path)(error)),
         }
     }
 
@@ -85,7 +100,11 @@ impl SessionFile {
             path: path.to_owned(),
         };
         let created = match storage.create(path) {
-            Ok(file) => Self::lock(storage, path, file, warnings)?,
+            Ok(file) => {
+                let mut created = Self::new(storage, path, file);
+                created.lock_or_refuse(warnings)?;
+                created
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Self::open(storage, path, warnings)?.ok_or_else(occupied)?
             }
@@ -102,42 +121,85 @@ impl SessionFile {
         }
     }
 
-    fn lock(
-        storage: &Arc<dyn Storage>,
-        path: &Path,
-        file: Box<dyn StoredFile>,
-        warnings: &mut Vec<Warning>,
-    ) -> Result<Self, SessionError> {
-        let began = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) => {
-                    let holder = file.lock_holder();
-                    if holder.is_some() || began.elapsed() > LAST_BREATH {
-                        let path = path.to_owned();
-                        return Err(SessionError::Locked { path, holder });
-                    }
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-                // Some network file systems have no locks, each with another error
-                // for it. Working there unprotected is better than not at all.
-                Err(TryLockError::Error(error)) => {
-                    warnings.push(Warning::NoLock {
-                        path: path.to_owned(),
-                        reason: error.to_string(),
-                    });
-                    break;
-                }
-            }
-        }
-        Ok(Self {
+    fn new(storage: &Arc<dyn Storage>, path: &Path, file: Box<dyn StoredFile>) -> Self {
+        Self {
             unused: None,
             storage: Arc::clone(storage),
             path: path.to_owned(),
             file,
+            is_locked: false,
             end: 0,
-        })
+        }
+    }
+
+    /// Waits only for a holder that is about to end.
+    fn lock_or_refuse(&mut self, warnings: &mut Vec<Warning>) -> Result<(), SessionError> {
+        let began = Instant::now();
+        while !self.try_lock(warnings) {
+            if self.file.lock_holder().is_some() || began.elapsed() > LAST_BREATH {
+                return Err(self.locked());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    /// Does not wait.
+    pub(super) fn lock(&mut self) -> Result<(), SessionError> {
+        let mut warnings = Vec::new();
+        if !self.try_lock(&mut warnings) {
+            return Err(self.locked());
+        }
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(())
+    }
+
+    fn try_lock(&mut self, warnings: &mut Vec<Warning>) -> bool {
+        match self.file.try_lock() {
+            Ok(()) => self.is_locked = true,
+            Err(TryLockError::WouldBlock) => {}
+            // Some network file systems have no locks, each with another error
+            // for it. Working there unprotected is better than not at all.
+            Err(TryLockError::Error(error)) => {
+                warnings.push(Warning::NoLock {
+                    path: self.path.clone(),
+                    reason: error.to_string(),
+                });
+                self.is_locked = true;
+            }
+        }
+        self.is_locked
+    }
+
+    fn locked(&self) -> SessionError {
+        SessionError::Locked {
+            path: self.path.clone(),
+            holder: self.file.lock_holder().map(Holder::of),
+        }
+    }
+
+    /// Another process may write from here on. A lock that cannot be given back is kept.
+    pub(super) fn unlock(&mut self) {
+        if self.is_locked && self.file.unlock().is_ok() {
+            self.is_locked = false;
+        }
+    }
+
+    pub(super) fn is_locked(&self) -> bool {
+        self.is_locked
+    }
+
+    /// True if another process added to the file after our last record, or after we read it.
+    /// False for a file that is away or shorter: [`Self::append`] reports that.
+    pub(super) fn has_grown(&self) -> Result<bool, SessionError> {
+        let failed = |error| SessionError::io("look up", &self.path)(error);
+        if !self.file.is_at(&self.path).map_err(failed)? {
+            return Ok(false);
+        }
+        let size = self.file.size().map_err(failed)?;
+        Ok(self.end == OPEN || size > self.end)
     }
 
     /// The file is removed with this, unless something is written to it.
@@ -248,14 +310,12 @@ impl SessionFile {
         let next = self.sibling(&format!("new-{}", Uuid::new_v4()));
         let file = self.write_sibling(&next, content)?;
         // Locked before anybody can find it.
-        let mut warnings = Vec::new();
-        let replaced =
-            Self::lock(&self.storage, &self.path, file, &mut warnings).and_then(|locked| {
-                let renamed = self.storage.rename(&next, &self.path);
-                renamed.map_err(SessionError::io("replace", &self.path))?;
-                Ok(locked)
-            });
-        let locked = replaced.inspect_err(|_| {
+        let mut locked = Self::new(&self.storage, &self.path, file);
+        let replaced = locked.lock_or_refuse(&mut Vec::new()).and_then(|()| {
+            let renamed = self.storage.rename(&next, &self.path);
+            renamed.map_err(SessionError::io("replace", &self.path))
+        });
+        replaced.inspect_err(|_| {
             let _ = self.storage.remove(&next);
         })?;
         *self = Self {

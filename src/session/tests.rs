@@ -9,6 +9,7 @@ mod export;
 mod faults;
 mod fork;
 mod forms;
+mod hold;
 mod list;
 mod loose;
 mod memory;

@@ -169,6 +169,10 @@ impl Tree {
         Ok(())
     }
 
+    pub(super) fn is_at_end(&self) -> bool {
+        self.leaf == self.entries.len().checked_sub(1)
+    }
+
     pub(super) fn go_to_the_end(&mut self) {
         self.leaf = self.entries.len().checked_sub(1);
     }

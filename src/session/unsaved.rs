@@ -14,6 +14,7 @@ impl Session {
     /// Appends what cannot be unsaid any more. On an error it is in the session
     /// all the same and owed to the file: see [`Self::unsaved`].
     pub fn keep_message(&mut self, message: &AgentMessage) -> Result<(), SessionError> {
+        let held = self.hold();
         let entry = match message {
             AgentMessage::BranchSummary(_) | AgentMessage::CompactionSummary(_) => {
                 return Err(SessionError::NotAMessage {
@@ -30,7 +31,7 @@ impl Session {
                 .new_entry(Record::Message { message })
                 .with_message(message.clone()),
         };
-        let stored = self.store_unsaved().and_then(|()| {
+        let stored = held.and_then(|_| self.store_unsaved()).and_then(|()| {
             self.backing
                 .append(&self.header, self.tree.entries(), &entry)
         });
@@ -48,6 +49,9 @@ impl Session {
 
     /// Writes what is owed to the file, as far as that is possible now.
     pub fn store_unsaved(&mut self) -> Result<(), SessionError> {
+        if self.tree.owed() > 0 {
+            self.hold()?;
+        }
         while self.tree.owed() > 0 {
             let entries = self.tree.entries();
             let (earlier, owed) = entries.split_at(entries.len() - self.tree.owed());

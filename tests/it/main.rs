@@ -108,6 +108,7 @@ mod search_tools;
 mod second_extensions;
 mod session_choice;
 mod session_forms;
+mod session_handover;
 mod session_manager;
 mod session_tree;
 mod sessions;

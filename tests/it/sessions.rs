@@ -264,24 +264,6 @@ async fn a_torn_last_line_is_repaired_and_reported() {
 }
 
 #[tokio::test]
-async fn two_programs_do_not_write_the_same_session() {
-    let server = ModelServer::start().await;
-    let home = Home::new(&server);
-    say(&server, &home, &[], "apples").await;
-    let file = home.session();
-    let mut first = home.rpc(&["--session", path(&file)]);
-    first.ok(json!({"type": "get_state"})).await;
-    server.push(Answer::text("Never."));
-    let second = home
-        .run(&["--session", path(&file), "-p", "pears"], "")
-        .await;
-    let error = second.failed(1);
-    assert!(error.contains(path(&file)), "{error}");
-    assert_eq!(server.unasked(), 1, "the model was not asked");
-    assert_eq!(said(&mut first).await, ["apples", "About apples."]);
-}
-
-#[tokio::test]
 async fn sessions_go_back_and_forth_between_the_original_and_us() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);

@@ -120,6 +120,10 @@ impl StoredFile for FlakyFile {
         self.file.try_lock()
     }
 
+    fn unlock(&self) -> io::Result<()> {
+        self.file.unlock()
+    }
+
     fn lock_holder(&self) -> Option<u32> {
         self.file.lock_holder()
     }

@@ -75,6 +75,10 @@ impl StoredFile for SmallFile {
         self.file.try_lock()
     }
 
+    fn unlock(&self) -> io::Result<()> {
+        self.file.unlock()
+    }
+
     fn lock_holder(&self) -> Option<u32> {
         self.file.lock_holder()
     }

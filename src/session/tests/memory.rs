@@ -97,6 +97,13 @@ impl StoredFile for MemoryFile {
         Ok(())
     }
 
+    fn unlock(&self) -> io::Result<()> {
+        if std::mem::take(&mut *self.holds.lock()) {
+            self.inode.lock().locked = false;
+        }
+        Ok(())
+    }
+
     fn lock_holder(&self) -> Option<u32> {
         Some(std::process::id())
     }

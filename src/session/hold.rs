@@ -1,0 +1,160 @@
+//! When the file of a session is this process's to write: the lock is taken before the first
+//! append and given back at rest, so that processes that share a session take turns. Each
+//! reads what the others stored before it appends.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::backing::Backing;
+use super::entry::Entry;
+use super::error::{SessionError, Warning};
+use super::handle::{Session, absolute};
+use super::load::{Tail, load};
+use super::patch::with_parent;
+use super::storage::{Disk, Storage};
+use super::store::SessionFile;
+
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What [`Session::hold`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// The session is as it was in memory.
+    Unchanged,
+    /// Other processes have added so many entries, which are in memory now.
+    CaughtUp(usize),
+}
+
+impl Session {
+    /// Opens a session that other processes may write to until [`Self::hold`]. What a crash
+    /// left in the file is repaired now if nobody writes, and otherwise at the first append.
+    pub fn open_shared(path: &Path, cwd: &Path) -> Result<(Self, Vec<Warning>), SessionError> {
+        match Self::open(path, cwd) {
+            Ok((mut session, warnings)) => {
+                session.release();
+                Ok((session, warnings))
+            }
+            Err(SessionError::Locked { .. }) => Self::read_unlocked(path, cwd),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read_unlocked(path: &Path, cwd: &Path) -> Result<(Self, Vec<Warning>), SessionError> {
+        let storage: Arc<dyn Storage> = Arc::new(Disk);
+        let path = absolute(path);
+        let mut warnings = Vec::new();
+        let Some(mut file) = SessionFile::open_unlocked(&storage, &path)? else {
+            return Ok((Self::unwritten(storage, path, None, cwd), warnings));
+        };
+        let bytes = file.read()?;
+        let loaded = load(&path, bytes, &mut warnings)?;
+        let Some((header, tree)) = loaded.session else {
+            return Ok((Self::unwritten(storage, path, None, cwd), warnings));
+        };
+        if loaded.tail != Tail::Nothing || loaded.migrated.is_some() {
+            // To be read again under the lock: the holder may be in the middle of a record,
+            // and the ids that a migration gives have to be those of the file.
+            file.leave_end_open();
+            warnings.retain(|warning| !matches!(warning, Warning::Migrated { .. }));
+        }
+        let cwd = header.cwd.clone().unwrap_or_else(|| cwd.to_owned());
+        let session = Self {
+            header,
+            cwd,
+            backing: Backing::File(file),
+            tree,
+        };
+        Ok((session, warnings))
+    }
+
+    /// Takes the lock, if this process does not have it, and reads what others have stored
+    /// since. Does not wait; every append does this first.
+    pub fn hold(&mut self) -> Result<Held, SessionError> {
+        let Backing::File(file) = &mut self.backing else {
+            return Ok(Held::Unchanged);
+        };
+        if file.is_locked() {
+            return Ok(Held::Unchanged);
+        }
+        file.lock()?;
+        match file.has_grown() {
+            Ok(false) => Ok(Held::Unchanged),
+            Ok(true) => {
+                file.unlock();
+                let (storage, path) = (file.storage(), file.path().to_owned());
+                self.catch_up(storage, &path)
+            }
+            Err(error) => {
+                file.unlock();
+                Err(error)
+            }
+        }
+    }
+
+    /// [`Self::hold`], which waits for another process that holds the lock.
+    pub fn hold_within(&mut self, patience: Duration) -> Result<Held, SessionError> {
+        let began = Instant::now();
+        loop {
+            match self.hold() {
+                Err(SessionError::Locked { .. }) if began.elapsed() < patience => {
+                    std::thread::sleep(PAUSE);
+                }
+                held => return held,
+            }
+        }
+    }
+
+    /// Lets other processes write, unless something is still owed to the file.
+    pub fn release(&mut self) {
+        if self.unsaved() > 0 {
+            return;
+        }
+        if let Backing::File(file) = &mut self.backing {
+            file.unlock();
+        }
+    }
+
+    /// The file as it is now takes the place of what is in memory. A session that stood at its
+    /// end stands at the new end; one that had gone elsewhere stays there.
+    fn catch_up(&mut self, storage: Arc<dyn Storage>, path: &Path) -> Result<Held, SessionError> {
+        let (mut fresh, warnings) = Self::open_on(storage, path, &self.cwd)?;
+        if !fresh.is_stored() {
+            return Err(SessionError::Vanished {
+                path: path.to_owned(),
+            });
+        }
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        fresh.override_cwd(&self.cwd);
+        let known = self.entries().len() - self.unsaved();
+        let added = fresh.entries().len().saturating_sub(known);
+        let at_end = self.tree.is_at_end();
+        for owed in &self.entries()[known..] {
+            fresh.insert_owed(owed, at_end)?;
+        }
+        if !at_end {
+            let leaf = self.leaf_id().filter(|leaf| fresh.entry(leaf).is_some());
+            fresh.set_leaf(leaf)?;
+        }
+        *self = fresh;
+        Ok(Held::CaughtUp(added))
+    }
+
+    /// Takes over what could not be stored yet: at its end, or where it was said.
+    fn insert_owed(&mut self, owed: &Entry, at_end: bool) -> Result<(), SessionError> {
+        let parent = owed.parent_id.as_deref();
+        if !at_end && parent.is_none_or(|parent| self.entry(parent).is_some()) {
+            self.set_leaf(parent)?;
+        }
+        let line = match parent == self.leaf_id() {
+            true => owed.raw.clone(),
+            false => with_parent(owed, self.tree.leaf_ref()).into(),
+        };
+        let entry = Entry::parse(line).expect("the line of an entry is an entry");
+        self.tree.insert(entry);
+        self.tree.owe_last();
+        Ok(())
+    }
+}

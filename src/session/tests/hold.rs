@@ -1,0 +1,84 @@
+//! Sessions that take turns with a file.
+
+use super::*;
+
+fn shared(path: &Path) -> Session {
+    Session::open_shared(path, Path::new("/w")).unwrap().0
+}
+
+fn begun() -> (TempDir, std::path::PathBuf) {
+    let dir = temp();
+    let path = dir.path().join("s.jsonl");
+    let content = format!("{HEADER}\n{}\n", line("aaaaaaaa", None, "one"));
+    fs::write(&path, content).unwrap();
+    (dir, path)
+}
+
+#[test]
+fn opening_needs_no_lock_and_appending_does() {
+    let (_dir, path) = begun();
+    let (mut holder, _) = open(&path);
+    let mut other = shared(&path);
+    assert_eq!(texts(&other.build_context()), ["one"]);
+    let refused = other.append_message(&user("two")).unwrap_err();
+    assert!(matches!(refused, SessionError::Locked { .. }), "{refused}");
+    assert_eq!(other.entries().len(), 1);
+    holder.append_message(&user("two")).unwrap();
+    holder.release();
+    assert_eq!(other.hold().unwrap(), Held::CaughtUp(1));
+    other.append_message(&user("three")).unwrap();
+    let refused = holder.append_message(&user("four")).unwrap_err();
+    assert!(matches!(refused, SessionError::Locked { .. }), "{refused}");
+    other.release();
+    holder.append_message(&user("four")).unwrap();
+    assert_eq!(
+        texts(&holder.build_context()),
+        ["one", "two", "three", "four"]
+    );
+    holder.release();
+    assert_eq!(raws(&open(&path).0), raws(&holder));
+}
+
+#[test]
+fn one_that_had_gone_elsewhere_stays_there() {
+    let (_dir, path) = begun();
+    let (mut one, mut other) = (shared(&path), shared(&path));
+    other.append_message(&user("two")).unwrap();
+    other.release();
+    one.set_leaf(None).unwrap();
+    one.append_message(&user("instead")).unwrap();
+    assert_eq!(texts(&one.build_context()), ["instead"]);
+    assert_eq!(one.entries().len(), 3);
+}
+
+#[test]
+fn what_is_owed_follows_what_others_stored() {
+    let (_dir, path) = begun();
+    let (mut holder, _) = open(&path);
+    let mut other = shared(&path);
+    other.keep_message(&user("owed")).unwrap_err();
+    other.keep_message(&user("owed too")).unwrap_err();
+    holder.append_message(&user("two")).unwrap();
+    holder.release();
+    other.append_message(&user("three")).unwrap();
+    let said = ["one", "two", "owed", "owed too", "three"];
+    assert_eq!(texts(&other.build_context()), said);
+    other.release();
+    assert_eq!(texts(&open(&path).0.build_context()), said);
+}
+
+#[test]
+fn a_record_that_is_being_written_is_not_torn() {
+    let (_dir, path) = begun();
+    let (mut holder, _) = open(&path);
+    let before = fs::read(&path).unwrap();
+    let next = line("bbbbbbbb", Some("aaaaaaaa"), "two");
+    let half = [&before[..], &next.as_bytes()[..30]].concat();
+    fs::write(&path, half).unwrap();
+    let mut other = shared(&path);
+    assert_eq!(texts(&other.build_context()), ["one"]);
+    fs::write(&path, [&before[..], next.as_bytes(), b"\n"].concat()).unwrap();
+    holder.release();
+    other.append_message(&user("three")).unwrap();
+    assert_eq!(texts(&other.build_context()), ["one", "two", "three"]);
+}
