@@ -89,18 +89,26 @@ internals.ignoreGlobally = (...args: unknown[]) => ReflectApply(removeEventListe
 
 const plain = (value: unknown) => ({ __proto__: null, value, configurable: true, writable: true });
 
+// The layer's own code names Deno's namespace so (`snapshot/namespace.rs`), from the start on.
+ObjectDefineProperty(globalThis, "__denoNamespace", {
+  __proto__: null,
+  configurable: true,
+  get: () => (globalThis as any).Deno,
+});
+
 /**
- * Called once, before anything of anybody else runs. What is in the snapshot knows `Deno` as a
- * global variable: it stays one, which is no property of the global object.
+ * Called once, before anything of anybody else runs. Afterwards nothing global is named `Deno`,
+ * and the name that the layer uses is a variable that is no property of the global object.
  */
 export function becomeNode(): void {
-  core.evalContext("const Deno = globalThis.Deno;", "ext:js_runtime/deno.js");
+  core.evalContext("const __denoNamespace = globalThis.Deno;", "ext:js_runtime/namespace.js");
   const all: any = globalThis;
   const { Deno } = all;
   // It leads to operations that end the process, and past everything that is checked on the way.
   delete Deno[Deno.internal];
   delete Deno.internal;
   delete all.Deno;
+  delete all.__denoNamespace;
   // A worker keeps what it speaks to its owner with.
   if ("postMessage" in all) return;
   for (const name of MADE_LATER) delete all[name];

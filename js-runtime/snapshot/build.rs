@@ -2,6 +2,8 @@
 //! that nobody imported while it was made, and what our own modules export.
 
 mod corrections;
+mod layer;
+mod namespace;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -10,14 +12,11 @@ use std::process::{Command, ExitStatus};
 
 use deno_runtime::deno_core;
 use deno_runtime::ops::bootstrap::SnapshotOptions;
-use deno_runtime::snapshot::LazyExtensionFileKind;
 use sha2::{Digest, Sha256};
 
 fn main() {
     let out_dir = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
-    let snapshot = out_dir.join("SNAPSHOT.bin");
-    let output = deno_runtime::snapshot::create_runtime_snapshot(
-        snapshot.clone(),
+    let layer = layer::layer(
         SnapshotOptions {
             ts_version: "n/a".to_string(),
             v8_version: deno_core::v8::VERSION_STRING,
@@ -25,36 +24,43 @@ fn main() {
         },
         vec![js_runtime_ext::js_runtime::lazy_init()],
     );
+    for path in &layer.snapshot.files_loaded_during_snapshot {
+        println!("cargo:rerun-if-changed={}", path.display());
+    }
+    let snapshot = &layer.snapshot.output;
+    std::fs::write(out_dir.join("SNAPSHOT.bin"), snapshot).expect("OUT_DIR is writable");
     let mut id = Sha256::new();
-    id.update(std::fs::read(&snapshot).expect("just written"));
+    id.update(snapshot);
 
-    let consumed: HashSet<&str> = output
+    let consumed: HashSet<&str> = layer
+        .snapshot
         .consumed_lazy_specifiers
         .iter()
         .map(String::as_str)
         .collect();
     let (mut js, mut esm, mut own) = (Vec::new(), Vec::new(), HashMap::new());
-    for file in &output.lazy_extension_files {
+    for file in &layer.lazy_files {
         println!("cargo:rerun-if-changed={}", file.path.display());
-        let residual = !consumed.contains(file.specifier.as_str());
+        let residual = !consumed.contains(file.specifier);
         let is_own = file.specifier.starts_with("pi:");
         if !residual && !is_own {
             continue;
         }
-        let source = transpile(&file.specifier, &file.path);
-        let source = corrections::corrected(&file.specifier, source);
+        let source = transpile(file.specifier, &file.path);
+        let source = corrections::corrected(file.specifier, source);
+        let source = namespace::renamed(file.specifier, source);
         if is_own {
             own.insert(
-                file.specifier.clone(),
-                Exports::of(&file.specifier, &source),
+                file.specifier.to_string(),
+                Exports::of(file.specifier, &source),
             );
         }
         if !residual {
             continue;
         }
         let list = match file.kind {
-            LazyExtensionFileKind::Js => &mut js,
-            LazyExtensionFileKind::Esm => &mut esm,
+            layer::Kind::Script => &mut js,
+            layer::Kind::Module => &mut esm,
         };
         // V8 takes the text as a static one-byte string.
         assert!(source.is_ascii(), "{} is not ASCII", file.specifier);
@@ -65,7 +71,7 @@ fn main() {
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
             .collect();
         std::fs::write(out_dir.join(format!("{name}.js")), source).expect("OUT_DIR is writable");
-        list.push((file.specifier.as_str(), name));
+        list.push((file.specifier, name));
     }
 
     for specifier in corrections::specifiers() {

@@ -115,6 +115,7 @@ mod sessions;
 mod sessions_kill;
 mod sessions_shared;
 mod slowness;
+mod sources_untouched;
 mod stopped_places;
 mod summary_retries;
 mod support;

@@ -133,7 +133,7 @@ impl Loader {
         let file = Stamp::of(path)?;
         let text = read_text(path).ok()?;
         let url = ModuleSpecifier::from_file_path(path).ok()?;
-        let text = self.files.to_require(&url, text);
+        let text = self.files.in_ascii(&url, text);
         Some(Text {
             file,
             instead: text.instead,

@@ -4,6 +4,7 @@
 
 use std::thread;
 
+use deno_ast::MediaType;
 use deno_core::ModuleSpecifier;
 
 use super::escapes::in_ascii;
@@ -37,9 +38,10 @@ pub(super) struct Seen {
 }
 
 impl Files {
-    /// The same in ASCII, if that was found out before.
+    /// The same in ASCII, if that was found out before. JSON is data, and stays as it is.
     pub fn in_ascii(&self, specifier: &ModuleSpecifier, text: String) -> Text {
-        if !text.is_ascii() && self.is_packaged(specifier) {
+        let is_data = MediaType::from_specifier(specifier) == MediaType::Json;
+        if !is_data && !text.is_ascii() && self.is_packaged(specifier) {
             let key = key(&self.cache, &text);
             let known = self.cache.read(key, PART);
             let known = known.and_then(|known| String::from_utf8(known).ok());

@@ -77,7 +77,7 @@ impl NodeRequireLoader for RequireLoader {
         let file = Stamp::of(path);
         let source = read_text(path)?;
         if !media_type.is_emittable() && !media_type.is_declaration() {
-            let source = self.files.to_require(&url, source);
+            let source = self.files.in_ascii(&url, source);
             let instead = source.instead;
             let code = self.files.code(&url, source);
             if let Some(file) = file {
@@ -94,7 +94,7 @@ impl NodeRequireLoader for RequireLoader {
         if let Some(map) = map {
             self.files.keep_map(&url, map);
         }
-        Ok(self.files.without_deno(&url, code).into())
+        Ok(code.into())
     }
 
     fn is_maybe_cjs(&self, specifier: &ModuleSpecifier) -> Result<bool, PackageJsonLoadError> {

@@ -117,7 +117,7 @@ pub(crate) fn rewrite(
             _ = write!(prelude, "const {name}=import.meta.{value};");
         }
     }
-    if parsed.text().contains("import.meta.env") {
+    if uses.environment {
         prelude.push_str("import.meta.env=globalThis.process.env;");
     }
     let types = is_typescript.then_some(&uses);

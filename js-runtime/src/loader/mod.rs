@@ -18,7 +18,6 @@ mod enums;
 mod escapes;
 mod exports;
 mod files;
-mod hidden;
 mod json;
 mod kept;
 mod legacy;
@@ -328,7 +327,8 @@ impl Loader {
         Some(module(kind, found.code, specifier, Some(cached)))
     }
 
-    fn made(
+    /// What V8 is to have of a module that says `source`.
+    fn javascript(
         &self,
         specifier: &ModuleSpecifier,
         media_type: MediaType,

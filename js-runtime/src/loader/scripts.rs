@@ -39,7 +39,6 @@ impl Loader {
     /// What `require` has compiled of a file, if it is what the file says now.
     pub(super) fn required(&self, specifier: &ModuleSpecifier, key: Key) -> Option<String> {
         let text = read_text(&url_to_file_path(specifier).ok()?).ok()?;
-        let text = self.files.without_deno(specifier, text);
         let is_it = |text: &String| self.compiled_key(specifier, hash_of_text(text)) == key;
         if is_it(&text) {
             return Some(text);

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use deno_ast::swc::ast::{
-    CallExpr, Callee, ExportDefaultExpr, Expr, Id, Ident, ImportDecl, ImportPhase, NamedExport,
-    UnaryExpr, UnaryOp,
+    CallExpr, Callee, ComputedPropName, ExportDefaultExpr, Expr, Id, Ident, ImportDecl,
+    ImportPhase, Lit, MemberExpr, MemberProp, MetaPropExpr, MetaPropKind, NamedExport, UnaryExpr,
+    UnaryOp,
 };
 use deno_ast::swc::ecma_visit::{Visit, VisitWith};
 use deno_ast::{ParsedSource, ProgramRef, SourceRange, SourceRangedForSpanned};
@@ -15,6 +16,8 @@ pub(super) struct Uses {
     guarded: HashSet<Id>,
     /// Where it says `import` of `import(…)`.
     pub dynamic: Vec<SourceRange>,
+    /// True if the file reads `import.meta.env`.
+    pub environment: bool,
 }
 
 impl Uses {
@@ -32,6 +35,26 @@ impl Uses {
     /// asked for by `typeof` as the metadata of decorators do.
     pub fn may_be_type(&self, local: &Id) -> bool {
         self.guarded.contains(local) || !self.plain.contains(local)
+    }
+}
+
+fn is_import_meta(object: &Expr) -> bool {
+    matches!(
+        object,
+        Expr::MetaProp(MetaPropExpr {
+            kind: MetaPropKind::ImportMeta,
+            ..
+        })
+    )
+}
+
+fn is_named_env(property: &MemberProp) -> bool {
+    match property {
+        MemberProp::Ident(name) => name.sym == "env",
+        MemberProp::Computed(ComputedPropName { expr, .. }) => {
+            matches!(&**expr, Expr::Lit(Lit::Str(name)) if name.value.to_string_lossy() == "env")
+        }
+        MemberProp::PrivateName(_) => false,
     }
 }
 
@@ -57,6 +80,11 @@ impl Visit for Uses {
 
     fn visit_ident(&mut self, name: &Ident) {
         self.plain.insert(name.to_id());
+    }
+
+    fn visit_member_expr(&mut self, member: &MemberExpr) {
+        self.environment |= is_import_meta(&member.obj) && is_named_env(&member.prop);
+        member.visit_children_with(self);
     }
 
     fn visit_call_expr(&mut self, call: &CallExpr) {

@@ -388,7 +388,7 @@ async fn process_exit_ends_neither_the_program_nor_the_isolate() {
             ("group", "() => { process.kill(0, 'SIGINT'); }"),
             (
                 "deno",
-                "() => { const hidden = (0, eval)('Deno'); hidden.kill(hidden.pid, 'SIGKILL'); }",
+                "() => { const hidden = (0, eval)('__denoNamespace'); hidden.kill(hidden.pid, 'SIGKILL'); }",
             ),
             (
                 "winch",

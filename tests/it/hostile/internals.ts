@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 
-const PANIC = "Deno[Deno.internal].core.ops.op_panic('from inside')";
+// The name by which the runtime's own JavaScript knows it.
+const PANIC = "__denoNamespace[__denoNamespace.internal].core.ops.op_panic('from inside')";
 
 export default (pi) =>
   pi.on("before_agent_start", async (event) => {
