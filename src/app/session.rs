@@ -296,13 +296,16 @@ impl AgentSession {
     }
 
     /// Returns when an extension has asked for the end of the program and the
-    /// agent is idle.
-    pub async fn asked_to_leave(&self) {
+    /// agent is idle. From the call on, and not only once the future is polled, a request to
+    /// end keeps runs from beginning: a prompt may be at work before the first poll.
+    pub fn asked_to_leave(&self) -> impl Future<Output = ()> + Send {
         self.heeds_leave.store(true, Ordering::Relaxed);
         let mut leave = self.leave.subscribe();
-        // An error means that the session is gone.
-        let _ = leave.wait_for(|leave| *leave).await;
-        self.wait_idle().await;
+        async move {
+            // An error means that the session is gone.
+            let _ = leave.wait_for(|leave| *leave).await;
+            self.wait_idle().await;
+        }
     }
 
     /// The program is about to end, and begins nothing any more.
