@@ -188,9 +188,13 @@ impl Client<'_> {
             let reads = !self.gone && self.early_bytes < EARLY;
             tokio::select! {
                 done = &mut opening => return done,
-                // Nobody is there who wants anything, or who would attach a debugger.
-                _ = long.tick(), if self.gone && (self.early.is_empty() || waits_for_debugger()) => {
-                    self.session.extensions().abort(None);
+                // Asked at every tick: an extension may come to wait for a debugger after the
+                // client has gone.
+                _ = long.tick(), if self.gone => {
+                    // Nobody is there who wants anything, or who would attach a debugger.
+                    if self.early.is_empty() || waits_for_debugger() {
+                        self.session.extensions().abort(None);
+                    }
                 }
                 line = self.lines.recv(), if reads => match line {
                     None => {
