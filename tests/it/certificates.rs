@@ -66,10 +66,11 @@ async fn certificates_of_the_user_are_trusted() {
         "x509 -req -in leaf.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out leaf.pem -days 2 -extfile names",
     );
     let extra = folder.join("ca.pem").display().to_string();
+    let missing = folder.join("nowhere").display().to_string();
     for (name, value, fetched) in [
         (
             "NODE_EXTRA_CA_CERTS",
-            "/nowhere",
+            &*missing,
             "fetch failed UNABLE_TO_VERIFY_LEAF_SIGNATURE",
         ),
         ("NODE_EXTRA_CA_CERTS", &extra, "fetched"),

@@ -14,7 +14,7 @@ const SOURCE: &str = r#"
 
     const missing = () => {
         try {
-            watch("/nowhere/at/all");
+            watch(resolve("nowhere/at/all"));
         } catch ({ code, syscall, path, filename }) {
             return [code, syscall, path, filename];
         }
@@ -63,7 +63,7 @@ async fn it_does_what_node_does() {
     home.extension("ext.ts", SOURCE);
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("/go")).await;
-    let path = "/nowhere/at/all";
+    let path = home.cwd().join("nowhere/at/all");
     let expected = json!([
         ["ENOENT", "watch", path, path],
         { "stdout": "out\n", "stderr": "err\n" },

@@ -52,18 +52,19 @@ async fn an_endless_loop_is_announced_at_half_of_its_time() {
             let elapsed = start["elapsedMs"].as_u64().unwrap();
             assert!((1500..3000).contains(&elapsed), "{host}: {start}");
             rpc.event("agent_settled").await;
-            let lines = rpc.lines();
-            let all = |kind: &str| -> Vec<&Value> {
-                lines.iter().filter(|line| line["type"] == kind).collect()
-            };
-            let errors = all("extension_error");
-            assert!(
-                errors.len() == 1 && is_of(errors[0], "loops.ts"),
-                "{host}: {errors:?}"
-            );
+            // Reports have a way of their own, and may come later.
+            let is_error = |line: &Value| line["type"] == "extension_error";
+            let (_, error) = rpc.find(0, "the report", is_error).await;
+            assert!(is_of(&error, "loops.ts"), "{host}: {error}");
             let is_end = |line: &Value| line["type"] == "extension_wait_end";
             let (_, end) = rpc.find(0, "the end of the wait", is_end).await;
             assert_eq!(end["outcome"], "stopped", "{host}");
+            let lines = rpc.lines();
+            assert_eq!(
+                lines.iter().filter(|line| is_error(line)).count(),
+                1,
+                "{host}"
+            );
         }
     }
 }
@@ -89,7 +90,8 @@ async fn native_code_that_keeps_the_thread_is_that_of_whoever_called_it() {
 async fn hogged(host: &str, work: &str) {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    let timeouts = json!({"handler": 1500});
+    // Half of it is far more than three timers take on a busy machine, and less than the work.
+    let timeouts = json!({"handler": 4000});
     home.settings(json!({"extensionHost": host, "extensionTimeouts": timeouts}));
     home.extension(
         "keeps.ts",

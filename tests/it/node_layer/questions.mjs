@@ -91,7 +91,7 @@ answers.shell = [
   await outputOf(cp.spawn("echo", words, { shell: true })),
 ];
 const notRun = cp.spawnSync("/etc/passwd").error;
-answers.notRun = [notRun.code, notRun.syscall, cp.spawnSync("/nowhere").error.code];
+answers.notRun = [notRun.code, notRun.syscall, cp.spawnSync("./nowhere").error.code];
 
 // This program in the place of Node, with an environment of its own.
 fs.writeFileSync("script.mjs", "console.log(process.argv.length, process.env.A ?? 'none')");
@@ -302,15 +302,15 @@ const thrown = (action) => {
   }
 };
 answers.outcomes = [
-  outcome(cp.spawnSync("/nowhere", ["a"])),
+  outcome(cp.spawnSync("./nowhere", ["a"])),
   outcome(cp.spawnSync("/etc/passwd")),
-  outcome(cp.spawnSync("ls", { cwd: "/nowhere" })),
+  outcome(cp.spawnSync("ls", { cwd: "./nowhere" })),
   outcome(cp.spawnSync("true", ["x".repeat(3e6)])).error.slice(0, 3),
   outcome(killed),
-  Object.keys(cp.spawnSync("/nowhere")).sort(),
-  thrown(() => cp.execFileSync("/nowhere", text)),
+  Object.keys(cp.spawnSync("./nowhere")).sort(),
+  thrown(() => cp.execFileSync("./nowhere", text)),
   thrown(() => cp.execFileSync("sh", ["-c", "echo out; kill -9 $$"], text)),
-  await ended(cp.spawn("/nowhere")),
+  await ended(cp.spawn("./nowhere")),
   await ended(cp.spawn("/etc/passwd")),
   await ended(cp.spawn("sh", ["-c", "exit 3"])),
 ];
