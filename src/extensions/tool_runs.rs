@@ -438,6 +438,7 @@ fn shell(options: &ToolOptions) -> Answer {
         "args": ["-c"],
         "path": path.unwrap_or_default().to_string_lossy(),
         "session": options.session_variables.iter().cloned().collect::<HashMap<_, _>>(),
+        "unattended": shell.variables.into_iter().collect::<HashMap<_, _>>(),
     }))
 }
 

@@ -118,13 +118,14 @@ impl Tool for BashTool {
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
 
         let mut output = CommandOutput::default();
+        let mut waited = None;
         let ended = if call.cancel.is_cancelled() {
             Ended::Aborted
         } else {
             let mut process = self.start(&args, time_limit, call.cancel)?;
             let mut last_update: Option<Instant> = None;
             let mut update_due: Option<Instant> = None;
-            loop {
+            let ended = loop {
                 let due = update_due;
                 tokio::select! {
                     event = process.next() => match event? {
@@ -145,13 +146,21 @@ impl Tool for BashTool {
                     last_update = Some(Instant::now());
                     update_due = None;
                 }
-            }
+            };
+            waited = process.waited_for_a_person().map(str::to_owned);
+            ended
         };
         let shown = output.finish().await;
         let text = with_notice(&shown, &output);
-        let after = |text: String, line: String| match text.is_empty() {
-            true => ToolError(line),
-            false => ToolError(format!("{text}\n\n{line}")),
+        let after = |text: String, line: String| {
+            let line = match &waited {
+                Some(waited) => format!("{line}\n{waited}"),
+                None => line,
+            };
+            match text.is_empty() {
+                true => ToolError(line),
+                false => ToolError(format!("{text}\n\n{line}")),
+            }
         };
         match ended {
             Ended::Aborted => Err(after(text, "Command aborted".to_owned())),

@@ -32,6 +32,8 @@ mod patch;
 mod replace_file;
 #[cfg(test)]
 mod testing;
+mod unattended;
+mod waiting;
 mod walk;
 
 use std::path::PathBuf;
@@ -99,15 +101,14 @@ impl ToolOptions {
             bin_dir: self.agent_bin_dir.clone(),
             settings_path: self.settings_path.clone(),
             env: None,
-            variables: Vec::new(),
+            variables: unattended::variables(),
         }
     }
 
     pub fn shell_of_model(&self) -> ShellOptions {
-        ShellOptions {
-            variables: self.session_variables.clone(),
-            ..self.shell()
-        }
+        let mut shell = self.shell();
+        shell.variables.extend_from_slice(&self.session_variables);
+        shell
     }
 }
 

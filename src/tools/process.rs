@@ -14,6 +14,8 @@ use tokio::process::{Child, Command};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::waiting;
+
 /// How long after the end of a process its output may still arrive: background
 /// children inherit the pipe and can keep it open for ever.
 const GRACE: Duration = Duration::from_millis(100);
@@ -58,6 +60,8 @@ pub(crate) struct GroupProcess {
     time_limit: Option<Instant>,
     /// Why we killed it.
     killed: Option<Ended>,
+    /// Says so if it was waiting for a person when we killed it.
+    waited: Option<String>,
     exited: Option<(ExitStatus, Instant)>,
     /// What may have been written before the end, and not read in the grace.
     left_to_drain: usize,
@@ -90,6 +94,7 @@ impl GroupProcess {
             // Too far away to be expressed is never.
             time_limit: time_limit.and_then(|limit| Instant::now().checked_add(limit)),
             killed: None,
+            waited: None,
             exited: None,
             left_to_drain: READ_BYTES,
         })
@@ -144,8 +149,14 @@ impl GroupProcess {
         Ok(ProcessEvent::Output(&self.buffer[..read]))
     }
 
+    /// A sentence for the model, if the command was stopped while it waited for a person.
+    pub(crate) fn waited_for_a_person(&self) -> Option<&str> {
+        self.waited.as_deref()
+    }
+
     fn kill(&mut self, why: Ended) {
         self.killed = Some(why);
+        self.waited = self.child.id().and_then(waiting::for_a_person);
         self.group.kill();
         // In case it could not become the leader of a group.
         let already_dead = self.child.start_kill();

@@ -203,6 +203,14 @@ impl Running {
             Self::Elsewhere(process) => process.next().await,
         }
     }
+
+    /// [`GroupProcess::waited_for_a_person`]; of a command elsewhere nothing is known.
+    pub(crate) fn waited_for_a_person(&self) -> Option<&str> {
+        match self {
+            Self::Here(process) => process.waited_for_a_person(),
+            Self::Elsewhere(_) => None,
+        }
+    }
 }
 
 fn lost(error: std::io::Error) -> ToolError {

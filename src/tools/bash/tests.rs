@@ -120,3 +120,82 @@ async fn a_missing_folder_is_said() {
         ))
     );
 }
+
+fn unattended() -> BashTool {
+    BashTool::new(
+        "/".into(),
+        crate::tools::ToolOptions::default().shell_of_model(),
+    )
+}
+
+/// A repository with a change that is not committed, whose `core.editor` never returns.
+fn repository() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let made = std::process::Command::new("sh")
+        .args([
+            "-c",
+            "git init -q . && git config user.email a@b.c && git config user.name a && \
+             git config core.editor 'sleep 60;:' && \
+             git config sequence.editor 'sleep 60;:' && git commit -q --allow-empty -m one && \
+             git commit -q --allow-empty -m two && echo x > file && git add file",
+        ])
+        .current_dir(folder.path())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    folder
+}
+
+#[tokio::test]
+async fn git_does_not_wait_for_an_editor() {
+    let folder = repository();
+    for command in ["git commit", "git rebase --autostash -i HEAD~1"] {
+        let command = format!("cd {} && {command}", folder.path().display());
+        let error = run(&unattended(), json!({ "command": command, "timeout": 30 })).await;
+        let ToolError(text) = error.unwrap_err();
+        assert!(text.contains("nobody is here to edit the "), "{text}");
+        assert!(text.contains("Command exited with code 1"), "{text}");
+    }
+    let kept = "GIT_EDITOR=true git commit --amend 2>&1 && \
+                GIT_EDITOR=true git rebase -i HEAD~1 && git log -1 --format=%s";
+    let command = format!("cd {} && {kept}", folder.path().display());
+    let output = run(&unattended(), json!({ "command": command }))
+        .await
+        .unwrap();
+    let text = crate::ai::message::join_text(&output.content);
+    assert!(text.ends_with("\ntwo\n"), "{text}");
+}
+
+#[tokio::test]
+async fn programs_find_that_nobody_is_there() {
+    let command = "echo $GIT_TERMINAL_PROMPT $PAGER $SSH_ASKPASS_REQUIRE";
+    let output = run(&unattended(), json!({ "command": command })).await;
+    assert_eq!(output, Ok(ToolOutput::text("0 cat never\n")));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_command_that_waited_for_a_person_says_so() {
+    let folder = repository();
+    let editor = folder.path().join("editor");
+    std::fs::write(&editor, "echo opened; sleep 60\n").unwrap();
+    let command = format!(
+        "cd {} && GIT_EDITOR='sh {}' git commit",
+        folder.path().display(),
+        editor.display()
+    );
+    let mut call = invocation(json!({ "command": command }));
+    let cancel = call.cancel.clone();
+    call.updates = Arc::new(move |update: ToolOutput| {
+        if crate::ai::message::join_text(&update.content).contains("opened") {
+            cancel.cancel();
+        }
+    });
+    let ToolError(text) = unattended().execute(call).await.unwrap_err();
+    let (_, said) = text.split_once("Command aborted\n").expect(&text);
+    assert!(
+        said.starts_with("It was waiting for a person: sh "),
+        "{text}"
+    );
+    assert!(said.contains("/COMMIT_EDITMSG (process "), "{text}");
+}

@@ -58,6 +58,8 @@ interface Shell {
   path: string;
   /** What commands of the model are told about the session. */
   session: Record<string, string>;
+  /** What tells programs that nobody is there, as far as the user has not set it. */
+  unattended: Record<string, string>;
 }
 
 interface ToolDefinition extends AgentTool {
@@ -77,8 +79,8 @@ export function getShellConfig(customShellPath?: string): { shell: string; args:
 
 /** What commands find in their environment. */
 function shellEnvironment(exposesSession: boolean, shellPath?: string): Record<string, string | undefined> {
-  const { path, session } = shell(shellPath);
-  return { ...environment(), PATH: path, ...(exposesSession ? session : {}) };
+  const { path, session, unattended } = shell(shellPath);
+  return { ...unattended, ...environment(), PATH: path, ...(exposesSession ? session : {}) };
 }
 
 /** Runs commands as pi does. */

@@ -1,0 +1,55 @@
+//! What tells the programs of a command that nobody can answer them. A command has no terminal
+//! and an empty input, but editors and windows that ask for a password need neither: they would
+//! be waited for until the time limit.
+
+/// Fails, and git shows it: the comment is the advice that the model reads.
+const NO_EDITOR: &str = "false # nobody is here to edit the text: give it with -m or -F, or keep \
+                         what git proposes with GIT_EDITOR=true";
+
+/// Comes before the setting `sequence.editor`. Runs GIT_EDITOR, which a command may set itself.
+const NO_SEQUENCE_EDITOR: &str = r#"sh -c "${GIT_EDITOR:-false} \"\$@\"" editor "$@" # nobody is here to edit the list: name a program that does with GIT_SEQUENCE_EDITOR, or keep what git proposes with GIT_EDITOR=true"#;
+
+const VARIABLES: [(&str, &str); 9] = [
+    // Comes before `core.editor`, VISUAL and EDITOR.
+    ("GIT_EDITOR", NO_EDITOR),
+    // For `git rebase -i`.
+    ("GIT_SEQUENCE_EDITOR", NO_SEQUENCE_EDITOR),
+    // No question for a name or a password: neither at a terminal, nor, since an empty program
+    // is none, in the window that `core.askPass` or SSH_ASKPASS would open.
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_ASKPASS", ""),
+    ("GCM_INTERACTIVE", "never"),
+    ("SSH_ASKPASS_REQUIRE", "never"),
+    ("GIT_PAGER", "cat"),
+    ("PAGER", "cat"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+];
+
+/// The variables that pi's own environment does not have: a value that the user has set stays.
+pub(crate) fn variables() -> Vec<(&'static str, String)> {
+    missing(|name| std::env::var_os(name).is_some())
+}
+
+fn missing(is_set: impl Fn(&str) -> bool) -> Vec<(&'static str, String)> {
+    let missing = VARIABLES.iter().filter(|(name, _)| !is_set(name));
+    missing
+        .map(|(name, value)| (*name, (*value).to_owned()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_has_set_stays() {
+        let set = ["GIT_EDITOR", "PAGER"];
+        let names: Vec<_> = missing(|name| set.contains(&name))
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(names.len(), VARIABLES.len() - set.len());
+        assert!(!names.contains(&"GIT_EDITOR") && !names.contains(&"PAGER"));
+        assert!(names.contains(&"GIT_PAGER"));
+    }
+}
