@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -99,6 +100,7 @@ impl AgentSession {
                 session: self,
                 config,
                 thinking,
+                system: Mutex::default(),
             };
             let mut context = self.state.lock().context.clone();
             run(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,8 @@ pub(super) struct Hooks<'a> {
     pub config: &'a RunConfig,
     /// When it began.
     pub thinking: ThinkingLevel,
+    /// Messages of the role `system` that `context` handlers have put into the next request.
+    pub system: Mutex<Vec<Value>>,
 }
 
 /// What came of telling extensions.
@@ -262,7 +265,9 @@ impl RunHooks for Hooks<'_> {
         if extensions.has_handlers("context") {
             let event = object(json!({ "messages": messages }));
             let emission = extensions.emit("context", event, cancel).await;
-            messages = taken(emission.event.get("messages")).unwrap_or(messages);
+            let changed = emission.event.get("messages");
+            *self.system.lock() = changed.map(answers::system_messages).unwrap_or_default();
+            messages = taken(changed).unwrap_or(messages);
         }
         if let Some(hooks) = &self.session.beside.hooks
             && hooks.changes("context")
@@ -276,7 +281,8 @@ impl RunHooks for Hooks<'_> {
     }
 
     async fn transform_request(&self, asked: Asked, cancel: &CancellationToken) -> Asked {
-        self.session.with_system(asked, cancel).await
+        let added = std::mem::take(&mut *self.system.lock());
+        self.session.with_system(asked, added, cancel).await
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

@@ -75,14 +75,35 @@ impl Told {
 }
 
 impl AgentSession {
-    /// What handlers of `context_with_system` make of a request.
-    pub(super) async fn with_system(&self, asked: Asked, cancel: &CancellationToken) -> Asked {
-        if !self.extensions.has_handlers(EVENT) {
+    /// A request with the system messages that `context` handlers have `added`, and what handlers
+    /// of `context_with_system` make of it.
+    pub(super) async fn with_system(
+        &self,
+        asked: Asked,
+        added: Vec<Value>,
+        cancel: &CancellationToken,
+    ) -> Asked {
+        let has_handlers = self.extensions.has_handlers(EVENT);
+        if !has_handlers && added.is_empty() {
             return asked;
         }
-        let system = self.system_message(&asked);
-        let told = asked.messages.iter().map(|message| json!(message));
-        let messages: Vec<Value> = [system].into_iter().chain(told).collect();
+        let mut messages = vec![self.system_message(&asked)];
+        messages.extend(added);
+        if !has_handlers {
+            return match read(&messages.into()) {
+                Ok((told, _)) => Asked {
+                    system_prompt: told.prompt(),
+                    tools: told.tools.into_values().collect(),
+                    ..asked
+                },
+                Err(problem) => {
+                    let problem = format!("What the handlers left was not taken: {problem}");
+                    self.report("<session>", "context", problem).await;
+                    asked
+                }
+            };
+        }
+        messages.extend(asked.messages.iter().map(|message| json!(message)));
         let event = object(json!({ "messages": messages }));
         let emission = self.extensions.emit(EVENT, event, cancel).await;
         let changed = emission.event.get("messages").cloned().unwrap_or_default();

@@ -163,6 +163,14 @@ pub fn messages(value: &Value) -> Option<Vec<AgentMessage>> {
     Some(read.filter_map(|one| one_message("", one).ok()?).collect())
 }
 
+/// The messages of the role `system` in such a list, which belong to the system prompt.
+pub fn system_messages(value: &Value) -> Vec<Value> {
+    let list = value.as_array().into_iter().flatten();
+    list.filter(|message| message["role"] == "system")
+        .cloned()
+        .collect()
+}
+
 /// `None` of a role that nobody here knows: models are not told of it.
 fn one_message(place: &str, value: &Value) -> Result<Option<AgentMessage>, String> {
     let role = value["role"].as_str();

@@ -79,6 +79,47 @@ async fn the_whole_request_can_be_changed() {
     assert_eq!((system(&server), tools(&server).len()), (plain, 4));
 }
 
+/// Dropped without a word.
+#[tokio::test]
+async fn a_system_message_of_a_context_handler_is_sent() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+          pi.on("context", ({ messages }) => ({
+            messages: [...messages, { role: "system", content: "Speak French.", timestamp: 1 }] }));
+        };"#,
+    )
+    .await;
+    server.repeat(Answer::text("Bien."));
+    for prompt in ["one", "two"] {
+        rpc.answer_to(prompt).await;
+        let prompt = system(&server);
+        assert!(prompt.ends_with("\n\nSpeak French."), "{prompt}");
+        assert_eq!(prompt.matches("Speak French.").count(), 1, "{prompt}");
+        assert_eq!(tools(&server).len(), 4);
+        let body = server.last_request().body.to_string();
+        assert_eq!(body.matches("Speak French.").count(), 1, "{body}");
+    }
+}
+
+/// Seen by those who see the whole request, too.
+#[tokio::test]
+async fn context_with_system_has_what_context_handlers_add() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+          pi.on("context", ({ messages }) => ({
+            messages: [...messages, { role: "system", content: "Speak French.", timestamp: 1 }] }));
+          pi.on("context_with_system", ({ messages }, ctx) =>
+            ctx.ui.notify(messages.map(({ role, content }) => role === "system" ? content : role).join("|")));
+        };"#,
+    )
+    .await;
+    server.repeat(Answer::text("Bien."));
+    rpc.ok(prompt("go")).await;
+    rpc.notified("|Speak French.|user").await;
+    rpc.event("agent_settled").await;
+    assert!(system(&server).ends_with("\n\nSpeak French."));
+}
+
 /// `event.systemPromptOptions.sections.x = …` threw: there were no sections.
 #[tokio::test]
 async fn sections_of_the_system_prompt_are_added_replaced_and_checked() {
