@@ -1038,7 +1038,7 @@ export interface BashExecutionMessage {
  * A message that an extension put into the conversation.
  */
 export interface CustomMessage {
-  customType: string;
+  customType?: string;
   content: UserContent;
   /**
    * Whether the user sees it.

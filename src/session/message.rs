@@ -126,7 +126,8 @@ pub struct BashExecutionMessage {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CustomMessage {
-    #[serde(default)]
+    // Empty for a message that has none, as in the file and on the wire.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub custom_type: String,
     #[serde(default, deserialize_with = "or_default")]
     pub content: UserContent,

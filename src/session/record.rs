@@ -44,6 +44,8 @@ pub(super) enum Record<'a> {
         data: Option<&'a Value>,
     },
     CustomMessage {
+        /// Empty for a message that has none.
+        #[serde(skip_serializing_if = "str::is_empty")]
         custom_type: &'a str,
         content: &'a UserContent,
         display: bool,
