@@ -558,6 +558,9 @@ export type Event =
       type: "extension_error";
     } & ExtensionError)
   | ({
+      type: "extension_warning";
+    } & ExtensionWarning)
+  | ({
       type: "extension_wait_start";
     } & ExtensionWait)
   | ({
@@ -1367,6 +1370,34 @@ export interface Location {
   file: string;
   line: number;
   column: number;
+}
+/**
+ * Something that the author of an extension should look at, although everything works: a name
+ * that is misspelt, a key that is built in.
+ */
+export interface ExtensionWarning {
+  /**
+   * The extension's file, or `<session>`.
+   */
+  extensionPath: string;
+  /**
+   * The event that was being handled, or `load`, `register_provider`, …
+   */
+  event: string;
+  message: string;
+  /**
+   * As JavaScript writes it: class and message, and where.
+   */
+  stack?: string;
+  extension?: ExtensionName;
+  /**
+   * In the author's source, as far as source maps go.
+   */
+  location?: Location;
+  /**
+   * The lines there, the one in question marked.
+   */
+  codeFrame?: string;
 }
 /**
  * Who is waited for.

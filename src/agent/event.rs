@@ -71,7 +71,7 @@ pub enum Event {
         steering: Vec<String>,
         follow_up: Vec<String>,
     },
-    /// What the session is called now; without `name` it is called nothing.
+    /// The session has another name, or without `name` none.
     SessionInfoChanged {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
@@ -131,6 +131,7 @@ pub enum Event {
     /// With or without a summary: what comes of it is said by what wanted one.
     SummarizationRetryFinished,
     ExtensionError(ExtensionError),
+    ExtensionWarning(ExtensionWarning),
     /// An extension has used up half of its time, and is waited for.
     ExtensionWaitStart(ExtensionWait),
     ExtensionWaitEnd(WaitEnd),
@@ -212,6 +213,59 @@ pub struct ExtensionError {
     pub error: String,
     #[serde(flatten)]
     pub details: ErrorDetails,
+    /// Not on the wire: a report that is only a warning becomes an [`ExtensionWarning`].
+    #[serde(skip)]
+    pub severity: Severity,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Severity {
+    /// Something does not work, or was lost.
+    #[default]
+    Error,
+    /// Everything works, but the author should look at it.
+    Warning,
+}
+
+/// Something that the author of an extension should look at, although everything works: a name
+/// that is misspelt, a key that is built in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ExtensionWarning {
+    /// The extension's file, or `<session>`.
+    pub extension_path: String,
+    /// The event that was being handled, or `load`, `register_provider`, …
+    pub event: String,
+    pub message: String,
+    #[serde(flatten)]
+    pub details: ErrorDetails,
+}
+
+impl From<ExtensionError> for Event {
+    fn from(report: ExtensionError) -> Self {
+        match report.severity {
+            Severity::Error => Self::ExtensionError(report),
+            Severity::Warning => Self::ExtensionWarning(ExtensionWarning {
+                extension_path: report.extension_path,
+                event: report.event,
+                message: report.error,
+                details: report.details,
+            }),
+        }
+    }
+}
+
+impl From<ExtensionWarning> for ExtensionError {
+    fn from(warning: ExtensionWarning) -> Self {
+        Self {
+            extension_path: warning.extension_path,
+            event: warning.event,
+            error: warning.message,
+            details: warning.details,
+            severity: Severity::Warning,
+        }
+    }
 }
 
 /// What can be found out about an error of an extension.
@@ -267,6 +321,14 @@ impl ExtensionError {
             event: event.into(),
             error: error.into(),
             details: ErrorDetails::default(),
+            severity: Severity::Error,
+        }
+    }
+
+    pub fn as_warning(self) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..self
         }
     }
 
@@ -504,7 +566,7 @@ impl Serialize for MessageUpdate {
 pub struct Step<'a> {
     #[serde(flatten)]
     event: &'a AssistantEvent,
-    /// Of a call that begins.
+    /// The id of the call, where a call begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -615,13 +677,14 @@ impl Event {
             Self::SummarizationRetryAttemptStart(_) => "summarization_retry_attempt_start",
             Self::SummarizationRetryFinished => "summarization_retry_finished",
             Self::ExtensionError(_) => "extension_error",
+            Self::ExtensionWarning(_) => "extension_warning",
             Self::ExtensionWaitStart(_) => "extension_wait_start",
             Self::ExtensionWaitEnd(_) => "extension_wait_end",
             Self::ExtensionUiRequest(_) => "extension_ui_request",
         }
     }
 
-    /// Whether version 0.67 of the original has this event.
+    /// `true` if version 0.67 of the original has this event.
     pub fn is_known_to_067(&self) -> bool {
         match self {
             Self::AgentStart
@@ -649,6 +712,7 @@ impl Event {
             | Self::SummarizationRetryScheduled { .. }
             | Self::SummarizationRetryAttemptStart(_)
             | Self::SummarizationRetryFinished
+            | Self::ExtensionWarning(_)
             | Self::ExtensionWaitStart(_)
             | Self::ExtensionWaitEnd(_) => false,
         }

@@ -14,7 +14,7 @@ impl AgentSession {
                     "Flag \"--{}\" conflicts with pi's own option, which gets what the user gives",
                     flag.name
                 );
-                self.report(&path, "load", text).await;
+                self.warn(&path, "load", text).await;
             }
         }
         // Where a terminal is drawn on the mode tells of keys itself; the others read none.
@@ -24,7 +24,7 @@ impl AgentSession {
         let (keybindings, _) = Keybindings::load(&self.keybindings_path());
         for problem in self.extensions.shortcuts(&keybindings).problems {
             let path = self.extensions.path_of(problem.extension);
-            self.report(&path, "load", problem.text).await;
+            self.warn(&path, "load", problem.text).await;
         }
     }
 }

@@ -264,7 +264,7 @@ impl AgentSession {
 
     async fn show_notes(&self) {
         for note in self.take_notes() {
-            self.report("<session>", "warning", note).await;
+            self.warn("<session>", "warning", note).await;
         }
     }
 

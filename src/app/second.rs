@@ -68,7 +68,7 @@ struct ToExtension(mpsc::Sender<SecondNews>);
 #[async_trait]
 impl EventSink for ToExtension {
     async fn send(&self, event: Arc<Event>) {
-        // Its own side tells of what it sets and adds before the call that does so returns.
+        // JavaScript tells listeners of these itself, before the call that sets or adds returns.
         let is_told_there = matches!(
             *event,
             Event::SessionInfoChanged { .. }
@@ -313,7 +313,7 @@ impl SecondSession for AgentSession {
                 let reason: Option<String> = given(args, "reason")?;
                 let previous: Option<String> = given(args, "previousSessionFile")?;
                 for error in self.extensions.take_early_errors() {
-                    self.tell(Event::ExtensionError(error)).await;
+                    self.tell(error.into()).await;
                 }
                 self.greet(reason.as_deref().unwrap_or("startup"), previous)
                     .await;

@@ -167,7 +167,13 @@ impl AgentSession {
         let (path, event) = (&error.extension_path, &error.event);
         tracing::warn!(path, event, "{}", error.error);
         explain(&mut error, None);
-        self.tell(Event::ExtensionError(error)).await;
+        self.tell(error.into()).await;
+    }
+
+    /// [`Self::report`] of what works all the same.
+    pub(super) async fn warn(&self, path: &str, event: &str, message: impl ToString) {
+        let warning = ExtensionError::new(path, event, message.to_string()).as_warning();
+        self.report_error(warning).await;
     }
 
     /// Warnings of the start, once.

@@ -23,7 +23,6 @@ use super::showing::Showing;
 use super::state::State;
 use super::texts::Added;
 use super::turns::Turns;
-use crate::agent::event::Event;
 use crate::agent::queue::Queues;
 use crate::agent::retry::RetryPolicy;
 use crate::ai::model::ThinkingLevel;
@@ -255,7 +254,7 @@ impl AgentSession {
     /// The mode is there: extensions that failed are shown, the others greeted.
     pub async fn open(&self) {
         for error in self.extensions.take_early_errors() {
-            self.tell(Event::ExtensionError(error)).await;
+            self.tell(error.into()).await;
         }
         let report = self.load_report();
         self.report_failures(&report).await;

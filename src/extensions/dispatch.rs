@@ -243,12 +243,15 @@ impl Generation {
         unheard.extend(replaced.filter_map(|name| unheard::replaced(kind, name, &answer.result)));
         let stops = merge(kind, emission, extension, answer, &mut refused);
         let refused = refused.into_iter();
-        let mut slips: Vec<String> = refused
+        let slips: Vec<String> = refused
             .map(|problem| format!("What the handler left was not taken: {problem}"))
             .collect();
-        slips.extend(self.host.news_of(extension, kind.name, unheard));
-        let slips = self.slips(extension, handler, kind.name, slips).await;
-        emission.errors.extend(slips);
+        let errors = self.slips(extension, handler, kind.name, slips).await;
+        emission.errors.extend(errors);
+        let unheard = self.host.news_of(extension, kind.name, unheard);
+        let warnings = self.slips(extension, handler, kind.name, unheard).await;
+        let warnings = warnings.into_iter().map(ExtensionError::as_warning);
+        emission.errors.extend(warnings);
         stops
     }
 

@@ -375,7 +375,12 @@ impl BridgeHost {
             "report" => {
                 let report: ReportArgs = parse(method, args)?;
                 let stack = js_runtime::readable_stack(&report.error);
-                self.report_thrown(report.extension, &report.event, report.plain, Some(stack));
+                let path = self.registry.lock().path(report.extension);
+                let told = ExtensionError::thrown(path, report.event, report.plain, Some(stack));
+                self.tell(Event::ExtensionError(match report.warning {
+                    true => told.as_warning(),
+                    false => told,
+                }));
                 return Ok(Value::Null);
             }
             "answer.unheard" => {

@@ -531,7 +531,7 @@ impl Extensions {
             actions.as_ref().and_then(Weak::upgrade)
         };
         if let Some(actions) = actions {
-            actions.emit(Event::ExtensionError(error)).await;
+            actions.emit(error.into()).await;
         }
     }
 

@@ -314,15 +314,20 @@ export default (pi: any) => {
         "ctx.ui.notify: message says [object Promise], as if an `await` were missing",
         "ctx.ui.notify: message must be a string, not a promise, as if an `await` were missing",
     ] {
-        let is_it = |line: &Value| line["error"] == said;
-        let error = match rpc.lines().into_iter().find(is_it) {
-            Some(error) => error,
+        let is_it = |line: &Value| line["error"] == said || line["message"] == said;
+        let report = match rpc.lines().into_iter().find(is_it) {
+            Some(report) => report,
             None => rpc.wait(said, is_it).await,
         };
-        let line = if said.contains("says") { 13 } else { 14 };
-        assert_eq!(error["location"]["line"], line, "{error}");
+        let (kind, line) = match said.contains("says") {
+            true => ("extension_warning", 13),
+            false => ("extension_error", 14),
+        };
+        assert_eq!(report["type"], kind, "{report}");
+        assert_eq!(report["location"]["line"], line, "{report}");
     }
-    let told = |line: &&Value| line["type"] == "extension_error";
+    let told =
+        |line: &&Value| line["type"] == "extension_error" || line["type"] == "extension_warning";
     // Each once: four results and three commands.
     assert_eq!(
         rpc.lines().iter().filter(told).count(),

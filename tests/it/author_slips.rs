@@ -8,25 +8,44 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, command, prompt};
 
-fn errors(lines: &[Value]) -> Vec<Value> {
-    let errors = lines
+fn is_report(line: &Value) -> bool {
+    line["type"] == "extension_error" || line["type"] == "extension_warning"
+}
+
+/// Errors and warnings.
+fn reports(lines: &[Value]) -> Vec<Value> {
+    lines
         .iter()
-        .filter(|line| line["type"] == "extension_error");
-    errors.cloned().collect()
+        .filter(|line| is_report(line))
+        .cloned()
+        .collect()
+}
+
+fn warnings(lines: &[Value]) -> Vec<Value> {
+    let reports = reports(lines);
+    let types: Vec<&Value> = reports.iter().map(|report| &report["type"]).collect();
+    assert!(
+        types.iter().all(|kind| *kind == "extension_warning"),
+        "{reports:#?}"
+    );
+    reports
 }
 
 async fn next_error(rpc: &mut Rpc) -> Value {
-    let is_it = |line: &Value| line["type"] == "extension_error";
-    rpc.wait("an extension_error", is_it).await
+    rpc.event("extension_error").await
+}
+
+fn text_of(report: &Value) -> &str {
+    let texts = ["message", "error"].map(|name| report[name].as_str());
+    texts.into_iter().flatten().next().unwrap_or_default()
 }
 
 /// Text, line and column.
 fn told(errors: &[Value]) -> Vec<(String, u64, u64)> {
     let told = errors.iter().map(|error| {
         let place = &error["location"];
-        let text = error["error"].as_str().unwrap_or_default();
         (
-            text.to_owned(),
+            text_of(error).to_owned(),
             place["line"].as_u64().unwrap_or_default(),
             place["column"].as_u64().unwrap_or_default(),
         )
@@ -72,7 +91,7 @@ export default (pi: any) => {
         results[0].contains("one") && results[0].contains("more"),
         "{results:?}"
     );
-    let mut found = told(&errors(&events));
+    let mut found = told(&warnings(&events));
     found.sort_by_key(|(_, line, _)| *line);
     let expected = [
         (
@@ -114,7 +133,7 @@ export default (pi: any) => {
     let expected = expected.map(|(text, line, column)| (text.to_owned(), line, column));
     assert_eq!(found, expected);
     let again = rpc.run("again").await;
-    assert_eq!(errors(&again), Vec::<Value>::new());
+    assert_eq!(reports(&again), Vec::<Value>::new());
 }
 
 /// It was `undefined`, until a user came to where it is called.
@@ -175,16 +194,11 @@ export { Third };
         let mut rpc = home.rpc(&[]);
         rpc.ok(command("get_state")).await;
         rpc.ok(prompt("/late")).await;
-        let late = |line: &Value| {
-            line["error"]
-                .as_str()
-                .unwrap_or_default()
-                .contains("\"nothing\"")
-        };
+        let late = |line: &Value| text_of(line).contains("\"nothing\"");
         if !rpc.lines().iter().any(late) {
             rpc.wait("what is imported later", late).await;
         }
-        let found = told(&errors(&rpc.lines()));
+        let found = told(&warnings(&rpc.lines()));
         assert_eq!(found[..2], expected);
         assert_eq!(
             (found.len(), found[2].1, found[2].2),
@@ -216,8 +230,8 @@ export default (pi: any) => {
 "#,
     );
     let mut rpc = home.rpc(&[]);
-    let error = next_error(&mut rpc).await;
-    let text = error["error"].as_str().unwrap();
+    let error = rpc.event("extension_warning").await;
+    let text = error["message"].as_str().unwrap();
     assert!(
         text.starts_with(
             "pi.registerTool: parameters of \"one\" are no JSON schema: no word of one is in it, \
@@ -236,7 +250,7 @@ export default (pi: any) => {
         tools.contains("\"one\"") && tools.contains("\"two\""),
         "{tools}"
     );
-    assert_eq!(errors(&rpc.lines()).len(), 1);
+    assert_eq!(warnings(&rpc.lines()).len(), 1);
     let checked = home
         .run(&["ext", "check", ext.to_str().unwrap()], "")
         .await
@@ -375,7 +389,7 @@ async fn models_of_an_api_that_nobody_has_are_told_when_they_are_registered() {
     if !rpc.lines().iter().any(late) {
         rpc.wait("the late one", late).await;
     }
-    assert_eq!(errors(&rpc.lines()).len(), 2);
+    assert_eq!(reports(&rpc.lines()).len(), 2);
     let models = rpc.ok(command("get_available_models")).await.to_string();
     assert!(models.contains("\"one\""), "it is registered: {models}");
     let checked = home.run(&["ext", "check", ext.to_str().unwrap()], "").await;

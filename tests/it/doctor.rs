@@ -253,23 +253,24 @@ async fn limits_of_events_are_kept_one_by_one_and_wrong_ones_named() {
                  expected a whole number of milliseconds, at least 1";
     let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
     rpc.ok(json!({"type": "get_state"})).await;
-    let is_error = |line: &Value| line["type"] == "extension_error";
+    let is_warning = |line: &Value| line["type"] == "extension_warning";
     rpc.ok(json!({"type": "reload"})).await;
-    let told: Vec<Value> = rpc.lines().into_iter().filter(is_error).collect();
+    let told: Vec<Value> = rpc.lines().into_iter().filter(is_warning).collect();
     let said = rpc.stderr();
     for text in [unknown, former, wrong] {
         assert!(said.contains(text), "{text}: {said}");
         let again = |line: &Value| {
-            line["error"]
+            line["message"]
                 .as_str()
-                .is_some_and(|error| error.contains(text))
+                .is_some_and(|message| message.contains(text))
         };
         assert!(told.iter().any(again), "{text}: {told:#?}");
     }
     // The one that is right holds, and is not looked at only when another would be over.
     rpc.send(&json!({"type": "prompt", "message": "hello"}).to_string())
         .await;
-    let is_late = |line: &Value| is_error(line) && line["event"] == "agent_start";
+    let is_late =
+        |line: &Value| line["type"] == "extension_error" && line["event"] == "agent_start";
     let late = rpc.wait("the deadline", is_late).await;
     assert!(
         late["error"].as_str().unwrap().contains("within 0.2 s"),

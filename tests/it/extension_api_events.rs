@@ -16,13 +16,13 @@ async fn told(rpc: &mut Rpc, command: &str) -> Value {
 }
 
 /// Whose, and what; in any order, because some are told when the session is there.
-async fn load_errors(rpc: &mut Rpc, count: usize) -> Vec<(String, String)> {
+async fn load_warnings(rpc: &mut Rpc, count: usize) -> Vec<(String, String)> {
     let mut said = Vec::new();
     while said.len() < count {
-        let error = rpc.event("extension_error").await;
-        assert_eq!(error["event"], "load");
-        let text = |member: &str| error[member].as_str().unwrap().to_owned();
-        said.push((text("extensionPath"), text("error")));
+        let warning = rpc.event("extension_warning").await;
+        assert_eq!(warning["event"], "load");
+        let text = |member: &str| warning[member].as_str().unwrap().to_owned();
+        said.push((text("extensionPath"), text("message")));
     }
     said
 }
@@ -54,7 +54,7 @@ async fn what_newer_extensions_listen_to_happens() {
 
     // What no version has is said once, and the extension is there all the same. Events
     // of other versions are listened to by what is made for several.
-    let said = load_errors(&mut rpc, 1).await;
+    let said = load_warnings(&mut rpc, 1).await;
     let [(_, text)] = &said[..] else {
         panic!("{said:?}")
     };
@@ -234,16 +234,17 @@ async fn whoever_loses_a_name_is_told_and_works_on() {
         "The renderer of \"kind\" conflicts",
     ] {
         let is_it = |line: &Value| {
-            let text = line["error"].as_str().unwrap_or_default();
-            line["type"] == "extension_error" && text.contains(part)
+            let text = line["message"].as_str().unwrap_or_default();
+            line["type"] == "extension_warning" && text.contains(part)
         };
-        let error = match rpc.lines().into_iter().find(is_it) {
-            Some(error) => error,
+        let warning = match rpc.lines().into_iter().find(is_it) {
+            Some(warning) => warning,
             None => rpc.wait(part, is_it).await,
         };
-        let path = error["extensionPath"].as_str().unwrap();
-        assert!(path.ends_with("b.ts"), "{error}");
-        assert!(error["error"].as_str().unwrap().contains("a.ts"), "{error}");
+        let path = warning["extensionPath"].as_str().unwrap();
+        assert!(path.ends_with("b.ts"), "{warning}");
+        let text = warning["message"].as_str().unwrap();
+        assert!(text.contains("a.ts"), "{warning}");
     }
     rpc.ok(prompt("/flag:1")).await;
     rpc.notified("first given").await;

@@ -245,9 +245,9 @@ async fn what_a_definition_says_is_what_happens() {
             parameters: { type: "object" }, execute: async () => ({ content: [] }) });"#,
     );
     let mut rpc = home.rpc(&[]);
-    let conflict = rpc.event("extension_error").await;
+    let conflict = rpc.event("extension_warning").await;
     assert_eq!(conflict["event"], "load");
-    let text = conflict["error"].as_str().unwrap();
+    let text = conflict["message"].as_str().unwrap();
     assert!(text.starts_with("Tool \"side\" conflicts with"), "{text}");
     assert!(text.contains("a-first.ts"), "{text}");
     let loser = conflict["extensionPath"].as_str().unwrap();

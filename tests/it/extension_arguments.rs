@@ -254,14 +254,14 @@ async fn a_text_in_the_place_of_a_dialogs_options_is_told_and_the_user_is_asked(
     rpc.notified("you").await;
     assert_eq!(rpc.ui("set_editor_text").await["text"], "");
     // Before or after the question, as it comes.
-    let told = |line: &Value| line["type"] == "extension_error";
-    let error = match rpc.lines().into_iter().find(told) {
-        Some(error) => error,
-        None => rpc.event("extension_error").await,
+    let told = |line: &Value| line["type"] == "extension_warning";
+    let warning = match rpc.lines().into_iter().find(told) {
+        Some(warning) => warning,
+        None => rpc.event("extension_warning").await,
     };
-    assert_eq!(error["event"], "ctx.ui.input");
+    assert_eq!(warning["event"], "ctx.ui.input");
     assert_eq!(
-        error["error"],
+        warning["message"],
         "ctx.ui.input: options must be an object such as { timeout: 5000 }, not \"me\""
     );
 }
@@ -293,13 +293,16 @@ async fn what_is_only_shown_is_told_and_the_rest_is_registered() {
     rpc.ok(prompt("/c")).await;
     rpc.notified("flag 5").await;
     let lines = rpc.lines().into_iter();
-    let errors = lines.filter(|line| line["type"] == "extension_error" && line["event"] == "load");
-    let mut errors: Vec<String> = errors
-        .map(|line| line["error"].as_str().unwrap().to_owned())
+    let reports = lines.filter(|line| line["event"] == "load");
+    let mut warnings: Vec<String> = reports
+        .map(|line| {
+            assert_eq!(line["type"], "extension_warning", "{line}");
+            line["message"].as_str().unwrap().to_owned()
+        })
         .collect();
-    errors.sort();
+    warnings.sort();
     assert_eq!(
-        errors,
+        warnings,
         [
             "pi.registerCommand: description of \"c\" must be a string, not an object",
             "pi.registerFlag: default of \"f\" must be a string, as its type says, not 5",
@@ -317,9 +320,7 @@ async fn a_wrong_argument_while_it_loads_shows_the_line() {
     let source = "export default (pi) => {\n  pi.registerFlag(\"f\", { type: \"boolean\", default: 1 });\n};";
     let path = home.extension("f.ts", source);
     let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
-    let error = rpc
-        .wait("the error", |line| line["type"] == "extension_error")
-        .await;
+    let error = rpc.event("extension_warning").await;
     assert_eq!(error["event"], "load");
     assert_eq!(error["location"]["line"], 2, "{error}");
     assert_eq!(error["location"]["file"], path.to_str().unwrap(), "{error}");
@@ -343,13 +344,13 @@ async fn what_pi_has_itself_is_told_over_rpc() {
     rpc.ok(json!({"type": "get_state"})).await;
     let told = |rpc: &crate::support::Rpc| -> Vec<String> {
         let lines = rpc.lines().into_iter();
-        let errors = lines.filter(|line| line["type"] == "extension_error");
-        let errors = errors.inspect(|error| {
-            assert_eq!(error["event"], "load");
-            assert_eq!(error["extensionPath"], path.to_str().unwrap());
+        let warnings = lines.filter(|line| line["type"] == "extension_warning");
+        let warnings = warnings.inspect(|warning| {
+            assert_eq!(warning["event"], "load");
+            assert_eq!(warning["extensionPath"], path.to_str().unwrap());
         });
-        errors
-            .map(|error| error["error"].as_str().unwrap().to_owned())
+        warnings
+            .map(|warning| warning["message"].as_str().unwrap().to_owned())
             .collect()
     };
     let expected = [
@@ -382,7 +383,6 @@ async fn what_is_taken_with_a_remark_shows_the_line() {
          };\n",
     );
     let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
-    let is_error = |line: &Value| line["type"] == "extension_error";
     for (line, start) in [
         (2, "Flag \"--own\" conflicts with "),
         (
@@ -390,9 +390,9 @@ async fn what_is_taken_with_a_remark_shows_the_line() {
             "There is no event \"session_started\". Is \"session_start\" meant? The events are: ",
         ),
     ] {
-        let error = rpc.wait("an error", is_error).await;
+        let error = rpc.event("extension_warning").await;
         assert!(
-            error["error"].as_str().unwrap().starts_with(start),
+            error["message"].as_str().unwrap().starts_with(start),
             "{error}"
         );
         assert_eq!(error["extensionPath"], path.to_str().unwrap());

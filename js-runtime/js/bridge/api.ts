@@ -7,10 +7,10 @@ import {
   isQueued,
   keep,
   renderers,
-  report,
   running,
   shortcuts,
   tools,
+  warn,
 } from "ext:js_runtime/bridge/registry.ts";
 import { COMMAND, FLAG, nearMisses, SHORTCUT, TOOL } from "ext:js_runtime/bridge/near.ts";
 import { markPrompted } from "ext:js_runtime/bridge/prompted.ts";
@@ -73,7 +73,7 @@ export function createApi(extension: number) {
   /** What is taken, or not taken, with a remark: it is told with the line that it is about. */
   const register = (method: string, args: object): void => {
     const remark = call<string | null>(method, args);
-    if (typeof remark === "string") report(extension, "load", new Error(remark));
+    if (typeof remark === "string") warn(extension, "load", new Error(remark));
   };
 
   /** What people are shown, or may change: it is told that it cannot be meant, and the rest is registered. */
@@ -81,7 +81,7 @@ export function createApi(extension: number) {
     try {
       return check();
     } catch (error) {
-      report(extension, "load", error);
+      warn(extension, "load", error);
       return undefined;
     }
   };
@@ -89,7 +89,7 @@ export function createApi(extension: number) {
 
   /** It goes on without what is misspelt; the line is that of the call. */
   const slips = (what: string, given: object, known: readonly string[]): void => {
-    for (const slip of nearMisses(what, given, known)) report(extension, "load", new Error(slip));
+    for (const slip of nearMisses(what, given, known)) warn(extension, "load", new Error(slip));
   };
 
   return {
@@ -177,7 +177,7 @@ export function createApi(extension: number) {
       const kind: unknown = options?.type;
       if (kind !== undefined && kind !== null && kind !== "boolean" && kind !== "string") {
         const slip = `pi.registerFlag: type of "${name}" is "boolean" or "string", not ${kindOf(kind)}; it takes a value`;
-        report(extension, "load", new Error(slip));
+        warn(extension, "load", new Error(slip));
       }
       register("registerFlag", {
         name,

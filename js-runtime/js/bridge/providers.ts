@@ -4,7 +4,7 @@ import { describe, host, hostSync } from "ext:js_runtime/host.ts";
 import { abort, AbortController, isArray, JSON, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
 import { modelsOf, refreshAll, startRefresh, stopRefresh } from "ext:js_runtime/bridge/model-refresh.ts";
 import { MODEL, nearMisses, PROVIDER } from "ext:js_runtime/bridge/near.ts";
-import { enter, enterCall, onUncaught, report } from "ext:js_runtime/bridge/registry.ts";
+import { enter, enterCall, onUncaught, report, warn } from "ext:js_runtime/bridge/registry.ts";
 import { apiFunctions, forgetApis, forgetStreams as forgetIds, keepApi } from "pi:pi-ai/api-registry.ts";
 import type { Stream } from "pi:pi-ai/api-registry.ts";
 import { answerLogin as answer } from "pi:pi-ai/logins.ts";
@@ -156,7 +156,7 @@ function put(extension: number, name: string, all: ProviderConfig, registry: num
   }
   for (const slip of misses) {
     // Models are given again and again.
-    if (!missed.has(slip)) report(author, "register_provider", new Error(slip));
+    if (!missed.has(slip)) warn(author, "register_provider", new Error(slip));
     missed.add(slip);
   }
   for (const { api, sentence } of unknown) {

@@ -213,3 +213,8 @@ export function frameOf(fn: unknown): string {
 export function report(extension: number, event: string, error: unknown): void {
   hostSync("report", { extension, event, error: describe(error), plain: plainText(error) });
 }
+
+/** Tells the author of something to look at, although everything works. */
+export function warn(extension: number, event: string, warning: unknown): void {
+  hostSync("report", { extension, event, error: describe(warning), plain: plainText(warning), warning: true });
+}

@@ -1,7 +1,7 @@
 // `ctx.ui`: questions and messages to the user. Dialogs end with their default
 // on Escape, timeout and abort, and where there is nobody to ask.
 import { host, hostSync } from "ext:js_runtime/host.ts";
-import { report } from "ext:js_runtime/bridge/registry.ts";
+import { report, warn } from "ext:js_runtime/bridge/registry.ts";
 import { aSignal, asText, asTexts, someMilliseconds, someOptions } from "ext:js_runtime/bridge/wanted.ts";
 import { availableThemes, changeTheme, findTheme, theme, type Theme } from "ext:js_runtime/bridge/theme.ts";
 
@@ -58,7 +58,7 @@ function dialogOptions(extension: number, where: string, options: unknown): Dial
   try {
     return someOptions(where, options as DialogOptions, "{ timeout: 5000 }");
   } catch (error) {
-    report(extension, where.slice(0, where.indexOf(":")), error);
+    warn(extension, where.slice(0, where.indexOf(":")), error);
     return {};
   }
 }
@@ -108,7 +108,7 @@ export function createUi(extension: number, by: Calls = OWN) {
     const text = asText(`ctx.ui.${method}: ${name}`, value, hint);
     if (text.includes("[object Promise]")) {
       const slip = `ctx.ui.${method}: ${name} says [object Promise], as if an \`await\` were missing`;
-      report(extension, `ctx.ui.${method}`, new Error(slip));
+      warn(extension, `ctx.ui.${method}`, new Error(slip));
     }
     return text;
   };

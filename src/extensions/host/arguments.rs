@@ -76,6 +76,9 @@ pub(super) struct ReportArgs {
     /// With the stack.
     pub error: String,
     pub plain: String,
+    /// Everything works all the same.
+    #[serde(default)]
+    pub warning: bool,
 }
 
 #[derive(Deserialize)]

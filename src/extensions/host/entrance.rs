@@ -65,7 +65,7 @@ impl Host for BridgeHost {
                 author,
             } => {
                 let extension = self.culprit(author).extension;
-                self.tell_slip(extension, "load", message, &stack);
+                self.warn(extension, "load", message, &stack);
             }
             Fault::Exit { code, author } => self.report(
                 self.culprit(author).extension,

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::BridgeHost;
+use crate::agent::event::{Event, ExtensionError};
 use crate::extensions::events;
 use crate::extensions::registry::ExtensionId;
 use crate::extensions::unheard::{Unheard, unheard};
@@ -26,7 +27,7 @@ impl BridgeHost {
         };
         let unheard = unheard(kind, &Map::new(), &answered.answer);
         for slip in self.news_of(answered.extension, kind.name, unheard) {
-            self.tell_slip(answered.extension, kind.name, slip, &answered.frame);
+            self.warn(answered.extension, kind.name, slip, &answered.frame);
         }
     }
 
@@ -43,6 +44,20 @@ impl BridgeHost {
         }
     }
 
+    /// [`Self::tell_slip`] of what does no harm.
+    pub(in crate::extensions) fn warn(
+        &self,
+        extension: ExtensionId,
+        event: &str,
+        message: String,
+        frame: &str,
+    ) {
+        let path = self.registry.lock().path(extension);
+        let stack = stack_of(&message, frame);
+        let warning = ExtensionError::thrown(path, event, message, stack).as_warning();
+        self.tell(Event::ExtensionError(warning));
+    }
+
     /// `frame` is empty if it is not known where it is.
     pub(in crate::extensions) fn tell_slip(
         &self,
@@ -51,8 +66,12 @@ impl BridgeHost {
         slip: String,
         frame: &str,
     ) {
-        let frame = js_runtime::readable_stack(frame);
-        let stack = (!frame.is_empty()).then(|| format!("{slip}\n{frame}"));
+        let stack = stack_of(&slip, frame);
         self.report_thrown(extension, event, slip, stack);
     }
+}
+
+fn stack_of(sentence: &str, frame: &str) -> Option<String> {
+    let frame = js_runtime::readable_stack(frame);
+    (!frame.is_empty()).then(|| format!("{sentence}\n{frame}"))
 }

@@ -10,7 +10,9 @@ use super::style::Style;
 use super::text::{Cleaner, clean, counted, error_line, extension_name, first_line, one_line};
 use super::tool_line;
 use crate::agent::AgentMessage;
-use crate::agent::event::{CompactionReason, Event, ExtensionError, ExtensionWait, UiMethod};
+use crate::agent::event::{
+    CompactionReason, Event, ExtensionError, ExtensionWait, Severity, UiMethod,
+};
 use crate::ai::message::{AssistantMessage, StopReason};
 use crate::ai::stream::AssistantEvent;
 use crate::compaction::Compacted;
@@ -193,7 +195,8 @@ impl Screen {
                 steering,
                 follow_up,
             } => self.queue(steering, follow_up),
-            Event::ExtensionError(error) => self.extension_error(error),
+            Event::ExtensionError(error) => self.extension_report(error),
+            Event::ExtensionWarning(warning) => self.extension_report(&warning.clone().into()),
             Event::ExtensionWaitStart(wait) => {
                 let line = self.style.dim(&waiting(wait));
                 self.lines(&line)
@@ -394,21 +397,30 @@ impl Screen {
         self.lines(&line)
     }
 
-    fn extension_error(&mut self, error: &ExtensionError) -> String {
+    fn extension_report(&mut self, error: &ExtensionError) -> String {
+        let style = self.style;
+        let (what, paint): (_, fn(Style, &str) -> String) = match error.severity {
+            Severity::Error => ("error", Style::red),
+            Severity::Warning => ("warning", Style::yellow),
+        };
         let name = match error.extension_path.as_str() {
             "<session>" => {
-                return self.error(&format!("{}: {}", error.event, one_line(&error.error)));
+                let text = format!("{}: {}", error.event, one_line(&error.error));
+                return match error.severity {
+                    Severity::Error => self.error(&text),
+                    Severity::Warning => self.lines(&paint(style, &text)),
+                };
             }
             // Of a command: its place is its name.
             path if !path.contains('/') => error.place_and_name(),
             path => extension_name(path),
         };
         let line = format!(
-            "Extension error: {name}, {}: {}",
+            "Extension {what}: {name}, {}: {}",
             one_line(&error.event),
             placed_line(error)
         );
-        let mut lines = self.style.red(&line);
+        let mut lines = paint(style, &line);
         let details = &error.details;
         // The parser's own is in the text, of which only a line is shown.
         let of_place = || details.location.as_ref().and_then(code_frame);

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::signals::{self, Interrupt};
 use super::{complain, complain_of_stdout, reader};
 use crate::agent::AgentMessage;
-use crate::agent::event::{Event, UiMethod};
+use crate::agent::event::{Event, ExtensionError, UiMethod};
 use crate::ai::message::StopReason;
 use crate::app::{
     AgentSession, AppConfig, Behavior, EventSink, PromptError, PromptRequest, Source,
@@ -50,15 +50,9 @@ impl EventSink for Quiet {
 /// conversation.
 pub(super) fn tell_user(event: &Event) -> bool {
     match event {
-        Event::ExtensionError(error) => {
-            complain(&format!(
-                "Extension error ({}): {}",
-                error.place_and_name(),
-                error.whole()
-            ));
-            if let Some(frame) = &error.details.code_frame {
-                complain(frame);
-            }
+        Event::ExtensionError(error) => complain_of_extension("error", error),
+        Event::ExtensionWarning(warning) => {
+            complain_of_extension("warning", &warning.clone().into());
         }
         Event::ExtensionUiRequest(request) => {
             if let UiMethod::Notify { message, .. } = &request.method {
@@ -69,6 +63,17 @@ pub(super) fn tell_user(event: &Event) -> bool {
         _ => return false,
     }
     true
+}
+
+fn complain_of_extension(what: &str, report: &ExtensionError) {
+    complain(&format!(
+        "Extension {what} ({}): {}",
+        report.place_and_name(),
+        report.whole()
+    ));
+    if let Some(frame) = &report.details.code_frame {
+        complain(frame);
+    }
 }
 
 /// Returns the exit code.

@@ -352,7 +352,7 @@ impl Side<'_> {
             match line["type"].as_str() {
                 Some("response") if line["id"].is_string() => {}
                 Some("response") => unasked.push(line.clone()),
-                Some("extension_ui_request" | "extension_error") => {
+                Some("extension_ui_request" | "extension_error" | "extension_warning") => {
                     extension.push(without(line, &["id"]));
                 }
                 // How many come depends on time.

@@ -308,6 +308,16 @@ fn an_extension_s_error_names_it_and_the_event() {
     );
 }
 
+#[test]
+fn a_warning_of_an_extension_is_called_one() {
+    let warning = ExtensionError::new("/x/gate.ts", "load", "There is no event \"x\"");
+    let said = Show::new(PLAIN).event(warning.as_warning().into()).settle();
+    assert_eq!(
+        said,
+        "Extension warning: gate.ts, load: There is no event \"x\"\n"
+    );
+}
+
 /// It said "at JSON.parse (<anonymous>)", which is nobody's line.
 #[test]
 fn an_error_that_javascript_threw_shows_the_line_of_the_extension() {

@@ -99,6 +99,8 @@ export function transcript(events: RpcEvent[]): string {
       }
       case "compaction_end":
         return [event.result ? entry("compacted:", event.result.summary) : "compaction ended without a result"];
+      case "extension_warning":
+        return [entry(`warning in ${event.event}:`, String(event.message).split("\n")[0])];
       case "extension_error":
         return [entry(`error in ${event.event}:`, String(event.error).split("\n")[0])];
       case "extension_ui_request":
