@@ -286,6 +286,8 @@ export interface ToolExecutionEndEvent extends ToolExecution {
   // deno-lint-ignore no-explicit-any
   result: any;
   isError: boolean;
+  /** How long the tool ran; not there if it did not run. */
+  durationMs?: number;
 }
 
 export type ModelSelectSource = "set" | "cycle" | "restore";
@@ -365,7 +367,7 @@ export interface ToolResultEvent<TDetails = any> extends ToolExecution {
   isError: boolean;
   /** Of models that the tool has asked. */
   usage?: Usage;
-  /** What the result says for programs; models are not told. */
+  /** The result for programs; models are not told. */
   structuredContent?: unknown;
 }
 export interface ToolResultEventResult {

@@ -22,7 +22,7 @@ export interface AgentToolResult<TDetails = any> {
   isError?: boolean;
   /** Of models that the tool itself has asked: counted with what the session costs. */
   usage?: Usage;
-  /** What the result says for programs; models are not told. */
+  /** The result for programs; models are not told. */
   structuredContent?: unknown;
 }
 

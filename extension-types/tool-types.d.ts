@@ -21,7 +21,7 @@ export interface BashToolDetails extends Truncated {
 export type ReadToolDetails = Truncated;
 export interface EditToolDetails {
   diff: string;
-  /** The same as a unified diff, with `path` as the call had it. */
+  /** A unified diff of the same change, with `path` as the call had it. */
   patch: string;
   firstChangedLine?: number;
 }

@@ -478,7 +478,7 @@ impl Hooks<'_> {
             outcome.output.other.insert("usage".into(), usage);
         }
         match emission.event.remove(STRUCTURED_CONTENT) {
-            // It may not say the same as the content that a handler has put in place.
+            // Content that a handler has put in place may say something else.
             now if has_other_content && now == structured => {
                 outcome.output.other.shift_remove(STRUCTURED_CONTENT);
             }

@@ -62,7 +62,7 @@ pub struct Options {
     )]
     pub mode: Option<OutputMode>,
 
-    /// What an RPC client would ask for in its hello, with commas (docs/rpc.md)
+    /// Capabilities for an RPC client that does not ask itself, with commas (docs/rpc.md)
     #[arg(
         long,
         value_name = "NAMES",

@@ -45,7 +45,7 @@ use tool::{Tool, ToolError};
 
 /// The names of all built-in tools.
 pub const NAMES: [&str; 7] = ["read", "bash", "edit", "write", "grep", "find", "ls"];
-/// Those that change files, whoever brings a tool of that name.
+/// Names of tools that change files, built in or an extension's in their place.
 pub const FILE_CHANGING: [&str; 2] = ["edit", "write"];
 /// Those that a model gets unless somebody says otherwise.
 pub const DEFAULT_ACTIVE: [&str; 4] = ["read", "bash", "edit", "write"];

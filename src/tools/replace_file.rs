@@ -195,7 +195,7 @@ mod tests {
         let file = folder.path().join("a");
         fs::write(&file, "old").unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o444)).unwrap();
-        // Whoever may write everything can only be seen to keep the permissions.
+        // Root may write every file.
         let may_write = fs::OpenOptions::new().write(true).open(&file).is_ok();
         assert_eq!(replace_file(&file, b"new").is_ok(), may_write);
         let expected = if may_write { "new" } else { "old" };

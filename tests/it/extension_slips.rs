@@ -534,6 +534,9 @@ async fn a_slip_in_a_tool_is_told_with_its_place() {
     ] {
         assert!(failed.contains(told), "{failed}");
     }
+    // The run does not wait until it is told.
+    let is_told = |line: &Value| line["type"] == "extension_error";
+    rpc.find(0, "the report of the slip", is_told).await;
     let lines = rpc.lines();
     let errors: Vec<_> = lines
         .iter()

@@ -50,7 +50,7 @@ fn shape(line: &Value) -> Value {
         let members = ["partial", "toolCall", "id", "toolName"];
         line["assistantMessageEvent"] = without(&line["assistantMessageEvent"], &members);
     }
-    // Of later versions.
+    // Members of later versions.
     match line["type"].as_str() {
         Some("agent_end") => line = without(&line, &["willRetry"]),
         Some("tool_execution_end") => line = without(&line, &["durationMs"]),

@@ -1,5 +1,5 @@
-//! What newer versions of the original tell in the same stream: members and events that are
-//! added to those of 0.67, and what keeps them from clients that fail at events they do not know.
+//! Members and events of newer versions in the stream of 0.67, and the capability that keeps the
+//! events from clients that fail at those they do not know.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ async fn a_run_tells_what_newer_versions_tell() {
         "{ends:?}"
     );
     assert_eq!(ends[0]["result"]["structuredContent"], json!({"count": 3}));
-    // It need not say the same as the content that a handler has put in its place.
+    // Content that a handler has put in place may say something else.
     assert_eq!(ends[1]["result"]["content"][0]["text"], "not 4");
     assert_eq!(ends[1]["result"].get("structuredContent"), None);
     assert_eq!(events.last().unwrap()["willRetry"], false);
@@ -158,7 +158,8 @@ const KNOWN_TO_067: [&str; 18] = [
     "extension_ui_request",
 ];
 
-/// What happens where newer events are told, and where they are not.
+/// Does something for each event that 0.67 does not have. Gives the types of lines that it
+/// does not know.
 async fn go_through(server: &ModelServer, rpc: &mut Rpc) -> Vec<String> {
     server.push(Answer::text("Fine."));
     rpc.run("go").await;

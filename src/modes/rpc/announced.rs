@@ -63,7 +63,7 @@ mod tests {
         events.send(Arc::new(start)).await;
         events.before_files_change().await;
         assert!(begun.elapsed() >= TIME_TO_READ);
-        // It is there already: this does not wait.
+        // The line is there already, so this does not wait.
         let mut read = vec![0; line.len()];
         reader.read_exact(&mut read).unwrap();
         assert_eq!(String::from_utf8(read).unwrap(), line);
