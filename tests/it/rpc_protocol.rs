@@ -26,6 +26,7 @@ async fn a_response_has_its_members_in_order() {
         [
             r#"{"id":"seven","type":"response","command":"set_thinking_level","success":true}"#,
             r#"{"type":"response","command":"get_last_assistant_text","success":true,"data":{}}"#,
+            r#"{"type":"thinking_level_changed","level":"low"}"#,
         ]
     );
 }

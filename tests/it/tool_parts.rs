@@ -33,13 +33,13 @@ async fn an_input_that_is_assigned_is_not_taken_and_told_once() {
             panic!("{events:#?}")
         };
         assert_eq!(text_of(&end["result"]).trim_end(), "original in place");
-        reports.extend(of("extension_error"));
+        reports.extend(of("extension_warning"));
     }
     let [report] = &reports[..] else {
         panic!("{reports:#?}")
     };
     assert_eq!(
-        report["error"],
+        report["message"],
         "The handler assigned event.input, and nothing comes of it: change it in place"
     );
     assert_eq!(report["event"], "tool_call");
