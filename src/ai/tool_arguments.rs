@@ -178,10 +178,13 @@ impl Repaired {
         let after = self
             .steps
             .partition_point(|(repaired, _)| *repaired <= offset);
-        match after.checked_sub(1).map(|last| self.steps[last]) {
+        let offset = match after.checked_sub(1).map(|last| self.steps[last]) {
             Some((repaired, original)) => original + (offset - repaired),
             None => offset,
-        }
+        };
+        // An offset within a replacement is that of what was replaced.
+        let next = self.steps.get(after);
+        next.map_or(offset, |(_, original)| offset.min(*original))
     }
 }
 
