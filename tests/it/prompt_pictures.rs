@@ -53,8 +53,8 @@ async fn what_is_no_picture_is_left_out_with_a_note() {
     assert_eq!(images_of(&user["message"]), [image(&jpeg, "image/jpeg")]);
     rpc.event("agent_end").await;
     let body = server.last_request().body.to_string();
-    assert_eq!(body.matches("image_url\":{").count(), 1, "{body}");
-    assert!(body.contains(&format!("data:image/jpeg;base64,{jpeg}")));
+    assert_eq!(body.matches("\"type\":\"image\"").count(), 1, "{body}");
+    assert!(body.contains("\"media_type\":\"image/jpeg\"") && body.contains(&jpeg));
 }
 
 #[tokio::test]
