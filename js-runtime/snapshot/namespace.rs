@@ -15,6 +15,9 @@ const DENO: &str = "Deno";
 /// The name that the program uses instead; `js/globals.ts` declares it.
 const NAMESPACE: &str = "__denoNamespace";
 
+/// The one file that makes code of strings (`new Function`), and the words of it that name Deno.
+const MADE_CODE: (&str, &str) = ("ext:deno_fs/30_fs.js", "Deno.build.os");
+
 /// Renames every free `Deno` in a text of JavaScript. A `Deno` that the text declares itself,
 /// and a property of that name (`globalThis.Deno`), stay.
 pub fn renamed(specifier: &str, source: String) -> String {
@@ -40,7 +43,16 @@ pub fn renamed(specifier: &str, source: String) -> String {
         ProgramRef::Module(module) => module.visit_with(&mut names),
         ProgramRef::Script(script) => script.visit_with(&mut names),
     }
-    deno_ast::apply_text_changes(parsed.text(), names.changes)
+    let renamed = deno_ast::apply_text_changes(parsed.text(), names.changes);
+    let (file, words) = MADE_CODE;
+    if specifier != file {
+        return renamed;
+    }
+    assert!(
+        renamed.contains(words),
+        "{file} does not say {words} any more"
+    );
+    renamed.replace(words, &words.replace(DENO, NAMESPACE))
 }
 
 struct FreeNames {

@@ -23,7 +23,7 @@ fn home(extension: &str) -> Home {
     );
     home.extension(
         &format!("{folder}/child.cjs"),
-        r#"process.send([require("./d.json").a, require("pkg/package.json").name, typeof Deno]); process.disconnect();"#,
+        r#"process.send([require("./d.json").a, require("pkg/package.json").name, typeof Deno], () => process.disconnect());"#,
     );
     home.extension(
         &format!("{folder}/worker.cjs"),
