@@ -383,10 +383,7 @@ impl Session {
                 at.ok_or_else(|| SessionError::UnknownEntry { id: id.to_owned() })? + 1
             }
         };
-        let lines: Vec<_> = entries[from..]
-            .iter()
-            .map(|entry| entry.shown())
-            .collect();
+        let lines: Vec<_> = entries[from..].iter().map(|entry| entry.shown()).collect();
         let list = format!("[{}]", lines.join(","));
         Ok(tree_json::beside_leaf("entries", &list, self.leaf_id()))
     }
