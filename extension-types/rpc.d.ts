@@ -917,6 +917,20 @@ export interface ModelCost {
   output: number;
   cacheRead: number;
   cacheWrite: number;
+  /**
+   * Other prices for long requests.
+   */
+  tiers?: CostTier[];
+}
+/**
+ * The prices of requests with more input tokens, those of the cache included.
+ */
+export interface CostTier {
+  inputTokensAbove: number;
+  input: number;
+  output: number;
+  cacheRead: number;
+  cacheWrite: number;
 }
 export interface Messages {
   messages: AgentMessage[];

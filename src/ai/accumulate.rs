@@ -96,7 +96,7 @@ impl Answer {
             stale: Stale::default(),
             items,
             cancel,
-            prices: model.cost,
+            prices: model.cost.clone(),
             tool_calls: HashMap::new(),
             joiners: HashMap::new(),
             halves: EdgeHalves::default(),
@@ -159,9 +159,8 @@ impl Answer {
 
     /// Changes the token counts and works out what they cost.
     pub(super) fn set_usage(&mut self, usage: Usage) {
-        let prices = self.prices;
         self.message.usage = usage;
-        self.message.usage.price(&prices);
+        self.message.usage.price(&self.prices);
         self.stale.around = true;
     }
 

@@ -6,7 +6,8 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::model::{Modality, Model, ModelCost};
+use super::levels::LevelNames;
+use super::model::{CostTier, Modality, Model, ModelCost};
 use super::secret_value::Env;
 
 /// A provider that comes with the program.
@@ -35,7 +36,7 @@ macro_rules! provider {
 
 /// The order matters: of several providers with a key, the first one's default
 /// model is taken.
-pub static PROVIDERS: [Provider; 23] = [
+pub static PROVIDERS: [Provider; 44] = [
     provider!(
         "amazon-bedrock",
         "Amazon Bedrock",
@@ -135,6 +136,108 @@ pub static PROVIDERS: [Provider; 23] = [
         "kimi-for-coding",
         ["KIMI_API_KEY"]
     ),
+    // From here on: providers of newer versions of the original.
+    provider!("azure", "Azure", "gpt-6.1-sol", ["AZURE_OPENAI_API_KEY"]),
+    provider!(
+        "deepseek",
+        "DeepSeek",
+        "deepseek-v4-pro",
+        ["DEEPSEEK_API_KEY"]
+    ),
+    provider!(
+        "moonshotai",
+        "Moonshot AI",
+        "kimi-k2.7-code",
+        ["MOONSHOT_API_KEY"]
+    ),
+    provider!(
+        "moonshotai-cn",
+        "Moonshot AI CN",
+        "kimi-k2.7-code",
+        ["MOONSHOT_API_KEY"]
+    ),
+    provider!(
+        "zai-coding-cn",
+        "Z.AI Coding CN",
+        "glm-5.3",
+        ["ZAI_CODING_CN_API_KEY"]
+    ),
+    provider!("meta", "Meta", "muse-spark-1.3", ["META_API_KEY"]),
+    provider!(
+        "nvidia",
+        "NVIDIA",
+        "nvidia/nemotron-3.5-super-vl-120b-a12b",
+        ["NVIDIA_API_KEY"]
+    ),
+    provider!(
+        "fireworks",
+        "Fireworks",
+        "accounts/fireworks/models/kimi-k3",
+        ["FIREWORKS_API_KEY"]
+    ),
+    provider!(
+        "together",
+        "Together",
+        "moonshotai/Kimi-K3",
+        ["TOGETHER_API_KEY"]
+    ),
+    provider!("baseten", "Baseten", "zai-org/GLM-5.3", ["BASETEN_API_KEY"]),
+    provider!("ant-ling", "Ant Ling", "Ring-2.6-1T", ["ANT_LING_API_KEY"]),
+    provider!(
+        "qwen-token-plan",
+        "Qwen Token Plan",
+        "qwen3.8-max",
+        ["QWEN_TOKEN_PLAN_API_KEY"]
+    ),
+    provider!(
+        "qwen-token-plan-cn",
+        "Qwen Token Plan CN",
+        "qwen3.8-max",
+        ["QWEN_TOKEN_PLAN_CN_API_KEY"]
+    ),
+    provider!(
+        "qwen-token-plan-individual",
+        "Qwen Token Plan Individual",
+        "qwen3.8-max",
+        ["QWEN_TOKEN_PLAN_API_KEY"]
+    ),
+    provider!(
+        "qwen-token-plan-individual-cn",
+        "Qwen Token Plan Individual CN",
+        "qwen3.8-max",
+        ["QWEN_TOKEN_PLAN_CN_API_KEY"]
+    ),
+    provider!("xiaomi", "Xiaomi", "mimo-v2.6-pro", ["XIAOMI_API_KEY"]),
+    provider!(
+        "xiaomi-token-plan-cn",
+        "Xiaomi Token Plan CN",
+        "mimo-v2.6-pro",
+        ["XIAOMI_TOKEN_PLAN_CN_API_KEY"]
+    ),
+    provider!(
+        "xiaomi-token-plan-ams",
+        "Xiaomi Token Plan AMS",
+        "mimo-v2.6-pro",
+        ["XIAOMI_TOKEN_PLAN_AMS_API_KEY"]
+    ),
+    provider!(
+        "xiaomi-token-plan-sgp",
+        "Xiaomi Token Plan SGP",
+        "mimo-v2.6-pro",
+        ["XIAOMI_TOKEN_PLAN_SGP_API_KEY"]
+    ),
+    provider!(
+        "cloudflare-workers-ai",
+        "Cloudflare Workers AI",
+        "@cf/moonshotai/kimi-k2.7-code",
+        ["CLOUDFLARE_API_KEY"]
+    ),
+    provider!(
+        "cloudflare-ai-gateway",
+        "Cloudflare AI Gateway",
+        "workers-ai/@cf/moonshotai/kimi-k2.7-code",
+        ["CLOUDFLARE_API_KEY"]
+    ),
 ];
 
 /// Which credentials Bedrock takes.
@@ -198,6 +301,7 @@ impl Provider {
             models: file
                 .models
                 .into_iter()
+                .chain(file.older)
                 .map(|row| row.into_model(self.id, &file.variants))
                 .collect(),
         }
@@ -208,6 +312,9 @@ impl Provider {
 struct File {
     variants: Vec<Variant>,
     models: Vec<Row>,
+    /// Not published any more.
+    #[serde(default)]
+    older: Vec<Row>,
 }
 
 /// One way to reach models of a provider.
@@ -218,9 +325,11 @@ struct Variant {
     base_url: String,
     headers: Option<IndexMap<String, String>>,
     compat: Option<Value>,
+    thinking_level_map: Option<LevelNames>,
 }
 
-/// Id, name, flags, context window, output limit, prices, index of the variant.
+/// Id, name, flags, context window, output limit, prices, index of the variant, prices of
+/// long requests.
 #[derive(Deserialize)]
 struct Row(
     String,
@@ -230,11 +339,29 @@ struct Row(
     u64,
     [f64; 4],
     #[serde(default)] usize,
+    #[serde(default)] Vec<TierRow>,
 );
+
+/// Input tokens, and the prices of requests that have more.
+#[derive(Deserialize)]
+struct TierRow(u64, f64, f64, f64, f64);
+
+impl From<TierRow> for CostTier {
+    fn from(row: TierRow) -> Self {
+        let TierRow(input_tokens_above, input, output, cache_read, cache_write) = row;
+        Self {
+            input_tokens_above,
+            input,
+            output,
+            cache_read,
+            cache_write,
+        }
+    }
+}
 
 impl Row {
     fn into_model(self, provider: &str, variants: &[Variant]) -> Model {
-        let Self(id, name, flags, context_window, max_tokens, prices, variant) = self;
+        let Self(id, name, flags, context_window, max_tokens, prices, variant, tiers) = self;
         let variant = &variants[variant];
         let [input, output, cache_read, cache_write] = prices;
         let mut modalities = vec![Modality::Text];
@@ -254,11 +381,12 @@ impl Row {
                 output,
                 cache_read,
                 cache_write,
+                tiers: tiers.into_iter().map(CostTier::from).collect(),
             },
             context_window,
             max_tokens,
             headers: variant.headers.clone(),
-            thinking_level_map: None,
+            thinking_level_map: variant.thinking_level_map.clone(),
             sampling_params: None,
             sampling_params_by_thinking_level: None,
             compat: variant.compat.clone(),
@@ -269,6 +397,10 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+
+    /// Provider, id, context window, output limit and prices of the models of 0.67.68, from
+    /// `scripts/catalogue.mjs --list`.
+    const MODELS_OF_0_67: &str = include_str!("catalogue/tests/models-0.67.68.tsv");
 
     use super::*;
 
@@ -291,7 +423,65 @@ mod tests {
                 provider.default_model
             );
         }
-        assert_eq!(total, 841);
+        assert_eq!(total, 2003);
+    }
+
+    /// Prices and limits of models that are still published may have changed.
+    #[test]
+    fn no_model_of_an_older_version_is_lost() {
+        let mut count = 0;
+        for line in MODELS_OF_0_67.lines() {
+            let [provider_id, id, facts @ ..] = &line.split('\t').collect::<Vec<_>>()[..] else {
+                panic!("{line}");
+            };
+            let provider = provider(provider_id).expect(provider_id);
+            let file: File = serde_json::from_str(provider.data).unwrap();
+            let is_here = |row: &&Row| row.0 == *id;
+            let facts: Vec<f64> = facts.iter().map(|fact| fact.parse().unwrap()).collect();
+            if let Some(older) = file.older.iter().find(is_here) {
+                let [input, output, cache_read, cache_write] = older.5;
+                let limits = [older.3 as f64, older.4 as f64];
+                let prices = [input, output, cache_read, cache_write];
+                assert_eq!([&limits[..], &prices].concat(), facts, "{line}");
+            } else {
+                assert!(file.models.iter().any(|row| is_here(&row)), "{line}");
+            }
+            count += 1;
+        }
+        assert_eq!(count, 841);
+    }
+
+    #[test]
+    fn every_model_has_limits_prices_and_an_api() {
+        for provider in &PROVIDERS {
+            for model in provider.load().models {
+                let name = model.reference();
+                assert!(model.context_window > 0 && model.max_tokens > 0, "{name}");
+                assert!(crate::ai::api::api(&model.api).is_some(), "{name}");
+                let cost = model.cost;
+                let mut prices = vec![cost.input, cost.output, cost.cache_read, cost.cache_write];
+                prices.extend(cost.tiers.iter().flat_map(|tier| [tier.input, tier.output]));
+                assert!(
+                    prices.iter().all(|price| *price >= 0.0),
+                    "{name}: {prices:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_has_levels_and_prices_of_long_requests() {
+        let model = model("openai", "gpt-6.1-sol");
+        assert_eq!(
+            model["cost"],
+            json!({
+                "input": 2, "output": 10, "cacheRead": 0.1, "cacheWrite": 2.5,
+                "tiers": [{"inputTokensAbove": 272000,
+                    "input": 4, "output": 15, "cacheRead": 0.2, "cacheWrite": 5}],
+            })
+        );
+        assert_eq!(model["thinkingLevelMap"]["max"], "max");
+        assert_eq!(model["thinkingLevelMap"]["off"], Value::Null);
     }
 
     #[test]
@@ -320,6 +510,8 @@ mod tests {
                 "cost": {"input": 5, "output": 25, "cacheRead": 0.5, "cacheWrite": 6.25},
                 "contextWindow": 1000000,
                 "maxTokens": 128000,
+                "thinkingLevelMap": {"max": "max"},
+                "compat": {"forceAdaptiveThinking": true, "supportsStrictTools": true},
             })
         );
     }

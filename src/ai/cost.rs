@@ -15,14 +15,30 @@ impl Usage {
 
     /// Fills in `cost`. `prices` are per million tokens.
     pub(super) fn price(&mut self, prices: &ModelCost) {
+        let sent = (self.input)
+            .saturating_add(self.cache_read)
+            .saturating_add(self.cache_write);
+        let tiers = prices.tiers.iter();
+        let tier = tiers
+            .filter(|tier| sent > tier.input_tokens_above)
+            .max_by_key(|tier| tier.input_tokens_above);
+        let [input, output, cache_read, cache_write] = match tier {
+            Some(tier) => [tier.input, tier.output, tier.cache_read, tier.cache_write],
+            None => [
+                prices.input,
+                prices.output,
+                prices.cache_read,
+                prices.cache_write,
+            ],
+        };
         // Divided first, as the original does: the sums in session files agree
         // to the last digit.
         let cost = |price: f64, tokens: u64| price / 1e6 * tokens as f64;
         self.cost = Cost {
-            input: cost(prices.input, self.input),
-            output: cost(prices.output, self.output),
-            cache_read: cost(prices.cache_read, self.cache_read),
-            cache_write: cost(prices.cache_write, self.cache_write),
+            input: cost(input, self.input),
+            output: cost(output, self.output),
+            cache_read: cost(cache_read, self.cache_read),
+            cache_write: cost(cache_write, self.cache_write),
             total: 0.0,
         };
         self.cost.sum();
@@ -51,6 +67,7 @@ impl Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ai::model::CostTier;
 
     #[test]
     fn tokens_times_price_per_million() {
@@ -67,6 +84,7 @@ mod tests {
             output: 15.0,
             cache_read: 0.25,
             cache_write: 5.0,
+            tiers: Vec::new(),
         });
         let mut cost = Cost {
             input: 3.0,
@@ -78,5 +96,27 @@ mod tests {
         assert_eq!((usage.total_tokens, usage.cost), (3_600_000, cost));
         cost.scale(2.0);
         assert_eq!(cost.total, 23.0);
+    }
+
+    #[test]
+    fn long_requests_have_prices_of_their_own() {
+        let tier = |input_tokens_above: u64, input: f64| CostTier {
+            input_tokens_above,
+            input,
+            ..CostTier::default()
+        };
+        let prices = ModelCost {
+            input: 1.0,
+            tiers: vec![tier(300_000, 4.0), tier(100_000, 2.0)],
+            ..ModelCost::default()
+        };
+        for (input, cost) in [(100_000, 0.1), (200_000, 0.4), (500_000, 2.0)] {
+            let mut usage = Usage {
+                input,
+                ..Usage::default()
+            };
+            usage.price(&prices);
+            assert!((usage.cost.total - cost).abs() < 1e-9, "{:?}", usage.cost);
+        }
     }
 }

@@ -56,6 +56,7 @@ pub fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModelCost, D::
         output: of("output"),
         cache_read: of("cacheRead"),
         cache_write: of("cacheWrite"),
+        tiers: known(given["tiers"].clone()).unwrap_or_default(),
     })
 }
 

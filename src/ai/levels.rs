@@ -26,6 +26,11 @@ impl Model {
         }
     }
 
+    /// Whether the model can be told not to think.
+    pub(super) fn can_be_silent(&self) -> bool {
+        self.thinking_levels().first() == Some(&ThinkingLevel::Off)
+    }
+
     fn supports_xhigh(&self) -> bool {
         const IDS: [&str; 7] = [
             "gpt-5.2", "gpt-5.3", "gpt-5.4", "opus-4-6", "opus-4.6", "opus-4-7", "opus-4.7",

@@ -53,10 +53,29 @@ pub enum Modality {
 }
 
 /// US dollars per million tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ModelCost {
+    #[serde(serialize_with = "js_number")]
+    pub input: f64,
+    #[serde(serialize_with = "js_number")]
+    pub output: f64,
+    #[serde(serialize_with = "js_number")]
+    pub cache_read: f64,
+    #[serde(serialize_with = "js_number")]
+    pub cache_write: f64,
+    /// Other prices for long requests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tiers: Vec<CostTier>,
+}
+
+/// The prices of requests with more input tokens, those of the cache included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct CostTier {
+    pub input_tokens_above: u64,
     #[serde(serialize_with = "js_number")]
     pub input: f64,
     #[serde(serialize_with = "js_number")]

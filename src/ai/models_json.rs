@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::catalogue;
 use super::lenient;
 use super::levels::LevelNames;
-use super::model::Modality;
+use super::model::{CostTier, Modality};
 
 mod merge;
 mod report;
@@ -72,13 +72,14 @@ pub struct ModelOverride {
     pub compat: Option<Value>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Prices {
     pub input: Option<f64>,
     pub output: Option<f64>,
     pub cache_read: Option<f64>,
     pub cache_write: Option<f64>,
+    pub tiers: Option<Vec<CostTier>>,
 }
 
 /// Keys may stand in the key, the headers and the URL.

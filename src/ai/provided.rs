@@ -320,7 +320,7 @@ impl ProviderConfig {
             base_url: text(&model.base_url, &self.base_url),
             reasoning: model.reasoning,
             input: model.input.clone().unwrap_or_else(|| vec![Modality::Text]),
-            cost: model.cost,
+            cost: model.cost.clone(),
             // A float becomes the nearest integer that fits.
             context_window: model.context_window.unwrap_or(128_000.0) as u64,
             max_tokens: model.max_tokens.unwrap_or(16_384.0) as u64,

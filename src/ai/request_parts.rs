@@ -16,6 +16,11 @@ const MIN_ANSWER: u64 = 1024;
 /// Stands in for the text of a tool result that is only pictures.
 pub(super) const SEE_IMAGE: &str = "(see attached image)";
 
+/// A switch in the model's `compat`; `None` if it does not say.
+pub(super) fn compat_flag(model: &Model, name: &str) -> Option<bool> {
+    model.compat.as_ref()?.get(name)?.as_bool()
+}
+
 /// Of the answer; `None` where that is left to the API.
 pub(super) fn max_tokens(request: &Request) -> Option<u64> {
     match request.options.max_tokens {
@@ -58,9 +63,10 @@ pub(super) fn sampling_params(request: &Request) -> Map<String, Value> {
     params
 }
 
-/// As the model offers it; `None` if it is not to think.
+/// As the model offers it; `None` if it is not to think, or if the request does not say: then
+/// a model that always thinks decides how much.
 pub(super) fn thinking_level(request: &Request) -> Option<ThinkingLevel> {
-    let level = request.options.reasoning.unwrap_or(ThinkingLevel::Off);
+    let level = request.options.reasoning?;
     match request.model.clamp_thinking(level) {
         ThinkingLevel::Off => None,
         level => Some(level),
@@ -90,10 +96,24 @@ pub(super) fn api_key(request: &Request) -> Result<Option<&str>, Failure> {
     }
 }
 
-/// The endpoint, below the model's base URL.
-pub(super) fn url(model: &Model, path: &str) -> String {
-    let base = model.base_url.trim();
-    format!("{}{path}", base.strip_suffix('/').unwrap_or(base))
+/// The endpoint, below the model's base URL, in which names of variables in braces stand for
+/// what the user's environment says.
+pub(super) fn url(request: &Request, path: &str) -> Result<String, Failure> {
+    let model = &request.model;
+    let mut base = model.base_url.trim().to_owned();
+    for name in ["CLOUDFLARE_ACCOUNT_ID", "CLOUDFLARE_GATEWAY_ID"] {
+        let place = format!("{{{name}}}");
+        if base.contains(&place) {
+            let Some(value) = request.options.env().get(name) else {
+                return Err(Failure::Provider(format!(
+                    "The provider {} needs the environment variable {name}",
+                    model.provider
+                )));
+            };
+            base = base.replace(&place, &value);
+        }
+    }
+    Ok(format!("{}{path}", base.strip_suffix('/').unwrap_or(&base)))
 }
 
 /// Everything that configuration adds, weakest first.
@@ -109,6 +129,14 @@ pub(super) fn configured_headers(
         for (name, value) in copilot_headers(&request.messages) {
             set_header(headers, name, value)?;
         }
+    }
+    if request.model.provider == "cloudflare-ai-gateway"
+        && let Some(key) = &request.options.api_key
+    {
+        // The key is the gateway's, which has those of the providers behind it.
+        headers.remove("authorization");
+        headers.remove("x-api-key");
+        set_header(headers, "cf-aig-authorization", &format!("Bearer {key}"))?;
     }
     for (name, value) in own {
         set_header(headers, name, value)?;
@@ -157,4 +185,41 @@ pub(super) fn data_url(image: &ImageContent) -> String {
 
 pub(super) fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ai::secret_value::Env;
+    use crate::ai::testing::{model, request_for};
+
+    #[test]
+    fn an_address_takes_what_the_environment_says() {
+        let gateway = Model {
+            provider: "cloudflare-ai-gateway".into(),
+            base_url: "https://x/{CLOUDFLARE_ACCOUNT_ID}/{CLOUDFLARE_GATEWAY_ID}/compat".into(),
+            ..model("openai-completions")
+        };
+        let mut request = request_for(gateway, vec![]);
+        let variables = [
+            ("CLOUDFLARE_ACCOUNT_ID", "a"),
+            ("CLOUDFLARE_GATEWAY_ID", "g"),
+        ];
+        request.options.env = Some(Env::fixed(variables));
+        let address = url(&request, "/chat/completions").ok();
+        assert_eq!(
+            address.as_deref(),
+            Some("https://x/a/g/compat/chat/completions")
+        );
+        let mut headers = HeaderMap::new();
+        set_header(&mut headers, "authorization", "Bearer key").ok();
+        configured_headers(&request, &mut headers, &[]).ok();
+        assert_eq!(headers["cf-aig-authorization"], "Bearer key");
+        assert!(!headers.contains_key("authorization"));
+        request.options.env = Some(Env::fixed([("CLOUDFLARE_ACCOUNT_ID", "a")]));
+        assert!(matches!(
+            url(&request, "/chat/completions"),
+            Err(Failure::Provider(error)) if error.contains("CLOUDFLARE_GATEWAY_ID")
+        ));
+    }
 }

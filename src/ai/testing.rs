@@ -215,6 +215,7 @@ pub(super) fn model(api: &str) -> Model {
             output: 2.0,
             cache_read: 4.0,
             cache_write: 8.0,
+            tiers: Vec::new(),
         },
         context_window: 200_000,
         max_tokens: 64_000,

@@ -88,7 +88,7 @@ fn is_bmp(start: &[u8]) -> bool {
     let number = |at: usize, len: usize| {
         let bytes = start.get(at..at + len)?;
         let number = bytes.iter().rev();
-        Some(number.fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte)))
+        Some(number.fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte)))
     };
     let read = || {
         let (file_size, pixels_at) = (number(2, 4)?, number(10, 4)?);

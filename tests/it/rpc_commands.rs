@@ -317,3 +317,20 @@ async fn without_a_model_the_state_and_the_response_say_so() {
     assert_eq!(state.get("modelError"), None);
     rpc.close().await;
 }
+
+#[tokio::test]
+async fn a_model_of_a_newer_version_is_chosen_by_name() {
+    let home = Home::bare();
+    for (name, provider) in [
+        ("openai/gpt-6.1-sol", "openai"),
+        ("azure/gpt-6.1-sol", "azure"),
+        ("azure-openai-responses/gpt-5.2", "azure-openai-responses"),
+        ("deepseek/deepseek-v4-pro", "deepseek"),
+    ] {
+        let mut rpc = home.rpc(&["-ne", "--no-session", "--model", name, "--api-key", "k"]);
+        let model = rpc.ok(command("get_state")).await["model"].clone();
+        assert_eq!(model["provider"], provider, "{model}");
+        assert!(model["cost"]["input"].as_f64() > Some(0.0), "{model}");
+        rpc.close().await;
+    }
+}

@@ -17,8 +17,8 @@ use crate::ai::message::{
 };
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::request_parts::{
-    SEE_IMAGE, api_key, configured_headers, has_image, is_blank, max_tokens, thinking_level, url,
-    with_thoughts,
+    SEE_IMAGE, api_key, compat_flag, configured_headers, has_image, is_blank, max_tokens,
+    thinking_level, url, with_thoughts,
 };
 use crate::ai::stream::{Request, ToolSpec};
 use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
@@ -33,7 +33,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     let as_claude_code =
         request.model.provider != "github-copilot" && key.is_some_and(claude_code::is_subscription);
     let call = Call {
-        url: url(&request.model, "/v1/messages"),
+        url: url(request, "/v1/messages")?,
         headers: headers(request, key, as_claude_code)?,
         body: body(request, as_claude_code, request.options.retention()),
         envelope: Envelope::Whole,
@@ -114,6 +114,7 @@ pub(super) fn body(request: &Request, as_claude_code: bool, retention: Retention
     // Not accepted together with thinking.
     if let Some(temperature) = request.options.temperature
         && !thinking.is_on
+        && compat_flag(model, "supportsTemperature") != Some(false)
     {
         body["temperature"] = json!(temperature);
     }
@@ -160,7 +161,9 @@ fn is_version(model: &Model, family: &str, versions: &[&str]) -> bool {
 
 /// Decides by itself how long to think, given an effort instead of a budget.
 fn thinks_adaptively(model: &Model) -> bool {
-    is_version(model, "opus", &["4.6", "4.7"]) || is_version(model, "sonnet", &["4.6"])
+    compat_flag(model, "forceAdaptiveThinking").unwrap_or_else(|| {
+        is_version(model, "opus", &["4.6", "4.7"]) || is_version(model, "sonnet", &["4.6"])
+    })
 }
 
 struct Thinking {
@@ -198,8 +201,9 @@ impl Thinking {
     fn of(request: &Request) -> Self {
         let max_tokens = max_tokens(request).unwrap_or(request.model.max_tokens);
         let Some(level) = thinking_level(request) else {
+            let disabled = || json!({"type": "disabled"});
             return Self {
-                mode: Some(json!({"type": "disabled"})),
+                mode: request.model.can_be_silent().then(disabled),
                 effort: None,
                 max_tokens,
                 is_on: false,
@@ -408,7 +412,9 @@ impl Converter<'_> {
             })
         };
         let mut tools: Vec<Value> = tools.iter().map(convert).collect();
-        if let Some(last) = tools.last_mut() {
+        if let Some(last) = tools.last_mut()
+            && compat_flag(self.model, "supportsCacheControlOnTools") != Some(false)
+        {
             *last = self.kept(last.take());
         }
         Value::Array(tools)

@@ -175,9 +175,17 @@ fn caches(model: &Model, env: &Env) -> bool {
     if !id.contains("claude") {
         return env.get("AWS_BEDROCK_FORCE_CACHE").as_deref() == Some("1");
     }
-    ["-4-", "-4.", "claude-3-7-sonnet", "claude-3-5-haiku"]
-        .iter()
-        .any(|part| id.contains(part))
+    let families = [
+        "-4-",
+        "-4.",
+        "claude-3-7-sonnet",
+        "claude-3-5-haiku",
+        "fable-5",
+        "haiku-5",
+        "opus-5",
+        "sonnet-5",
+    ];
+    families.iter().any(|part| id.contains(part))
 }
 
 /// The tokens of the answer, thoughts included, and how the model is to think.
@@ -198,8 +206,13 @@ fn thinking(request: &Request, region: &str) -> (Option<u64>, Option<Value>) {
         "opus-4.6",
         "opus-4-7",
         "opus-4.7",
+        "opus-4-8",
+        "opus-5",
         "sonnet-4-6",
         "sonnet-4.6",
+        "sonnet-5",
+        "haiku-5",
+        "fable-5",
     ];
     let mut fields = Map::new();
     let mut tokens = base;

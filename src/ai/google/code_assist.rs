@@ -57,7 +57,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     }
     configured_headers(request, &mut headers, &[])?;
     let call = Call {
-        url: url(model, "/v1internal:streamGenerateContent?alt=sse"),
+        url: url(request, "/v1internal:streamGenerateContent?alt=sse")?,
         headers,
         body: body(request, project),
         envelope: Envelope::CodeAssist,

@@ -22,7 +22,7 @@ const BESIDE: [&str; 5] = [
 
 pub(super) fn generative_ai(request: &Request) -> Result<(Call, Reader), Failure> {
     let path = format!("/models/{}:streamGenerateContent?alt=sse", request.model.id);
-    call(request, url(&request.model, &path), api_key(request)?)
+    call(request, url(request, &path)?, api_key(request)?)
 }
 
 pub(super) fn vertex(request: &Request) -> Result<(Call, Reader), Failure> {

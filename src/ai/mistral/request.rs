@@ -41,7 +41,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     let own: Vec<(&str, &str)> = session.map(|id| ("x-affinity", id)).into_iter().collect();
     configured_headers(request, &mut headers, &own)?;
     let call = Call {
-        url: url(&request.model, "/v1/chat/completions"),
+        url: url(request, "/v1/chat/completions")?,
         headers,
         body: payload(request),
         envelope: Envelope::Mistral,

@@ -84,6 +84,9 @@ impl ModelOverride {
             set(&mut model.cost.output, cost.output);
             set(&mut model.cost.cache_read, cost.cache_read);
             set(&mut model.cost.cache_write, cost.cache_write);
+            if let Some(tiers) = &cost.tiers {
+                model.cost.tiers.clone_from(tiers);
+            }
         }
         // A float becomes the nearest integer that fits.
         if let Some(tokens) = self.context_window {

@@ -20,6 +20,7 @@ pub(super) struct Compat {
     pub requires_tool_result_name: bool,
     pub requires_assistant_after_tool_result: bool,
     pub requires_thinking_as_text: bool,
+    pub requires_reasoning_content_on_assistant_messages: bool,
     pub thinking_format: ThinkingFormat,
     pub chat_template_kwargs: Map<String, Value>,
     pub chat_template_args: Map<String, Value>,
@@ -71,6 +72,7 @@ struct Overrides {
     requires_tool_result_name: Option<bool>,
     requires_assistant_after_tool_result: Option<bool>,
     requires_thinking_as_text: Option<bool>,
+    requires_reasoning_content_on_assistant_messages: Option<bool>,
     thinking_format: Option<ThinkingFormat>,
     chat_template_kwargs: Option<Map<String, Value>>,
     chat_template_args: Option<Map<String, Value>>,
@@ -116,6 +118,9 @@ impl Compat {
             requires_thinking_as_text: set
                 .requires_thinking_as_text
                 .unwrap_or(detected.requires_thinking_as_text),
+            requires_reasoning_content_on_assistant_messages: set
+                .requires_reasoning_content_on_assistant_messages
+                .unwrap_or(detected.requires_reasoning_content_on_assistant_messages),
             thinking_format: set.thinking_format.unwrap_or(detected.thinking_format),
             chat_template_kwargs: set.chat_template_kwargs.unwrap_or_default(),
             chat_template_args: set.chat_template_args.unwrap_or_default(),
@@ -169,6 +174,7 @@ impl Compat {
             requires_tool_result_name: false,
             requires_assistant_after_tool_result: false,
             requires_thinking_as_text: false,
+            requires_reasoning_content_on_assistant_messages: false,
             thinking_format,
             chat_template_kwargs: Map::new(),
             chat_template_args: Map::new(),

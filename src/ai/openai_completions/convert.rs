@@ -176,6 +176,13 @@ impl Converter<'_> {
         if let Some(details) = details.or_else(|| details_of_calls(answer)) {
             message["reasoning_details"] = details;
         }
+        // Some servers refuse an answer of a thinking model without it.
+        if self.compat.requires_reasoning_content_on_assistant_messages
+            && self.model.reasoning
+            && message.get("reasoning_content").is_none()
+        {
+            message["reasoning_content"] = json!("");
+        }
         Some(message)
     }
 

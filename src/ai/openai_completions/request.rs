@@ -25,7 +25,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     }
     configured_headers(request, &mut headers, &[])?;
     let call = Call {
-        url: url(&request.model, "/chat/completions"),
+        url: url(request, "/chat/completions")?,
         headers,
         body: body(request, &compat),
         envelope: Envelope::Error,

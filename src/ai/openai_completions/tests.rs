@@ -330,6 +330,19 @@ async fn cached_tokens_are_found_wherever_a_server_counts_them() {
 }
 
 #[test]
+fn servers_that_want_thoughts_with_every_answer_get_an_empty_one() {
+    let model = with_compat(json!({"requiresReasoningContentOnAssistantMessages": true}));
+    let said = |content| answer(&model, content);
+    let thought = vec![thinking("hm", Some("reasoning_content")), text("a")];
+    let messages = messages_of(
+        &model,
+        vec![user("go"), said(thought), said(vec![text("b")])],
+    );
+    assert_eq!(messages[1]["reasoning_content"], "hm");
+    assert_eq!(messages[2]["reasoning_content"], "");
+}
+
+#[test]
 fn servers_that_want_names_bridges_and_thoughts_as_text() {
     let model = Model {
         input: vec![Modality::Text],

@@ -18,11 +18,12 @@ use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
 const LONGEST_ID: usize = 64;
 
 /// They take ids of two parts, `call_id|item_id`.
-const PAIRED_IDS: [&str; 4] = [
+const PAIRED_IDS: [&str; 5] = [
     "openai",
     "openai-codex",
     "opencode",
     "azure-openai-responses",
+    "azure",
 ];
 
 /// What [`TextContent::text_signature`] holds.

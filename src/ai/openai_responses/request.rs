@@ -30,7 +30,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     let session: Vec<(&str, &str)> = session.collect();
     configured_headers(request, &mut headers, &session)?;
     let call = Call {
-        url: url(&request.model, "/responses"),
+        url: url(request, "/responses")?,
         headers,
         body: body(request, request.options.retention()),
         envelope: Envelope::Error,
@@ -96,7 +96,7 @@ pub(super) fn common(request: &Request, model_name: &str) -> Map<String, Value> 
         set("reasoning", reasoning);
         // Nothing is stored, so we have to bring the thoughts along next time.
         set("include", json!(["reasoning.encrypted_content"]));
-    } else if model.reasoning && model.provider != "github-copilot" {
+    } else if model.reasoning && model.can_be_silent() && model.provider != "github-copilot" {
         let none = model.level_name(ThinkingLevel::Off).unwrap_or("none");
         set("reasoning", json!({"effort": none}));
     }

@@ -63,7 +63,7 @@ fn only_providers_that_are_asked_for_are_parsed() {
     assert_eq!(parsed(), ["anthropic"]);
     assert!(registry.available().iter().all(|m| m.provider == "groq"));
     assert_eq!(parsed(), ["anthropic", "demo", "groq"]);
-    assert_eq!(registry.all().len(), 842);
+    assert_eq!(registry.all().len(), 2004);
     assert_eq!(registry.all().last().unwrap().reference(), "demo/demo");
 }
 

@@ -40,11 +40,11 @@ fn flags_find_models_by_reference_id_and_part_of_the_name() {
             "anthropic/claude-opus-4-6",
         ),
         (None, "gpt-5.4", "openai/gpt-5.4"),
-        (None, "anthropic/opus", "anthropic/claude-opus-4-7"),
+        (None, "anthropic/opus", "anthropic/claude-opus-5-5"),
         (
             Some("ANTHROPIC"),
             "anthropic/opus",
-            "anthropic/claude-opus-4-7",
+            "anthropic/claude-opus-5-5",
         ),
         (Some("own"), "alpha", "own/Alpha-20250601"),
         (None, "own/beta:free", "own/beta:free"),

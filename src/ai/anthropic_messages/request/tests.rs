@@ -439,6 +439,25 @@ fn models_without_eyes_get_no_pictures() {
 }
 
 #[test]
+fn compat_says_how_newer_models_think() {
+    let model = Model {
+        compat: Some(json!({"forceAdaptiveThinking": true, "supportsTemperature": false})),
+        thinking_level_map: serde_json::from_value(json!({"off": "none", "max": "max"})).unwrap(),
+        ..claude("claude-opus-9")
+    };
+    let mut request = request_for(model, vec![user("go")]);
+    request.options.reasoning = Some(ThinkingLevel::Max);
+    let sent = body(&request, false, Retention::Short);
+    let adaptive = json!({"type": "adaptive", "display": "summarized"});
+    assert_eq!(sent["thinking"], adaptive);
+    assert_eq!(sent["output_config"], json!({"effort": "max"}));
+    request.options.reasoning = None;
+    request.options.temperature = Some(0.5);
+    let sent = body(&request, false, Retention::Short);
+    assert_eq!(sent.get("temperature"), None);
+}
+
+#[test]
 fn schemas_keep_what_their_properties_refer_to() {
     let mut request = request_for(claude("claude-old"), vec![]);
     let mut spec = tool("x");
