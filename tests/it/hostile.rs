@@ -426,7 +426,13 @@ async fn a_tool_name_taken_twice_is_told_at_the_start() {
     home.extension("earlier.ts", tool);
     home.extension("ext.ts", tool);
     let mut rpc = home.rpc(&[]);
-    blamed(&mut rpc, &["mine", "earlier.ts", "conflicts"]).await;
+    let warning = rpc.event("extension_warning").await;
+    let text = warning["message"].as_str().unwrap();
+    for word in ["mine", "earlier.ts", "conflicts"] {
+        assert!(text.contains(word), "{warning}");
+    }
+    let path = warning["extensionPath"].as_str().unwrap();
+    assert!(path.ends_with("ext.ts"), "{warning}");
 }
 
 #[tokio::test]
