@@ -54,7 +54,7 @@ pub(super) fn find_cut(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> C
 }
 
 /// The cut point at or after the entry from which on there are `keep_recent`
-/// tokens.
+/// tokens; the last one of all where only results follow.
 fn far_enough(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> Option<usize> {
     let mut tokens = 0_u64;
     for index in (start..path.len()).rev() {
@@ -66,14 +66,23 @@ fn far_enough(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> Option<usi
         let message = entry.message().ok().flatten();
         tokens = tokens.saturating_add(message.map_or(0, |message| estimate(&message)));
         if tokens >= keep_recent {
-            return next_cut_point(path, index);
+            let before = || {
+                (start..index)
+                    .rev()
+                    .find(|index| is_cut_point(&path[*index]))
+            };
+            return next_cut_point(path, index).or_else(before);
         }
     }
     None
 }
 
 fn next_cut_point(path: &[Arc<Entry>], from: usize) -> Option<usize> {
-    (from..path.len()).find(|index| match &path[*index].kind {
+    (from..path.len()).find(|index| is_cut_point(&path[*index]))
+}
+
+fn is_cut_point(entry: &Entry) -> bool {
+    match &entry.kind {
         EntryKind::Message { role } => matches!(
             role.as_str(),
             "user"
@@ -85,7 +94,7 @@ fn next_cut_point(path: &[Arc<Entry>], from: usize) -> Option<usize> {
         ),
         EntryKind::BranchSummary | EntryKind::CustomMessage { .. } => true,
         _ => false,
-    })
+    }
 }
 
 fn begins_turn(entry: &Entry) -> bool {

@@ -38,9 +38,8 @@ pub enum Unprepared {
 }
 
 /// `path` runs from the root to the leaf; `context` is what the model is told there.
-///
-/// A conversation that is kept whole is compacted, too, as in the original: only
-/// whoever summarises can tell whether there is a point in it.
+/// A conversation that would be kept whole is too small: a model that is asked to summarise
+/// nothing makes something up.
 pub fn prepare(
     path: &[Arc<Entry>],
     context: &[Arc<AgentMessage>],
@@ -61,6 +60,9 @@ pub fn prepare(
     let history_end = cut.turn_start.unwrap_or(cut.first_kept);
     let messages_to_summarize = messages(&path[start..history_end]);
     let turn_prefix_messages = messages(&path[history_end..cut.first_kept]);
+    if messages_to_summarize.is_empty() && turn_prefix_messages.is_empty() {
+        return Err(Unprepared::TooSmall);
+    }
     let mut file_ops = FileOperations::default();
     if let Some(index) = previous {
         file_ops.add_summary(&path[index].raw);

@@ -177,10 +177,19 @@ async fn what_cannot_be_compacted_says_so() {
         end["errorMessage"],
         "Compaction failed: Nothing to compact (session too small)"
     );
+    // All of it would be kept, and the model is not asked about nothing.
     talk(&server, &mut rpc, &["one"]).await;
+    let before = home.entries();
+    let error = rpc.refused(compact()).await;
+    assert_eq!(error, "Nothing to compact (session too small)");
+    assert_eq!((server.requests().len(), home.entries()), (1, before));
+    talk(&server, &mut rpc, &["two"]).await;
     server.push(Answer::text("The summary."));
     rpc.ok(compact()).await;
     assert_eq!(rpc.refused(compact()).await, "Already compacted");
+    talk(&server, &mut rpc, &["three"]).await;
+    server.push(Answer::text("The second summary."));
+    rpc.ok(compact()).await;
 }
 
 #[tokio::test]

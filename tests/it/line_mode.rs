@@ -238,7 +238,10 @@ async fn prompts_tools_and_the_end() {
 
 #[tokio::test]
 async fn a_conversation_is_compacted() {
-    let (_home, mut terminal) = set_up("xterm");
+    let home = home();
+    let settings = r#"{"compaction": {"keepRecentTokens": 1}}"#;
+    std::fs::write(home.agent_dir().join("settings.json"), settings).unwrap();
+    let mut terminal = Terminal::start(&home, "xterm");
     terminal.line("/compact");
     terminal.see("Error: Compaction failed: Nothing to compact (session too small)\n");
     terminal.see("> ");
