@@ -19,14 +19,14 @@ pub fn read_regular(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// The same of text that people or their editors write, without a byte order mark.
+/// Reads text that people or their editors write, without a byte order mark.
 pub fn read_regular_text(path: impl AsRef<Path>) -> io::Result<String> {
     let path = path.as_ref();
     check(path, &fs::metadata(path)?)?;
     fs::read_to_string(path).map(without_mark)
 }
 
-/// The same; bytes that are not UTF-8 become U+FFFD.
+/// [`read_regular_text`] for files that may not be UTF-8: such bytes become U+FFFD.
 pub fn read_regular_lossy(path: impl AsRef<Path>) -> io::Result<String> {
     read_regular(path).map(|bytes| text_of(&bytes))
 }

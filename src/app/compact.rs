@@ -528,5 +528,5 @@ impl State {
 
 /// The entry as extensions get it.
 pub(super) fn json_of(entry: &Entry) -> Value {
-    half_characters::from_line(&entry.shown()).unwrap_or_default()
+    half_characters::from_line(&entry.wire_json()).unwrap_or_default()
 }

@@ -31,7 +31,7 @@ pub(super) fn lines<'a>(snapshot: &'a Snapshot, told: &Told) -> Vec<Cow<'a, str>
         for_script(Cow::Owned(about)),
     ];
     let entries = snapshot.entries.iter();
-    let entries = entries.map(|entry| for_script(entry.shown()));
+    let entries = entries.map(|entry| for_script(entry.wire_json()));
     first.into_iter().chain(entries).collect()
 }
 

@@ -306,7 +306,10 @@ pub fn since(session: &Session, path: Option<&Path>, dir: &Path, id: &str, since
         false => 0,
     };
     // The entries are JSON already.
-    let lines: Vec<_> = entries[since..].iter().map(|entry| entry.shown()).collect();
+    let lines: Vec<_> = entries[since..]
+        .iter()
+        .map(|entry| entry.wire_json())
+        .collect();
     let text = |path: &Path| json!(path.to_string_lossy()).to_string();
     format!(
         "{{\"id\":{},\"cwd\":{},\"dir\":{},\"file\":{},\"header\":{},\"leafId\":{},\

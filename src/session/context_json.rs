@@ -48,7 +48,7 @@ pub(super) fn projection(path: &[Arc<Entry>]) -> Vec<Value> {
         let heard = message(entry).and_then(|message| edits.apply_json(entry, message));
         let parse = |text: &str| nesting::from_str::<Value>(text, Of::Line).unwrap_or_default();
         json!({
-            "sourceEntry": parse(&entry.shown()),
+            "sourceEntry": parse(&entry.wire_json()),
             "messages": heard.iter().map(|message| parse(message)).collect::<Vec<_>>(),
         })
     });

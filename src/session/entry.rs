@@ -32,7 +32,7 @@ pub struct Entry {
     /// The exact line, without its line end.
     pub raw: Raw,
     id_form: IdForm,
-    /// Whether an id or the time stands in `raw` in another form than here.
+    /// True if an id or the time stands in `raw` in another form than here.
     is_unusual: bool,
     message: OnceLock<Arc<AgentMessage>>,
 }
@@ -42,7 +42,7 @@ pub struct Entry {
 enum IdForm {
     Text,
     Number,
-    /// The line has none, so [`Entry::take_place`] gives it one. `is_chained`: the line
+    /// The line has none, so [`Entry::assign_place`] gives it one. `is_chained`: the line
     /// names no parent either, and follows the line before it, as in version 1.
     Missing {
         is_chained: bool,
@@ -95,7 +95,7 @@ impl Entry {
         Self::read(raw).map(|(entry, _)| entry)
     }
 
-    /// The same, with what is not in the form that pi writes.
+    /// [`Self::parse`] with a description of the first member that is not in pi's form.
     pub(super) fn read(raw: impl Into<Raw>) -> Result<(Self, Option<String>), serde_json::Error> {
         let raw = raw.into();
         let members = Members::read(raw.as_bytes())?;
@@ -135,7 +135,7 @@ impl Entry {
 
     /// Gives a line without an id one that depends on nothing but the line and its parent, so
     /// that it is the same whenever the file is read. `previous` is the entry before it.
-    pub(super) fn take_place(&mut self, previous: Option<&str>) {
+    pub(super) fn assign_place(&mut self, previous: Option<&str>) {
         let IdForm::Missing { is_chained } = self.id_form else {
             return;
         };
@@ -153,7 +153,7 @@ impl Entry {
             .collect();
     }
 
-    /// Whether the line gives no id.
+    /// True if the line gives no id.
     pub(super) fn lacks_id(&self) -> bool {
         matches!(self.id_form, IdForm::Missing { .. })
     }
@@ -167,7 +167,7 @@ impl Entry {
     }
 
     /// The line as clients and extensions get it, who expect texts where pi writes texts.
-    pub fn shown(&self) -> Cow<'_, str> {
+    pub fn wire_json(&self) -> Cow<'_, str> {
         match self.is_unusual {
             true => Cow::Owned(patch::with_usual_members(self)),
             false => Cow::Borrowed(&self.raw),
@@ -510,7 +510,7 @@ mod tests {
         assert_eq!(entry.millis(), 1_700_000_000_007);
         assert_eq!(&*entry.raw, raw);
         assert_eq!(
-            entry.shown(),
+            entry.wire_json(),
             r#"{"type":"label","id":"2","parentId":"1","timestamp":"2023-11-14T22:13:20.007Z","targetId":"1","x":1.0}"#
         );
     }
@@ -520,7 +520,7 @@ mod tests {
         let raw = r#"{"type":"message","message":{"role":"user","content":"a","timestamp":1}}"#;
         let placed = |previous| {
             let mut entry = Entry::parse(raw).unwrap();
-            entry.take_place(previous);
+            entry.assign_place(previous);
             (entry.id, entry.parent_id)
         };
         assert_eq!(placed(Some("p")), placed(Some("p")));

@@ -383,7 +383,10 @@ impl Session {
                 at.ok_or_else(|| SessionError::UnknownEntry { id: id.to_owned() })? + 1
             }
         };
-        let lines: Vec<_> = entries[from..].iter().map(|entry| entry.shown()).collect();
+        let lines: Vec<_> = entries[from..]
+            .iter()
+            .map(|entry| entry.wire_json())
+            .collect();
         let list = format!("[{}]", lines.join(","));
         Ok(tree_json::beside_leaf("entries", &list, self.leaf_id()))
     }

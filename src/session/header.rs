@@ -65,7 +65,7 @@ impl Header {
         Self::read(raw).map(|(header, _)| header)
     }
 
-    /// The same, with what is not in the form that pi writes.
+    /// [`Self::parse`] with a description of the first member that is not in pi's form.
     pub(super) fn read(raw: &str) -> Option<(Self, Option<String>)> {
         let members = Members::read(raw.as_bytes()).ok()?;
         if !members.r#type.is("session") {

@@ -182,7 +182,7 @@ fn warn_of_orphans(tree: &Tree, path: &Path, warnings: &mut Vec<Warning>) {
 #[derive(Default)]
 struct Lines {
     count: usize,
-    /// Its number, from 1, and what is said of it.
+    /// Number of the line, from 1, and the reason.
     first: Option<(usize, String)>,
 }
 

@@ -110,7 +110,7 @@ impl Members<'_> {
         first_unusual(members)
     }
 
-    /// The same of a header.
+    /// Which member of a header is not in the form that pi writes; `None` if all are.
     pub(super) fn unusual_in_header(&self) -> Option<String> {
         use Scalar::{Missing, Null, Number, Text};
         let members = [

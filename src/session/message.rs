@@ -70,11 +70,11 @@ pub(super) fn mended(mut message: Value) -> Option<AgentMessage> {
     serde_json::from_value(message).ok()
 }
 
-/// The same of a message or an entry of an extension.
+/// [`mended`] for the message or the entry of an extension.
 pub(super) fn mended_custom(mut message: Value) -> Option<CustomMessage> {
     let members = message.as_object_mut()?;
     texts(members, &["customType"]);
-    // What a user says has the same content.
+    // The content of a user's message has the same form.
     let role = members.insert("role".into(), "user".into());
     mend(&mut message);
     let members = message.as_object_mut()?;

@@ -43,7 +43,7 @@ pub(super) fn iso(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// The same of milliseconds since the epoch; `None` for a time that no calendar has.
+/// [`iso`] for milliseconds since the epoch; `None` for a time that no calendar has.
 pub(super) fn iso_of_millis(millis: i64) -> Option<String> {
     DateTime::from_timestamp_millis(millis).map(iso)
 }

@@ -89,7 +89,7 @@ impl Tree {
 
     /// Adds an entry, which becomes the leaf.
     pub(super) fn insert(&mut self, mut entry: Entry) -> Arc<Entry> {
-        entry.take_place(self.leaf());
+        entry.assign_place(self.leaf());
         match &entry.kind {
             EntryKind::Label {
                 target_id,

@@ -26,7 +26,7 @@ pub(super) fn write(nodes: &[TreeNode]) -> String {
             Step::Node(node) => node,
         };
         out += "{\"entry\":";
-        out += &node.entry.shown();
+        out += &node.entry.wire_json();
         let label = node.label.as_ref().map(|text| ("label", text));
         let time = node.label_timestamp.as_ref();
         for (name, text) in label

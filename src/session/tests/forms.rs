@@ -265,7 +265,7 @@ proptest! {
         prop_assert_eq!(&session.entries()[3].parent_id, &leaf);
     }
 
-    /// The same of headers: the file is read as a session of this version or brought to it.
+    /// A header with any member in any form: the file is read as a session of this version or brought to it.
     #[test]
     fn no_form_of_a_header_s_member_costs_the_file(
         member in 0..3_usize, value in proptest::option::of(any_json()),
