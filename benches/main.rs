@@ -2,6 +2,7 @@
 //! them where it is installed. Asserts nothing. `./x bench`, on an idle machine.
 
 mod bridge;
+mod clients;
 mod fleet;
 mod original;
 mod process;
@@ -26,7 +27,7 @@ fn main() {
         .expect("a runtime");
     let pi = process::Program::ours();
     let original = original::find();
-    println!("pi {}, {} cores", env!("CARGO_PKG_VERSION"), cores());
+    println!("pi {}, {} cores", js_runtime::VERSION, cores());
     match &original {
         Some(_) => println!(
             "the original: @mariozechner/pi-coding-agent {}",
@@ -44,6 +45,9 @@ fn main() {
             process::stream(&pi, original.as_ref()).await;
             process::long_answer(&pi, original.as_ref()).await;
             process::idle(&pi, original.as_ref()).await;
+        }
+        if wanted("clients") {
+            clients::first_text(&pi, original.as_ref()).await;
         }
         if wanted("bridge") {
             bridge::round_trips().await;

@@ -6,17 +6,23 @@ use super::process::Program;
 
 pub const VERSION: &str = "0.67.68";
 
-/// `None` where it was never installed.
-pub fn find() -> Option<Program> {
+/// Where the tests install what others wrote.
+pub fn tests_folder() -> Option<PathBuf> {
     let cache = match std::env::var_os("XDG_CACHE_HOME") {
         Some(cache) => PathBuf::from(cache),
         None => std::env::home_dir()?.join(".cache"),
     };
-    let package = cache
-        .join("pi-tests")
-        .join(VERSION)
-        .join("node_modules/@mariozechner/pi-coding-agent");
-    let script = package.join("dist/cli.js");
+    Some(cache.join("pi-tests"))
+}
+
+pub fn package() -> Option<PathBuf> {
+    let package = "node_modules/@mariozechner/pi-coding-agent";
+    Some(tests_folder()?.join(VERSION).join(package))
+}
+
+/// `None` where it was never installed.
+pub fn find() -> Option<Program> {
+    let script = package()?.join("dist/cli.js");
     script.exists().then(|| Program {
         command: "node".into(),
         args: vec![script.into_os_string()],

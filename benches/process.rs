@@ -34,7 +34,7 @@ impl Program {
         }
     }
 
-    fn command(&self, home: &Path, args: &[&str]) -> Command {
+    pub fn command(&self, home: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(&self.command);
         command
             .args(&self.args)
