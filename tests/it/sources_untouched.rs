@@ -27,7 +27,9 @@ fn home(extension: &str) -> Home {
     );
     home.extension(
         &format!("{folder}/worker.cjs"),
-        r#"require("node:worker_threads").parentPort.postMessage([require("./d.json").a, typeof Deno]);"#,
+        r#"const { parentPort } = require("node:worker_threads");
+        parentPort.once("message", () => {});
+        parentPort.postMessage([require("./d.json").a, typeof Deno]);"#,
     );
     home.extension(
         &format!("{folder}/uses.cjs"),
@@ -74,10 +76,12 @@ async fn json_that_names_deno_is_required_and_imported() {
 async fn workers_and_forked_scripts_require_such_json() {
     answers(
         r#"const eager = new Worker(`const { parentPort } = require("node:worker_threads");
+          parentPort.once("message", () => {});
           parentPort.postMessage([require(${JSON.stringify(join(here, "d.json"))}).a, typeof Deno]);`, { eval: true });
         const worker = new Worker(join(here, "worker.cjs"));
         const child = fork(join(here, "child.cjs"));
         const told = await Promise.all([eager, worker, child].map((one) => once(one, "message")));
+        for (const one of [eager, worker]) await one.terminate();
         return told.map(([message]) => message);"#,
         r#"[["Deno","undefined"],["Deno","undefined"],["Deno","pkg","undefined"]]"#,
     )
