@@ -30,6 +30,7 @@ export type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from
 export type { AppKeybinding } from "./keybindings.js";
 export type { KeybindingsManager } from "./pi-tui.js";
 export * from "./api.js";
+export * from "./cli-arguments.js";
 export * from "./components.js";
 export type * from "./renderers.js";
 export * from "./screens.js";

@@ -1,6 +1,7 @@
 // `@mariozechner/pi-ai`: messages, models, and asking models.
 import type { AnySchema, SchemaOf } from "./schema.js";
 import type { CacheRetention, KnownApi, KnownProvider, ProviderResponse, ThinkingBudgets, Transport } from "./ai-providers.js";
+import type { RegisteredProvider } from "./providers.js";
 import type { OpenAICompletionsCompat, OpenAIResponsesCompat } from "./ai-providers.js";
 
 export * from "./ai-providers.js";
@@ -291,6 +292,8 @@ export function getProviders(): Provider[];
 export const getBuiltinModel: typeof getModel;
 export const getBuiltinModels: typeof getModels;
 export const getBuiltinProviders: typeof getProviders;
+/** The providers of the program, with the models that it brings. */
+export function builtinProviders(): RegisteredProvider[];
 /** Fills in and gives back `usage.cost`. */
 export function calculateCost(model: Model, usage: Usage): Cost;
 export function supportsXhigh(model: Model): boolean;

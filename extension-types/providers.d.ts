@@ -3,7 +3,7 @@ import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Model
 import type { SimpleStreamOptions, StreamOptions } from "./pi-ai.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { ModelRuntime } from "./model-runtime.js";
-import type { PutTogether } from "./put-together.js";
+import type { ProviderAuth, PutTogether } from "./put-together.js";
 import type { AuthResult, OAuthCredential } from "./auth.js";
 import type { OAuthCredentials, OAuthLoginGiven, OAuthProviderInterface, OAuthSignIn } from "./oauth.js";
 
@@ -81,8 +81,14 @@ export interface RegisteredProvider {
   /** For people. */
   name: string;
   /** Of its first model. */
-  baseUrl: string;
+  baseUrl?: string;
+  headers?: object;
+  auth: ProviderAuth;
   getModels(): Model[];
+  /** Only there if an extension has registered it with `refreshModels`. */
+  refreshModels?(context?: object): Promise<void>;
+  /** Only there if accounts differ in their models (`github-copilot`). */
+  filterModels?(models: readonly Model[], credential?: { type?: string }): readonly Model[];
   stream(model: Model, context: Context, options?: StreamOptions): AssistantMessageEventStream;
   streamSimple(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
 }
@@ -130,7 +136,7 @@ export class ModelRegistry {
   /** Whether there is a key, and where from: `runtime`, `stored`, `environment`, `models_json_key`. */
   getProviderAuthStatus(provider: string): AuthStatus;
   getProviderAuth(provider: string): Promise<(AuthResult & { auth: { apiKey: string } }) | undefined>;
-  /** `undefined` if there are no models of it. */
+  /** `undefined` if there are no models of it. One that was registered as an object is that object. */
   getProvider(provider: string): RegisteredProvider | undefined;
   /** Those of extensions. */
   getRegisteredProviderIds(): string[];

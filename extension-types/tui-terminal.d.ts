@@ -73,6 +73,8 @@ export type TuiInputListenerResult = { consume?: boolean; data?: string } | unde
 export type TuiInputListener = (data: string) => TuiInputListenerResult;
 
 /** Draws components on a terminal, and gives them its input. */
+/** `false`: only a full-screen terminal knows the size of what can be seen, and there is none yet. */
+export function isViewportTUI(tui: TUI): false;
 export class TUI extends Container {
   terminal: Terminal;
   /** Of newer versions, and not set: there is no other than the regular one. */

@@ -192,6 +192,13 @@ impl ModelRegistry {
             .collect()
     }
 
+    /// All that extensions are told of: like [`Self::available`] without the demo model.
+    pub fn listed(&self) -> Vec<Arc<Model>> {
+        let mut models = self.all();
+        models.retain(|model| !demo::is_demo(model));
+        models
+    }
+
     pub fn find(&self, provider: &str, id: &str) -> Option<Arc<Model>> {
         let models = self.models_of(provider);
         models.iter().find(|model| model.id == id).cloned()

@@ -375,11 +375,13 @@ impl BridgeHost {
             "report" => {
                 let report: ReportArgs = parse(method, args)?;
                 let stack = js_runtime::readable_stack(&report.error);
-                let path = self.registry.lock().path(report.extension);
-                let told = ExtensionError::thrown(path, report.event, report.plain, Some(stack));
+                let extension = report.extension;
+                let extension = extension.unwrap_or_else(|| self.current().extension);
+                let path = self.registry.lock().path(extension);
+                let error = ExtensionError::thrown(path, report.event, report.plain, Some(stack));
                 self.tell(Event::ExtensionError(match report.warning {
-                    true => told.as_warning(),
-                    false => told,
+                    true => error.as_warning(),
+                    false => error,
                 }));
                 return Ok(Value::Null);
             }

@@ -153,7 +153,7 @@ async fn models_of_the_command_line_types_of_pictures_and_what_entries_tell() {
             projected: projection.entries.map(({ sourceEntry, messages }) => [sourceEntry.id, messages.length]),
             told: projection.messages.map(({ role }) => role), level: projection.thinkingLevel,
             error: [error instanceof Error, error.providerId, error.cause.message],
-            missing: [await failing(() => sdk.parseArgs([])), await failing(() => sdk.createPowerShellTool("."))],
+            missing: [await failing(() => sdk.runPrintMode([])), await failing(() => sdk.createPowerShellTool("."))],
           }));
         } });"#,
     );
@@ -171,7 +171,7 @@ async fn models_of_the_command_line_types_of_pictures_and_what_entries_tell() {
         "told": ["user", "custom"],
         "level": "high",
         "error": [true, "p", "why"],
-        "missing": [format!("\"parseArgs\" {here}"), format!("\"createPowerShellTool\" {here}")],
+        "missing": [format!("\"runPrintMode\" {here}"), format!("\"createPowerShellTool\" {here}")],
     });
     assert_eq!(checked(&mut rpc, "look").await, expected);
 }

@@ -446,7 +446,7 @@ async fn every_name_of_the_original_is_there() {
     assert_eq!(found["silent"], json!([]));
     // With reasons of their own.
     let refused = found["refused"].as_array().unwrap();
-    for name in ["main", "InteractiveMode", "runRpcMode", "runPrintMode"] {
+    for name in ["main", "runRpcMode", "runPrintMode"] {
         assert!(refused.contains(&json!(name)), "{refused:?}");
     }
     for name in [

@@ -36,6 +36,7 @@ mod extension_api_given;
 mod extension_api_hooks;
 mod extension_api_later;
 mod extension_api_loaders;
+mod extension_api_members;
 mod extension_api_messages;
 mod extension_api_newer;
 mod extension_api_options;

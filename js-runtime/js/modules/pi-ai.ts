@@ -60,6 +60,7 @@ export {
   getCurrentTools,
   getSystemMessageText,
 } from "pi:pi-ai/transcript.ts";
+export { builtinProviders } from "pi:pi-ai/described-providers.ts";
 export {
   parseJsonWithRepair,
   parseStreamingJson,

@@ -13,6 +13,7 @@ export {
   getSettingsListTheme,
 } from "pi:pi-coding-agent/component-themes.ts";
 export { ArminComponent } from "pi:pi-coding-agent/components/armin.ts";
+export { parseArgs } from "pi:pi-coding-agent/cli-arguments.ts";
 export { BashExecutionComponent } from "pi:pi-coding-agent/components/bash-execution.ts";
 export { CustomEditor } from "pi:pi-coding-agent/components/custom-editor.ts";
 export {

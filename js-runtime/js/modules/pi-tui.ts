@@ -13,6 +13,7 @@ export {
 export { Container, CURSOR_MARKER, isFocusable } from "pi:pi-tui/component.ts";
 export type { Component, Focusable } from "pi:pi-tui/component.ts";
 export { Editor } from "pi:pi-tui/editor.ts";
+export { isViewportTUI, TuiAltScreen } from "pi:pi-tui/full-screen.ts";
 export { fuzzyFilter, fuzzyMatch } from "pi:pi-tui/fuzzy.ts";
 export {
   allocateImageId,

@@ -82,9 +82,9 @@ async fn helpers_work_and_what_is_missing_says_so() {
              import { Agent } from '@mariozechner/pi-agent-core';\n\
              process.env.PI_CODING_AGENT_DIR = '~/x';\n\
              const heard: unknown[] = []; const bus = createEventBus(); bus.on('c', (data) => heard.push(data)); bus.emit('c', 1);\n\
-             const error = (use: () => unknown) => { try { return use(); } catch (e: any) { return e.message.split('. ')[0]; } };",
+             const error = (use: () => unknown) => { try { return use(); } catch (e: any) { return e.message.split(/\\.( |$)/)[0]; } };",
             "[parseFrontmatter('---\\na: [1, x]\\n---\\nbody'), truncateTail('a\\nb\\nc', { maxLines: 1 }).content, VERSION, NEWER, \
-              getAgentDir().endsWith('/x'), heard, error(() => InteractiveMode.run()), error(() => main()), new Agent().state.messages]",
+              getAgentDir().endsWith('/x'), heard, error(() => new InteractiveMode()), error(() => main()), new Agent().state.messages]",
         ),
     )]);
     let answer = Js::start().get(&folder.path("index.ts")).await;

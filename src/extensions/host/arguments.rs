@@ -71,7 +71,8 @@ pub(super) struct Token {
 
 #[derive(Deserialize)]
 pub(super) struct ReportArgs {
-    pub extension: ExtensionId,
+    /// Without it the one whose code runs.
+    pub extension: Option<ExtensionId>,
     pub event: String,
     /// With the stack.
     pub error: String,

@@ -152,7 +152,7 @@ impl BridgeHost {
         };
         Ok(match method {
             "find" => to_value(registry.find(provider, &asked.id))?,
-            "all" => to_value(registry.all())?,
+            "all" => to_value(registry.listed())?,
             "available" => to_value(registry.available())?,
             "scope" => scope_of(&registry, &asked.patterns),
             "cli" => cli_model(&registry, &asked),

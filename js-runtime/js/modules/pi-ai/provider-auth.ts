@@ -9,11 +9,14 @@ export interface RequestAuth {
   source?: string;
 }
 
-interface Interaction {
-  signal: AbortSignal;
+/** How newer versions ask whoever signs in. */
+export interface Interaction {
+  signal?: AbortSignal;
   prompt(question: Question): Promise<string>;
-  notify(event: Event): void;
+  notify?(event: Event): void;
 }
+
+type Asking = Interaction & Required<Pick<Interaction, "signal" | "notify">>;
 
 type Question = { type: string; message: string; placeholder?: string; options?: { id: string; label: string }[] };
 type Event = { type: string; message?: string; url?: string; [member: string]: unknown };
@@ -26,14 +29,15 @@ interface Asked {
 
 export interface ApiKeyAuth {
   name: string;
-  login?(interaction: Interaction): Promise<object>;
+  login?(interaction: Asking): Promise<object>;
   check?(asked: Asked): Promise<object | undefined>;
   resolve(asked: Asked): Promise<object | undefined>;
 }
 
 export interface OAuthAuth {
   name: string;
-  login(interaction: Interaction): Promise<Credentials>;
+  isSubscription?: boolean;
+  login(interaction: Asking): Promise<Credentials>;
   refresh(credential: Credentials, signal: AbortSignal): Promise<Credentials>;
   toAuth(credential: Credentials): Promise<RequestAuth["auth"]>;
 }
@@ -84,7 +88,23 @@ export async function isConfigured({ apiKey, oauth }: ProviderAuth, stored: Stor
   return Boolean(await (apiKey?.check ?? apiKey?.resolve)?.call(apiKey, asked));
 }
 
-function interactionOf(callbacks: LoginCallbacks): Interaction {
+/** How older sign-ins, and those of the program, ask: in the words of an interaction. */
+export function callbacksOf(interaction: Interaction): LoginCallbacks {
+  const notify = (event: Event) => interaction.notify?.(event);
+  const { signal } = interaction;
+  return {
+    signal,
+    onAuth: (info) => notify({ type: "auth_url", ...info }),
+    onProgress: (message) => notify({ type: "progress", message }),
+    onDeviceCode: (info) => notify({ type: "device_code", ...info }),
+    onPrompt: ({ message, placeholder }) => interaction.prompt({ type: "text", message, placeholder }),
+    onSelect: ({ message, options }) => interaction.prompt({ type: "select", message, options }),
+    onManualCodeInput: () =>
+      interaction.prompt({ type: "manual_code", message: "Paste the code or the URL that the browser shows" }),
+  };
+}
+
+function interactionOf(callbacks: LoginCallbacks): Asking {
   return {
     signal: callbacks.signal ?? never(),
     async prompt({ type, message, placeholder, options = [] }) {

@@ -1,15 +1,16 @@
 // Names of pi-coding-agent that we do not offer yet: its own agent classes, tools
 // and screens (0.67), and what extensions for newer versions import.
 import { missing } from "pi:missing.ts";
+import { patchedClass } from "pi:patched-classes.ts";
 
 const MODULE = "@mariozechner/pi-coding-agent";
 
-export const ExtensionRunner = missing(
+export const ExtensionRunner = patchedClass(
   "ExtensionRunner",
   MODULE,
   "extensions are run by the program",
 );
-export const InteractiveMode = missing(
+export const InteractiveMode = patchedClass(
   "InteractiveMode",
   MODULE,
   "the terminal belongs to the program; use ctx.ui, or RpcClient for another pi",
@@ -30,11 +31,6 @@ export const main = missing(
   "main",
   MODULE,
   "pi is running already; start another one as a child process (RpcClient, or process.execPath)",
-);
-export const parseArgs = missing(
-  "parseArgs",
-  MODULE,
-  "the command line is read by the program; use parseArgs of node:util, or pi.getFlag()",
 );
 export const runPrintMode = missing(
   "runPrintMode",

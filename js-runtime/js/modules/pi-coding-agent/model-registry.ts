@@ -6,9 +6,10 @@ import type { StreamOptions } from "pi:pi-ai/api-registry.ts";
 import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
 import type { Model } from "pi:pi-ai/models.ts";
 import { failed } from "pi:pi-ai/program.ts";
+import { type DescribedProvider, describedProvider } from "pi:pi-ai/described-providers.ts";
 import { type ProviderAuth, resolveAuth } from "pi:pi-ai/provider-auth.ts";
 import { ownAuth } from "pi:pi-ai/providers.ts";
-import { completeSimple, stream, streamSimple } from "pi:pi-ai/stream.ts";
+import { completeSimple, streamSimple } from "pi:pi-ai/stream.ts";
 import { AuthStorage, type Calls, REGISTRY } from "pi:pi-coding-agent/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { ModelRuntime } from "pi:pi-coding-agent/model-runtime.ts";
@@ -22,13 +23,8 @@ export type ResolvedAuth =
   | { ok: true; apiKey?: string; headers?: Record<string, string> }
   | { ok: false; error: string };
 
-interface Provider {
-  id: string;
-  name: string;
-  baseUrl: string;
-  getModels(): Model[];
-  stream: typeof stream;
-  streamSimple: typeof streamSimple;
+interface WithModels {
+  getModels(): readonly Model[];
 }
 
 /** How providers are registered: the bridge's part, which has the functions. */
@@ -100,7 +96,17 @@ function ownAuthOf(registry: ModelRegistry, name: string): ProviderAuth | undefi
   return isNative(given) ? ownAuth(given as Parameters<typeof ownAuth>[0]) : undefined;
 }
 
-const isNative = (given: unknown) => typeof (given as Partial<Provider> | undefined)?.getModels === "function";
+const isNative = (given: unknown) => typeof (given as Partial<WithModels> | undefined)?.getModels === "function";
+
+/** The key and the headers that the settings or an extension give a provider. */
+async function configuredAuth(registry: ModelRegistry, id: string) {
+  const { source } = registry.getProviderAuthStatus(id);
+  if (source === undefined || source === "stored" || source === "environment") return undefined;
+  const model = registry.getAll().find(({ provider }) => provider === id);
+  const told = model && await registry.getApiKeyAndHeaders(model);
+  if (!told?.ok || !told.apiKey) return undefined;
+  return { apiKey: told.apiKey, ...(told.headers ? { headers: told.headers } : {}) };
+}
 
 /** The models that `patterns` mean, as `--models` takes them, and what is wrong with those. */
 export async function resolveModelScopeWithDiagnostics(
@@ -241,13 +247,24 @@ export class ModelRegistry {
     return apiKey ? { auth: { apiKey } } : undefined;
   }
 
-  /** Its models, and how they are asked with a key that the caller has. */
-  getProvider(id: string): Provider | undefined {
+  /**
+   * The provider's models, what their requests carry, and how they are asked with a key that the
+   * caller has. A provider that was registered as an object is that object.
+   */
+  getProvider(id: string): DescribedProvider | undefined {
+    const native = this.getRegisteredNativeProvider(id);
+    if (native) return native as DescribedProvider;
     const models = () => this.getAll().filter(({ provider }) => provider === id);
-    const [first] = models();
-    if (!first) return undefined;
-    const name = this.getProviderDisplayName(id);
-    return { id, name, baseUrl: first.baseUrl as string, getModels: models, stream, streamSimple };
+    if (models().length === 0) return undefined;
+    const config = this.getRegisteredProviderConfig(id) as { refreshModels?: unknown } | undefined;
+    const refreshes = typeof config?.refreshModels === "function";
+    return describedProvider({
+      id,
+      name: this.getProviderDisplayName(id),
+      models,
+      configured: () => configuredAuth(this, id),
+      ...(refreshes ? { refreshModels: async (asked?: object) => void (await this.refresh({ ...asked, providers: [id] })) } : {}),
+    });
   }
 
   /** Asks the model with the user's key. */

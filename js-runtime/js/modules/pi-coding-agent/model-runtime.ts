@@ -9,7 +9,7 @@ import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
 import { signInWith } from "pi:pi-ai/logins.ts";
 import type { Model } from "pi:pi-ai/models.ts";
 import { failed } from "pi:pi-ai/program.ts";
-import type { LoginCallbacks } from "pi:pi-ai/sign-ins.ts";
+import { callbacksOf, type Interaction } from "pi:pi-ai/provider-auth.ts";
 import { AuthStorage, REGISTRY } from "pi:pi-coding-agent/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
@@ -36,15 +36,6 @@ interface AuthResult {
   source?: string;
 }
 
-type Prompt =
-  | { type: "text" | "secret" | "manual_code"; message: string; placeholder?: string }
-  | { type: "select"; message: string; options: { id: string; label: string }[] };
-
-interface Interaction extends Operation {
-  prompt(prompt: Prompt): Promise<string>;
-  notify?(event: { type: string; [member: string]: unknown }): void;
-}
-
 /** How `getProviderAuthStatus` names where a key is from, as `getAuth` does. */
 const SOURCES: Record<string, string> = {
   runtime: "stored credential",
@@ -55,22 +46,6 @@ const SOURCES: Record<string, string> = {
 };
 
 const MADE = Symbol();
-
-/** What is asked while somebody signs in, as sign-ins of the program and of older versions ask. */
-function callbacksOf(interaction: Interaction): LoginCallbacks {
-  const notify = (event: { type: string }) => interaction.notify?.(event);
-  const { signal } = interaction;
-  return {
-    signal,
-    onAuth: (info) => notify({ type: "auth_url", ...info }),
-    onProgress: (message) => notify({ type: "progress", ...{ message } }),
-    onDeviceCode: (info) => notify({ type: "device_code", ...info }),
-    onPrompt: ({ message, placeholder }) => interaction.prompt({ type: "text", message, placeholder }),
-    onSelect: ({ message, options }) => interaction.prompt({ type: "select", message, options }),
-    onManualCodeInput: () =>
-      interaction.prompt({ type: "manual_code", message: "Paste the code or the URL that the browser shows" }),
-  };
-}
 
 type CredentialOperation = "login" | "logout" | "setRuntimeApiKey" | "removeRuntimeApiKey";
 

@@ -1,0 +1,113 @@
+// The program's providers as newer versions have them: objects that say themselves which models
+// there are and what requests carry. The program needs none of this for its own requests.
+import { hostSync } from "pi:host.ts";
+import { getOAuthProvider } from "pi:pi-ai/logins.ts";
+import { getModels, getProviders, type Model } from "pi:pi-ai/models.ts";
+import { type ApiKeyAuth, callbacksOf, type OAuthAuth, type ProviderAuth, type RequestAuth } from "pi:pi-ai/provider-auth.ts";
+import { envApiKeyAuth } from "pi:pi-ai/providers.ts";
+import { stream, streamSimple } from "pi:pi-ai/stream.ts";
+
+type Filter = (models: readonly Model[], credential?: { type?: string; [member: string]: unknown }) => readonly Model[];
+
+export interface DescribedProvider {
+  id: string;
+  name: string;
+  baseUrl?: string;
+  headers?: object;
+  auth: ProviderAuth;
+  getModels(): Model[];
+  /** Only there if the provider says later which models there are. */
+  refreshModels?(context?: object): Promise<void>;
+  /** Only there if the provider does not give every account all of its models. */
+  filterModels?: Filter;
+  stream: typeof stream;
+  streamSimple: typeof streamSimple;
+}
+
+interface About {
+  id: string;
+  name: string;
+  models(): Model[];
+  /** The key of the settings or of an extension, for a provider without a stored key or a variable. */
+  configured?(): Promise<RequestAuth["auth"] | undefined>;
+  refreshModels?(context?: object): Promise<void>;
+}
+
+/** Copilot's sign-in says which models the subscription has. */
+const ofSubscription: Filter = (models, credential) => {
+  const ids = credential?.type === "oauth" ? credential.availableModelIds : undefined;
+  if (!Array.isArray(ids) || !ids.every((id) => typeof id === "string")) return models;
+  return models.filter(({ id }) => ids.includes(id));
+};
+
+function oauthAuth(id: string): OAuthAuth | undefined {
+  const signIn = getOAuthProvider(id);
+  if (!signIn) return undefined;
+  const { name } = signIn;
+  return {
+    name,
+    isSubscription: true,
+    login: async (interaction) => ({ ...(await signIn.login(callbacksOf(interaction))), type: "oauth" }),
+    refresh: async (credential) => ({ ...(await signIn.refreshToken(credential)), type: "oauth" }),
+    async toAuth(credentials) {
+      const apiKey = await signIn.getApiKey(credentials);
+      // The subscription decides about the server, too.
+      if (id !== "github-copilot") return { apiKey };
+      return { apiKey, baseUrl: hostSync<string>("registry.copilot.url", { credentials }) };
+    },
+  };
+}
+
+function apiKeyAuth({ id, name, configured }: About): ApiKeyAuth {
+  const variables = hostSync<string[]>("ai.key_variables", { provider: id });
+  const plain = envApiKeyAuth(`${name} API key`, variables);
+  return {
+    ...plain,
+    async resolve(asked) {
+      const { ctx, credential, signal } = asked;
+      if (credential?.key) return await plain.resolve(asked);
+      const env: Record<string, string> = {};
+      for (const variable of variables) {
+        const value = await ctx.env(variable);
+        signal.throwIfAborted();
+        if (value) env[variable] = value;
+      }
+      const [source] = Object.keys(env);
+      // The variables of some providers say who one is, and are no key.
+      const apiKey = source && hostSync<string | null>("ai.env_api_key", { provider: id, env });
+      if (apiKey) return { auth: { apiKey }, source };
+      const auth = await configured?.();
+      return auth && { auth, source: "configured API key" };
+    },
+  };
+}
+
+/** One with a sign-in alone has no keys. */
+function providerAuth(about: About): ProviderAuth {
+  const oauth = oauthAuth(about.id);
+  const hasKeys = hostSync<string[]>("ai.key_variables", { provider: about.id }).length > 0;
+  return { ...(hasKeys || !oauth ? { apiKey: apiKeyAuth(about) } : {}), ...(oauth ? { oauth } : {}) };
+}
+
+export function describedProvider(about: About): DescribedProvider {
+  const { id, name, models, refreshModels } = about;
+  return {
+    id,
+    name,
+    baseUrl: models()[0]?.baseUrl as string | undefined,
+    auth: providerAuth(about),
+    getModels: models,
+    ...(refreshModels ? { refreshModels } : {}),
+    ...(id === "github-copilot" ? { filterModels: ofSubscription } : {}),
+    stream,
+    streamSimple,
+  };
+}
+
+/** The providers of the program, with the models that it brings. */
+export function builtinProviders(): DescribedProvider[] {
+  return getProviders().map((id) => {
+    const name = hostSync<string>("registry.name", { registry: 0, provider: id });
+    return describedProvider({ id, name, models: () => getModels(id) });
+  });
+}

@@ -1,0 +1,11 @@
+// The full-screen terminal of newer versions, as far as extensions ask for it.
+import { patchedClass } from "pi:patched-classes.ts";
+
+/** True for a terminal that knows the size of its visible part, which only a full-screen one does. */
+export const isViewportTUI = (_tui: unknown): false => false;
+
+export const TuiAltScreen = patchedClass(
+  "TuiAltScreen",
+  "@mariozechner/pi-tui",
+  "there is no full-screen terminal yet; isViewportTUI() says so",
+);
