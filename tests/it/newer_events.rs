@@ -93,7 +93,7 @@ async fn a_system_message_of_a_context_handler_is_sent() {
     for prompt in ["one", "two"] {
         rpc.answer_to(prompt).await;
         let prompt = system(&server);
-        assert!(prompt.ends_with("\n\nSpeak French."), "{prompt}");
+        assert!(prompt.starts_with("Speak French.\n\n"), "{prompt}");
         assert_eq!(prompt.matches("Speak French.").count(), 1, "{prompt}");
         assert_eq!(tools(&server).len(), 4);
         let body = server.last_request().body.to_string();
@@ -117,7 +117,7 @@ async fn context_with_system_has_what_context_handlers_add() {
     rpc.ok(prompt("go")).await;
     rpc.notified("|Speak French.|user").await;
     rpc.event("agent_settled").await;
-    assert!(system(&server).ends_with("\n\nSpeak French."));
+    assert!(system(&server).starts_with("Speak French.\n\n"));
 }
 
 /// `event.systemPromptOptions.sections.x = …` threw: there were no sections.
