@@ -209,6 +209,10 @@ fn as_block<S: Serializer>(call: &ToolCall, serializer: S) -> Result<S::Ok, S::E
 
 /// What an [`AssistantStream`] yields.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all items are events: a box would cost every delta an allocation"
+)]
 pub enum StreamItem {
     /// Something was added; `partial` is the message so far.
     Event {
