@@ -65,13 +65,27 @@ export const EVENTS = {
 	session_shutdown: "leave",
 };
 
+/** Cells that were wrong once: they run with the tests, too. */
+const MENDED = new Set([
+	"session_start / message-trigger-turn",
+	"input / message-trigger-turn",
+	"input / user-message",
+	"before_agent_start / message-trigger-turn",
+	"before_agent_start / register-tool",
+	"before_agent_start / user-message",
+	"turn_start / active-tools",
+	"agent_end / throw",
+]);
+
 /** All cells, in the order in which they are played. */
 export function cells() {
 	const all = [];
 	for (const [row, event] of Object.keys(EVENTS).entries()) {
 		for (const [column, action] of ACTIONS.entries()) {
 			// A tenth in which every row and every column is.
-			all.push({ name: `${event} / ${action}`, event, action, slice: (row * 3 + column) % 10 === 0 });
+			const name = `${event} / ${action}`;
+			const slice = (row * 3 + column) % 10 === 0 || MENDED.has(name);
+			all.push({ name, event, action, slice });
 		}
 	}
 	return all;
