@@ -264,7 +264,7 @@ impl AgentSession {
         // Extensions register tools and themes until here.
         let unknown = [self.unknown_tools(), self.unknown_theme()];
         for warning in unknown.into_iter().flatten() {
-            self.report("<session>", "warning", warning).await;
+            self.warn("<session>", "warning", warning).await;
         }
     }
 
