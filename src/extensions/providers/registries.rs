@@ -152,7 +152,8 @@ impl BridgeHost {
         };
         Ok(match method {
             "find" => to_value(registry.find(provider, &asked.id))?,
-            "all" => to_value(registry.listed())?,
+            "all" if provider.is_empty() => to_value(registry.listed())?,
+            "all" => to_value(registry.models_of(provider).to_vec())?,
             "available" => to_value(registry.available())?,
             "scope" => scope_of(&registry, &asked.patterns),
             "cli" => cli_model(&registry, &asked),

@@ -98,11 +98,14 @@ function ownAuthOf(registry: ModelRegistry, name: string): ProviderAuth | undefi
 
 const isNative = (given: unknown) => typeof (given as Partial<WithModels> | undefined)?.getModels === "function";
 
+/** Only these cross into JavaScript, not the whole catalogue. */
+const modelsOf = (registry: ModelRegistry, provider: string) => ask<Model[]>(registry, "all", { provider });
+
 /** The key and the headers that the settings or an extension give a provider. */
 async function configuredAuth(registry: ModelRegistry, id: string) {
   const { source } = registry.getProviderAuthStatus(id);
   if (source === undefined || source === "stored" || source === "environment") return undefined;
-  const model = registry.getAll().find(({ provider }) => provider === id);
+  const [model] = modelsOf(registry, id);
   const told = model && await registry.getApiKeyAndHeaders(model);
   if (!told?.ok || !told.apiKey) return undefined;
   return { apiKey: told.apiKey, ...(told.headers ? { headers: told.headers } : {}) };
@@ -254,7 +257,7 @@ export class ModelRegistry {
   getProvider(id: string): DescribedProvider | undefined {
     const native = this.getRegisteredNativeProvider(id);
     if (native) return native as DescribedProvider;
-    const models = () => this.getAll().filter(({ provider }) => provider === id);
+    const models = () => modelsOf(this, id);
     if (models().length === 0) return undefined;
     const config = this.getRegisteredProviderConfig(id) as { refreshModels?: unknown } | undefined;
     const refreshes = typeof config?.refreshModels === "function";
