@@ -29,8 +29,8 @@ async fn times(rpc: &mut Rpc, server: &ModelServer, from: usize) -> Vec<f64> {
         server.push(Answer::text("Done."));
         rpc.run("go").await;
         let lines = rpc.lines();
-        let notices = lines.iter().filter(|line| line["method"] == "notify");
-        let last = notices.last().unwrap()["message"].as_str().unwrap();
+        let mut notices = lines.iter().filter(|line| line["method"] == "notify");
+        let last = notices.next_back().unwrap()["message"].as_str().unwrap();
         times.push(last.parse().unwrap());
     }
     times
