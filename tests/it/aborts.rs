@@ -346,7 +346,11 @@ async fn a_handler_that_has_not_settled_is_waited_for_less_and_less() {
         pi.on("context", async (event, ctx) => {
             await new Promise((resolve) => settle.push(resolve));
         });
-        pi.registerCommand("settle", { handler: async () => settle.splice(0).forEach((one) => one()) });
+        pi.registerCommand("settle", { handler: async () => {
+            settle.splice(0).forEach((one) => one());
+            // The handlers have settled when the command has.
+            await new Promise((resolve) => setTimeout(resolve));
+        } });
     };"#;
     let (server, home, _) = with_extension(source).await;
     home.settings(json!({"extensionTimeouts": {"handler": 1600}}));
