@@ -75,14 +75,21 @@ async fn json_that_names_deno_is_required_and_imported() {
 #[tokio::test]
 async fn workers_and_forked_scripts_require_such_json() {
     answers(
-        r#"const eager = new Worker(`const { parentPort } = require("node:worker_threads");
+        r#"const eager = `const { parentPort } = require("node:worker_threads");
           parentPort.once("message", () => {});
-          parentPort.postMessage([require(${JSON.stringify(join(here, "d.json"))}).a, typeof Deno]);`, { eval: true });
-        const worker = new Worker(join(here, "worker.cjs"));
-        const child = fork(join(here, "child.cjs"));
-        const told = await Promise.all([eager, worker, child].map((one) => once(one, "message")));
-        for (const one of [eager, worker]) await one.terminate();
-        return told.map(([message]) => message);"#,
+          parentPort.postMessage([require(${JSON.stringify(join(here, "d.json"))}).a, typeof Deno]);`;
+        const starts = [
+          () => new Worker(eager, { eval: true }),
+          () => new Worker(join(here, "worker.cjs")),
+          () => fork(join(here, "child.cjs")),
+        ];
+        const messages = [];
+        for (const start of starts) {
+          const one = start();
+          messages.push((await once(one, "message"))[0]);
+          await one.terminate?.();
+        }
+        return messages;"#,
         r#"[["Deno","undefined"],["Deno","undefined"],["Deno","pkg","undefined"]]"#,
     )
     .await;
