@@ -59,7 +59,7 @@ pub async fn first_text(pi: &Program, other: Option<&Program>) {
     }
 }
 
-/// What `first_text.mjs` needs, as the tests install it.
+/// Installs the packages of `first_text.mjs` where the tests have them.
 fn files(kind: &str) -> Option<Vec<PathBuf>> {
     let tests = original::tests_folder()?;
     let files = match kind {

@@ -579,11 +579,11 @@ export type WrittenStep = {
    */
   partial?: AnswerSoFar;
   /**
-   * Of the call of a `toolcall_start`.
+   * Set for the call of a `toolcall_start`.
    */
   id?: string;
   /**
-   * Of the call of a `toolcall_start`.
+   * Set for the call of a `toolcall_start`.
    */
   toolName?: string;
 } & WrittenStep1;

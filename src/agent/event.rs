@@ -617,10 +617,10 @@ struct WrittenStep {
     /// The answer so far; not there where a client asked for `deltaUpdates`.
     #[serde(skip_serializing_if = "Option::is_none")]
     partial: Option<WithRole>,
-    /// Of the call of a `toolcall_start`.
+    /// Set for the call of a `toolcall_start`.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// Of the call of a `toolcall_start`.
+    /// Set for the call of a `toolcall_start`.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_name: Option<String>,
 }

@@ -48,8 +48,8 @@ pub trait RunHooks: Send + Sync {
     /// Last changes to the request as a whole (the `context_with_system` event).
     async fn transform_request(&self, asked: Asked, cancel: &CancellationToken) -> Asked;
 
-    /// What the model may call in its next answer; asked before each turn begins. What
-    /// handlers choose from `turn_start` on is for the turn after.
+    /// Returns the tools that the model may call in its next answer. The loop asks before each
+    /// turn begins, so tools that handlers choose from `turn_start` on are for the turn after.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
     /// Key, headers and hooks of the next request; asked before every one, since

@@ -74,14 +74,14 @@ fn is_failed_answer(message: &Message) -> bool {
     )
 }
 
-/// What becomes of a result.
+/// How a result is sent.
 #[derive(Clone, Copy)]
 enum Fate {
-    /// It is sent after the answer with its call.
+    /// After the answer with its call.
     Paired,
-    /// It says what the result of its call has said already.
+    /// Not at all: the result of its call has the same content.
     Repeated,
-    /// Its call is not there, or has another result.
+    /// As a user message: its call is missing, or has another result.
     Orphaned,
 }
 

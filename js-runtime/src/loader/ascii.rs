@@ -38,7 +38,8 @@ pub(super) struct Seen {
 }
 
 impl Files {
-    /// The same in ASCII, if that was found out before. JSON is data, and stays as it is.
+    /// Returns the text of the file in ASCII, if an earlier start has made it. JSON is data, and
+    /// stays as it is.
     pub fn in_ascii(&self, specifier: &ModuleSpecifier, text: String) -> Text {
         let is_data = MediaType::from_specifier(specifier) == MediaType::Json;
         if !is_data && !text.is_ascii() && self.is_packaged(specifier) {

@@ -327,7 +327,7 @@ impl Loader {
         Some(module(kind, found.code, specifier, Some(cached)))
     }
 
-    /// What V8 is to have of a module that says `source`.
+    /// Returns the text that V8 gets for a module whose file contains `source`.
     fn javascript(
         &self,
         specifier: &ModuleSpecifier,

@@ -18,7 +18,7 @@ interface ProxyEvent {
   contentIndex: number;
   delta: string;
   contentSignature?: string;
-  /** Of newer proxies, at the end of a call. */
+  /** Newer proxies send it at the end of a call. */
   toolCall?: Block;
   id: string;
   toolName: string;

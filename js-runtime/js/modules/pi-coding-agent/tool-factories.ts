@@ -58,7 +58,7 @@ interface Shell {
   path: string;
   /** What commands of the model are told about the session. */
   session: Record<string, string>;
-  /** What tells programs that nobody is there, as far as the user has not set it. */
+  /** Variables that tell programs that no person can answer, without those that the user has set. */
   unattended: Record<string, string>;
 }
 
