@@ -488,7 +488,7 @@ pub(super) struct Said {
     _unsaid: TaskTrackerToken,
     /// The next request waits for it.
     _steered: Option<Turn>,
-    /// Its place in [`AgentSession::pending_prompts`].
+    /// Keeps the prompt in [`AgentSession::pending_prompts`] until it is dropped.
     _pending: Turn,
 }
 

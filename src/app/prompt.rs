@@ -407,8 +407,8 @@ impl AgentSession {
         Ok(Some((text, images)))
     }
 
-    /// What handlers made of the system prompt; `None` if they left it alone. `base` and
-    /// `given` are the prompt and the options that were put to them.
+    /// Returns the system prompt after `before_agent_start` handlers; `None` if they left it
+    /// alone. `base` and `given` are the prompt and the options that the handlers received.
     ///
     /// Handlers choose tools in two ways: they edit `selectedTools`, or they call
     /// `pi.setActiveTools` or `pi.registerTool`. An edit wins; without one the tools that are

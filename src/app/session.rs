@@ -105,7 +105,7 @@ pub struct AgentSession {
     /// Prompts of extensions that have neither begun a run nor been queued or refused yet.
     /// The session is not idle for extensions while there are any.
     pub(super) pending_prompts: Turns,
-    /// What the mode is to be told before the event whose handlers brought it about.
+    /// Orders messages that handlers cause before the event that is being handled.
     pub(super) told_first: Turns,
     /// What was begun for extensions, or is about to be, and nobody waits for.
     pub(super) asides: Mutex<TaskTracker>,

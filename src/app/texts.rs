@@ -123,8 +123,8 @@ impl AgentSession {
         json!({ "current": self.settings.theme(), "themes": described })
     }
 
-    /// What `--use-theme` names and is not there once the extensions have begun. A pair
-    /// (`light/dark`) is for terminals with a light and a dark background.
+    /// Returns a warning if `--use-theme` names a theme that does not exist once the extensions
+    /// have loaded. A pair (`light/dark`) is for terminals with a light and a dark background.
     pub(super) fn unknown_theme(&self) -> Option<String> {
         let wanted = self.config.theme.as_ref()?;
         let themes = self.themes();

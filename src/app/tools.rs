@@ -148,7 +148,8 @@ impl AgentSession {
         ToolSelection::new(&self.config.tools, settings.default_tools.as_deref())
     }
 
-    /// What `--tools` asks for and is not there once the extensions have begun.
+    /// Returns a warning if `--tools` names tools that do not exist once the extensions have
+    /// loaded.
     pub(super) fn unknown_tools(&self) -> Option<String> {
         // The tools of a session of an extension are its own affair.
         if self.beside.is_second {
@@ -300,7 +301,7 @@ impl AgentSession {
         told.unwrap_or(&state.system_prompt).clone()
     }
 
-    /// What `before_agent_start` handlers begin with: the prompt, and what it is made of.
+    /// Returns the prompt and the options that `before_agent_start` handlers receive.
     pub(super) fn base_prompt(&self) -> (String, PromptOptions) {
         let state = self.state.lock();
         (state.system_prompt.clone(), state.prompt_options.clone())

@@ -17,7 +17,7 @@ use super::store::SessionFile;
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What [`Session::hold`] found.
+/// The result of [`Session::hold`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// The session is as it was in memory.

@@ -20,7 +20,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// What can be sent.
+/// The images that a model takes, and notes about those that were left out.
 #[derive(Debug, Default, PartialEq)]
 pub struct CheckedImages {
     pub images: Vec<ImageContent>,
@@ -94,7 +94,7 @@ fn decode(data: &str) -> Option<Vec<u8>> {
     LENIENT.decode(plain).ok()
 }
 
-/// What the bytes are, for a person who knows what they have sent.
+/// Names the format of the bytes for the user who sent them.
 fn describe(bytes: &[u8], claimed: &str) -> String {
     let start = &bytes[..bytes.len().min(image::SNIFF_BYTES)];
     let has = |text: &[u8]| memchr::memmem::find(start, text).is_some();

@@ -1,4 +1,5 @@
-//! What tells the programs of a command that nobody can answer them. A command has no terminal
+//! Environment variables that tell the programs of a command that no person can answer. A
+//! command has no terminal
 //! and an empty input, but editors and windows that ask for a password need neither: they would
 //! be waited for until the time limit.
 

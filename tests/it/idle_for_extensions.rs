@@ -32,7 +32,7 @@ async fn a_prompt_of_an_extension_is_work_from_the_call_on() {
     assert_eq!(server.requests().len(), 5);
 }
 
-/// What it said waited for the command itself to end.
+/// A prompt of the command waited for the command itself to end.
 #[tokio::test]
 async fn a_command_that_an_extension_says_can_prompt_and_wait() {
     let (server, _home, mut rpc) = with_extension(

@@ -1,4 +1,4 @@
-//! What comes with a prompt as a picture and is none, or none that a model takes.
+//! Pictures of a prompt that are damaged, no pictures, or of a kind that no model takes.
 
 use std::io::Cursor;
 

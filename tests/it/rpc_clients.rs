@@ -151,7 +151,7 @@ async fn the_newest_client_can_call_every_method() {
     .passes();
 }
 
-/// What editors such as Zed start.
+/// Editors such as Zed start this adapter.
 #[tokio::test]
 async fn an_editor_works_through_pi_acp() {
     let wanted = ["pi-acp@0.0.34", "@agentclientprotocol/sdk@0.26.0"];

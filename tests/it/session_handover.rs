@@ -23,7 +23,7 @@ async fn begun() -> (ModelServer, Home, PathBuf) {
     (server, home, file)
 }
 
-/// What was said, in the order of the file, of which each entry follows the one before it.
+/// Returns the texts of the messages in file order, and checks that each entry follows the last.
 fn one_chain(file: &Path) -> Vec<String> {
     let lines = read_jsonl(file);
     let mut leaf = &Value::Null;

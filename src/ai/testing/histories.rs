@@ -13,7 +13,7 @@ use crate::ai::model::Model;
 const CASES: u32 = 500;
 const LONGEST: usize = 20;
 
-/// What messages look like that `model` has written itself.
+/// The parts of messages that differ by model: ids of calls and signatures as `model` writes them.
 pub(in crate::ai) struct Own<'a> {
     pub model: &'a Model,
     pub call_ids: [&'a str; 3],

@@ -50,7 +50,7 @@ struct Finding {
 
 #[derive(Debug, Serialize)]
 struct Versions {
-    /// What `hello`, `get_state` and extensions are told.
+    /// The whole version, as `hello`, `get_state` and extensions have it.
     version: &'static str,
     /// The part that other programs compare: the version of the original that is covered.
     compared: &'static str,
