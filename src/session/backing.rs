@@ -1,5 +1,5 @@
-//! Where a session is kept: nowhere, in a file, or in a file that does not exist
-//! until there is something worth keeping.
+//! The storage of a session: memory only, a file, or a file that is created once the session
+//! has something worth keeping.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(super) enum Backing {
     Unwritten {
         storage: Arc<dyn Storage>,
         path: PathBuf,
-        /// An empty file that is already there and already ours.
+        /// A file that was created and locked in advance and is still empty.
         file: Option<SessionFile>,
     },
     File(SessionFile),
@@ -30,7 +30,8 @@ impl Backing {
         }
     }
 
-    /// Stores `entry`, which follows `earlier`.
+    /// Stores `entry`. `earlier` are the entries before it; they are written first if there is
+    /// no file yet.
     pub(super) fn append(
         &mut self,
         header: &Header,
@@ -48,8 +49,8 @@ impl Backing {
         }
     }
 
-    /// Writes the whole session, all of it in one `write`, if it is not yet
-    /// written.
+    /// Writes the header and all entries in one `write`. Does nothing if the session is stored
+    /// already.
     pub(super) fn write<'a>(
         &mut self,
         header: &Header,
@@ -85,8 +86,8 @@ impl Backing {
                 Ok(())
             }
             Err(error) => {
-                // Kept, so that the next attempt finds its own empty file. Not if
-                // it was deleted: then the next attempt makes another.
+                // Keep the file, so that the next attempt finds the empty file it created. If
+                // the file was deleted, the next attempt creates another.
                 if !matches!(error, SessionError::Vanished { .. }) {
                     *file = Some(created);
                 }

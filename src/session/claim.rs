@@ -1,6 +1,6 @@
-//! A session that was told its id: of two programs that begin it at the same moment one
-//! gets it, and the other hears why it does not. Else each would make a file of its own,
-//! and only one of the two conversations would be found again by the id.
+//! Reservation of a session id that a client chose. When two programs start a session with the
+//! same id at the same moment, one gets the id and the other gets an error. Without this each
+//! would create its own file, and the id would find only one of the two conversations.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -14,19 +14,20 @@ use super::list::session_files;
 use super::storage::{Disk, Storage};
 use super::store::SessionFile;
 
-/// Looking for an id and making its file takes milliseconds.
+/// Looking up an id and creating its file takes milliseconds; after this time the lock is given
+/// up.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// While it lives nobody else looks for an id in this folder, or takes one. Where folders
-/// cannot be locked it holds nothing.
+/// Lock on a session folder. While it exists, no other process looks up or reserves an id in
+/// this folder. On file systems that cannot lock folders it has no effect.
 pub struct FolderHold {
     _folder: Option<File>,
 }
 
 impl FolderHold {
     pub fn take(dir: &Path) -> Self {
-        // An error comes up again when something is to be stored there.
+        // Ignored here: an error occurs again when an entry is stored in this folder.
         let _ = std::fs::create_dir_all(dir);
         let folder = File::open(dir).ok().filter(|folder| {
             let began = Instant::now();
@@ -43,8 +44,8 @@ impl FolderHold {
     }
 }
 
-/// Whether another program has taken the id and not stored anything yet. What one that was
-/// killed has left is removed.
+/// Fails if another process has reserved `id` and not stored anything yet. Removes the empty
+/// file of a process that was killed.
 pub fn check_id(dir: &Path, id: &str) -> Result<(), SessionError> {
     let storage: Arc<dyn Storage> = Arc::new(Disk);
     let ending = format!("_{id}.jsonl");
@@ -56,7 +57,7 @@ pub fn check_id(dir: &Path, id: &str) -> Result<(), SessionError> {
     for path in session_files(dir)?.into_iter().filter(is_its) {
         match SessionFile::open(&storage, &path, &mut Vec::new()) {
             Ok(None) => {}
-            // It is ours now, and goes if it is still empty.
+            // The file is locked by this process now and is removed if it is still empty.
             Ok(Some(mut file)) => file.give_up_if_empty(),
             Err(SessionError::Locked { holder, .. }) => {
                 return Err(SessionError::Claimed {
@@ -71,8 +72,9 @@ pub fn check_id(dir: &Path, id: &str) -> Result<(), SessionError> {
 }
 
 impl Session {
-    /// Makes its file now, empty and locked, so that the id is taken. It goes again with the
-    /// session if nothing is said. What cannot be written is told with the first message.
+    /// Reserves the id: creates the file now, empty and locked. The file is removed with the
+    /// session if nothing is stored. A file that cannot be created is only logged here; the
+    /// first append reports the error.
     pub fn claim(&mut self) -> Result<(), SessionError> {
         let Backing::Unwritten {
             storage,
@@ -95,7 +97,7 @@ impl Session {
         Ok(())
     }
 
-    /// The program ends: an id that nothing was stored under is free again.
+    /// Frees a reserved id under which nothing was stored. Called when the program ends.
     pub fn let_go(&mut self) {
         if let Backing::Unwritten { file, .. } = &mut self.backing {
             *file = None;
@@ -144,7 +146,7 @@ mod tests {
         session.let_go();
         drop(session);
         let stored = written.metadata().map_or(0, |about| about.len());
-        // Without a message a name is not worth a file.
+        // A name without a message does not justify a file.
         assert_eq!(stored, 0);
         let left = dir.path().join("2026-01-01T00-00-00-000Z_job-3.jsonl");
         std::fs::write(&left, "").unwrap();

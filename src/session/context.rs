@@ -1,5 +1,5 @@
-//! What a model is told of a session: the messages from the root to the leaf,
-//! with a compaction in the place of what it summarises.
+//! The context of a session: the messages from the root to the leaf that a model receives, with
+//! a compaction in place of the messages it summarizes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::ai::message::{AssistantMessage, ContentBlock, StopReason, ToolResultM
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionContext {
     pub messages: Vec<Arc<AgentMessage>>,
-    /// The last one set on the path; `None` if none ever was.
+    /// The level of the last `thinking_level_change` on the path; `None` if there is none.
     pub thinking_level: Option<String>,
-    /// The last one chosen or heard on the path.
+    /// The last model on the path: chosen by the user, or named in an answer.
     pub model: Option<ModelRef>,
-    /// Entries that should have been here and cannot be read.
+    /// Entries of the path that cannot be read.
     pub warnings: Vec<Warning>,
 }
 
@@ -31,7 +31,7 @@ pub struct ModelRef {
 pub(super) const INTERRUPTED: &str = "The tool call was interrupted: no result was recorded. It may have run in part; \
      check before you repeat it.";
 
-/// `path` runs from the root to the leaf.
+/// Builds the context. `path` runs from the root to the leaf.
 pub(super) fn build(path: &[Arc<Entry>]) -> SessionContext {
     let mut context = SessionContext::default();
     let said = said(path);
@@ -51,7 +51,7 @@ pub(super) fn build(path: &[Arc<Entry>]) -> SessionContext {
     }
     let (messages, last_owed) = answer_dangling_calls(&context.messages);
     context.messages = messages;
-    // Only while nothing came after it: then the user knows.
+    // Warn only if nothing came after the call: later entries show that the user knows.
     if !last_owed.is_empty() {
         context.warnings.push(Warning::Interrupted {
             tools: last_owed.join(", "),
@@ -65,7 +65,8 @@ pub(super) fn build(path: &[Arc<Entry>]) -> SessionContext {
     context
 }
 
-/// The entries that a model hears of, in the order in which it does.
+/// Returns the entries that belong to the context, in the order in which the model receives
+/// them.
 pub(super) fn said(path: &[Arc<Entry>]) -> Vec<&Arc<Entry>> {
     let compaction = path
         .iter()
@@ -77,7 +78,7 @@ pub(super) fn said(path: &[Arc<Entry>]) -> Vec<&Arc<Entry>> {
             } => Some((index, entry, first_kept_entry_id)),
             _ => None,
         });
-    // An earlier compaction is part of the later one's summary.
+    // The summary of a later compaction covers an earlier one.
     let is_heard = |entry: &&Arc<Entry>| !matches!(entry.kind, EntryKind::Compaction { .. });
     let Some((index, summary, first_kept)) = compaction else {
         return path.iter().filter(is_heard).collect();
@@ -109,14 +110,14 @@ pub(super) fn model_of(entry: &Entry) -> Option<ModelRef> {
     }
 }
 
-/// A crash between a call and its result leaves a question that no provider
-/// accepts unanswered, so the answer is that nothing is known. Also gives the
-/// names of the tools that the conversation ends in the middle of.
+/// Adds an error result for each tool call without a result: providers refuse a conversation
+/// with an unanswered call, which a crash between a call and its result leaves. Also returns
+/// the names of the tools whose calls are unanswered at the end of the conversation.
 fn answer_dangling_calls(messages: &[Arc<AgentMessage>]) -> (Vec<Arc<AgentMessage>>, Vec<String>) {
     let mut out = Vec::with_capacity(messages.len());
     let mut owed = Vec::new();
     for (index, message) in messages.iter().enumerate() {
-        // Answers come after those that are there.
+        // Added results come after the results that exist.
         if !matches!(**message, AgentMessage::ToolResult(_)) {
             out.append(&mut owed);
         }
@@ -138,15 +139,15 @@ fn missing_results(
     assistant: &AssistantMessage,
     after: &[Arc<AgentMessage>],
 ) -> Vec<Arc<AgentMessage>> {
-    // A message that failed does not go to a model, so its calls need no answer.
+    // A failed message is not sent to a model, so its calls need no result.
     if matches!(
         assistant.stop_reason,
         StopReason::Error | StopReason::Aborted
     ) {
         return Vec::new();
     }
-    // Only up to the next answer of the model: some providers count their calls
-    // anew in each, and `call_0` of a later turn does not answer this one.
+    // Search only up to the next answer of the model: some providers number their calls anew in
+    // each answer, so `call_0` of a later turn does not match this one.
     let turn = after
         .iter()
         .take_while(|message| message.as_assistant().is_none());

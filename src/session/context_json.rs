@@ -1,5 +1,5 @@
-//! What a model would be told, as extensions see it: messages with all the members
-//! that they have in the file, also those that we do not know.
+//! The context as JSON for extensions: messages with all members that they have in the file,
+//! including unknown ones.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ struct Line<'a> {
     message: &'a RawValue,
 }
 
-/// `{"messages":[…],"thinkingLevel":…,"model":…}`; `path` runs from the root to the
+/// Returns `{"messages":[…],"thinkingLevel":…,"model":…}`. `path` runs from the root to the
 /// leaf.
 pub(super) fn write(path: &[Arc<Entry>]) -> String {
     let edits = Edits::on(path);
@@ -40,8 +40,8 @@ pub(super) fn write(path: &[Arc<Entry>]) -> String {
     )
 }
 
-/// Each entry that a model may hear of with what it hears: `{ sourceEntry, messages }`,
-/// the `ProjectedSessionEntry` of newer versions.
+/// Returns each entry of the context with its messages, as `{ sourceEntry, messages }`
+/// (`ProjectedSessionEntry` in newer versions of the original).
 pub(super) fn projection(path: &[Arc<Entry>]) -> Vec<Value> {
     let edits = Edits::on(path);
     let entries = said(path).into_iter().map(|entry| {
@@ -55,7 +55,8 @@ pub(super) fn projection(path: &[Arc<Entry>]) -> Vec<Value> {
     entries.collect()
 }
 
-/// What cannot be read is left out: whoever opened the session was told of it.
+/// Returns the message of an entry as JSON; `None` if it cannot be read, which was reported
+/// when the session was opened.
 fn message(entry: &Entry) -> Option<String> {
     if let EntryKind::Message { role } = &entry.kind {
         if role == "system" {

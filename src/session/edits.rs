@@ -1,6 +1,6 @@
-//! What a model hears in the place of what was said: entries of the type `context_edit`,
-//! which newer versions of the original write (session-format.md of 1.5.2). The last one
-//! on the path counts; the entry that it edits stays in the file as it was.
+//! Entries of type `context_edit`, which newer versions of the original write: they change or
+//! remove the message of another entry in the context. The last edit on the path applies; the
+//! edited entry stays in the file unchanged.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::entry::{Entry, EntryKind};
 use super::message::AgentMessage;
 use crate::ai::nesting::{self, Of};
 
-/// By the id of the entry that is edited.
+/// Maps the id of an edited entry to the last edit.
 pub(super) struct Edits<'a>(HashMap<&'a str, &'a Entry>);
 
 #[derive(Deserialize)]
@@ -20,14 +20,14 @@ struct Body {
     replacement: Value,
 }
 
-/// What becomes of a message.
+/// The effect of an edit on a message.
 enum Edit {
     Omit,
     Replace(Value),
 }
 
 impl<'a> Edits<'a> {
-    /// `path` runs from the root to the leaf.
+    /// Collects the edits on `path`, which runs from the root to the leaf.
     pub(super) fn on(path: &'a [Arc<Entry>]) -> Self {
         let edits = path.iter().filter_map(|entry| match &entry.kind {
             EntryKind::ContextEdit { target_id } => Some((target_id.as_str(), &**entry)),
@@ -36,7 +36,7 @@ impl<'a> Edits<'a> {
         Self(edits.collect())
     }
 
-    /// What the model hears of an entry's message; `None` if that is nothing.
+    /// Returns the message as the model receives it; `None` if the edit removes it.
     pub(super) fn apply(
         &self,
         entry: &Entry,
@@ -48,13 +48,14 @@ impl<'a> Edits<'a> {
             Some(Edit::Replace(content)) => {
                 let edited = serde_json::to_value(&*message).map(|value| with(value, content));
                 let edited = edited.and_then(serde_json::from_value);
-                // What cannot be read changes nothing.
+                // An edit whose result cannot be read is ignored.
                 Some(edited.map_or(message, Arc::new))
             }
         }
     }
 
-    /// The same with the JSON of a message, whose other members stay as they are.
+    /// Like [`Self::apply`], for the JSON of a message. Members that the edit does not name
+    /// stay as they are.
     pub(super) fn apply_json(&self, entry: &Entry, message: String) -> Option<String> {
         match self.edit(entry) {
             None => Some(message),
@@ -82,7 +83,8 @@ impl<'a> Edits<'a> {
     }
 }
 
-/// The message with another content; what a model or a tool says is an array of blocks.
+/// Replaces the content of a message. Content of answers and tool results is an array of
+/// blocks.
 fn with(mut message: Value, content: Value) -> Value {
     let content = match (&message["role"], content) {
         (Value::String(role), Value::String(text))
@@ -96,7 +98,7 @@ fn with(mut message: Value, content: Value) -> Value {
     message
 }
 
-/// Whether `raw` says what is to become of its target.
+/// Returns whether `raw` has all members that an edit needs.
 pub(super) fn is_whole(raw: &str) -> bool {
     nesting::from_str(raw, Of::Line).is_ok_and(|body: Body| match &body.replacement {
         Value::Null => true,

@@ -1,5 +1,5 @@
-//! One line of a session file. Reading it takes only what the tree needs; a
-//! message is parsed when somebody asks for it, so that long sessions open fast.
+//! One line of a session file. Reading it takes only what the tree needs; the message is parsed
+//! on first use, so that long sessions open fast.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -26,30 +26,30 @@ use crate::ai::nesting::{self, Of};
 pub struct Entry {
     pub id: String,
     pub parent_id: Option<String>,
-    /// ISO 8601.
+    /// Time of the entry in ISO 8601.
     pub timestamp: String,
     pub kind: EntryKind,
     /// The exact line, without its line end.
     pub raw: Raw,
     id_form: IdForm,
-    /// True if an id or the time stands in `raw` in another form than here.
+    /// True if `raw` has an id or the time in another form than these fields, e.g. a number.
     is_unusual: bool,
     message: OnceLock<Arc<AgentMessage>>,
 }
 
-/// How the line writes its id.
+/// The form of the id in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IdForm {
     Text,
     Number,
-    /// The line has none, so [`Entry::assign_place`] gives it one. `is_chained`: the line
-    /// names no parent either, and follows the line before it, as in version 1.
+    /// The line has no id, so [`Entry::assign_place`] assigns one. `is_chained`: the line has
+    /// no parent either and follows the line before it, as in version 1.
     Missing {
         is_chained: bool,
     },
 }
 
-/// What can be known of an entry without parsing all of it.
+/// The content of an entry, as far as it is known without parsing the whole line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     Message {
@@ -79,12 +79,12 @@ pub enum EntryKind {
     SessionInfo {
         name: Option<String>,
     },
-    /// What a model hears in the place of another entry's message.
+    /// Changes or removes the message of another entry in the context.
     ContextEdit {
         target_id: String,
     },
-    /// A type that we do not know, or one that lacks what makes it useful. It
-    /// keeps its place in the tree.
+    /// An unknown type, or an entry without the members that its type needs. It stays in the
+    /// tree and has no other effect.
     Other {
         type_name: String,
     },
@@ -95,7 +95,8 @@ impl Entry {
         Self::read(raw).map(|(entry, _)| entry)
     }
 
-    /// [`Self::parse`] with a description of the first member that is not in pi's form.
+    /// Like [`Self::parse`]; also returns a description of the first member that is not in the
+    /// form that pi writes.
     pub(super) fn read(raw: impl Into<Raw>) -> Result<(Self, Option<String>), serde_json::Error> {
         let raw = raw.into();
         let members = Members::read(raw.as_bytes())?;
@@ -133,8 +134,9 @@ impl Entry {
         Ok((entry, unusual))
     }
 
-    /// Gives a line without an id one that depends on nothing but the line and its parent, so
-    /// that it is the same whenever the file is read. `previous` is the entry before it.
+    /// Assigns an id to a line without one. The id depends only on the line and its parent, so
+    /// that it is the same each time the file is read. `previous` is the id of the entry before
+    /// it.
     pub(super) fn assign_place(&mut self, previous: Option<&str>) {
         let IdForm::Missing { is_chained } = self.id_form else {
             return;
@@ -153,12 +155,13 @@ impl Entry {
             .collect();
     }
 
-    /// True if the line gives no id.
+    /// Returns whether the line has no id.
     pub(super) fn lacks_id(&self) -> bool {
         matches!(self.id_form, IdForm::Missing { .. })
     }
 
-    /// How another line has to refer to this one, so that every program finds it.
+    /// Returns the id in the form that other lines must use to refer to this entry, so that
+    /// every program finds it.
     pub(super) fn id_ref(&self) -> IdRef<'_> {
         IdRef {
             text: &self.id,
@@ -166,7 +169,7 @@ impl Entry {
         }
     }
 
-    /// The line as clients and extensions get it, who expect texts where pi writes texts.
+    /// Returns the line for clients and extensions: ids and the time are strings.
     pub fn wire_json(&self) -> Cow<'_, str> {
         match self.is_unusual {
             true => Cow::Owned(patch::with_usual_members(self)),
@@ -174,7 +177,8 @@ impl Entry {
         }
     }
 
-    /// The same entry with the message that was just serialized into it.
+    /// Returns the entry with `message` as its parsed message, which saves parsing what was
+    /// just serialized.
     pub(super) fn with_message(self, message: AgentMessage) -> Self {
         Self {
             message: Arc::new(message).into(),
@@ -182,7 +186,7 @@ impl Entry {
         }
     }
 
-    /// The value of `type`.
+    /// Returns the value of `type`.
     pub fn type_name(&self) -> &str {
         match &self.kind {
             EntryKind::Message { .. } => "message",
@@ -199,8 +203,8 @@ impl Entry {
         }
     }
 
-    /// What the entry says in the conversation; `None` for entries that say
-    /// nothing there. Parsed once.
+    /// Returns the message of the entry; `None` for entries without one. The message is parsed
+    /// once.
     pub fn message(&self) -> Result<Option<Arc<AgentMessage>>, SessionError> {
         if let Some(message) = self.message.get() {
             return Ok(Some(Arc::clone(message)));
@@ -214,7 +218,7 @@ impl Entry {
         Ok(parsed.map(|message| Arc::clone(self.message.get_or_init(|| Arc::new(message)))))
     }
 
-    /// Whether it could be read again.
+    /// Fails if the line is nested too deeply to be read again.
     pub(super) fn check_depth(&self) -> Result<(), SessionError> {
         match nesting::too_deep(&self.raw, Of::Line) {
             None => Ok(()),
@@ -225,7 +229,7 @@ impl Entry {
         }
     }
 
-    /// So many bytes have to be parsed for [`Self::message`].
+    /// Number of bytes that [`Self::message`] still has to parse.
     pub(super) fn unparsed(&self) -> usize {
         match self.message.get() {
             Some(_) => 0,
@@ -233,9 +237,9 @@ impl Entry {
         }
     }
 
-    /// Whether a session that has this is worth a file. Every start of the agent
-    /// appends a model and a thinking level, and extensions what they keep; a session
-    /// that got no further would clutter the list, and be the one to continue.
+    /// Returns whether the entry justifies creating the session file. Each start of the agent
+    /// appends a model and a thinking level, and extensions append their state; a file with no
+    /// more than that would clutter the list and be picked by `--continue`.
     pub(super) fn starts_file(&self) -> bool {
         !matches!(
             self.kind,
@@ -248,18 +252,18 @@ impl Entry {
         )
     }
 
-    /// Milliseconds since the epoch; 0 if the entry has no readable time.
+    /// Time of the entry in milliseconds since the epoch; 0 if it has no readable time.
     pub fn millis(&self) -> i64 {
         paths::millis(&self.timestamp)
     }
 
     fn parse_message(&self) -> Result<Option<AgentMessage>, serde_json::Error> {
         let message = match self.kind {
-            // Newer originals keep the system prompt and the tools that they have told a
-            // model; ours says what they are now.
+            // Newer versions of the original store the system prompt and the tools that a model
+            // received; pi computes the current ones.
             EntryKind::Message { ref role } if role == "system" => return Ok(None),
-            // The role is known already. Serde would read all of the message into
-            // values that know no type before it looked for it.
+            // The role is known already. Serde would buffer the whole message as untyped values
+            // to find it.
             EntryKind::Message { ref role } => {
                 let read = match role.as_str() {
                     "user" => self.parse_body().map(AgentMessage::User),
@@ -310,7 +314,7 @@ impl Entry {
         Ok(Some(message))
     }
 
-    /// The message of a program that wrote it in another way.
+    /// Reads the message of a program that writes another form of it.
     fn mended(&self) -> Option<AgentMessage> {
         let message = self.value()?.as_object_mut()?.remove("message")?;
         message::mended(message)
@@ -321,7 +325,8 @@ impl Entry {
         Ok(body.message)
     }
 
-    /// Members of the line itself. Of two with one name the last one counts.
+    /// Deserializes the members of the line itself. Of two members with the same name the last
+    /// one is used.
     fn body<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         half_characters::from_line(&self.raw)
             .or_else(|error| self.value().map_or(Err(error), serde_json::from_value))
@@ -374,8 +379,8 @@ fn kind(line: Members<'_>) -> EntryKind {
         "model_change" => (line.provider.into_text())
             .zip(line.model_id.into_text())
             .map(|(provider, model_id)| EntryKind::ModelChange { provider, model_id }),
-        // Without it everything before the compaction is dropped from the
-        // context; that is what the original does, too.
+        // Without this member everything before the compaction is dropped from the context, as
+        // in the original.
         "compaction" => Some(EntryKind::Compaction {
             first_kept_entry_id: line.first_kept_entry_id.into_id().unwrap_or_default(),
         }),

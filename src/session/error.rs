@@ -1,11 +1,11 @@
-//! What can go wrong with a session, and what was found odd but survived.
+//! Errors and warnings of sessions.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::holder::Holder;
 
-/// Every sentence names the file and says what to do next.
+/// Each message names the file and says what the user can do.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     #[error(
@@ -15,7 +15,7 @@ pub enum SessionError {
     )]
     Locked {
         path: PathBuf,
-        /// Where the system tells.
+        /// The process that holds the lock, if the system reports it.
         holder: Option<Holder>,
     },
     #[error(
@@ -89,7 +89,7 @@ fn named(holder: &Option<Holder>) -> String {
     holder.as_ref().map_or_else(String::new, Holder::to_string)
 }
 
-/// What to do about it, where that is not plain from what happened.
+/// Returns what the user can do about `error`, where its message does not make that plain.
 fn advice(error: &io::Error) -> &'static str {
     use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     match error.kind() {
@@ -101,7 +101,8 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// Found while opening; the session works, the user should know.
+/// A problem that was found while a session was opened. The session works; the user should
+/// know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
     #[error(

@@ -1,4 +1,4 @@
-//! A conversation as a file to give away, and such a file taken in.
+//! Export of a branch to a file, and import of such a file.
 
 use std::fs;
 use std::io::{self, Write};
@@ -15,15 +15,15 @@ use super::load::load;
 use super::patch::with_parent;
 
 impl Session {
-    /// Writes the entries from the root to the leaf, one after the other, as a
-    /// session of its own. What was at `path` is replaced, in one step.
+    /// Writes the entries from the root to the leaf as a session file of its own. An existing
+    /// file at `path` is replaced atomically.
     pub fn export_branch(&self, path: &Path) -> Result<PathBuf, SessionError> {
         let path = absolute(path);
         if self.path().is_some_and(|own| is_same(own, &path)) {
             return Err(SessionError::ExportOntoItself { path });
         }
-        // Another conversation, perhaps open elsewhere, is not to be written over; an
-        // earlier copy of this one is.
+        // Refuse to overwrite another conversation, which may be open elsewhere. An earlier
+        // export of this session is replaced.
         let there = session_header(&path);
         if there.is_some_and(|there| there.id != self.id()) {
             return Err(SessionError::ExportOntoSession { path });
@@ -42,13 +42,13 @@ impl Session {
     }
 }
 
-/// Whether the file is a conversation.
+/// Returns whether the file begins with the header of a session.
 pub fn is_session_file(path: &Path) -> bool {
     session_header(path).is_some()
 }
 
 fn session_header(path: &Path) -> Option<Header> {
-    // Reading from a pipe would wait.
+    // Reading from a pipe would block.
     let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     is_file.then(|| header_of(path)).flatten()
 }
@@ -60,8 +60,8 @@ fn in_line(entry: &Entry, parent: Option<&Entry>) -> String {
     }
 }
 
-/// Copies a session file into `dir`, under its own name if that is free, and says
-/// where it is. One that is there already, or was copied before, is not copied.
+/// Copies a session file into `dir`, under its own name if that is free, and returns the path
+/// of the copy. Does not copy a file that is in `dir` already or was imported before.
 pub fn import(source: &Path, dir: &Path) -> Result<PathBuf, SessionError> {
     let source = absolute(source);
     let bytes = read_regular(&source).map_err(SessionError::io("read", &source))?;
@@ -89,7 +89,7 @@ pub fn import(source: &Path, dir: &Path) -> Result<PathBuf, SessionError> {
     Err(SessionError::NotASession { path: source })
 }
 
-/// `talk.jsonl`, `talk-2.jsonl`, …
+/// Yields `talk.jsonl`, `talk-2.jsonl`, …
 fn names(source: &Path) -> impl Iterator<Item = String> + use<> {
     let stem = source.file_stem().unwrap_or_default().to_string_lossy();
     let stem = stem.into_owned();
@@ -106,7 +106,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// All of it or nothing, readable by its owner alone.
+/// Writes the file completely or not at all, readable only by its owner.
 fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

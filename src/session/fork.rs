@@ -1,5 +1,5 @@
-//! Sessions that begin as a copy: of a path of another (fork, clone) or of a
-//! whole file (`--fork`). The original's file is only read.
+//! Sessions that begin as a copy of a path of another session (fork, clone) or of a whole file
+//! (`--fork`). The source file is only read.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,9 +17,8 @@ use super::storage::{Disk, Storage};
 use super::tree::Tree;
 
 impl Session {
-    /// A new session in `dir` with the entries from the root to `leaf`; `None`
-    /// makes an empty one. Labels of copied entries come along. A session in
-    /// memory gets a copy in memory.
+    /// Creates a session in `dir` with the entries from the root to `leaf`; `None` creates an
+    /// empty one. Labels of copied entries are copied. A session in memory is copied in memory.
     pub fn fork_to(&self, leaf: Option<&str>, dir: &Path) -> Result<Self, SessionError> {
         let (storage, parent) = match &self.backing {
             Backing::Memory => (None, None),
@@ -29,7 +28,7 @@ impl Session {
         self.fork_on(storage, parent, leaf, dir)
     }
 
-    /// The same; without a storage in memory.
+    /// Like [`Self::fork_to`], on the given storage; `None` creates the copy in memory.
     pub(super) fn fork_on(
         &self,
         storage: Option<Arc<dyn Storage>>,
@@ -53,8 +52,8 @@ impl Session {
         Ok(fork)
     }
 
-    /// A new session in `dir`, held in `cwd`, with all entries of the file
-    /// `source`, which may be open in another pi. Without an `id` it gets one.
+    /// Creates a session in `dir` with working directory `cwd` and all entries of the file
+    /// `source`, which another pi may have open. `None` as `id` generates one.
     pub fn fork_file(
         source: &Path,
         dir: &Path,
@@ -64,12 +63,12 @@ impl Session {
         let source = absolute(source);
         let bytes = read_regular(&source).map_err(SessionError::io("read", &source))?;
         let mut warnings = Vec::new();
-        // A torn tail may be a record that the other pi is writing just now.
+        // A torn tail may be a record that the other pi is writing at this moment.
         let loaded = load(&source, bytes, &mut warnings)?;
         let Some((_, tree)) = loaded.session else {
             return Err(SessionError::NotASession { path: source });
         };
-        // The source was not brought to this version, only the copy is.
+        // The source was not migrated, only the copy is.
         warnings.retain(|warning| !matches!(warning, Warning::Migrated { .. }));
         let new = NewSession {
             id,
@@ -91,9 +90,9 @@ impl Session {
             .write(&self.header, entries.iter().map(|entry| &**entry))
     }
 
-    /// Label entries are left out, and those that hang on one are hung on what
-    /// it hung on (the original leaves them without a parent). What labels say
-    /// in the end is said again after the path.
+    /// Copies the path to `leaf` without label entries; children of a label entry become
+    /// children of its parent (the original leaves them without a parent). The final labels are
+    /// appended after the path.
     fn copy_path(&self, leaf: Option<&str>) -> Tree {
         let mut copy = Tree::default();
         for entry in self.tree.path_to(leaf) {

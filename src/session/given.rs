@@ -1,5 +1,5 @@
-//! Entries that extensions made: checked before they are stored, because a file
-//! that cannot be read again is worse than an error.
+//! Entries that extensions made. They are checked before they are stored, because a file that
+//! cannot be read again is worse than an error.
 
 use super::edits;
 use super::entry::{Entry, EntryKind};
@@ -7,7 +7,8 @@ use super::error::SessionError;
 use super::patch::{Object, raw, string};
 use super::record::Place;
 
-/// The entry at its place; the order of the members is that of the original.
+/// Returns the entry at its position in the tree, with its members in the order of the
+/// original.
 pub(super) fn entry(given: &str, place: Place<'_>) -> Result<Entry, SessionError> {
     let bad = |reason: String| SessionError::BadEntry {
         what: "the entry".into(),
@@ -23,13 +24,14 @@ pub(super) fn entry(given: &str, place: Place<'_>) -> Result<Entry, SessionError
     line.insert("type".into(), raw(&type_name));
     let is_custom = matches!(type_name.as_str(), "custom" | "custom_message");
     let rest = object.into_iter().filter(|(name, _)| name != "type");
-    // Inserted again, they would stay where they are: ours win.
+    // Existing keys keep their position when they are inserted again; pi's members replace the
+    // extension's.
     let mut rest: Object = rest.filter(|(name, _)| !own.contains_key(name)).collect();
     if type_name == "compaction"
         && let Some(kept) = rest.get_mut("firstKeptEntryId")
         && kept.get() == "null"
     {
-        // It keeps nothing that was before it, which newer versions write like this.
+        // The compaction keeps nothing before it; newer versions write its own id for that.
         *kept = raw(place.id);
     }
     let (first, last): (Object, Object) = match is_custom {

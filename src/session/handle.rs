@@ -1,4 +1,4 @@
-//! A session: what the rest of the program reads, appends to and moves about in.
+//! The session itself: reading, appending, and moving in the tree.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use super::tree::{Tree, TreeNode};
 use super::tree_json;
 use crate::ai::message::UserContent;
 
-/// What a new session may be told. The default is a fresh id and no parent.
+/// Options of a new session. The default is a generated id and no parent.
 #[derive(Clone, Debug, Default)]
 pub struct NewSession {
     pub id: Option<String>,
@@ -32,7 +32,7 @@ pub struct NewSession {
     pub parent_session: Option<PathBuf>,
 }
 
-/// The one writer of its file, from its first append or [`Session::open`] to
+/// A session, and the only writer of its file from the first append or [`Session::open`] to
 /// [`Session::release`].
 pub struct Session {
     pub(super) header: Header,
@@ -42,7 +42,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that gets its file in `dir` when something is said in it.
+    /// Creates a session that gets its file in `dir` with the first message.
     pub fn create(dir: &Path, cwd: &Path, new: NewSession) -> Self {
         Self::create_on(Arc::new(Disk), dir, cwd, new)
     }
@@ -62,7 +62,7 @@ impl Session {
         }
     }
 
-    /// A session that is never stored.
+    /// Creates a session that is never stored.
     pub fn in_memory(cwd: &Path) -> Self {
         Self::in_memory_with(cwd, NewSession::default())
     }
@@ -76,8 +76,8 @@ impl Session {
         }
     }
 
-    /// Opens a file, repairing what a crash left. A file that does not exist or
-    /// is empty becomes a new session, at that path, held in `cwd`.
+    /// Opens a file and repairs damage that a crash left. A file that does not exist or is
+    /// empty becomes a new session at that path with working directory `cwd`.
     pub fn open(path: &Path, cwd: &Path) -> Result<(Self, Vec<Warning>), SessionError> {
         Self::open_on(Arc::new(Disk), path, cwd)
     }
@@ -95,7 +95,7 @@ impl Session {
         let bytes = file.read()?;
         let loaded = load(&path, bytes, &mut warnings)?;
         if let Tail::Torn(start) = loaded.tail {
-            // A whole session need not be kept waiting for a tidy end.
+            // A complete session opens even if its end cannot be repaired now.
             let can_stay = loaded.session.is_some() && loaded.migrated.is_none();
             let warning = mend(&mut file, &path, start, &loaded.torn, can_stay)?;
             warnings.insert(0, warning);
@@ -146,7 +146,7 @@ impl Session {
         }
     }
 
-    /// The session of `dir` that was written to last; a new one if there is none.
+    /// Opens the session of `dir` that was written last, or creates one if there is none.
     pub fn continue_recent(dir: &Path, cwd: &Path) -> Result<(Self, Vec<Warning>), SessionError> {
         match list::most_recent(dir)? {
             Some(path) => Self::open_shared(&path, cwd),
@@ -154,7 +154,7 @@ impl Session {
         }
     }
 
-    /// When this returns `Ok`, the message survives SIGKILL.
+    /// Appends a message. After `Ok` the message survives SIGKILL.
     pub fn append_message(&mut self, message: &AgentMessage) -> Result<Arc<Entry>, SessionError> {
         match message {
             AgentMessage::BranchSummary(_) | AgentMessage::CompactionSummary(_) => {
@@ -184,7 +184,7 @@ impl Session {
         self.append(Record::ThinkingLevelChange { thinking_level })
     }
 
-    /// `from_hook`: an extension wrote the summary.
+    /// Appends a compaction. `from_hook` is true if an extension wrote the summary.
     pub fn append_compaction(
         &mut self,
         summary: &str,
@@ -204,8 +204,8 @@ impl Session {
         self.store(entry)
     }
 
-    /// Moves the leaf to `from` and appends there what was said on the branch
-    /// that was left. On an error the leaf stays where it was.
+    /// Moves the leaf to `from` and appends the summary of the branch that was left. On an
+    /// error the leaf stays where it was.
     pub fn branch_with_summary(
         &mut self,
         from: Option<&str>,
@@ -229,7 +229,7 @@ impl Session {
         appended
     }
 
-    /// Data of an extension; no model hears of it.
+    /// Appends data of an extension, which is not part of the context.
     pub fn append_custom(
         &mut self,
         custom_type: &str,
@@ -238,7 +238,7 @@ impl Session {
         self.append(Record::Custom { custom_type, data })
     }
 
-    /// A message of an extension.
+    /// Appends a message of an extension.
     pub fn append_custom_message(
         &mut self,
         custom_type: &str,
@@ -254,12 +254,13 @@ impl Session {
         })
     }
 
-    /// Names the session; a blank name takes its name away.
+    /// Names the session; a blank name removes the name.
     pub fn append_session_info(&mut self, name: &str) -> Result<Arc<Entry>, SessionError> {
         self.append(Record::SessionInfo { name: name.trim() })
     }
 
-    /// `None` or an empty label clears. A label is an entry: it becomes the leaf.
+    /// Sets the label of an entry; `None` or an empty text removes it. The label is an entry
+    /// and becomes the leaf.
     pub fn append_label(
         &mut self,
         target_id: &str,
@@ -275,8 +276,8 @@ impl Session {
         self.store(entry)
     }
 
-    /// An entry as somebody else made it, whose members, known or not, are stored as
-    /// they are. Its place in the session is given here.
+    /// Appends an entry made by an extension. Its members, known or not, are stored as they
+    /// are; id, parent and time are assigned here.
     pub fn append_given(&mut self, given: &str) -> Result<Arc<Entry>, SessionError> {
         self.hold()?;
         let place = Place {
@@ -289,7 +290,7 @@ impl Session {
         self.store(entry)
     }
 
-    /// Whether [`Self::append_given`] would take it.
+    /// Fails if [`Self::append_given`] would refuse the entry.
     pub fn check_given(&self, given: &str) -> Result<(), SessionError> {
         let place = Place {
             id: "draft",
@@ -323,7 +324,7 @@ impl Session {
         Entry::parse(line).expect("a line that was just written has a type and an id")
     }
 
-    /// The file first: memory never holds what the file does not, unless it was
+    /// Writes to the file first: memory never holds an entry that the file lacks, unless it was
     /// [kept](Self::keep_message).
     fn store(&mut self, entry: Entry) -> Result<Arc<Entry>, SessionError> {
         entry.check_depth()?;
@@ -333,7 +334,8 @@ impl Session {
         Ok(self.tree.insert(entry))
     }
 
-    /// In file order and only ever growing: who has seen `n` asks for `[n..]`.
+    /// Returns all entries in file order. The list only grows: a caller that has seen `n`
+    /// entries reads on at `[n..]`.
     pub fn entries(&self) -> &[Arc<Entry>] {
         self.tree.entries()
     }
@@ -342,38 +344,38 @@ impl Session {
         self.tree.get(id)
     }
 
-    /// Where the next entry goes; `None` before the first.
+    /// Returns the entry after which the next one is appended; `None` before the first.
     pub fn leaf_id(&self) -> Option<&str> {
         self.tree.leaf()
     }
 
-    /// Moves to another entry, or before the first. Only in memory: after opening
-    /// a file, the leaf is its last entry.
+    /// Moves to another entry, or before the first. The position is only in memory: after
+    /// opening a file, the leaf is its last entry.
     pub fn set_leaf(&mut self, leaf: Option<&str>) -> Result<(), SessionError> {
         self.tree.set_leaf(leaf)
     }
 
-    /// Moves to the last entry, where a file that is opened begins.
+    /// Moves to the last entry, which is the leaf after opening a file.
     pub fn go_to_the_end(&mut self) {
         self.tree.go_to_the_end();
     }
 
-    /// The entries from the root to `from`, or to the leaf.
+    /// Returns the entries from the root to `from`, or to the leaf if `from` is `None`.
     pub fn branch(&self, from: Option<&str>) -> Vec<Arc<Entry>> {
         self.tree.path_to(from.or(self.tree.leaf()))
     }
 
-    /// Every entry with its relatives, in file order.
+    /// Returns every entry with its parent and children, in file order.
     pub fn tree(&self) -> Vec<TreeNode> {
         self.tree.nodes()
     }
 
-    /// `{"tree":[…],"leafId":…}`, with every node inside its parent.
+    /// Returns `{"tree":[…],"leafId":…}`, with each node inside its parent.
     pub fn tree_json(&self) -> String {
         tree_json::beside_leaf("tree", &tree_json::write(&self.tree()), self.leaf_id())
     }
 
-    /// `{"entries":[…],"leafId":…}`: those after `since`, or all.
+    /// Returns `{"entries":[…],"leafId":…}` with the entries after `since`, or all of them.
     pub fn entries_json(&self, since: Option<&str>) -> Result<String, SessionError> {
         let entries = self.entries();
         let from = match since {
@@ -391,18 +393,18 @@ impl Session {
         Ok(tree_json::beside_leaf("entries", &list, self.leaf_id()))
     }
 
-    /// What a model is told at the leaf.
+    /// Returns the context at the leaf.
     pub fn build_context(&self) -> SessionContext {
         context::build(&self.tree.path_to(self.tree.leaf()))
     }
 
-    /// The same as extensions see it: JSON.
+    /// Returns the context at the leaf as JSON for extensions.
     pub fn context_json(&self) -> String {
         context_json::write(&self.tree.path_to(self.tree.leaf()))
     }
 
-    /// What a model is told at the leaf, entry by entry, if these were appended (see
-    /// [`Self::check_given`]).
+    /// Returns the context at the leaf, entry by entry, as it would be with these entries
+    /// appended (see [`Self::check_given`]).
     pub fn projection(&self, given: &[String]) -> Vec<Value> {
         let mut path = self.tree.path_to(self.tree.leaf());
         let timestamp = &paths::iso(Utc::now());
@@ -433,29 +435,29 @@ impl Session {
         &self.header.id
     }
 
-    /// Where the session is, or will be; `None` in memory.
+    /// Returns the path of the session file, which may not exist yet; `None` in memory.
     pub fn path(&self) -> Option<&Path> {
         self.backing.path()
     }
 
-    /// Whether there is a file.
+    /// Returns whether the session has a file.
     pub fn is_stored(&self) -> bool {
         matches!(self.backing, Backing::File(_))
     }
 
-    /// The header's, unless it was overridden.
+    /// Returns the working directory of the header, unless it was overridden.
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 
-    /// For a session whose folder is gone. The file keeps what it says.
+    /// Sets the working directory of a session whose own is gone. The file is not changed.
     pub fn override_cwd(&mut self, cwd: &Path) {
         self.cwd = cwd.to_owned();
     }
 }
 
-/// Takes half a record from the end of the file; it may stay there if that is
-/// not possible now.
+/// Removes an incomplete record from the end of the file; leaves it there if that is not
+/// possible now.
 fn mend(
     file: &mut SessionFile,
     path: &Path,
@@ -480,8 +482,8 @@ fn mend(
     }
 }
 
-/// As good as it gets without asking the disk; a relative path stays relative
-/// if the process has no working directory.
+/// Makes a path absolute without reading the disk. A relative path stays relative if the
+/// process has no working directory.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -1,4 +1,4 @@
-//! The first line of a session file: which session it is and where it was held.
+//! The first line of a session file: id, version and working directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use super::paths;
 
 pub const CURRENT_VERSION: u64 = 3;
 
-/// `raw` is the line itself, with members that we do not know.
+/// The header of a session. `raw` is the line itself, including unknown members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     pub id: String,
-    /// 1 where the file says nothing: the first version had no number.
+    /// Version of the format; 1 if the line has none, as the first version had no number.
     pub version: u64,
     pub timestamp: String,
-    /// Absent in some old files.
+    /// The working directory; absent in some old files.
     pub cwd: Option<PathBuf>,
     pub parent_session: Option<PathBuf>,
     pub raw: Arc<str>,
@@ -39,7 +39,7 @@ struct Line {
 }
 
 impl Header {
-    /// A header for a session that begins now. `id` is normally a fresh uuid v7.
+    /// Makes the header of a new session. `id` is normally a new UUID v7.
     pub(super) fn new(id: Option<String>, cwd: &Path, parent_session: Option<&Path>) -> Self {
         let line = Line {
             r#type: "session",
@@ -60,12 +60,13 @@ impl Header {
         }
     }
 
-    /// `None` if the line is no session header.
+    /// Parses the header; `None` if the line is not a session header.
     pub(super) fn parse(raw: &str) -> Option<Self> {
         Self::read(raw).map(|(header, _)| header)
     }
 
-    /// [`Self::parse`] with a description of the first member that is not in pi's form.
+    /// Like [`Self::parse`]; also returns a description of the first member that is not in the
+    /// form that pi writes.
     pub(super) fn read(raw: &str) -> Option<(Self, Option<String>)> {
         let members = Members::read(raw.as_bytes()).ok()?;
         if !members.r#type.is("session") {
@@ -83,7 +84,7 @@ impl Header {
         Some((header, unusual))
     }
 
-    /// The header among the first lines of a file: the first line that is JSON must be it.
+    /// Finds the header in the first lines of a file: it is the first line that is JSON.
     pub(super) fn find(lines: impl IntoIterator<Item = String>) -> Option<Self> {
         let is_json = |line: &str| serde_json::from_str::<IgnoredAny>(line).is_ok();
         let mut lines = lines.into_iter();
@@ -96,13 +97,13 @@ impl Header {
     }
 }
 
-/// The line without the byte order mark that some editors put before it.
+/// Removes the byte order mark that some editors put before the line.
 fn without_mark(line: &str) -> &str {
     line.strip_prefix('\u{feff}').unwrap_or(line)
 }
 
-/// The number of a version, as JavaScript compares it. What is no number is taken for this
-/// version, so that the file is not rewritten.
+/// Returns the version as JavaScript compares it. A value that is not a number counts as the
+/// current version, so that the file is not rewritten.
 fn version(member: &Scalar<'_>) -> u64 {
     let number = match member {
         Scalar::Missing | Scalar::Null => 1.0,

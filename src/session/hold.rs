@@ -1,6 +1,6 @@
-//! When the file of a session is this process's to write: the lock is taken before the first
-//! append and given back at rest, so that processes that share a session take turns. Each
-//! reads what the others stored before it appends.
+//! The lock of a session that several processes share: it is taken before the first append and
+//! released when the session is idle, so that the processes take turns. Each process reads what
+//! the others stored before it appends.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,15 +20,16 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The result of [`Session::hold`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// The session is as it was in memory.
+    /// No other process has changed the file.
     Unchanged,
-    /// Other processes have added so many entries, which are in memory now.
+    /// Other processes have appended this many entries, which are in memory now.
     CaughtUp(usize),
 }
 
 impl Session {
-    /// Opens a session that other processes may write to until [`Self::hold`]. What a crash
-    /// left in the file is repaired now if nobody writes, and otherwise at the first append.
+    /// Opens a session to which other processes may write until [`Self::hold`]. Damage that a
+    /// crash left in the file is repaired now if no process has the lock, and otherwise at the
+    /// first append.
     pub fn open_shared(path: &Path, cwd: &Path) -> Result<(Self, Vec<Warning>), SessionError> {
         match Self::open(path, cwd) {
             Ok((mut session, warnings)) => {
@@ -53,8 +54,8 @@ impl Session {
             return Ok((Self::unwritten(storage, path, None, cwd), warnings));
         };
         if loaded.tail != Tail::Nothing || loaded.migrated.is_some() {
-            // To be read again under the lock: the holder may be in the middle of a record,
-            // and the ids that a migration gives have to be those of the file.
+            // The file is read again under the lock: the lock holder may be in the middle of a
+            // record, and the ids that a migration assigns must be those of the file.
             file.leave_end_open();
             warnings.retain(|warning| !matches!(warning, Warning::Migrated { .. }));
         }
@@ -68,8 +69,8 @@ impl Session {
         Ok((session, warnings))
     }
 
-    /// Takes the lock, if this process does not have it, and reads what others have stored
-    /// since. Does not wait; every append does this first.
+    /// Takes the lock, if this process does not have it, and reads what other processes have
+    /// stored since. Does not wait. Every append calls this first.
     pub fn hold(&mut self) -> Result<Held, SessionError> {
         let Backing::File(file) = &mut self.backing else {
             return Ok(Held::Unchanged);
@@ -92,7 +93,7 @@ impl Session {
         }
     }
 
-    /// [`Self::hold`], which waits for another process that holds the lock.
+    /// Like [`Self::hold`], but waits up to `patience` while another process holds the lock.
     pub fn hold_within(&mut self, patience: Duration) -> Result<Held, SessionError> {
         let began = Instant::now();
         loop {
@@ -105,7 +106,7 @@ impl Session {
         }
     }
 
-    /// Lets other processes write, unless something is still owed to the file.
+    /// Lets other processes write, unless entries are still to be written to the file.
     pub fn release(&mut self) {
         if self.unsaved() > 0 {
             return;
@@ -115,8 +116,8 @@ impl Session {
         }
     }
 
-    /// The file as it is now takes the place of what is in memory. A session that stood at its
-    /// end stands at the new end; one that had gone elsewhere stays there.
+    /// Reads the file again. A session whose leaf was the last entry moves to the new last
+    /// entry; any other leaf stays.
     fn catch_up(&mut self, storage: Arc<dyn Storage>, path: &Path) -> Result<Held, SessionError> {
         let (mut fresh, warnings) = Self::open_on(storage, path, &self.cwd)?;
         if !fresh.is_stored() {
@@ -142,7 +143,7 @@ impl Session {
         Ok(Held::CaughtUp(added))
     }
 
-    /// Takes over what could not be stored yet: at its end, or where it was said.
+    /// Adds an entry that could not be stored yet: at the end, or under its parent.
     fn insert_owed(&mut self, owed: &Entry, at_end: bool) -> Result<(), SessionError> {
         let parent = owed.parent_id.as_deref();
         if !at_end && parent.is_none_or(|parent| self.entry(parent).is_some()) {

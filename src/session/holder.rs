@@ -1,16 +1,15 @@
-//! Which process holds the lock of a file, so that "it is open elsewhere" can say
-//! where.
+//! The process that holds the lock of a file, for the message that a session is open elsewhere.
 
 use std::fmt;
 use std::fs::File;
 
-/// The process that holds a lock, as far as the system tells.
+/// The process that holds a lock, as far as the system reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     pub process: u32,
-    /// The name of its program.
+    /// Name of its program.
     pub program: Option<String>,
-    /// When it was started, in ISO 8601.
+    /// Start time of the process, in ISO 8601.
     pub since: Option<String>,
 }
 
@@ -25,7 +24,7 @@ impl Holder {
         }
     }
 
-    /// Nowhere else can anybody be asked.
+    /// Other systems than Linux do not report more.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn of(process: u32) -> Self {
         Self {
@@ -36,7 +35,7 @@ impl Holder {
     }
 }
 
-/// ` (process 4711) [pi, running since 2026-11-26T10:02:03Z]`.
+/// Formats the holder as ` (process 4711) [pi, running since 2026-11-26T10:02:03Z]`.
 impl fmt::Display for Holder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, " (process {})", self.process)?;
@@ -58,10 +57,11 @@ impl fmt::Display for Holder {
 
 #[cfg(target_os = "linux")]
 fn start_time(process: u32) -> Option<String> {
-    /// The kernel counts in this unit for programs on every architecture (USER_HZ).
+    /// The unit of kernel times in `/proc` on every architecture (USER_HZ).
     const TICKS_PER_SECOND: i64 = 100;
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name before it, in parentheses, may hold anything. The start is member 22 of the line.
+    // The program name before the last parenthesis may contain anything. The start time is
+    // field 22 of the line.
     let (_, members) = stat.rsplit_once(')')?;
     let ticks: i64 = members.split_whitespace().nth(19)?.parse().ok()?;
     let about = std::fs::read_to_string("/proc/stat").ok()?;
@@ -71,8 +71,8 @@ fn start_time(process: u32) -> Option<String> {
     Some(started.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))
 }
 
-/// `None` if nobody does, if the system does not tell, or if the process is about
-/// to end: then its lock goes with it.
+/// Returns the process that holds the lock of `file`; `None` if there is none, if the system
+/// does not report it, or if the process is about to end and its lock with it.
 #[cfg(target_os = "linux")]
 pub(super) fn of(file: &File) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
@@ -85,14 +85,14 @@ pub(super) fn of(file: &File) -> Option<u32> {
     find(&locks, device, metadata.ino()).filter(|process| lives(*process))
 }
 
-/// Nowhere else can anybody be asked.
+/// Other systems than Linux do not report lock holders.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn of(_file: &File) -> Option<u32> {
     None
 }
 
-/// Reads `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF`, the
-/// device in hexadecimal. The lines of those who wait have an arrow before FLOCK.
+/// Finds a lock in `/proc/locks`, whose lines are `1: FLOCK ADVISORY WRITE 4711 fe:01:1234 0
+/// EOF` with the device in hexadecimal. Lines of waiting processes have an arrow before FLOCK.
 #[cfg(target_os = "linux")]
 fn find(locks: &str, device: (u64, u64), inode: u64) -> Option<u32> {
     let holders = locks.lines().filter_map(|line| {
@@ -107,7 +107,7 @@ fn find(locks: &str, device: (u64, u64), inode: u64) -> Option<u32> {
     });
     let holders: Vec<_> = holders.collect();
     let exact = holders.iter().find(|(_, there)| *there == device);
-    // Layered file systems show another device here than in the file's metadata.
+    // Layered file systems show another device here than in the metadata of the file.
     let (process, _) = exact.or(match holders.as_slice() {
         [only] => Some(only),
         _ => None,
@@ -115,7 +115,8 @@ fn find(locks: &str, device: (u64, u64), inode: u64) -> Option<u32> {
     Some(*process)
 }
 
-/// A process that was killed gives its memory back first and its locks last.
+/// Returns whether the process still has memory. A killed process gives its memory back first
+/// and its locks last.
 #[cfg(target_os = "linux")]
 fn lives(process: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"));

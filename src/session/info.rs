@@ -1,6 +1,6 @@
-//! What a list shows of a session, read in one pass over its file. Lists are made
-//! of thousands of files, so most lines (tool results, what extensions keep) are
-//! told by how they begin and never parsed.
+//! Summary of a session for lists, read in one pass over its file. A list reads thousands of
+//! files, so most lines (tool results, data of extensions) are recognized by their first bytes
+//! and never parsed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,25 +16,25 @@ use super::members::Scalar;
 use super::paths;
 use crate::ai::half_characters;
 
-/// A session as a list shows it. Times are milliseconds since the epoch.
+/// Summary of a session for lists. Times are milliseconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionInfo {
     pub path: PathBuf,
     pub id: String,
-    /// Empty for sessions of an age that did not store it.
+    /// The working directory; empty for sessions of versions that did not store it.
     pub cwd: PathBuf,
     pub name: Option<String>,
     pub parent_session: Option<PathBuf>,
     pub created: i64,
-    /// When the user or the model last said something.
+    /// Time of the last message of the user or the model.
     pub modified: i64,
     pub message_count: usize,
     pub first_message: String,
-    /// What the user and the model said, for searching.
+    /// Texts of the user and the model, for searching.
     pub all_messages_text: String,
 }
 
-/// `None` for what cannot be read or is no session.
+/// Reads the summary; `None` if the file cannot be read or is not a session.
 pub(super) fn read(path: &Path) -> Option<SessionInfo> {
     let bytes = js_runtime::read_regular(path).ok()?;
     let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| {
@@ -89,14 +89,14 @@ struct Summary {
     texts: String,
 }
 
-/// What the beginning of a line tells.
+/// Class of a line, found by its first bytes.
 #[derive(Debug, PartialEq, Eq)]
 enum Beginning {
-    /// Nothing that a list shows.
+    /// The line has nothing that a list shows.
     Other,
-    /// A message of neither the user nor the model.
+    /// The line is a message of neither the user nor the model.
     Aside,
-    /// It has to be parsed.
+    /// The line has to be parsed.
     Unknown,
 }
 
@@ -105,7 +105,7 @@ impl Beginning {
         let Some(rest) = line.strip_prefix(br#"{"type":""#) else {
             return Self::Unknown;
         };
-        // Whole lines only: what was cut off in the middle is no entry.
+        // Complete lines only: a line that was cut off is not an entry.
         let (Some(end), true) = (position(rest, b'"'), line.ends_with(b"}")) else {
             return Self::Unknown;
         };
@@ -120,8 +120,8 @@ impl Beginning {
     }
 }
 
-/// The role, if it is the first member of the message, and nothing but plain
-/// members come before the message.
+/// Returns the role if it is the first member of the message and no other object comes before
+/// the message.
 fn role(line: &[u8]) -> Option<&[u8]> {
     const MESSAGE: &[u8] = br#""message":{"role":""#;
     let brace = position(line, b'{')?;
@@ -140,7 +140,7 @@ impl Summary {
             Beginning::Other => {}
             Beginning::Aside => self.message_count += 1,
             Beginning::Unknown => {
-                // What cannot be read is reported when the session is opened.
+                // Unreadable lines are reported when the session is opened.
                 let text = String::from_utf8_lossy(line);
                 if let Ok(line) = serde_json::from_str::<Line<'_>>(&text) {
                     self.add_line(line);
@@ -210,7 +210,7 @@ struct Line<'a> {
     message: Option<Message<'a>>,
 }
 
-/// A line whose message is not what it should be.
+/// A line whose message has an unexpected type.
 #[derive(Deserialize)]
 struct Bare {
     r#type: String,
@@ -225,7 +225,7 @@ struct Message<'a> {
     timestamp: Scalar<'a>,
 }
 
-/// A text, or the texts among blocks with spaces between them.
+/// The text of a message; texts of blocks are joined by spaces.
 struct Text(String);
 
 #[derive(Deserialize)]
@@ -291,7 +291,8 @@ mod tests {
                 r#"{"type":"message","id":"a","parentId":null,"timestamp":"T","message":{"role":"user","content":"x"}}"#,
                 Beginning::Unknown,
             ),
-            // Another object before the message, another order, another spacing.
+            // These have another object before the message, another order of members, or other
+            // spaces.
             (
                 r#"{"type":"message","x":{"role":"toolResult"},"message":{"role":"user"}}"#,
                 Beginning::Unknown,

@@ -1,5 +1,5 @@
-//! Entries that somebody has without their file: brought to this version, and what
-//! a model would be told of them.
+//! Functions for entries that extensions hold without their file: migration to the current
+//! version, and their context.
 
 use super::context_json;
 use super::entry::Entry;
@@ -8,9 +8,8 @@ use super::header::{CURRENT_VERSION, Header};
 use super::migrate::migrate;
 use super::tree::Tree;
 
-/// JSON of what a model is told at `leaf`, of which `None` is the last entry and
-/// `Some(None)` the place before the first. Lines that are no entries (a header,
-/// say) are left out.
+/// Returns the context at `leaf` as JSON. `None` is the last entry, `Some(None)` the position
+/// before the first. Lines that are not entries, such as a header, are ignored.
 pub fn context_json_of(lines: &[&str], leaf: Option<Option<&str>>) -> Result<String, SessionError> {
     let mut tree = Tree::default();
     for entry in lines.iter().filter_map(|line| Entry::parse(*line).ok()) {
@@ -20,14 +19,14 @@ pub fn context_json_of(lines: &[&str], leaf: Option<Option<&str>>) -> Result<Str
     }
     match leaf {
         Some(None) => tree.set_leaf(None)?,
-        // An id that is not there means the end, too.
+        // An unknown id means the end, too.
         Some(Some(id)) if tree.get(id).is_some() => tree.set_leaf(Some(id))?,
         _ => {}
     }
     Ok(context_json::write(&tree.path_to(tree.leaf())))
 }
 
-/// `None` if they are of this version already.
+/// Migrates entries; `None` if they are of the current version already.
 pub fn migrate_lines(lines: &[&str]) -> Option<Vec<String>> {
     let header = lines.iter().find_map(|line| Header::parse(line));
     let version = header.map_or(1, |header| header.version);

@@ -1,5 +1,5 @@
-//! Finding sessions: by folder, by age, by the beginning of their id. Opens
-//! nothing for writing, so it works on sessions that are in use.
+//! Finding sessions by folder, age or the beginning of their id. No file is opened for writing,
+//! so that sessions in use can be listed.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,26 +13,27 @@ use super::error::SessionError;
 use super::header::Header;
 use super::info::{self, SessionInfo};
 
-/// What the first line of a file tells.
+/// A session file with its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRef {
     pub path: PathBuf,
     pub header: Header,
-    /// Of the file.
+    /// Modification time of the file.
     pub modified: SystemTime,
 }
 
-/// A header is a few hundred bytes; what does not end by here is none.
+/// Limit for the first line in bytes. A header has a few hundred; a longer line is not a
+/// header.
 const LONGEST_HEADER: u64 = 64 * 1024;
 
-/// The sessions of a folder, the last active first. A folder that does not exist
-/// has none; files that are no sessions are not sessions.
+/// Returns the sessions of a folder, the last active first. A folder that does not exist has
+/// none. Files that are not sessions are ignored.
 pub fn list(dir: &Path) -> Result<Vec<SessionInfo>, SessionError> {
     Ok(read_all(session_files(dir)?))
 }
 
-/// The sessions of all folders under `<agent folder>/sessions`, as one list.
-/// Folders that cannot be read are left out.
+/// Returns the sessions of all folders under `<agent folder>/sessions` as one list. Folders
+/// that cannot be read are ignored.
 pub fn list_all(sessions: &Path) -> Result<Vec<SessionInfo>, SessionError> {
     let dirs = session_dirs(sessions)?;
     let files = dirs.iter().filter_map(|dir| session_files(dir).ok());
@@ -61,7 +62,7 @@ fn read_all(files: Vec<PathBuf>) -> Vec<SessionInfo> {
     sessions
 }
 
-/// The folders under `<agent folder>/sessions`, one per working directory.
+/// Returns the folders under `<agent folder>/sessions`, one per working directory.
 pub fn session_dirs(sessions: &Path) -> Result<Vec<PathBuf>, SessionError> {
     let mut dirs = children(sessions)?;
     dirs.retain(|path| path.is_dir());
@@ -69,8 +70,8 @@ pub fn session_dirs(sessions: &Path) -> Result<Vec<PathBuf>, SessionError> {
     Ok(dirs)
 }
 
-/// The session file of `dir` that was written to last. Only files are looked into
-/// that could be it.
+/// Returns the session file of `dir` that was written last. Reads headers from the newest file
+/// on, until one is a session.
 pub fn most_recent(dir: &Path) -> Result<Option<PathBuf>, SessionError> {
     let dated = session_files(dir)?.into_iter().filter_map(|path| {
         let modified = fs::metadata(&path).and_then(|metadata| metadata.modified());
@@ -82,8 +83,8 @@ pub fn most_recent(dir: &Path) -> Result<Option<PathBuf>, SessionError> {
     Ok(newest_first.find(|path| header_of(path).is_some()))
 }
 
-/// The sessions of `dir` whose id begins with `prefix`, the last written first;
-/// only the one whose id is `prefix` if there is one.
+/// Returns the sessions of `dir` whose id begins with `prefix`, the last written first. If one
+/// has exactly the id `prefix`, only that one is returned.
 pub fn find_by_id(dir: &Path, prefix: &str) -> Result<Vec<SessionRef>, SessionError> {
     let mut found = refs(dir)?;
     found.retain(|session| session.header.id.starts_with(prefix));
@@ -93,7 +94,8 @@ pub fn find_by_id(dir: &Path, prefix: &str) -> Result<Vec<SessionRef>, SessionEr
     Ok(found)
 }
 
-/// The last written first; of two at the same time the one with the later name.
+/// Returns the session files of a folder, the last written first; of two with the same time the
+/// one with the later name first.
 fn refs(dir: &Path) -> Result<Vec<SessionRef>, SessionError> {
     let mut refs: Vec<SessionRef> = session_files(dir)?
         .into_iter()
@@ -124,14 +126,14 @@ fn children(dir: &Path) -> Result<Vec<PathBuf>, SessionError> {
         .map_err(SessionError::io("list", dir))
 }
 
-/// What the first line of a file says; `None` for what is no session.
+/// Reads the header of a file; `None` if the file is not a session.
 pub fn header_of(path: &Path) -> Option<Header> {
     let found = read_ref(path.to_owned()).ok().flatten();
     found.map(|found| found.header)
 }
 
 fn read_ref(path: PathBuf) -> io::Result<Option<SessionRef>> {
-    // Opening a pipe waits for its other end.
+    // Opening a pipe would block.
     let about = fs::metadata(&path)?;
     if !about.is_file() {
         return Ok(None);
@@ -139,7 +141,7 @@ fn read_ref(path: PathBuf) -> io::Result<Option<SessionRef>> {
     let file = File::open(&path)?;
     let modified = about.modified()?;
     let lines = BufReader::with_capacity(512, file.take(LONGEST_HEADER)).lines();
-    // Bytes that are no text are in no header, and end the search.
+    // Invalid UTF-8 ends the search: a header has none.
     let header = Header::find(lines.map_while(Result::ok));
     Ok(header.map(|header| SessionRef {
         path,

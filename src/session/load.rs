@@ -1,5 +1,5 @@
-//! From the bytes of a session file to its tree, whatever state they are in.
-//! Only reads; what has to be repaired is told to the caller.
+//! Reads the bytes of a session file, in whatever state, into a tree. Nothing is written; the
+//! caller is told what has to be repaired.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,28 +15,28 @@ use super::raw::{Line, lines};
 use super::tree::Tree;
 
 pub(super) struct Loaded {
-    /// `None` if the file holds nothing yet.
+    /// The header and the tree; `None` if the file holds nothing yet.
     pub(super) session: Option<(Header, Tree)>,
     pub(super) tail: Tail,
-    /// What stands behind the last whole line, if that is half a line.
+    /// The bytes after the last line end, if they are an incomplete record.
     pub(super) torn: Vec<u8>,
-    /// What the file has to hold instead.
+    /// The new content of the file, if a migration changed it.
     pub(super) migrated: Option<String>,
-    /// The whole lines as they were, if they were not UTF-8.
+    /// The complete lines as they were, if they were not UTF-8.
     pub(super) damaged: Option<Vec<u8>>,
 }
 
-/// What stands after the last line end.
+/// The end of a file after its last line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tail {
     Nothing,
-    /// A whole record; only its line end is missing.
+    /// A complete record that only lacks its line end.
     Record,
-    /// A part of a record, from this byte on.
+    /// An incomplete record that starts at this byte.
     Torn(usize),
 }
 
-/// How the header of every session file begins, ours and the original's.
+/// The first bytes of every session file, of pi and of the original.
 const HEADER_START: &[u8] = br#"{"type":"session""#;
 
 fn is_header_start(bytes: &[u8]) -> bool {
@@ -71,8 +71,8 @@ pub(super) fn load(
         path: path.to_owned(),
     };
     if lines.is_empty() {
-        // Nothing, or the header of a session that got no further. Anything else
-        // is somebody's text that we were pointed at by mistake.
+        // The file is empty or holds the incomplete header of a session. Any other text is a
+        // file of the user that was named by mistake.
         return match tail {
             Tail::Torn(_) if !is_header_start(&loaded.torn) => Err(not_a_session()),
             _ => Ok(loaded),
@@ -156,8 +156,8 @@ fn add(tree: &mut Tree, skipped: &mut Lines, unusual: &mut Lines, number: usize,
         }
         Ok((entry, form)) => {
             unusual.add_form(number, form);
-            // Written a second time because the first time could be neither
-            // finished nor taken back.
+            // The record was written twice because the first write could be neither finished
+            // nor undone.
             let is_again = |earlier: &Arc<Entry>| !entry.lacks_id() && earlier.raw == entry.raw;
             if !tree.get(&entry.id).is_some_and(is_again) {
                 tree.insert(entry);
@@ -178,11 +178,11 @@ fn warn_of_orphans(tree: &Tree, path: &Path, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Lines of which one warning tells: there may be thousands.
+/// Lines that share one warning: there may be thousands.
 #[derive(Default)]
 struct Lines {
     count: usize,
-    /// Number of the line, from 1, and the reason.
+    /// Line number, counted from 1, and reason of the first one.
     first: Option<(usize, String)>,
 }
 
@@ -232,7 +232,7 @@ mod tests {
             (b"{}", Tail::Record),
             (b"{}\n{\"a\":1}", Tail::Record),
             (b"{}\n{\"a\":1", Tail::Torn(3)),
-            // A number cut off is still a number.
+            // A number that is cut off is still a number.
             (b"{}\n17", Tail::Torn(3)),
             (b"{}\n\0\0\0", Tail::Torn(3)),
         ];

@@ -1,6 +1,5 @@
-//! A session that is locked only while something is written to it: what extensions
-//! hold, who open files to look into them, keep them for as long as they like and
-//! cannot be relied on to let go.
+//! A session that is locked only while something is written to it. Extensions open files to
+//! read them, keep them open as long as they like, and cannot be relied on to close them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,11 +15,11 @@ use super::storage::{Disk, Storage};
 use super::store::SessionFile;
 
 pub struct LooseSession {
-    /// While nothing is written, its backing is memory if there is a file.
+    /// The session. If it has a file, its backing is memory except during a write.
     session: Session,
-    /// The file, and how long it was when we last saw it.
+    /// Path of the file and its length in bytes when this process last read or wrote it.
     file: Option<(PathBuf, usize)>,
-    /// Where sessions that come from this one go; `None` in memory.
+    /// Folder for sessions that branch off this one; `None` in memory.
     dir: Option<PathBuf>,
 }
 
@@ -43,9 +42,9 @@ impl LooseSession {
         })
     }
 
-    /// Looks into a file, which may be in use. One that does not exist or is empty
-    /// becomes a new session, at that path. `dir` is the file's folder if it is not
-    /// given, `cwd` what the file says.
+    /// Opens a file, which may be in use. A file that does not exist or is empty becomes a new
+    /// session at that path. `dir` defaults to the folder of the file, `cwd` to the working
+    /// directory in the file.
     pub fn open(
         path: &Path,
         dir: Option<&Path>,
@@ -63,7 +62,7 @@ impl LooseSession {
         let length = bytes.len();
         let loaded = load(&path, bytes, &mut warnings)?;
         let (mut session, file) = match loaded.session {
-            // The ids that a migration gives have to be those of the file.
+            // The file is migrated too, so that memory has the ids that the migration assigned.
             Some(_) if loaded.migrated.is_some() => {
                 let (session, opened) = Session::open(&path, here)?;
                 warnings = opened;
@@ -72,7 +71,7 @@ impl LooseSession {
             Some((header, tree)) => {
                 let seen = match loaded.tail {
                     Tail::Nothing => length,
-                    // To be looked at, and repaired, before anything is written.
+                    // Read and repair the file before anything is written.
                     Tail::Record | Tail::Torn(_) => usize::MAX,
                 };
                 let cwd = header.cwd.clone().unwrap_or_else(|| here.to_owned());
@@ -98,7 +97,7 @@ impl LooseSession {
         Ok((loose, warnings))
     }
 
-    /// All entries of `source` in a new session.
+    /// Creates a session with all entries of `source`.
     pub fn fork_file(
         source: &Path,
         dir: &Path,
@@ -116,8 +115,8 @@ impl LooseSession {
         Ok(loose)
     }
 
-    /// To be read, and moved about in. What is appended here is not stored: see
-    /// [`Self::write`].
+    /// Returns the session to read it and to move in its tree. Entries that are appended here
+    /// are not stored: see [`Self::write`].
     pub fn session(&mut self) -> &mut Session {
         &mut self.session
     }
@@ -133,8 +132,8 @@ impl LooseSession {
         self.dir.as_deref()
     }
 
-    /// Does `work` while the file is ours. An error is that of `work`, or that
-    /// somebody else has the file.
+    /// Runs `work` while this process has the lock. Fails with the error of `work`, or if
+    /// another process has the lock.
     pub fn write<T>(
         &mut self,
         work: impl FnOnce(&mut Session) -> Result<T, SessionError>,
@@ -145,14 +144,13 @@ impl LooseSession {
         done
     }
 
-    /// From here on the file is ours alone.
+    /// Takes the lock for good.
     pub fn into_session(mut self) -> Result<Session, SessionError> {
         self.take()?;
         Ok(self.session)
     }
 
-    /// What is there now becomes a path of its own: a new session with the entries
-    /// up to `leaf`.
+    /// Continues in a new session with the entries up to `leaf`.
     pub fn branch_off(&mut self, leaf: &str) -> Result<(), SessionError> {
         let (parent, dir) = match &self.dir {
             Some(dir) => (Some(self.path().map(Path::to_owned)), dir.clone()),
@@ -171,7 +169,7 @@ impl LooseSession {
         Ok(())
     }
 
-    /// Begins a new session in the place of this one.
+    /// Replaces this session by a new one.
     pub fn begin(&mut self, new: NewSession) -> Result<(), SessionError> {
         let cwd = self.session.cwd().to_owned();
         *self = match &self.dir {
@@ -192,7 +190,7 @@ impl LooseSession {
             self.session.backing = Backing::File(file);
             return Ok(());
         }
-        // Somebody else wrote meanwhile: theirs first, then ours, where we are.
+        // Another process wrote since. Read its entries first, then append ours at our leaf.
         drop(file);
         let (mut session, _) = Session::open(path, self.session.cwd())?;
         let leaf = self.session.leaf_id();
@@ -204,7 +202,7 @@ impl LooseSession {
         Ok(())
     }
 
-    /// Ends the lock, if we have it.
+    /// Releases the lock, if this process has it.
     fn let_go(&mut self) {
         let Backing::File(file) = &self.session.backing else {
             return;
@@ -216,7 +214,7 @@ impl LooseSession {
     }
 }
 
-/// It becomes part of the file's name.
+/// Checks an id, which becomes part of a file name.
 fn check_id(id: Option<&str>) -> Result<(), SessionError> {
     let is_good = |id: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);

@@ -1,6 +1,6 @@
-//! The one reader of a session line: the members that headers, the tree and lists need, in
-//! whatever form another program wrote them. The originals check no types (`JSON.parse`),
-//! so a member of another type must not cost the line.
+//! The reader of a session line: the members that headers, the tree and lists need, in any form
+//! that another program may write. The original programs check no types (`JSON.parse`), so a
+//! member of another type must not make the line unreadable.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::paths;
 use crate::ai::half_characters;
 use crate::ai::nesting::{self, Of};
 
-/// The value of one member.
+/// Value of one member.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum Scalar<'a> {
     #[default]
@@ -27,7 +27,7 @@ pub(super) enum Scalar<'a> {
     Nested,
 }
 
-/// All members that any line keeps outside of its message.
+/// All members that any kind of line has outside of its message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Members<'a> {
@@ -65,14 +65,14 @@ pub(super) struct Members<'a> {
     pub(super) name: Scalar<'a>,
 }
 
-/// The role is `Missing` where `message` is no object.
+/// Role of a message. The role is `Missing` if `message` is not an object.
 #[derive(Debug, Default)]
 pub(super) struct MessageHead<'a> {
     pub(super) role: Scalar<'a>,
 }
 
 impl Members<'_> {
-    /// Reads one line. An error means that the line is no JSON object.
+    /// Reads one line. Fails if the line is not a JSON object.
     pub(super) fn read(line: &[u8]) -> Result<Members<'_>, serde_json::Error> {
         if !line.trim_ascii_start().starts_with(b"{") {
             return Err(serde_json::Error::custom("it is not a JSON object"));
@@ -80,13 +80,14 @@ impl Members<'_> {
         serde_json::from_slice(line).or_else(|error| {
             let text = String::from_utf8_lossy(line);
             let text = half_characters::mended(&text).map_or(text, Cow::Owned);
-            // A member that is there twice: the last one counts, as in JavaScript.
+            // The line has a member twice: the last one is used, as in JavaScript.
             let value: Result<Value, _> = nesting::from_str(&text, Of::Line);
             value.map_or(Err(error), Members::deserialize)
         })
     }
 
-    /// Which member of an entry is not in the form that pi writes; `None` if all are.
+    /// Describes the first member of an entry that is not in the form that pi writes; `None` if
+    /// all are.
     pub(super) fn unusual_in_entry(&self) -> Option<String> {
         use Scalar::{Missing, Null, Text};
         let members = [
@@ -110,7 +111,8 @@ impl Members<'_> {
         first_unusual(members)
     }
 
-    /// Which member of a header is not in the form that pi writes; `None` if all are.
+    /// Describes the first member of a header that is not in the form that pi writes; `None` if
+    /// all are.
     pub(super) fn unusual_in_header(&self) -> Option<String> {
         use Scalar::{Missing, Null, Number, Text};
         let members = [
@@ -139,8 +141,8 @@ impl Members<'_> {
         first_unusual(members)
     }
 
-    /// The entry's or header's time in ISO 8601; empty where there is none. A number counts
-    /// milliseconds since the epoch, as `new Date(number)` takes it.
+    /// Returns the time of the entry or header in ISO 8601; empty if there is none. A number
+    /// counts milliseconds since the epoch, as in `new Date(number)`.
     pub(super) fn time(&self) -> String {
         match &self.timestamp {
             Scalar::Text(text) => text.to_string(),
@@ -158,7 +160,7 @@ fn first_unusual<const COUNT: usize>(
 }
 
 impl<'a> Scalar<'a> {
-    /// The text of a text, and of nothing else.
+    /// Returns the text if the value is a string.
     pub(super) fn into_text(self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.into_owned()),
@@ -166,11 +168,12 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// Texts, and numbers as JavaScript writes them, which is how an id is looked up.
+    /// Returns a string as it is, and a number as JavaScript writes it, which is how ids are
+    /// looked up.
     pub(super) fn into_id(self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.into_owned()),
-            // The sign of zero does not show.
+            // JavaScript writes negative zero without its sign.
             Self::Number(0.0) => Some("0".into()),
             Self::Number(number) => Some(number.to_string()),
             _ => None,

@@ -70,11 +70,11 @@ pub(super) fn mended(mut message: Value) -> Option<AgentMessage> {
     serde_json::from_value(message).ok()
 }
 
-/// [`mended`] for the message or the entry of an extension.
+/// Like [`mended`], for a message or an entry of an extension.
 pub(super) fn mended_custom(mut message: Value) -> Option<CustomMessage> {
     let members = message.as_object_mut()?;
     texts(members, &["customType"]);
-    // The content of a user's message has the same form.
+    // Content of a user message has the same form.
     let role = members.insert("role".into(), "user".into());
     mend(&mut message);
     let members = message.as_object_mut()?;
@@ -84,7 +84,8 @@ pub(super) fn mended_custom(mut message: Value) -> Option<CustomMessage> {
     serde_json::from_value(message).ok()
 }
 
-/// Makes a text of each member: of a number as JavaScript does, of anything else an empty one.
+/// Makes a string of each member: a number as JavaScript writes it, any other value becomes
+/// empty.
 fn texts(members: &mut Map<String, Value>, names: &[&str]) {
     for &name in names {
         let text = match members.get(name) {
@@ -184,7 +185,7 @@ impl AgentMessage {
         }
     }
 
-    /// What a model is told; `None` where it is told nothing.
+    /// Returns the message that a model receives; `None` if the context leaves it out.
     pub fn to_llm(&self) -> Option<Message> {
         let user = |text: String, timestamp| {
             Some(Message::User(UserMessage {

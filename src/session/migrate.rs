@@ -1,5 +1,5 @@
-//! Brings files of versions 1 and 2 to version 3. Members that a step does not
-//! name stay byte for byte, and so do lines that cannot be read.
+//! Migration of files of versions 1 and 2 to version 3. Members that a step does not name stay
+//! byte for byte, and so do unreadable lines.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use super::header::CURRENT_VERSION;
 use super::patch::{Line, Object, raw, string};
 use super::tree::fresh_id;
 
-/// The lines of a file of version `from`, rewritten. `lines` begins with the header.
+/// Returns the migrated lines of a file of version `from`. `lines` begins with the header.
 pub(super) fn migrate(lines: &[&str], from: u64) -> Vec<String> {
     let mut lines: Vec<Line> = lines.iter().map(|line| Line::new(line)).collect();
     if from < 2 {
@@ -22,7 +22,7 @@ pub(super) fn migrate(lines: &[&str], from: u64) -> Vec<String> {
     lines.into_iter().map(Line::into_string).collect()
 }
 
-/// The first version had neither ids nor a tree, and a compaction counted lines.
+/// Assigns ids and parents. Version 1 had neither, and its compactions counted lines.
 fn give_ids(lines: &mut [Line]) {
     let mut taken = HashSet::new();
     let mut ids: Vec<Option<String>> = Vec::new();
@@ -52,7 +52,7 @@ fn give_ids(lines: &mut [Line]) {
     }
 }
 
-/// Version 2 called the messages of extensions after the hooks they came from.
+/// Renames the messages of extensions, which version 2 named after hooks.
 fn rename_hook_messages(lines: &mut [Line]) {
     for object in objects(lines).filter(|object| string(object, "type") == Some("message".into())) {
         let message = object.get("message").map(|message| message.get());

@@ -1,5 +1,5 @@
-//! Sessions: the entries of a conversation, kept in an append-only JSONL file
-//! that is the truth. Knows nothing of agents.
+//! Sessions: the entries of a conversation in an append-only JSONL file, which is the source of
+//! truth. Knows nothing of agents.
 
 mod backing;
 mod claim;

@@ -1,5 +1,5 @@
-//! The same work for each of many things, on all processors if there is enough
-//! of it: a long session is there sooner.
+//! Maps a function over many items on all processors, if there is enough work. Long sessions
+//! open faster.
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
@@ -7,10 +7,10 @@ use std::thread;
 
 use crate::ai::nesting;
 
-/// So many bytes take longer to parse than a thread takes to be there.
+/// Bytes per thread: parsing fewer takes less time than starting a thread.
 const WORTH_A_THREAD: usize = 1 << 20;
 
-/// What `work` makes of each, in their order; `bytes` says how much work it is.
+/// Returns `work` of each item, in order. `bytes` estimates the work for an item.
 pub(super) fn map<T: Sync, R: Send>(
     items: &[T],
     bytes: impl Fn(&T) -> usize,
@@ -41,7 +41,7 @@ pub(super) fn map<T: Sync, R: Send>(
             results.extend(match thread.map(thread::ScopedJoinHandle::join) {
                 Ok(Ok(results)) => results,
                 Ok(Err(panic)) => resume_unwind(panic),
-                // The system has no more threads for us.
+                // The system refused another thread: work on this one.
                 Err(_) => work_on(part),
             });
         }
@@ -49,7 +49,7 @@ pub(super) fn map<T: Sync, R: Send>(
     })
 }
 
-/// Each of at least `size` bytes, except for the last.
+/// Splits `items` into parts of at least `size` bytes each, except for the last.
 fn parts<T>(items: &[T], bytes: impl Fn(&T) -> usize, size: usize) -> Vec<&[T]> {
     let mut parts = Vec::new();
     let mut rest = items;

@@ -1,5 +1,5 @@
-//! Changes single members of a JSON line and leaves the others byte for byte:
-//! a session file passes through programs that know more members than we do.
+//! Changes single members of a JSON line and leaves the others byte for byte: programs that
+//! know more members than pi read and write the same file.
 
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -40,8 +40,8 @@ pub(super) fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).expect("strings, numbers and JSON are JSON")
 }
 
-/// The line of `entry` with another parent; all else stays as it is. A line without an id
-/// gets the one that it is known by.
+/// Returns the line of `entry` with another parent and all else unchanged. A line without an id
+/// gets the assigned one.
 pub(super) fn with_parent(entry: &Entry, parent: Option<IdRef<'_>>) -> String {
     let mut line = Line::new(&entry.raw);
     if let Line::Object(object) = &mut line {
@@ -53,7 +53,7 @@ pub(super) fn with_parent(entry: &Entry, parent: Option<IdRef<'_>>) -> String {
     line.into_string()
 }
 
-/// The line of `entry` with its ids and its time as texts; all else stays as it is.
+/// Returns the line of `entry` with its ids and its time as strings and all else unchanged.
 pub(super) fn with_usual_members(entry: &Entry) -> String {
     let mut line = Line::new(&entry.raw);
     if let Line::Object(object) = &mut line {

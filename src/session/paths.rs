@@ -1,21 +1,21 @@
-//! Where session files live and what they are called; the same names as the
-//! original's, so that both programs find each other's sessions.
+//! Locations and names of session files. They are those of the original, so that both programs
+//! find each other's sessions.
 
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use sha2::{Digest, Sha256};
 
-/// Bytes that the name of a file may have on every file system in use.
+/// Maximum length in bytes of a file name that every common file system accepts.
 const LONGEST_NAME: usize = 255;
 
-/// `<agent folder>/sessions/--home-me-project--`.
+/// Returns `<agent folder>/sessions/--home-me-project--`.
 pub fn default_session_dir(agent_dir: &Path, cwd: &Path) -> PathBuf {
     agent_dir.join("sessions").join(folder_name(cwd))
 }
 
-/// The folder of one working directory's sessions. Where the name would be longer than a
-/// file's name may be, a digest of the working directory stands for its end.
+/// Returns the name of the session folder of a working directory. A name that would be too long
+/// for a file ends in a digest of the working directory.
 pub fn folder_name(cwd: &Path) -> String {
     let text = cwd.to_string_lossy();
     let relative = text.strip_prefix(['/', '\\']).unwrap_or(&text);
@@ -33,22 +33,22 @@ pub fn folder_name(cwd: &Path) -> String {
     format!("--{name}--")
 }
 
-/// `2026-01-31T12-00-00-000Z_<id>.jsonl`.
+/// Returns `2026-01-31T12-00-00-000Z_<id>.jsonl`.
 pub(super) fn file_name(timestamp: &str, id: &str) -> String {
     format!("{}_{id}.jsonl", timestamp.replace([':', '.'], "-"))
 }
 
-/// As JavaScript's `toISOString` writes it.
+/// Formats a time as JavaScript's `toISOString` does.
 pub(super) fn iso(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// [`iso`] for milliseconds since the epoch; `None` for a time that no calendar has.
+/// Formats milliseconds since the epoch like [`iso`]; `None` if the time is out of range.
 pub(super) fn iso_of_millis(millis: i64) -> Option<String> {
     DateTime::from_timestamp_millis(millis).map(iso)
 }
 
-/// Milliseconds since the epoch; 0 for what is no time.
+/// Parses a time to milliseconds since the epoch; 0 if it is not a time.
 pub(super) fn millis(timestamp: &str) -> i64 {
     DateTime::parse_from_rfc3339(timestamp).map_or(0, |time| time.timestamp_millis())
 }

@@ -1,5 +1,5 @@
-//! The text of a file and of its lines. A line that was read shares the memory of
-//! its file: a copy of each would double what a long session takes.
+//! The text of a file and of its lines. A line shares the memory of its file: copies would
+//! double the memory of a long session.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -7,22 +7,23 @@ use std::sync::Arc;
 
 use memchr::memchr_iter;
 
-/// Cheap to clone. The file that it is a part of is in memory as long as it is.
+/// A part of a shared text. Cloning is cheap; the whole file stays in memory as long as one
+/// part does.
 #[derive(Clone)]
 pub struct Raw {
-    /// UTF-8, at least in `range`.
+    /// The file. At least `range` is UTF-8.
     bytes: Arc<Vec<u8>>,
     range: Range<usize>,
 }
 
 impl Raw {
-    /// For those who look at it as UTF-8 themselves.
+    /// Returns the bytes without checking that they are UTF-8.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.bytes[self.range.clone()]
     }
 }
 
-/// Looks at all of it every time, which takes less than parsing it.
+/// Checks on each call that the text is UTF-8, which takes less time than parsing it.
 impl Deref for Raw {
     type Target = str;
 
@@ -66,13 +67,13 @@ impl fmt::Display for Raw {
 
 /// A line that is not blank, without its line end.
 pub(super) struct Line {
-    /// Counted from 0, with those that are blank.
+    /// Line number, counted from 0, including blank lines.
     pub(super) number: usize,
     pub(super) raw: Raw,
 }
 
-/// The lines of a file. If it was not UTF-8, what was wrong is replaced, and the
-/// second value is what it was.
+/// Splits a file into lines. Invalid UTF-8 is replaced; the second value is then the original
+/// content.
 pub(super) fn lines(bytes: Vec<u8>) -> (Vec<Line>, Option<Vec<u8>>) {
     let (bytes, damaged) = match simdutf8::basic::from_utf8(&bytes) {
         Ok(_) => (bytes, None),
@@ -86,7 +87,8 @@ pub(super) fn lines(bytes: Vec<u8>) -> (Vec<Line>, Option<Vec<u8>>) {
     let ends = memchr_iter(b'\n', &bytes).chain([bytes.len()]);
     let ranges = ends.map(|end| {
         let line = &bytes[start..end];
-        // Some editors mark a file as UTF-8 with it, and files are put together.
+        // Some editors mark a file as UTF-8 with it, and concatenated files have it in the
+        // middle.
         if line.starts_with("\u{feff}".as_bytes()) {
             start += "\u{feff}".len();
         }

@@ -1,5 +1,5 @@
-//! How an entry is written: member names and their order as in the original's
-//! files, so that a file does not show which program appended to it.
+//! Serialization of entries: names and order of the members are those of the original, so that
+//! a file does not show which program appended to it.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::message::AgentMessage;
 use crate::ai::message::UserContent;
 
-/// An entry without its place in the tree.
+/// An entry without its position in the tree.
 #[derive(Clone, Copy, Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub(super) enum Record<'a> {
@@ -44,7 +44,7 @@ pub(super) enum Record<'a> {
         data: Option<&'a Value>,
     },
     CustomMessage {
-        /// Empty for a message that has none.
+        /// Type of the message; empty if it has none.
         #[serde(skip_serializing_if = "str::is_empty")]
         custom_type: &'a str,
         content: &'a UserContent,
@@ -62,8 +62,8 @@ pub(super) enum Record<'a> {
     },
 }
 
-/// The id of another entry in the form in which that entry writes it: both originals compare
-/// with `===`, to which `7` and `"7"` are two.
+/// The id of another entry in the form that its line has: both original programs compare with
+/// `===`, for which `7` and `"7"` differ.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IdRef<'a> {
     pub(super) text: &'a str,
@@ -133,7 +133,7 @@ impl Record<'_> {
         }
     }
 
-    /// The line, without its line end.
+    /// Returns the line, without its line end.
     pub(super) fn to_line(self, place: Place<'_>) -> String {
         let r#type = self.type_name();
         let line = match self {
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// Each as `JSON.stringify` wrote it in the original.
+    /// Expected lines were written by `JSON.stringify` in the original.
     #[test]
     fn members_stand_in_the_order_of_the_original() {
         let place = Place {

@@ -1,6 +1,5 @@
-//! Words that a user remembers, and the sessions in which they were said: the
-//! search of the session selector. All words have to be there, in any order;
-//! `"some words"` in this order; `re:` begins a regular expression.
+//! Search of the session selector. All words of a query must occur in a session, in any order;
+//! `"some words"` must occur in this order; `re:` begins a regular expression.
 
 use regex::{Regex, RegexBuilder};
 
@@ -11,13 +10,13 @@ pub struct SessionQuery {
 }
 
 enum Wanted {
-    /// In lower case.
+    /// Words in lower case, all of which must occur.
     Words(Vec<String>),
     Pattern(Regex),
 }
 
 impl SessionQuery {
-    /// An error says what is wrong with a regular expression.
+    /// Parses a query. The error says what is wrong with a regular expression.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let wanted = match text.strip_prefix("re:").map(str::trim) {
@@ -45,7 +44,8 @@ impl SessionQuery {
     }
 }
 
-/// What stands in quotes is one; where a quote is not closed, quotes mean nothing.
+/// Splits a query into words. Quoted text is one word; if a quote is not closed, quotes have no
+/// meaning.
 fn words(text: &str) -> Vec<String> {
     let parts: Vec<&str> = match text.matches('"').count() % 2 {
         0 => text.split('"').collect(),
@@ -62,7 +62,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Lower case, with single spaces.
+/// Converts to lower case with single spaces.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for word in text.split_whitespace() {

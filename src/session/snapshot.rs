@@ -1,5 +1,5 @@
-//! A session as it is at one moment, for those who only look: no lock, no repair,
-//! and whoever writes goes on writing.
+//! A read-only view of a session at one moment. It takes no lock and repairs nothing, so that
+//! other processes can go on writing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use super::load::load;
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub header: Header,
-    /// In file order.
+    /// Entries in file order.
     pub entries: Vec<Arc<Entry>>,
-    /// `None` before the first entry.
+    /// The current leaf; `None` before the first entry.
     pub leaf: Option<String>,
 }
 
 impl Snapshot {
-    /// Of a file, which may be open in another pi; `None` if nothing is in it yet.
+    /// Reads a file, which another pi may have open; `None` if it holds nothing yet.
     pub fn read(path: &Path) -> Result<(Option<Self>, Vec<Warning>), SessionError> {
         let bytes = read_regular(path).map_err(SessionError::io("read", path))?;
         let mut warnings = Vec::new();
-        // A torn tail may be a record that the other pi is writing just now.
+        // A torn tail may be a record that the other pi is writing at this moment.
         let loaded = load(path, bytes, &mut warnings)?;
-        // Only in memory: the file stays as old as it is.
+        // The migration is only in memory: the file is not changed.
         warnings.retain(|warning| !matches!(warning, Warning::Migrated { .. }));
         let snapshot = loaded.session.map(|(header, tree)| Self {
             header,

@@ -1,5 +1,5 @@
-//! What the store needs from a file system, as a trait, so that tests can make
-//! disks that are full, lie or fail.
+//! The operations of a file system that session files need, as a trait, so that tests can
+//! inject full, faulty or lying disks.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -7,49 +7,50 @@ use std::path::Path;
 
 use super::holder;
 
-/// Opens and moves files. [`Disk`] is the real one.
+/// Opens, moves and removes files. [`Disk`] is the real implementation.
 pub trait Storage: Send + Sync {
-    /// An existing file, for reading and appending.
+    /// Opens an existing file for reading and appending.
     fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>>;
 
-    /// A new file, with the folders above it; `AlreadyExists` if there is one.
+    /// Creates a file and the folders above it. Fails with `AlreadyExists` if the file exists.
     fn create(&self, path: &Path) -> io::Result<Box<dyn StoredFile>>;
 
-    /// Puts `from` in the place of `to`, in one step.
+    /// Replaces `to` by `from` atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Only ever asked for files that this process made and could not finish.
+    /// Removes a file. Only used for files that this process created and could not finish.
     fn remove(&self, path: &Path) -> io::Result<()>;
 }
 
-/// One open file. Dropping it ends its lock.
+/// One open file. Dropping it releases its lock.
 pub trait StoredFile: Send {
-    /// Takes the exclusive advisory lock, which the operating system releases
-    /// when the process ends in whichever way.
+    /// Takes the exclusive advisory lock. The operating system releases it when the process
+    /// ends in any way.
     fn try_lock(&self) -> Result<(), TryLockError>;
 
-    /// Gives the lock back; the file stays open.
+    /// Releases the lock; the file stays open.
     fn unlock(&self) -> io::Result<()>;
 
-    /// The process whose lock was in the way of ours: `None` if the system does
-    /// not tell, or if that process is about to end.
+    /// Returns the process that holds the lock; `None` if the system does not report it, or if
+    /// that process is about to end.
     fn lock_holder(&self) -> Option<u32>;
 
-    /// The whole content.
+    /// Reads the whole content.
     fn read(&mut self) -> io::Result<Vec<u8>>;
 
-    /// One `write` call at the end of the file; may write less than it was given.
+    /// Makes one `write` call at the end of the file and returns the number of bytes written,
+    /// which may be less than `bytes`.
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
     fn truncate(&mut self, len: u64) -> io::Result<()>;
 
-    /// Waits until the content is on the medium. Needed before a rename; a
-    /// record does without, because SIGKILL does not take what `write` took.
+    /// Waits until the content is on the medium. Needed before a rename. Appended records need
+    /// no sync, because data accepted by `write` survives SIGKILL.
     fn sync(&mut self) -> io::Result<()>;
 
     fn size(&self) -> io::Result<u64>;
 
-    /// Whether `path` still leads to this very file.
+    /// Returns whether `path` still leads to this file.
     fn is_at(&self, path: &Path) -> io::Result<bool>;
 }
 
@@ -58,8 +59,8 @@ pub struct Disk;
 
 impl Storage for Disk {
     fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
-        // Opening a pipe waits for its other end, and some devices never end.
-        // `/dev/null` is for those who want no session.
+        // Opening a pipe would block, and some devices never end. `/dev/null` is accepted as
+        // the path of a session that is not kept.
         if !fs::metadata(path)?.is_file() && path != Path::new("/dev/null") {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -76,7 +77,7 @@ impl Storage for Disk {
         }
         let mut options = OpenOptions::new();
         options.read(true).append(true).create_new(true);
-        // A conversation holds what its user would not show to others.
+        // Conversations are private: only the owner may read them.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path)?;
@@ -96,9 +97,9 @@ struct DiskFile {
     file: File,
 }
 
-/// A child process holds a copy of every open file from its fork until its exec,
-/// and the lock lives as long as the last copy. Unlocking ends it for all, so
-/// that a session can be reopened while another thread starts a process.
+/// Releases the lock explicitly. From fork to exec a child process holds a copy of every open
+/// file, and a lock lasts as long as the last copy. Unlocking ends it for all copies, so that a
+/// session can be reopened while another thread starts a process.
 impl Drop for DiskFile {
     fn drop(&mut self) {
         let _ = self.file.unlock();
@@ -152,7 +153,7 @@ impl StoredFile for DiskFile {
         }
     }
 
-    /// Elsewhere an open file cannot be replaced, so being there is enough.
+    /// On other systems an open file cannot be replaced, so it is enough that the path exists.
     #[cfg(not(unix))]
     fn is_at(&self, path: &Path) -> io::Result<bool> {
         path.try_exists()

@@ -1,5 +1,5 @@
-//! The session file while this process is its one writer: locked, appended to
-//! record by record, never left with half a record that the next could fuse with.
+//! The session file while this process may write to it: locked and appended record by record. A
+//! new record never fuses with an incomplete one.
 
 use std::fs::TryLockError;
 use std::io;
@@ -16,22 +16,23 @@ use super::paths;
 use super::storage::{Storage, StoredFile};
 use super::tree::fresh_id;
 
-/// How long a lock may be there that nobody seems to hold: a process that was
-/// killed is still ending, or its child has yet to become another program.
+/// How long to wait for a lock whose holder seems to be gone: a killed process may still be
+/// ending, or its child may not have called exec yet.
 const LAST_BREATH: Duration = Duration::from_secs(2);
 
 pub(super) struct SessionFile {
-    /// Before the file, whose lock ends when it is dropped.
+    /// Declared before `file`: fields drop in order, and the lock ends when `file` is dropped.
     unused: Option<Unused>,
     storage: Arc<dyn Storage>,
     path: PathBuf,
     file: Box<dyn StoredFile>,
     is_locked: bool,
-    /// Where our last record ended.
+    /// Offset in bytes at which the last record of this process ends.
     end: u64,
 }
 
-/// A file that was made only to be had: it goes unless something was written to it.
+/// A file that was created in advance: it is removed on drop unless something was written to
+/// it.
 struct Unused {
     storage: Arc<dyn Storage>,
     path: PathBuf,
@@ -39,20 +40,20 @@ struct Unused {
 
 impl Drop for Unused {
     fn drop(&mut self) {
-        // It may be another one by now.
+        // Another file may be at this path by now.
         let there = self.storage.open(&self.path);
         if there.is_ok_and(|file| file.size().is_ok_and(|size| size == 0)) {
-            // An empty file is no session, and the next who wants its id removes it.
+            // An empty file is not a session; the next process that reserves its id removes it.
             let _ = self.storage.remove(&self.path);
         }
     }
 }
 
-/// In the place of an end that no record ends at.
+/// Value of `end` if the file does not end with a complete record.
 const OPEN: u64 = u64::MAX;
 
 impl SessionFile {
-    /// Opens and locks; `None` if there is no such file.
+    /// Opens and locks a file; `None` if there is none.
     pub(super) fn open(
         storage: &Arc<dyn Storage>,
         path: &Path,
@@ -66,8 +67,8 @@ impl SessionFile {
             };
             let mut opened = Self::new(storage, path, file);
             opened.lock_or_refuse(warnings)?;
-            // A migration puts a new file in the place of the old one. Who opened
-            // the old one just before holds a lock that protects nothing.
+            // A migration replaces the file. A process that opened the old file just before
+            // holds a lock that protects nothing, so it opens again.
             if opened
                 .file
                 .is_at(path)
@@ -78,7 +79,7 @@ impl SessionFile {
         }
     }
 
-    /// Opens an existing file to read it, whoever writes it.
+    /// Opens an existing file for reading, whether or not another process has the lock.
     pub(super) fn open_unlocked(
         storage: &Arc<dyn Storage>,
         path: &Path,
@@ -90,7 +91,7 @@ impl SessionFile {
         }
     }
 
-    /// Makes and locks a file that must not hold anything yet.
+    /// Creates and locks a file, which must not exist or must be empty.
     pub(super) fn create(
         storage: &Arc<dyn Storage>,
         path: &Path,
@@ -110,7 +111,7 @@ impl SessionFile {
             }
             Err(error) => return Err(SessionError::io("create", path)(error)),
         };
-        // Another pi may have come between our creating the file and locking it.
+        // Another pi may have locked and written the file between its creation and our lock.
         match created
             .file
             .size()
@@ -132,7 +133,7 @@ impl SessionFile {
         }
     }
 
-    /// Waits only for a holder that is about to end.
+    /// Takes the lock. Waits only for a holder that is about to end.
     fn lock_or_refuse(&mut self, warnings: &mut Vec<Warning>) -> Result<(), SessionError> {
         let began = Instant::now();
         while !self.try_lock(warnings) {
@@ -144,7 +145,7 @@ impl SessionFile {
         Ok(())
     }
 
-    /// Does not wait.
+    /// Takes the lock without waiting.
     pub(super) fn lock(&mut self) -> Result<(), SessionError> {
         let mut warnings = Vec::new();
         if !self.try_lock(&mut warnings) {
@@ -160,8 +161,8 @@ impl SessionFile {
         match self.file.try_lock() {
             Ok(()) => self.is_locked = true,
             Err(TryLockError::WouldBlock) => {}
-            // Some network file systems have no locks, each with another error
-            // for it. Working there unprotected is better than not at all.
+            // Some network file systems have no locks and report that with different errors.
+            // Working there without a lock is better than not at all.
             Err(TryLockError::Error(error)) => {
                 warnings.push(Warning::NoLock {
                     path: self.path.clone(),
@@ -180,7 +181,7 @@ impl SessionFile {
         }
     }
 
-    /// Another process may write from here on. A lock that cannot be given back is kept.
+    /// Lets other processes write. A lock that cannot be released is kept.
     pub(super) fn unlock(&mut self) {
         if self.is_locked && self.file.unlock().is_ok() {
             self.is_locked = false;
@@ -191,8 +192,8 @@ impl SessionFile {
         self.is_locked
     }
 
-    /// True if another process added to the file after our last record, or after we read it.
-    /// False for a file that is away or shorter: [`Self::append`] reports that.
+    /// Returns whether another process appended after our last record or our last read. False
+    /// for a file that is missing or shorter: [`Self::append`] reports that.
     pub(super) fn has_grown(&self) -> Result<bool, SessionError> {
         let failed = |error| SessionError::io("look up", &self.path)(error);
         if !self.file.is_at(&self.path).map_err(failed)? {
@@ -202,7 +203,7 @@ impl SessionFile {
         Ok(self.end == OPEN || size > self.end)
     }
 
-    /// The file is removed with this, unless something is written to it.
+    /// Removes the file on drop, unless something is written to it.
     pub(super) fn give_up_if_empty(&mut self) {
         self.unused = Some(Unused {
             storage: self.storage(),
@@ -227,9 +228,8 @@ impl SessionFile {
         Ok(content)
     }
 
-    /// Adds whole lines. When this returns `Ok` they survive SIGKILL; when it
-    /// returns an error the file is as before, or its next record starts on a
-    /// line of its own.
+    /// Appends whole lines. After `Ok` they survive SIGKILL. After an error the file is as
+    /// before, or its next record starts on a new line.
     pub(super) fn append(&mut self, lines: &str) -> Result<(), SessionError> {
         let at = self.file.is_at(&self.path);
         if !at.map_err(SessionError::io("look up", &self.path))? {
@@ -246,9 +246,9 @@ impl SessionFile {
                 path: self.path.clone(),
             });
         }
-        // Somebody without our lock (the original takes none) or our own failed
-        // write moved the end. An empty line too many disturbs no reader, half a
-        // line in front of ours would cost both.
+        // A process without our lock (the original takes none) or our own failed write moved
+        // the end. An extra empty line is harmless to readers; a record after an incomplete
+        // line would make both unreadable.
         let separated;
         let record = if start == self.end {
             lines
@@ -262,8 +262,8 @@ impl SessionFile {
                 Ok(())
             }
             Err((written, error)) => {
-                // Only what we added is taken back, and if that fails too, `end`
-                // no longer fits and the next record starts a new line.
+                // Remove only the bytes that this call wrote. If that fails too, `end` no
+                // longer matches and the next record starts a new line.
                 if self.file.size().is_ok_and(|size| size == start + written) {
                     let _ = self.file.truncate(start);
                 }
@@ -272,8 +272,8 @@ impl SessionFile {
         }
     }
 
-    /// Cuts the file at `start`, after `tail`, which is what stands there, is
-    /// safe in a file of its own.
+    /// Stores `tail`, the content from `start` on, in a file of its own and then cuts the
+    /// session file at `start`. Returns the path of the new file.
     pub(super) fn move_aside(
         &mut self,
         start: usize,
@@ -282,7 +282,7 @@ impl SessionFile {
         let aside = self.sibling(&dated("torn"));
         self.write_sibling(&aside, tail)?;
         if let Err(error) = self.file.truncate(start as u64) {
-            // It would be a second copy.
+            // Remove the copy: the tail is still in the session file.
             let _ = self.storage.remove(&aside);
             return Err(SessionError::io("cut the torn last line off", &self.path)(
                 error,
@@ -292,24 +292,24 @@ impl SessionFile {
         Ok(aside)
     }
 
-    /// The file as it is, a second time, under another name.
+    /// Stores the content of the file under another name and returns the path.
     pub(super) fn keep_copy(&mut self, content: &[u8]) -> Result<PathBuf, SessionError> {
         let aside = self.sibling(&dated("before"));
         self.write_sibling(&aside, content)?;
         Ok(aside)
     }
 
-    /// What the file ends with is not a whole line, and stays so until the next
-    /// record, which begins a line of its own.
+    /// Marks the end of the file as an incomplete line, so that the next record starts on a new
+    /// line.
     pub(super) fn leave_end_open(&mut self) {
         self.end = OPEN;
     }
 
-    /// Puts new content in the place of the old, in one step, keeping the lock.
+    /// Replaces the content atomically and keeps the lock.
     pub(super) fn replace(&mut self, content: &[u8]) -> Result<(), SessionError> {
         let next = self.sibling(&format!("new-{}", Uuid::new_v4()));
         let file = self.write_sibling(&next, content)?;
-        // Locked before anybody can find it.
+        // The new file is locked before other processes can open it.
         let mut locked = Self::new(&self.storage, &self.path, file);
         let replaced = locked.lock_or_refuse(&mut Vec::new()).and_then(|()| {
             let renamed = self.storage.rename(&next, &self.path);
@@ -325,7 +325,7 @@ impl SessionFile {
         Ok(())
     }
 
-    /// A whole file or none.
+    /// Writes a file completely or not at all.
     fn write_sibling(
         &self,
         path: &Path,
@@ -341,7 +341,7 @@ impl SessionFile {
         Ok(file)
     }
 
-    /// `<file>.<suffix>`: no reader of sessions takes it for one.
+    /// Returns `<file>.<suffix>`, which no reader takes for a session.
     fn sibling(&self, suffix: &str) -> PathBuf {
         let mut name = self.path.clone().into_os_string();
         name.push(format!(".{suffix}"));
@@ -349,14 +349,14 @@ impl SessionFile {
     }
 }
 
-/// Two of the same moment are told apart as well.
+/// Returns a suffix with the time and a random part, since two calls may have the same time.
 fn dated(what: &str) -> String {
     let time = paths::iso(Utc::now()).replace([':', '.'], "-");
     format!("{what}-{time}-{}", fresh_id(|_| false))
 }
 
-/// One `write` call, unless the system takes only a part of it: then the rest is
-/// tried, because only that tells why. An error comes with how much was taken.
+/// Writes `bytes` with one call, or more if the system accepts only a part: the following call
+/// reports why. The error contains the number of bytes written.
 fn write(file: &mut dyn StoredFile, bytes: &[u8]) -> Result<(), (u64, io::Error)> {
     let mut written = 0;
     while written < bytes.len() {

@@ -1,4 +1,4 @@
-//! The session store against real files.
+//! Tests of the session store with real files.
 
 mod context;
 mod crash;
@@ -37,7 +37,7 @@ fn user(text: &str) -> AgentMessage {
     AgentMessage::User(UserMessage::new(text, Vec::<ImageContent>::new()))
 }
 
-/// An assistant message that calls tools, given as id and name.
+/// Makes an assistant message that calls tools, given as id and name.
 fn calls(stop_reason: &str, calls: &[(&str, &str)]) -> AgentMessage {
     let content: Vec<_> = calls
         .iter()
@@ -58,7 +58,7 @@ fn result(id: &str, name: &str) -> AgentMessage {
     .unwrap()
 }
 
-/// A line of an entry that holds a user message.
+/// Makes the line of an entry with a user message.
 fn line(id: &str, parent: Option<&str>, text: &str) -> String {
     json!({
         "type": "message", "id": id, "parentId": parent, "timestamp": "2026-01-01T00:00:01.000Z",
@@ -105,7 +105,7 @@ fn texts(context: &SessionContext) -> Vec<String> {
     texts.collect()
 }
 
-/// Whatever is in `dir`, sorted.
+/// Returns the names of all files in `dir`, sorted.
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(dir)
         .unwrap()

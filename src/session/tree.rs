@@ -1,5 +1,5 @@
-//! The entries of a session in memory: file order, the tree over it, and what
-//! labels and names say at the end. Derived from the file, never the truth.
+//! The entries of a session in memory: file order, the tree over it, and the current labels and
+//! name. Everything is derived from the file.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -19,13 +19,13 @@ pub(super) struct Tree {
     by_id: HashMap<ById, usize>,
     labels: IndexMap<String, Label>,
     name: Option<String>,
-    /// The index of an entry.
+    /// Index of the leaf in `entries`.
     leaf: Option<usize>,
-    /// So many of the last entries are not in the file although they should be.
+    /// Number of entries at the end that are not in the file although they should be.
     owed: usize,
 }
 
-/// An entry that is looked up by its id; a key of its own would be a copy.
+/// Key of the map from ids to entries; a separate key would be a copy of the id.
 struct ById(Arc<Entry>);
 
 impl Borrow<str> for ById {
@@ -53,21 +53,21 @@ pub(super) struct Label {
     pub(super) timestamp: String,
 }
 
-/// One entry among its relatives, who are given by their index in the list.
-/// A list, because a conversation is one long branch: nested values of that
-/// depth cannot be walked, or even dropped, by recursion.
+/// One entry with its parent and children as indexes in the list. A list is used because a
+/// conversation is one long branch: nested values of that depth cannot be walked or dropped by
+/// recursion.
 #[derive(Clone, Debug)]
 pub struct TreeNode {
     pub entry: Arc<Entry>,
-    /// `None` for roots, and for entries whose parent is missing.
+    /// Index of the parent; `None` for roots and for entries whose parent is missing.
     pub parent: Option<usize>,
-    /// Oldest first.
+    /// Indexes of the children, oldest first.
     pub children: Vec<usize>,
     pub label: Option<String>,
     pub label_timestamp: Option<String>,
 }
 
-/// 8 hex digits that are not taken.
+/// Generates an id of 8 hex digits that is not taken.
 pub(super) fn fresh_id(taken: impl Fn(&str) -> bool) -> String {
     loop {
         let mut id = Uuid::new_v4().simple().to_string();
@@ -136,12 +136,12 @@ impl Tree {
         self.owed
     }
 
-    /// The entry inserted last is not in the file.
+    /// Marks the last entry as missing from the file.
     pub(super) fn owe_last(&mut self) {
         self.owed += 1;
     }
 
-    /// The first of those that were not is now.
+    /// Marks the first of the missing entries as stored.
     pub(super) fn pay_one(&mut self) {
         self.owed -= 1;
     }
@@ -150,17 +150,17 @@ impl Tree {
         self.leaf.map(|index| self.entries[index].id.as_str())
     }
 
-    /// The leaf as the next entry names it.
+    /// Returns the id of the leaf in the form that the next entry must use.
     pub(super) fn leaf_ref(&self) -> Option<IdRef<'_>> {
         self.leaf.map(|index| self.entries[index].id_ref())
     }
 
-    /// An id as another entry names it.
+    /// Returns an id in the form that other entries must use.
     pub(super) fn id_ref<'a>(&'a self, id: &'a str) -> IdRef<'a> {
         self.get(id).map_or(id.into(), |entry| entry.id_ref())
     }
 
-    /// `None` is the place before the first entry.
+    /// Sets the leaf. `None` is the position before the first entry.
     pub(super) fn set_leaf(&mut self, leaf: Option<&str>) -> Result<(), SessionError> {
         self.leaf = match leaf {
             Some(id) => Some(*self.by_id.get(id).ok_or_else(|| unknown(id))?),
@@ -193,10 +193,11 @@ impl Tree {
         fresh_id(|id| self.by_id.contains_key(id))
     }
 
-    /// From the root to `from`; as far as it goes if an ancestor is missing.
+    /// Returns the path from the root to `from`. If an ancestor is missing, the path begins
+    /// after it.
     pub(super) fn path_to(&self, from: Option<&str>) -> Vec<Arc<Entry>> {
         let mut path = Vec::new();
-        // A damaged file may hold a circle.
+        // A damaged file may contain a cycle.
         let mut seen = vec![false; self.entries.len()];
         let mut next = from.and_then(|id| self.by_id.get(id).copied());
         while let Some(index) = next.filter(|index| !seen[*index]) {
@@ -213,19 +214,20 @@ impl Tree {
         self.by_id.get(parent).copied()
     }
 
-    /// Entries whose parent is named and missing.
+    /// Returns the entries whose parent is named and missing.
     pub(super) fn orphans(&self) -> impl Iterator<Item = &Arc<Entry>> {
         let mut previous = None;
         self.entries.iter().filter(move |entry| {
             let parent = entry.parent_id.as_deref();
-            // Nearly always, so nothing else needs to be fast.
+            // The parent is nearly always the previous entry, so only this case needs to be
+            // fast.
             let follows = parent == previous;
             previous = Some(entry.id.as_str());
             !follows && parent.is_some_and(|parent| !self.by_id.contains_key(parent))
         })
     }
 
-    /// In file order, so that indexes are those of [`Tree::entries`].
+    /// Returns the nodes in file order, so that indexes are those of [`Tree::entries`].
     pub(super) fn nodes(&self) -> Vec<TreeNode> {
         let mut nodes: Vec<TreeNode> = (0..self.entries.len()).map(|i| self.node(i)).collect();
         for index in 0..nodes.len() {

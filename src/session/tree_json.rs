@@ -1,6 +1,5 @@
-//! The tree as nested JSON, as clients and extensions know it. Written as text: a
-//! conversation is as deep as it is long, and values of that depth cannot be made
-//! or dropped.
+//! The tree as nested JSON, for clients and extensions. Written as text: a conversation is as
+//! deep as it is long, and values of that depth cannot be built or dropped by recursion.
 
 use serde_json::{Value, json};
 
@@ -11,7 +10,7 @@ enum Step<'a> {
     Node(&'a TreeNode),
 }
 
-/// `[{"entry":…,"children":[…],"label"?,"labelTimestamp"?}]`
+/// Returns `[{"entry":…,"children":[…],"label"?,"labelTimestamp"?}]`.
 pub(super) fn write(nodes: &[TreeNode]) -> String {
     let roots: Vec<&TreeNode> = nodes.iter().filter(|node| node.parent.is_none()).collect();
     let mut out = String::from("[");
@@ -43,7 +42,7 @@ pub(super) fn write(nodes: &[TreeNode]) -> String {
     out
 }
 
-/// In order, with commas between them.
+/// Pushes the nodes in order, with commas between them.
 fn push<'a>(
     steps: &mut Vec<Step<'a>>,
     nodes: impl DoubleEndedIterator<Item = &'a TreeNode> + ExactSizeIterator,
@@ -56,7 +55,7 @@ fn push<'a>(
     }
 }
 
-/// The answers of `get_entries` and `get_tree`.
+/// Returns the data of the responses to `get_entries` and `get_tree`.
 pub(super) fn beside_leaf(member: &str, list: &str, leaf: Option<&str>) -> String {
     format!("{{\"{member}\":{list},\"leafId\":{}}}", json!(leaf))
 }

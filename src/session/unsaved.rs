@@ -1,6 +1,6 @@
-//! What was said and could not be stored: it stays in the session, and is written
-//! before anything that comes later. A disk that was full for a while costs
-//! nothing, and the file never has an answer without its question.
+//! Messages that could not be stored. They stay in the session and are written before anything
+//! that comes later, so that a disk that was full for a while loses nothing, and the file never
+//! has an answer without its question.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use super::message::AgentMessage;
 use super::record::Record;
 
 impl Session {
-    /// Appends what cannot be unsaid any more. On an error it is in the session
-    /// all the same and owed to the file: see [`Self::unsaved`].
+    /// Appends a message that cannot be withdrawn any more. On an error the session has the
+    /// message all the same, and it is written later: see [`Self::unsaved`].
     pub fn keep_message(&mut self, message: &AgentMessage) -> Result<(), SessionError> {
         let held = self.hold();
         let entry = match message {
@@ -42,12 +42,12 @@ impl Session {
         stored
     }
 
-    /// How many of the last entries are not in the file although they should be.
+    /// Number of entries at the end that are not in the file although they should be.
     pub fn unsaved(&self) -> usize {
         self.tree.owed()
     }
 
-    /// Writes what is owed to the file, as far as that is possible now.
+    /// Writes the missing entries to the file, as far as that is possible now.
     pub fn store_unsaved(&mut self) -> Result<(), SessionError> {
         if self.tree.owed() > 0 {
             self.hold()?;

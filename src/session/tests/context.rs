@@ -121,7 +121,7 @@ fn calls_without_a_result_are_answered_after_those_with_one() {
             format!("write 4 error=true: {interrupted}"),
         ]
     );
-    // Only told, never stored.
+    // The added results are in the context only, not in the session.
     assert_eq!(session.entries().len(), 4);
 }
 

@@ -1,4 +1,4 @@
-//! SIGKILL while appending: what was acknowledged is there.
+//! Kills a process with SIGKILL while it appends: acknowledged records must exist.
 
 use std::collections::HashSet;
 use std::env;
@@ -9,8 +9,8 @@ use super::*;
 
 const FILE: &str = "PI_TEST_SESSION_FILE";
 
-/// Appends for ever and says what has been stored. Runs only as a child of the
-/// test below, which names its file and ends it.
+/// Appends in an endless loop and prints what has been stored. Runs only as a child process of
+/// the test below, which passes the file and kills the process.
 #[test]
 #[ignore = "the child process of sigkill_loses_nothing_that_was_acknowledged"]
 fn appends_until_killed() {
@@ -19,7 +19,7 @@ fn appends_until_killed() {
     for number in 0u64.. {
         let text = format!("{number} {}", "x".repeat((number * 997 % 20_000) as usize));
         let entry = session.append_message(&user(&text)).unwrap();
-        // Not `println!`: the test harness would catch that.
+        // The test harness would capture `println!`.
         let mut out = stdout().lock();
         writeln!(out, "\nstored {}", entry.id).unwrap();
         out.flush().unwrap();
@@ -47,7 +47,7 @@ fn sigkill_loses_nothing_that_was_acknowledged() {
             acknowledged.extend(id);
             is_one
         };
-        // Some while after its nth record, in the middle of whatever.
+        // Kill at some moment after the nth record.
         let before_kill = 1 + round * 7;
         assert_eq!(
             lines
@@ -75,7 +75,7 @@ fn sigkill_loses_nothing_that_was_acknowledged() {
             .filter(|id| !there.contains(id.as_str()))
             .collect();
         assert!(lost.is_empty(), "round {round}: {lost:?}");
-        // One unbroken line: no entry hangs in the air.
+        // All entries form a single branch: none is orphaned.
         assert_eq!(session.branch(None).len(), session.entries().len());
     }
 }

@@ -40,7 +40,7 @@ fn a_torn_last_line_is_moved_aside_with_a_warning() {
     assert_eq!(texts(&session.build_context()), ["kept", "next"]);
 }
 
-/// Whatever the length at which a crash cut the file: what was whole is there.
+/// Cuts the file at every length: complete records must be kept.
 #[test]
 fn a_file_cut_at_any_byte_opens() {
     let lines = [
@@ -49,7 +49,7 @@ fn a_file_cut_at_any_byte_opens() {
         line("bbbbbbbb", Some("aaaaaaaa"), "z"),
     ];
     let content = lines.join("\n") + "\n";
-    // A header cut so short that it does not look like one is not ours to touch.
+    // A file with less than the beginning of a header is not a session and is not changed.
     for cut in 17..=content.len() {
         let (_dir, path) = file(&content.as_bytes()[..cut]);
         let (session, _) = open(&path);
@@ -218,7 +218,7 @@ fn a_newer_version_is_kept_as_it_is() {
     assert_eq!(text, format!("{header}\n{unknown}\n{}\n", next.raw));
 }
 
-/// Long enough that its parts are parsed at the same time.
+/// The file is long enough to be parsed on several threads.
 #[test]
 fn a_long_file_is_in_order_and_its_damage_is_where_it_was() {
     let text = "long ".repeat(300);

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A session file with these lines after the header.
+/// Opens a session file with these lines after the header.
 fn opened(dir: &Path, lines: &[String]) -> Session {
     let path = dir.join("s.jsonl");
     fs::write(&path, format!("{HEADER}\n{}\n", lines.join("\n"))).unwrap();

@@ -1,6 +1,6 @@
-//! Every operation on the disk fails once, or fails from then on, and the disk is
-//! full after every number of bytes: in a new session, an old one, one that has to
-//! be migrated and ones that have to be repaired.
+//! Injects a fault into every disk operation, once or permanently, and fills the disk after
+//! every number of bytes: in a new session, an old one, one that needs migration and some that
+//! need repair.
 
 use std::fs::TryLockError;
 use std::io;
@@ -14,16 +14,16 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,
-    /// Only the nth operation, counted from 0.
+    /// Only the nth operation fails, counted from 0.
     At(usize),
-    /// The nth and all that follow.
+    /// The nth operation and all later ones fail.
     From(usize),
-    /// So many bytes fit.
+    /// The disk has room for this many bytes.
     Full(usize),
-    /// The same, and nothing can be taken back or removed.
+    /// The disk has room for this many bytes, and truncating and removing fail.
     FullAndStuck(usize),
-    /// No error: every write takes only so many bytes, and every other one is
-    /// interrupted by a signal.
+    /// No operation fails, but each write accepts only this many bytes, and every other write
+    /// is interrupted by a signal.
     Sips(usize),
 }
 
@@ -54,7 +54,7 @@ impl Flaky {
         })))
     }
 
-    /// As it is when nothing fails.
+    /// Returns the disk as it is, without the faults.
     fn disk(&self) -> Memory {
         self.0.lock().disk.clone()
     }
@@ -72,7 +72,7 @@ impl Flaky {
             Fault::From(from) => number >= from,
             _ => false,
         };
-        // EIO
+        // Error number 5 is EIO.
         if fails {
             return Err(io::Error::from_raw_os_error(5));
         }
@@ -177,7 +177,7 @@ impl StoredFile for FlakyFile {
     }
 }
 
-/// What the file is when its story begins, and what it says then.
+/// A file as the scenario finds it, and the entries that it has.
 struct Beginning {
     name: &'static str,
     content: Option<String>,
@@ -217,8 +217,8 @@ fn beginnings() -> Vec<Beginning> {
     ]
 }
 
-/// A session is opened and worked in while the fault is there, goes on when it is
-/// gone, and is opened again. Gives the number of operations and of bytes.
+/// Opens a session and works in it with the fault, goes on without the fault, and opens the
+/// file again. Returns the number of operations and of bytes.
 fn story(beginning: &Beginning, fault: Fault) -> (usize, usize) {
     let told = format!("{}, {fault:?}", beginning.name);
     let path = Path::new("/s/s.jsonl");
@@ -236,7 +236,7 @@ fn story(beginning: &Beginning, fault: Fault) -> (usize, usize) {
         return (0, 0);
     };
 
-    // What the caller was told of each, beside what it must find in memory.
+    // The entries whose append succeeded, which must be in memory.
     let mut expected: Vec<String> = raws(&session);
     let mut refused = Vec::new();
     match session.append_model_change("p", "m") {
@@ -281,13 +281,13 @@ fn story(beginning: &Beginning, fault: Fault) -> (usize, usize) {
     let stuck = matches!(fault, Fault::FullAndStuck(_) | Fault::From(_));
     let mut stored = raws(&session);
     if stuck {
-        // The caller was told that it failed, and it could not be taken back.
+        // The append failed, and its bytes could not be removed.
         let is_left = |raw: &String| refused.iter().any(|kind| raw.contains(kind));
         stored.retain(|raw| expected.contains(raw) || !is_left(raw));
     }
     assert_eq!(stored, expected, "{told}");
     assert_eq!(session.build_context(), context, "{told}");
-    // Half a record may be left of an attempt that could not be taken back.
+    // An incomplete record may be left by a write that could not be undone.
     let left = |warning: &Warning| match warning {
         Warning::Malformed { .. } => stuck || beginning.name == "torn",
         _ => false,
@@ -305,7 +305,7 @@ fn story(beginning: &Beginning, fault: Fault) -> (usize, usize) {
     (operations, written)
 }
 
-/// Somewhere in the folder is what the torn line said.
+/// Asserts that the text of the torn line is in some file of the folder.
 fn assert_torn_is_kept(beginning: &Beginning, disk: &Memory, told: &str) {
     let content = beginning.content.as_deref().unwrap_or_default();
     let tail = content.rsplit('\n').next().unwrap_or_default();
@@ -334,7 +334,7 @@ fn the_disk_is_full_after_every_byte() {
                 assert!(bytes > 500, "{bytes}");
                 for room in 0..bytes {
                     story(&beginning, Fault::Full(room));
-                    // Where in a word it stops makes no difference here.
+                    // The exact position within a word makes no difference here.
                     if room % 5 == 0 {
                         story(&beginning, Fault::FullAndStuck(room));
                     }

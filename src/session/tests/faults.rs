@@ -1,4 +1,4 @@
-//! Disks that are full, and disks that then cannot even be tidied up.
+//! Tests with full disks, and with disks on which cleaning up fails, too.
 
 use std::fs::TryLockError;
 use std::io;
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
 
-/// A real disk with room for so many more bytes.
+/// A real disk with a limited number of free bytes.
 #[derive(Clone)]
 pub(super) struct SmallDisk {
     room: Arc<AtomicUsize>,
-    /// Nothing can be cut off.
+    /// Whether truncating fails.
     stuck: Arc<AtomicBool>,
     has_locks: bool,
 }
@@ -117,8 +117,8 @@ impl StoredFile for SmallFile {
     }
 }
 
-/// `body` sees, for every number of bytes that still fit and are too few for
-/// its second record, a session with one record on a disk that has that room.
+/// Runs `body` with a session of one record on a disk with n free bytes, for every n that is
+/// too small for the second record.
 fn on_a_full_disk(stuck: bool, body: impl Fn(Session, &SmallDisk, &Path)) {
     let record = {
         let mut session = Session::in_memory(Path::new("/w"));
@@ -162,7 +162,7 @@ fn a_full_disk_leaves_the_file_as_it_was() {
     });
 }
 
-/// oh-my-pi#8596: the record after a torn one fused with it, and both were lost.
+/// Regression (oh-my-pi#8596): the record after a torn one fused with it, and both were lost.
 #[test]
 fn a_record_after_a_torn_one_starts_on_its_own_line() {
     on_a_full_disk(true, |mut session, disk, path| {
@@ -195,7 +195,7 @@ fn a_session_that_could_not_be_created_is_created_later() {
     assert_eq!(names(dir.path()), ["s.jsonl"]);
 }
 
-/// Another pi migrates the file between our opening it and our locking it.
+/// Simulates another pi that migrates the file after it was opened and before it is locked.
 struct Migrating {
     done: AtomicBool,
 }

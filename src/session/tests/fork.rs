@@ -18,7 +18,7 @@ fn a_fork_has_the_path_its_labels_and_a_parent() {
     drop(fork);
     let (fork, warnings) = open(&path);
     assert_eq!(warnings, []);
-    // b hung on the label, which stayed behind.
+    // The parent of `b` was the label, which is not copied.
     assert_eq!(ids(fork.entries())[..2], [a.as_str(), &b]);
     assert_eq!(
         fork.entry(&b).unwrap().parent_id.as_deref(),
@@ -28,7 +28,7 @@ fn a_fork_has_the_path_its_labels_and_a_parent() {
     assert_eq!(fork.entries().len(), 3);
     assert_eq!((fork.label(&a), fork.label(&c)), (Some("here"), None));
     assert_eq!(texts(&fork.build_context()), ["a", "b"]);
-    // The label keeps the time at which it was given.
+    // The label keeps its original time.
     assert_eq!(fork.entries()[2].timestamp, session.entries()[1].timestamp);
 }
 

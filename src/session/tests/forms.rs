@@ -1,11 +1,12 @@
-//! Files of other writers: members of another type, lines without ids, marks and line ends.
+//! Files of other programs: members of other types, lines without ids, byte order marks and
+//! line ends.
 
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
 
-/// Writes a file and opens it; gives what it says and which forms the user is told of.
+/// Writes a file and opens it; returns the session and its warnings.
 fn read(lines: &[String], end: &str) -> (TempDir, Session, Vec<Warning>) {
     let dir = temp();
     let path = dir.path().join("s.jsonl");
@@ -135,7 +136,7 @@ fn messages_without_ids_follow_each_other() {
         let line = with(&line("x", None, text), "id", None);
         with(&line, "parentId", None)
     };
-    // Two are the same, and both were said.
+    // Two lines are equal, and both are entries.
     let lines = [HEADER.to_owned(), bare("yes"), bare("yes"), bare("no")];
     let (_dir, mut session, warnings) = read(&lines, "\n");
     assert_eq!(forms(&warnings), ["`id` is missing"]);
@@ -216,7 +217,7 @@ fn members_that_a_message_does_not_need_may_be_anything() {
     assert_eq!(texts(&session.build_context()), said);
 }
 
-/// JSON of every type.
+/// Generates JSON of every type.
 fn any_json() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
@@ -232,7 +233,8 @@ fn any_json() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The file stays as it is, no line is lost, and what is appended is found again.
+    /// The file must stay unchanged, no line may be lost, and appended entries must be found
+    /// again.
     #[test]
     fn no_form_of_a_member_costs_a_line(
         changes in proptest::collection::vec(
@@ -265,7 +267,8 @@ proptest! {
         prop_assert_eq!(&session.entries()[3].parent_id, &leaf);
     }
 
-    /// A header with any member in any form: the file is read as a session of this version or brought to it.
+    /// A header with a member of any type must be read as a session of the current version or
+    /// be migrated.
     #[test]
     fn no_form_of_a_header_s_member_costs_the_file(
         member in 0..3_usize, value in proptest::option::of(any_json()),

@@ -1,4 +1,4 @@
-//! Sessions that take turns with a file.
+//! Sessions of several processes that write to one file in turns.
 
 use super::*;
 

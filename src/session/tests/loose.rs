@@ -24,7 +24,7 @@ fn a_file_in_use_can_be_looked_into() {
         (loose.path(), loose.dir()),
         (Some(&*path), Some(dir.path()))
     );
-    // But two do not write it.
+    // Two of them cannot write at once.
     let refused = loose.write(|session| session.append_message(&user("b")));
     assert!(matches!(refused, Err(SessionError::Locked { .. })));
     assert_eq!(loose.session().entries().len(), 1);
@@ -43,7 +43,7 @@ fn nobody_is_kept_out_between_two_writes() {
     let (mut other, _) = open(&path);
     other.append_message(&user("b")).unwrap();
     drop(other);
-    // Where this one stands, not where the other went on.
+    // The entry is appended at the leaf of this session, not of the other one.
     say(&mut loose, "c");
     let (session, _) = open(&path);
     let parents: Vec<_> = session

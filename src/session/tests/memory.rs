@@ -1,4 +1,4 @@
-//! A file system in memory, for stories that are told ten thousand times.
+//! A file system in memory, for scenarios that run ten thousand times.
 
 use std::collections::BTreeMap;
 use std::fs::TryLockError;
@@ -24,7 +24,7 @@ struct Content {
 struct MemoryFile {
     disk: Memory,
     inode: Inode,
-    /// The lock is ours.
+    /// Whether this process has the lock.
     holds: Mutex<bool>,
 }
 
@@ -38,7 +38,7 @@ impl Memory {
         self.0.lock().insert(path.to_owned(), inode);
     }
 
-    /// Names and contents.
+    /// Returns names and contents of all files.
     pub(super) fn files(&self) -> Vec<(String, String)> {
         let files = self.0.lock();
         let files = files.iter().map(|(path, inode)| {

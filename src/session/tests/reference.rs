@@ -1,5 +1,5 @@
-//! A session as the original writes it (its SessionManager wrote this one; only
-//! the entry ids were numbered by hand).
+//! A session written by the SessionManager of the original; only the entry ids were numbered by
+//! hand.
 
 use super::super::record::{Place, Record};
 use super::*;

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The app holds a session behind a mutex and moves it between tasks.
+/// Sessions must be `Send`: the app moves them between tasks behind a mutex.
 const _: fn() = || {
     fn send<T: Send>() {}
     send::<Session>();
@@ -277,8 +277,8 @@ fn a_disk_without_locks_is_a_warning() {
     );
 }
 
-/// A process being started holds copies of our files for a moment, and their
-/// locks: reopening then said that another pi had the session.
+/// Regression: a starting process briefly holds copies of our files and their locks, and
+/// reopening then reported that another pi had the session.
 #[cfg(unix)]
 #[test]
 fn a_session_can_be_reopened_while_processes_are_started() {
