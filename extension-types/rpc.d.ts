@@ -436,8 +436,8 @@ export type Event =
       type: "agent_end";
       messages: AgentMessage[];
       /**
-       * The last request failed and is going to be made again. Handlers of extensions are
-       * called before that is decided.
+       * Whether the last request failed and will be retried. Not set for handlers of
+       * extensions, which are called before that is decided.
        */
       willRetry?: boolean;
     }
@@ -480,7 +480,7 @@ export type Event =
       result: ToolOutput;
       isError: boolean;
       /**
-       * Milliseconds that the tool ran; not there if it did not run.
+       * Milliseconds that the tool ran; absent if it did not run.
        */
       durationMs?: number;
     }
@@ -504,7 +504,7 @@ export type Event =
   | {
       type: "bash_execution_update";
       /**
-       * Of the command.
+       * The `id` of the `bash` command.
        */
       id?: unknown;
       delta: string;
@@ -536,7 +536,7 @@ export type Event =
       result?: Compacted;
       aborted: boolean;
       /**
-       * The request that did not fit is made again.
+       * Whether the request that exceeded the context is made again.
        */
       willRetry: boolean;
       errorMessage?: string;
@@ -575,7 +575,7 @@ export type Event =
  */
 export type WrittenStep = {
   /**
-   * The answer so far; not there where a client asked for `deltaUpdates`.
+   * The answer so far; absent for clients with the capability `deltaUpdates`.
    */
   partial?: AnswerSoFar;
   /**
@@ -634,11 +634,11 @@ export type WrittenStep1 =
       toolCall: AssistantBlock;
     };
 /**
- * Why a conversation is compacted.
+ * The reason of a compaction.
  */
 export type CompactionReason = "manual" | "threshold" | "overflow";
 /**
- * What is being summarised.
+ * The kind of summary.
  */
 export type SummarySource =
   | {
@@ -650,7 +650,7 @@ export type SummarySource =
     };
 export type WaitOutcome = "settled" | "abandoned" | "cancelled" | "stopped";
 /**
- * A question or a message of an extension to the user.
+ * A dialog or a message of an extension for the user.
  */
 export type UiRequest = {
   id: string;
@@ -661,7 +661,7 @@ export type UiRequest1 =
       title: string;
       options: string[];
       /**
-       * Milliseconds.
+       * Timeout in milliseconds.
        */
       timeout?: number;
     }
@@ -1039,7 +1039,7 @@ export interface ToolResultMessage {
   timestamp: number;
 }
 /**
- * A shell command that the user, not the model, ran.
+ * A shell command that the user ran.
  */
 export interface BashExecutionMessage {
   command: string;
@@ -1052,13 +1052,13 @@ export interface BashExecutionMessage {
   excludeFromContext?: boolean;
 }
 /**
- * A message that an extension put into the conversation.
+ * A message that an extension added to the conversation.
  */
 export interface CustomMessage {
   customType?: string;
   content: UserContent;
   /**
-   * Whether the user sees it.
+   * Whether the message is shown to the user.
    */
   display: boolean;
   details?: unknown;
@@ -1095,15 +1095,15 @@ export interface Levels {
   levels: ThinkingLevel[];
 }
 /**
- * What a compaction came to: also the answer to `compact`, and what an extension
- * may give instead.
+ * The result of a compaction: also the response to `compact`, and what an extension may return
+ * instead.
  */
 export interface Compacted {
   summary: string;
   firstKeptEntryId: string;
   tokensBefore: number;
   /**
-   * A guess at what the model is told from then on; known when the summary is stored.
+   * Estimated tokens of the new context; known once the summary is stored.
    */
   estimatedTokensAfter?: number;
   details?: unknown;
@@ -1181,7 +1181,7 @@ export interface BranchMessage {
 export interface Entries {
   entries: Entry[];
   /**
-   * `null` where there is none.
+   * `null` if there is no value.
    */
   leafId: string | null;
 }
@@ -1192,7 +1192,7 @@ export interface Entry {
   type: string;
   id: string;
   /**
-   * `null` where there is none.
+   * `null` if there is no value.
    */
   parentId: string | null;
   timestamp: string;
@@ -1201,7 +1201,7 @@ export interface Entry {
 export interface Tree {
   tree: TreeNode[];
   /**
-   * `null` where there is none.
+   * `null` if there is no value.
    */
   leafId: string | null;
 }
@@ -1297,15 +1297,15 @@ export interface Events {
   latest: number;
 }
 /**
- * As it may stand on the wire.
+ * A `message_update` in the forms that it has on the wire.
  */
 export interface WrittenUpdate {
   /**
-   * The answer so far; not there where a client asked for `deltaUpdates`.
+   * The answer so far; absent for clients with the capability `deltaUpdates`.
    */
   message?: AnswerSoFar;
   /**
-   * The tokens so far.
+   * Tokens used so far.
    */
   usage?: Usage;
   assistantMessageEvent: WrittenStep;
@@ -1341,11 +1341,11 @@ export interface ToolOutput {
   [k: string]: unknown;
 }
 /**
- * Something an extension did wrong; the agent goes on.
+ * An error of an extension; the agent continues.
  */
 export interface ExtensionError {
   /**
-   * The extension's file, `command:<name>` or `<runtime>`.
+   * Path of the extension's file, `command:<name>` or `<runtime>`.
    */
   extensionPath: string;
   /**
@@ -1353,32 +1353,32 @@ export interface ExtensionError {
    */
   event: string;
   /**
-   * What was thrown: an error's message.
+   * Message of the thrown error.
    */
   error: string;
   /**
-   * As JavaScript writes it: class and message, and where.
+   * The stack as JavaScript writes it: class, message and positions.
    */
   stack?: string;
   extension?: ExtensionName;
   /**
-   * In the author's source, as far as source maps go.
+   * Position in the author's source, as far as source maps are available.
    */
   location?: Location;
   /**
-   * The lines there, the one in question marked.
+   * The source lines around the position, with the line marked.
    */
   codeFrame?: string;
 }
 export interface ExtensionName {
   /**
-   * Of its package, or its file's name without the extension.
+   * Name of the package, or of the file without its extension.
    */
   name: string;
   version?: string;
 }
 /**
- * Lines and columns count from 1, columns in UTF-16 code units.
+ * A source position. Lines and columns count from 1, columns in UTF-16 code units.
  */
 export interface Location {
   file: string;
@@ -1386,12 +1386,12 @@ export interface Location {
   column: number;
 }
 /**
- * Something that the author of an extension should look at, although everything works: a name
- * that is misspelt, a key that is built in.
+ * A diagnostic for the author of an extension that still works: a misspelt name, a key that is
+ * built in.
  */
 export interface ExtensionWarning {
   /**
-   * The extension's file, or `<session>`.
+   * Path of the extension's file, or `<session>`.
    */
   extensionPath: string;
   /**
@@ -1400,21 +1400,21 @@ export interface ExtensionWarning {
   event: string;
   message: string;
   /**
-   * As JavaScript writes it: class and message, and where.
+   * The stack as JavaScript writes it: class, message and positions.
    */
   stack?: string;
   extension?: ExtensionName;
   /**
-   * In the author's source, as far as source maps go.
+   * Position in the author's source, as far as source maps are available.
    */
   location?: Location;
   /**
-   * The lines there, the one in question marked.
+   * The source lines around the position, with the line marked.
    */
   codeFrame?: string;
 }
 /**
- * Who is waited for.
+ * A slow extension that pi waits for.
  */
 export interface ExtensionWait {
   extensionPath: string;
@@ -1424,13 +1424,13 @@ export interface ExtensionWait {
   event: string;
   elapsedMs: number;
   /**
-   * After so long the extension is left behind; the time in which it waits for the
-   * user is not counted.
+   * Time limit in milliseconds after which pi continues without the extension. Time in which
+   * a dialog is open does not count.
    */
   limitMs: number;
 }
 /**
- * Who is waited for.
+ * A slow extension that pi waits for.
  */
 export interface WaitEnd {
   extensionPath: string;
@@ -1440,8 +1440,8 @@ export interface WaitEnd {
   event: string;
   elapsedMs: number;
   /**
-   * After so long the extension is left behind; the time in which it waits for the
-   * user is not counted.
+   * Time limit in milliseconds after which pi continues without the extension. Time in which
+   * a dialog is open does not count.
    */
   limitMs: number;
   outcome: WaitOutcome;
@@ -1459,7 +1459,7 @@ export interface Statistics {
  */
 export interface ExtensionStats {
   /**
-   * Of its package, or its file's name without the extension.
+   * Name of the package, or of the file without its extension.
    */
   name: string;
   version?: string;

@@ -1,9 +1,9 @@
-//! The order in which the calls of one answer begin that may change files. They run beside
-//! each other, but what changes a file takes its place in that file's queue when it begins,
-//! and a model means its calls in the order in which it made them. A built-in tool is in the
-//! queue at once, one that code elsewhere runs only after its way there: whoever comes later
-//! waits until that has been called. Not until it is done, and calls that queue for nothing
-//! wait for nobody.
+//! The start order of tool calls of one answer that may change files. The calls run
+//! concurrently, but each takes its place in the queue of its file when it starts, and a model
+//! means its calls in the order in which it made them. A built-in tool enters the queue at
+//! once; a tool whose code runs elsewhere enters it later. Later calls therefore wait until an
+//! earlier call has started. They do not wait until it has finished, and calls that change no
+//! files do not wait at all.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::tools::tool::Queueing;
 
-/// When one call begins, and who is told of it.
+/// When one call may start, and how its start is announced.
 #[derive(Default)]
 pub(super) struct Beginning {
     after: Option<Earlier>,
-    /// Cancelled when it has begun; `None` if nobody waits for that.
+    /// Cancelled when the call has started; `None` if no other call waits for it.
     pub begun: Option<CancellationToken>,
 }
 
 #[derive(Clone)]
 struct Earlier {
     begun: CancellationToken,
-    /// What runs elsewhere may never get there.
+    /// Maximum time to wait: code that runs elsewhere may never start.
     within: Option<Duration>,
 }
 
-/// One for each call, in their order. Only where a built-in tool changes files after a tool
-/// from elsewhere is there anything to wait for.
+/// Returns one [`Beginning`] for each call, in order. Calls only wait if a built-in tool
+/// changes files after a tool whose code runs elsewhere.
 pub(super) fn in_order(calls: &[Queueing]) -> Vec<Beginning> {
     let is_elsewhere = |call: &Queueing| matches!(call, Queueing::Elsewhere { .. });
     let first = calls.iter().position(is_elsewhere);
@@ -57,7 +57,7 @@ pub(super) fn in_order(calls: &[Queueing]) -> Vec<Beginning> {
 }
 
 impl Beginning {
-    /// Waits for its turn. `false` if the run was aborted meanwhile.
+    /// Waits until the call may start. Returns `false` if the run was aborted meanwhile.
     pub async fn turn(&self, tool: &str, cancel: &CancellationToken) -> bool {
         let Some(Earlier { begun, within }) = &self.after else {
             return true;

@@ -1,6 +1,5 @@
-//! The one type of what happens in a session. RPC, JSON mode, the terminal and
-//! extensions see the same values; serialised, they are the wire format of
-//! `docs/rpc.md`.
+//! The event type of a session. RPC, JSON mode, the terminal and extensions receive the same
+//! values; serialized, they are the wire format of `docs/rpc.md`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,11 +26,11 @@ use crate::tools::tool::ToolOutput;
 )]
 pub enum Event {
     AgentStart,
-    /// The run's own messages, the prompt included.
+    /// Messages of this run, including the prompt.
     AgentEnd {
         messages: Vec<Arc<AgentMessage>>,
-        /// The last request failed and is going to be made again. Handlers of extensions are
-        /// called before that is decided.
+        /// Whether the last request failed and will be retried. Not set for handlers of
+        /// extensions, which are called before that is decided.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         will_retry: Option<bool>,
     },
@@ -63,7 +62,7 @@ pub enum Event {
         tool_name: String,
         result: ToolOutput,
         is_error: bool,
-        /// Milliseconds that the tool ran; not there if it did not run.
+        /// Milliseconds that the tool ran; absent if it did not run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
     },
@@ -71,7 +70,7 @@ pub enum Event {
         steering: Vec<String>,
         follow_up: Vec<String>,
     },
-    /// The session has another name, or without `name` none.
+    /// The session was renamed; `name` is absent if the name was removed.
     SessionInfoChanged {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
@@ -79,19 +78,19 @@ pub enum Event {
     ThinkingLevelChanged {
         level: ThinkingLevel,
     },
-    /// An extension has added an entry to the session. Messages have events of their own.
+    /// An extension has appended an entry to the session. Messages have their own events.
     EntryAppended {
         #[cfg_attr(test, schemars(with = "Entry"))]
         entry: WrittenEntry,
     },
-    /// What a client's `bash` printed since the last one.
+    /// Output of a client's `bash` since the last update.
     BashExecutionUpdate {
-        /// Of the command.
+        /// The `id` of the `bash` command.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<Value>,
         delta: String,
     },
-    /// Nothing is left to do: no retry, no compaction, nothing that waits.
+    /// Everything has ended: no retry, compaction or queued message is pending.
     AgentSettled {
         aborted: bool,
     },
@@ -115,12 +114,12 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Compacted>,
         aborted: bool,
-        /// The request that did not fit is made again.
+        /// Whether the request that exceeded the context is made again.
         will_retry: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error_message: Option<String>,
     },
-    /// The model that was to write a summary failed, and is asked again after a while.
+    /// The model failed to write a summary and will be asked again after a delay.
     SummarizationRetryScheduled {
         attempt: u32,
         max_attempts: u32,
@@ -128,17 +127,18 @@ pub enum Event {
         error_message: String,
     },
     SummarizationRetryAttemptStart(SummarySource),
-    /// With or without a summary: what comes of it is said by what wanted one.
+    /// The retries have ended, with or without a summary. The command or event that needed the
+    /// summary reports the outcome.
     SummarizationRetryFinished,
     ExtensionError(ExtensionError),
     ExtensionWarning(ExtensionWarning),
-    /// An extension has used up half of its time, and is waited for.
+    /// An extension has used half of its time limit, and pi waits for it.
     ExtensionWaitStart(ExtensionWait),
     ExtensionWaitEnd(WaitEnd),
     ExtensionUiRequest(UiRequest),
 }
 
-/// An entry as it stands in the session file: JSON.
+/// The JSON of an entry as it is in the session file.
 #[derive(Clone, Debug)]
 pub struct WrittenEntry(pub Raw);
 
@@ -168,7 +168,7 @@ pub struct Entry {
     timestamp: String,
 }
 
-/// `null` where there is none.
+/// `null` if there is no value.
 #[cfg(test)]
 #[derive(schemars::JsonSchema)]
 #[serde(untagged)]
@@ -178,20 +178,20 @@ pub enum Nullable {
     None,
 }
 
-/// Why a conversation is compacted.
+/// The reason of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum CompactionReason {
-    /// Somebody asked for it.
+    /// The user, a client or an extension requested it.
     Manual,
     /// Little is left of the model's context.
     Threshold,
-    /// The model refused, because nothing is left of it.
+    /// The model refused a request that exceeded its context.
     Overflow,
 }
 
-/// What is being summarised.
+/// The kind of summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "source", rename_all = "camelCase")]
@@ -200,20 +200,20 @@ pub enum SummarySource {
     BranchSummary,
 }
 
-/// Something an extension did wrong; the agent goes on.
+/// An error of an extension; the agent continues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionError {
-    /// The extension's file, `command:<name>` or `<runtime>`.
+    /// Path of the extension's file, `command:<name>` or `<runtime>`.
     pub extension_path: String,
     /// The event that was being handled, or `command`, `load`, `send_message`, …
     pub event: String,
-    /// What was thrown: an error's message.
+    /// Message of the thrown error.
     pub error: String,
     #[serde(flatten)]
     pub details: ErrorDetails,
-    /// Not on the wire: a report that is only a warning becomes an [`ExtensionWarning`].
+    /// Not on the wire: a warning is sent as [`ExtensionWarning`].
     #[serde(skip)]
     pub severity: Severity,
 }
@@ -227,13 +227,13 @@ pub enum Severity {
     Warning,
 }
 
-/// Something that the author of an extension should look at, although everything works: a name
-/// that is misspelt, a key that is built in.
+/// A diagnostic for the author of an extension that still works: a misspelt name, a key that is
+/// built in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionWarning {
-    /// The extension's file, or `<session>`.
+    /// Path of the extension's file, or `<session>`.
     pub extension_path: String,
     /// The event that was being handled, or `load`, `register_provider`, …
     pub event: String,
@@ -268,20 +268,20 @@ impl From<ExtensionWarning> for ExtensionError {
     }
 }
 
-/// What can be found out about an error of an extension.
+/// Details of an extension's error.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorDetails {
-    /// As JavaScript writes it: class and message, and where.
+    /// The stack as JavaScript writes it: class, message and positions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extension: Option<ExtensionName>,
-    /// In the author's source, as far as source maps go.
+    /// Position in the author's source, as far as source maps are available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
-    /// The lines there, the one in question marked.
+    /// The source lines around the position, with the line marked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_frame: Option<String>,
 }
@@ -289,13 +289,13 @@ pub struct ErrorDetails {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ExtensionName {
-    /// Of its package, or its file's name without the extension.
+    /// Name of the package, or of the file without its extension.
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
 
-/// Lines and columns count from 1, columns in UTF-16 code units.
+/// A source position. Lines and columns count from 1, columns in UTF-16 code units.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Location {
@@ -332,7 +332,7 @@ impl ExtensionError {
         }
     }
 
-    /// The path of the extension's file, or `command:<name> of <extension>`.
+    /// Returns the path of the extension's file, or `command:<name> of <extension>`.
     pub fn place_and_name(&self) -> String {
         let path = &self.extension_path;
         match &self.details.extension {
@@ -341,7 +341,7 @@ impl ExtensionError {
         }
     }
 
-    /// What an extension's code has thrown.
+    /// Makes an error from a value that an extension's code threw.
     pub fn thrown(
         path: impl Into<String>,
         event: impl Into<String>,
@@ -353,20 +353,20 @@ impl ExtensionError {
         error
     }
 
-    /// The same with the frame of a stack, if there is one, for what was not thrown.
+    /// Adds the position of a stack frame, if there is one, to an error that was not thrown.
     pub fn in_frame(mut self, frame: Option<String>) -> Self {
         let stack = frame.map(|frame| format!("{}\n{frame}", self.error));
         self.details.stack = self.details.stack.or(stack);
         self
     }
 
-    /// All that is known of what was thrown, for people.
+    /// Returns the stack, or the message if there is none, for display.
     pub fn whole(&self) -> &str {
         self.details.stack.as_deref().unwrap_or(&self.error)
     }
 }
 
-/// Who is waited for.
+/// A slow extension that pi waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -375,8 +375,8 @@ pub struct ExtensionWait {
     /// The event that is being handled, or `load`, `command`, `tool:<name>`.
     pub event: String,
     pub elapsed_ms: u64,
-    /// After so long the extension is left behind; the time in which it waits for the
-    /// user is not counted.
+    /// Time limit in milliseconds after which pi continues without the extension. Time in which
+    /// a dialog is open does not count.
     pub limit_ms: u64,
 }
 
@@ -392,17 +392,17 @@ pub struct WaitEnd {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum WaitOutcome {
-    /// It answered, or threw.
+    /// The extension answered or threw.
     Settled,
-    /// It had its time.
+    /// The time limit of the extension has passed.
     Abandoned,
-    /// The user did not want to wait any longer.
+    /// The user cancelled.
     Cancelled,
-    /// Its isolate was stopped.
+    /// The isolate of the extension was stopped.
     Stopped,
 }
 
-/// A question or a message of an extension to the user.
+/// A dialog or a message of an extension for the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UiRequest {
@@ -422,7 +422,7 @@ pub enum UiMethod {
     Select {
         title: String,
         options: Vec<String>,
-        /// Milliseconds.
+        /// Timeout in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout: Option<u64>,
     },
@@ -471,7 +471,7 @@ pub enum UiMethod {
 }
 
 impl UiMethod {
-    /// As it is called in `ctx.ui`.
+    /// Returns the name of the method in `ctx.ui`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Select { .. } => "select",
@@ -486,8 +486,8 @@ impl UiMethod {
         }
     }
 
-    /// What takes away again what this shows, if it stays until then. Who gave a terminal
-    /// its title before is not known.
+    /// Returns the request that removes what this one shows, if it stays until removed. The
+    /// previous title of a terminal is unknown, so a title is not removed.
     pub fn taken_away(&self) -> Option<Self> {
         match self {
             Self::SetStatus { status_key, .. } => Some(Self::SetStatus {
@@ -507,7 +507,7 @@ impl UiMethod {
         }
     }
 
-    /// Whether somebody waits for an answer.
+    /// Returns whether the extension waits for a response.
     pub fn is_question(&self) -> bool {
         matches!(
             self,
@@ -516,18 +516,17 @@ impl UiMethod {
     }
 }
 
-/// What the user answered.
+/// The response of the user to a dialog.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UiAnswer {
     Value(String),
     Confirmed(bool),
-    /// Escape, a timeout, an abort, or nobody there to ask.
+    /// Dismissed with Escape, timed out, aborted, or there is no user.
     Cancelled,
 }
 
-/// `message_update`: the step, and the message so far. The wire repeats the
-/// message as `message` and as `assistantMessageEvent.partial`; here it is held
-/// once.
+/// A `message_update`: the step, and the message so far. The wire repeats the message as
+/// `message` and as `assistantMessageEvent.partial`; here it is stored once.
 #[derive(Clone, Debug)]
 pub struct MessageUpdate {
     pub message: Partial,
@@ -560,13 +559,13 @@ impl Serialize for MessageUpdate {
     }
 }
 
-/// A step of an answer, as it stands on the wire without the message so far.
+/// A step of an answer as on the wire, without the message so far.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step<'a> {
     #[serde(flatten)]
     event: &'a AssistantEvent,
-    /// The id of the call, where a call begins.
+    /// Id of the tool call, if the step starts one.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -587,18 +586,18 @@ impl MessageUpdate {
     }
 }
 
-/// As it may stand on the wire.
+/// A `message_update` in the forms that it has on the wire.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct WrittenUpdate {
-    /// The answer so far; not there where a client asked for `deltaUpdates`.
+    /// The answer so far; absent for clients with the capability `deltaUpdates`.
     #[cfg_attr(
         test,
         schemars(with = "Option<WithRole>", skip_serializing_if = "Option::is_none")
     )]
     message: Option<AssistantMessage>,
-    /// The tokens so far.
+    /// Tokens used so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "Option<crate::ai::message::Usage>"))]
     #[expect(dead_code, reason = "the message has it, too")]
@@ -614,7 +613,7 @@ struct WrittenUpdate {
 struct WrittenStep {
     #[serde(flatten)]
     event: AssistantEvent,
-    /// The answer so far; not there where a client asked for `deltaUpdates`.
+    /// The answer so far; absent for clients with the capability `deltaUpdates`.
     #[serde(skip_serializing_if = "Option::is_none")]
     partial: Option<WithRole>,
     /// Set for the call of a `toolcall_start`.
@@ -650,7 +649,7 @@ impl<'de> Deserialize<'de> for MessageUpdate {
 }
 
 impl Event {
-    /// The `type` on the wire, which is also the name that `pi.on` takes.
+    /// Returns the `type` on the wire, which is also the name that `pi.on` takes.
     pub fn name(&self) -> &'static str {
         match self {
             Self::AgentStart => "agent_start",
@@ -684,7 +683,7 @@ impl Event {
         }
     }
 
-    /// `true` if version 0.67 of the original has this event.
+    /// Returns whether version 0.67 of the original has this event.
     pub fn is_known_to_067(&self) -> bool {
         match self {
             Self::AgentStart

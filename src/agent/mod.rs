@@ -1,5 +1,5 @@
-//! The agent: turns, tool calls, queues, retry. Knows neither which provider
-//! answers, nor which tools there are, nor where anything is stored.
+//! The agent: turns, tool calls, queues, retry. Knows neither providers, nor tools, nor
+//! storage.
 
 mod beginnings;
 pub mod event;

@@ -1,5 +1,5 @@
-//! Messages that wait for the agent: steering ones for the end of the turn,
-//! follow-ups for the end of the run.
+//! Messages queued for the agent: steering messages for the end of the turn, follow-ups for the
+//! end of the run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ pub use crate::resources::settings::QueueMode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// After the turn that is running.
+    /// At the end of the current turn.
     Steer,
-    /// When the agent would stop.
+    /// When the run would end.
     FollowUp,
 }
 
@@ -25,7 +25,7 @@ pub struct Queues {
 
 struct Queued {
     message: Arc<AgentMessage>,
-    /// Waits for a run, and is no reason to begin one.
+    /// The message waits for a run and does not start one.
     quiet: bool,
 }
 
@@ -35,7 +35,7 @@ impl Queues {
         self.of(delivery).push_back(Queued { message, quiet });
     }
 
-    /// For whatever run comes next.
+    /// Queues a message for the next run without starting one.
     pub fn push_quiet(&mut self, delivery: Delivery, message: Arc<AgentMessage>) {
         let quiet = true;
         self.of(delivery).push_back(Queued { message, quiet });
@@ -48,7 +48,8 @@ impl Queues {
         }
     }
 
-    /// What is to be delivered now: all that is quiet, and of the rest by the queue's mode.
+    /// Takes the messages to deliver now: all quiet ones, and others according to the mode of
+    /// the queue.
     pub fn take(&mut self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
         let mode = match delivery {
             Delivery::Steer => self.steering_mode,
@@ -67,14 +68,14 @@ impl Queues {
         taken.into_iter().map(|queued| queued.message).collect()
     }
 
-    /// What wants no answer.
+    /// Takes the quiet steering messages, which need no answer.
     pub fn take_quiet(&mut self) -> Vec<Arc<AgentMessage>> {
         let (quiet, rest) = apart(&mut self.steering);
         self.steering = rest;
         quiet.into_iter().map(|queued| queued.message).collect()
     }
 
-    /// What was taken and could not be delivered is the next again.
+    /// Puts messages that could not be delivered back to the front of the queue.
     pub fn put_back(&mut self, delivery: Delivery, messages: Vec<Arc<AgentMessage>>) {
         let queue = self.of(delivery);
         for message in messages.into_iter().rev() {
@@ -96,20 +97,20 @@ impl Queues {
         self.steering.is_empty() && self.follow_up.is_empty()
     }
 
-    /// Whether anything waits that wants an answer.
+    /// Returns whether a message is queued that needs an answer.
     pub fn want_a_run(&self) -> bool {
         let mut queued = self.steering.iter().chain(&self.follow_up);
         queued.any(|queued| !queued.quiet)
     }
 
-    /// What waits, in the order in which it is said.
+    /// Returns all queued messages in the order of delivery.
     pub fn all(&self) -> Vec<Arc<AgentMessage>> {
         let queued = self.steering.iter().chain(&self.follow_up);
         queued.map(|queued| queued.message.clone()).collect()
     }
 
-    /// The texts of the users' messages in both queues, as `queue_update` shows
-    /// them; messages of extensions are not counted.
+    /// Returns the texts of the user messages in both queues for `queue_update`. Messages of
+    /// extensions are not included.
     pub fn texts(&self) -> (Vec<String>, Vec<String>) {
         let texts = |queue: &VecDeque<Queued>| {
             queue
@@ -124,7 +125,7 @@ impl Queues {
     }
 }
 
-/// What is quiet, and the rest.
+/// Splits a queue into quiet messages and others.
 fn apart(queue: &mut VecDeque<Queued>) -> (VecDeque<Queued>, VecDeque<Queued>) {
     queue.drain(..).partition(|queued| queued.quiet)
 }
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(queues.take(Delivery::Steer).len(), 1);
     }
 
-    /// The user's messages waited behind it, a request each.
+    /// Regression: user messages waited behind a quiet one, with a request for each.
     #[test]
     fn what_is_quiet_holds_up_nothing() {
         let mut queues = Queues::default();

@@ -1,14 +1,14 @@
-//! When a failed answer is asked for again, and after how long.
+//! Whether a failed answer is requested again, and after which delay.
 
 use std::time::Duration;
 
-/// From the settings `retry.*`.
+/// Policy from the settings `retry.*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     pub enabled: bool,
     pub max_retries: u32,
     pub base_delay: Duration,
-    /// No wait is longer.
+    /// Longest delay between two attempts.
     pub max_delay: Duration,
 }
 
@@ -24,8 +24,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The wait before attempt `attempt` (counted from 1), doubling each time;
-    /// `None` when there is to be no such attempt.
+    /// Returns the delay before attempt `attempt` (counted from 1), which doubles each time;
+    /// `None` if there is no such attempt.
     pub fn delay(&self, attempt: u32) -> Option<Duration> {
         (self.enabled && attempt >= 1 && attempt <= self.max_retries).then(|| {
             self.base_delay

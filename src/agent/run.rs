@@ -1,5 +1,5 @@
-//! The loop: ask the model, run the tools it calls, again, until it stops and
-//! nobody has anything to add.
+//! The agent loop: ask the model, run the tools it calls, and repeat until the model stops and
+//! no message is queued.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,59 +17,61 @@ use crate::ai::model::Model;
 use crate::ai::stream::{Api, AssistantEvent, Request, StreamItem, StreamOptions, ToolSpec};
 use crate::tools::tool::{Tool, ToolOutput};
 
-/// What is fixed when a run starts, and stays so until it ends.
+/// Configuration that stays the same during a run.
 pub struct RunConfig {
     pub model: Arc<Model>,
     pub api: Arc<dyn Api>,
     pub system_prompt: String,
 }
 
-/// The outside of a run. Every method that waits for extensions also ends when
-/// the run is cancelled.
+/// Everything a run needs from outside. Methods that wait for extensions also return when the
+/// run is cancelled.
 #[async_trait]
 pub trait RunHooks: Send + Sync {
-    /// Everything that happens, in order. Returns when the event is stored and
-    /// handed on; a slow reader slows the run, it loses nothing.
+    /// Emits an event. Returns when the event is stored and delivered; a slow reader slows the
+    /// run down, but no event is lost.
     async fn emit(&self, event: Event);
 
-    /// The `message_start` event of a message that is whole, which handlers may change.
+    /// Emits `message_start` for a complete message and returns the message, which handlers may
+    /// change.
     async fn begin(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage>;
 
-    /// The `message_end` event: gives what is said in the end, which handlers may change.
+    /// Emits `message_end` and returns the final message, which handlers may change.
     async fn finish(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage>;
 
-    /// Last changes to what the model is told (the `context` event).
+    /// Emits `context` and returns the messages for the model, which handlers may change.
     async fn transform_context(
         &self,
         messages: Vec<Arc<AgentMessage>>,
         cancel: &CancellationToken,
     ) -> Vec<Arc<AgentMessage>>;
 
-    /// Last changes to the request as a whole (the `context_with_system` event).
+    /// Emits `context_with_system` and returns the request, which handlers may change.
     async fn transform_request(&self, asked: Asked, cancel: &CancellationToken) -> Asked;
 
-    /// Returns the tools that the model may call in its next answer. The loop asks before each
-    /// turn begins, so tools that handlers choose from `turn_start` on are for the turn after.
+    /// Returns the tools that the model may call in its next answer. Called before each turn
+    /// begins, so tools that handlers select from `turn_start` on apply to the following turn.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
-    /// Key, headers and hooks of the next request; asked before every one, since
-    /// tokens expire. The error becomes the answer's error message.
+    /// Returns key, headers and hooks of the next request. Called before each request, since
+    /// tokens expire. An error becomes the error message of the answer.
     async fn stream_options(&self) -> Result<StreamOptions, String>;
 
-    /// Whether the model may see pictures; asked before every request.
+    /// Returns whether images are sent to the model. Called before each request.
     fn shows_images(&self) -> bool;
 
-    /// The `tool_execution_start` event: gives the arguments, which handlers may change.
+    /// Emits `tool_execution_start` and returns the arguments, which handlers may change.
     async fn begin_tool_call(&self, call: &ToolCall) -> Value;
 
-    /// Returns when clients have had a moment to read the files that the calls announced so far
-    /// are about to change.
+    /// Waits until clients had time to read the files that the announced calls are about to
+    /// change.
     async fn before_files_change(&self);
 
-    /// The `tool_execution_end` event: gives what the model is told, which handlers may change.
+    /// Emits `tool_execution_end` and returns the outcome for the model, which handlers may
+    /// change.
     async fn finish_tool_call(&self, call: &ToolCall, outcome: Outcome) -> Outcome;
 
-    /// The `tool_call` event. May change the arguments.
+    /// Emits `tool_call`. Handlers may change the arguments or refuse the call.
     async fn before_tool_call(
         &self,
         call: &ToolCall,
@@ -77,7 +79,7 @@ pub trait RunHooks: Send + Sync {
         cancel: &CancellationToken,
     ) -> Result<(), Refusal>;
 
-    /// The `tool_result` event.
+    /// Emits `tool_result`. Handlers may change the outcome.
     async fn after_tool_call(
         &self,
         call: &ToolCall,
@@ -86,62 +88,62 @@ pub trait RunHooks: Send + Sync {
         cancel: &CancellationToken,
     );
 
-    /// The `turn_end` event, and what its handlers want put into the conversation.
+    /// Emits `turn_end` and returns the changes that its handlers request.
     async fn end_turn(
         &self,
         message: Arc<AgentMessage>,
         tool_results: Vec<Arc<AgentMessage>>,
     ) -> TurnEnd;
 
-    /// Messages to deliver after the turn that has just ended.
+    /// Takes the messages to deliver after the turn that has just ended.
     async fn take_steering(&self) -> Vec<Arc<AgentMessage>>;
-    /// Those of them that want no answer.
+    /// Takes those steering messages that need no answer.
     async fn take_quiet(&self) -> Vec<Arc<AgentMessage>>;
 
-    /// Messages to go on with when the agent would stop.
+    /// Takes the messages that continue a run that would end.
     async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>>;
 
-    /// What was taken is about to be said.
+    /// Reports that queued messages are about to be appended.
     async fn queue_taken(&self);
 }
 
-/// What a model is told.
+/// A request to the model.
 pub struct Asked {
     pub system_prompt: String,
     pub messages: Vec<Arc<AgentMessage>>,
     pub tools: Vec<ToolSpec>,
 }
 
-/// What came of the end of a turn.
+/// The changes that handlers of `turn_end` request.
 #[derive(Default)]
 pub struct TurnEnd {
-    /// What was said besides.
+    /// Messages that were appended.
     pub said: Vec<Arc<AgentMessage>>,
-    /// The whole conversation, if what was said before is another now.
+    /// The whole context, if earlier messages have changed.
     pub context: Option<Vec<Arc<AgentMessage>>>,
-    /// The model is asked once more, if nothing else makes it so.
+    /// Whether the model is asked once more even if no message is queued.
     pub go_on: bool,
 }
 
-/// Why a tool must not run.
+/// The reason why a tool must not run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     pub reason: String,
-    /// [`ToolOutput::terminate`] of the result that says so.
+    /// [`ToolOutput::terminate`] of the result with the reason.
     pub terminate: bool,
 }
 
-/// How a tool call ended.
+/// The outcome of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub output: ToolOutput,
     pub is_error: bool,
-    /// How long the tool ran; `None` if it did not run.
+    /// Time that the tool ran; `None` if it did not run.
     pub duration: Option<Duration>,
 }
 
 impl Outcome {
-    /// Whole milliseconds, as events have them.
+    /// Returns the duration in whole milliseconds, as events have it.
     pub fn duration_ms(&self) -> Option<u64> {
         let milliseconds = self.duration?.as_secs_f64() * 1000.0;
         Some(milliseconds.round() as u64)
@@ -169,10 +171,9 @@ impl Outcome {
     }
 }
 
-/// Runs until the model stops and both queues are empty, or until an answer
-/// fails or is aborted. `context` grows by everything that is said; `prompts`
-/// are said first (none: the model answers what is already there). Returns the
-/// messages of this run.
+/// Runs until the model stops and both queues are empty, or until an answer fails or is
+/// aborted. Appends all messages to `context`, beginning with `prompts` (if there are none, the
+/// model answers the existing context). Returns the messages of this run.
 pub async fn run(
     context: &mut Vec<Arc<AgentMessage>>,
     prompts: Vec<Arc<AgentMessage>>,
@@ -196,14 +197,14 @@ pub async fn run(
     hooks
         .emit(Event::AgentEnd {
             messages: messages.clone(),
-            // The session decides that.
+            // Set by the session later.
             will_retry: None,
         })
         .await;
     messages
 }
 
-/// The conversation as it grows.
+/// The context as it grows during a run.
 pub(super) struct Transcript<'a> {
     context: &'a mut Vec<Arc<AgentMessage>>,
     new: Vec<Arc<AgentMessage>>,
@@ -211,7 +212,7 @@ pub(super) struct Transcript<'a> {
 }
 
 impl Transcript<'_> {
-    /// Announces a whole message and keeps it, as it is in the end.
+    /// Emits the events of a complete message and appends its final form.
     pub(super) async fn say(&mut self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
         let message = self.hooks.begin(message).await;
         self.keep(message).await
@@ -232,14 +233,14 @@ impl Transcript<'_> {
         }
     }
 
-    /// `tools` are those of the first turn.
+    /// Runs turns until the run ends. `tools` are the tools of the first turn.
     async fn turns(
         &mut self,
         config: &RunConfig,
         mut tools: Vec<Arc<dyn Tool>>,
         cancel: &CancellationToken,
     ) {
-        // Something may have been queued before the run began.
+        // Messages may have been queued before the run began.
         let mut waiting = self.hooks.take_steering().await;
         let mut first = true;
         loop {
@@ -249,7 +250,7 @@ impl Transcript<'_> {
                     tools = self.hooks.tools();
                     self.hooks.emit(Event::TurnStart).await;
                 }
-                // What extensions queue is shown nowhere.
+                // Queued messages of extensions are not shown in `queue_update`.
                 if waiting
                     .iter()
                     .any(|one| matches!(**one, AgentMessage::User(_)))
@@ -293,7 +294,7 @@ impl Transcript<'_> {
         }
     }
 
-    /// One answer of the model, streamed.
+    /// Streams one answer of the model and appends it.
     async fn answer(
         &mut self,
         config: &RunConfig,
@@ -330,7 +331,8 @@ impl Transcript<'_> {
                 false => message.without_images(),
             })
             .collect();
-        // Some servers refuse an empty list, and some a conversation with calls without one.
+        // Some servers refuse an empty list, others a conversation with calls but without a
+        // list.
         let is_told = !asked.tools.is_empty() || mentions_tools(&messages);
         let mut stream = config.api.stream(Request {
             model: config.model.clone(),
@@ -372,7 +374,7 @@ impl Transcript<'_> {
     }
 }
 
-/// An answer that could not even be asked for.
+/// Makes the answer for a request that could not be made.
 fn failure(model: &Model, error: String) -> AssistantMessage {
     AssistantMessage {
         content: Vec::new(),

@@ -1,5 +1,5 @@
-//! The tool calls of one answer: prepared one after the other, run beside each
-//! other, finished in the order in which the model made them.
+//! Tool calls of one answer: prepared one after the other, run concurrently, finished in the
+//! order in which the model made them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn named<'a>(tools: &'a [Arc<dyn Tool>], name: &str) -> Option<&'a Arc<dyn Tool>
     tools.iter().find(|tool| tool.spec().name == name)
 }
 
-/// The results, and whether all of them ask the agent to stop.
+/// Executes the calls. Returns the results, and whether all of them ask the agent to stop.
 pub(super) async fn execute(
     transcript: &mut Transcript<'_>,
     message: &AssistantMessage,
@@ -81,11 +81,11 @@ pub(super) async fn execute(
     let (ended, outcomes): (Vec<_>, Vec<_>) = prepared.iter().map(|_| oneshot::channel()).unzip();
     let running = prepared.iter().zip(&beginnings).zip(ended).map(
         |((prepared, beginning), ended)| async move {
-            // Whoever finishes the calls waits for every one.
+            // The receiver below waits for every call.
             let _ = ended.send(run(hooks, prepared, beginning, cancel).await);
         },
     );
-    // Beside them: a handler that thinks about one result holds up no other tool.
+    // Runs concurrently with the tools: a slow handler of one result delays no other tool.
     let finishing = async {
         for (prepared, outcome) in prepared.iter().zip(outcomes) {
             let Ok(outcome) = outcome.await else { continue };
@@ -98,7 +98,7 @@ pub(super) async fn execute(
     (results, terminate)
 }
 
-/// Once for all of them: calls that wait each for itself would reach the queue of a file in
+/// Waits once for all calls: with separate waits, calls could enter the queue of a file in
 /// another order than the model made them.
 async fn wait_before_files_change(
     hooks: &dyn RunHooks,
@@ -115,8 +115,7 @@ async fn wait_before_files_change(
     }
 }
 
-/// Announces the call and finds out whether it may run; `Err` is the outcome of
-/// one that may not.
+/// Announces a call and decides whether it may run. `Err` is the outcome of a refused call.
 async fn prepare<'a>(
     hooks: &dyn RunHooks,
     call: &'a ToolCall,
@@ -154,8 +153,8 @@ async fn prepare<'a>(
     Ok(Prepared { call, tool, args })
 }
 
-/// Why a call of an answer does not run that reached the output limit: also arguments that
-/// are whole JSON may lack their end, such as the rest of a list of edits.
+/// Returns why a call does not run if its answer reached the output limit. Even arguments that
+/// are valid JSON may be incomplete, e.g. lack the rest of a list of edits.
 fn truncated_text(call: &ToolCall) -> String {
     let cut = call.arguments_error.as_deref().map(tool_arguments::reason);
     let cut = cut.map(|reason| format!(" {reason}.")).unwrap_or_default();
@@ -167,10 +166,10 @@ fn truncated_text(call: &ToolCall) -> String {
     )
 }
 
-/// Partial results that may wait for the reader; of more the latest is kept.
+/// Maximum number of queued partial results. Beyond that the newest replaces the one before it.
 const UPDATES: usize = 64;
 
-/// Partial results on their way from a tool, which never waits.
+/// Partial results of a tool that wait for delivery. The tool never waits.
 #[derive(Default)]
 struct Updates {
     waiting: Mutex<VecDeque<ToolOutput>>,
@@ -193,8 +192,8 @@ impl Updates {
     }
 }
 
-/// Runs the tool; its partial results become events, all of them if the reader is
-/// fast enough, and the latest in any case.
+/// Runs the tool and emits its partial results: all of them if delivery is fast enough, and the
+/// latest in any case.
 async fn run(
     hooks: &dyn RunHooks,
     prepared: &Prepared<'_>,
@@ -247,7 +246,7 @@ async fn run(
         }
     };
     let duration = Some(begun_at.elapsed());
-    // What came together with the result.
+    // Emit partial results that came together with the result.
     tell().await;
     match result {
         Ok(output) => Outcome {

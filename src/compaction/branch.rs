@@ -1,4 +1,4 @@
-//! The summary of a branch that is left for another point of the tree.
+//! Summary of a branch that the user leaves for another point of the tree.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -12,21 +12,20 @@ use super::tokens::estimate;
 use crate::session::message::AgentMessage;
 use crate::session::{Entry, EntryKind};
 
-/// Tokens of the answer.
+/// Limit of the summary in tokens.
 const LIMIT: u64 = 2048;
-/// For a model whose window is not known.
+/// Context window in tokens of a model whose window is unknown.
 const WINDOW: u64 = 128_000;
 
-/// What lies between the leaf and the point where the way to the target leaves its
-/// path.
+/// The entries between the old leaf and the common ancestor with the target.
 #[derive(Clone, Debug, Default)]
 pub struct BranchPart {
-    /// From the common ancestor (not with it) to the old leaf.
+    /// Entries after the common ancestor, up to the old leaf.
     pub entries: Vec<Arc<Entry>>,
     pub common_ancestor: Option<String>,
 }
 
-/// Both paths begin at the root.
+/// Returns the part of `old` that `target` does not contain. Both paths begin at the root.
 pub fn branch_part(old: &[Arc<Entry>], target: &[Arc<Entry>]) -> BranchPart {
     if old.is_empty() {
         return BranchPart::default();
@@ -43,17 +42,17 @@ pub fn branch_part(old: &[Arc<Entry>], target: &[Arc<Entry>]) -> BranchPart {
     }
 }
 
-/// How a branch is to be summarised.
+/// Options of a branch summary.
 #[derive(Clone, Debug, Default)]
 pub struct BranchRequest {
     pub instructions: Option<String>,
-    /// The instructions take the place of ours instead of being added.
+    /// The instructions replace the default ones instead of being added.
     pub replace_instructions: bool,
-    /// Tokens of the window that are left free.
+    /// Tokens of the window that are kept free.
     pub reserve_tokens: u64,
 }
 
-/// The summary and the files it was about.
+/// Returns the summary and the files that it mentions.
 pub async fn summarize_branch(
     entries: &[Arc<Entry>],
     request: &BranchRequest,
@@ -81,8 +80,8 @@ pub async fn summarize_branch(
     Ok((text, files))
 }
 
-/// As much of the end as fits into `budget` tokens (0: all of it), and the files of
-/// everything that was looked at, and the tokens.
+/// Returns as many of the newest messages as fit into `budget` tokens (0: all), the files of
+/// the entries that were visited, and the tokens of the messages.
 pub fn newest(
     entries: &[Arc<Entry>],
     budget: u64,
@@ -99,7 +98,7 @@ pub fn newest(
         let Ok(Some(message)) = entry.message() else {
             continue;
         };
-        // The call says what was done.
+        // The call itself says what was done.
         if matches!(*message, AgentMessage::ToolResult(_)) {
             continue;
         }
@@ -110,7 +109,7 @@ pub fn newest(
             entry.kind,
             EntryKind::Compaction { .. } | EntryKind::BranchSummary
         );
-        // A summary stands for so much that there is room for it nearly always.
+        // A summary stands for many messages, so it may exceed the budget unless 90 % are used.
         if fits || (is_summary && total.saturating_mul(10) < budget.saturating_mul(9)) {
             messages.push_front(message);
             total = total.saturating_add(tokens);

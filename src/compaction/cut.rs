@@ -1,5 +1,5 @@
-//! Where a conversation is cut: about so many tokens of its end are kept, and a
-//! tool's result never without the call that it answers.
+//! The cut point of a compaction: about `keep_recent` tokens are kept, and a tool result is
+//! never kept without its call.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ use crate::session::{Entry, EntryKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
-    /// The first entry that is kept.
+    /// Index of the first entry that is kept.
     pub first_kept: usize,
-    /// The entry that began the turn through which the cut goes; `None` if it goes
-    /// between turns.
+    /// Index of the entry that began the turn that is split; `None` if the cut is between
+    /// turns.
     pub turn_start: Option<usize>,
 }
 
-/// The first entry of `path[start..]` that is kept, and the beginning of the turn
-/// that is cut through.
+/// Returns the index of the first entry of `path[start..]` that is kept, and of the beginning
+/// of the turn that is split.
 pub fn cut_point(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> (usize, Option<usize>) {
     let cut = find_cut(path, start, keep_recent);
     (cut.first_kept, cut.turn_start)
 }
 
-/// Cuts `path[start..]`.
+/// Finds the cut in `path[start..]`.
 pub(super) fn find_cut(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> Cut {
     let mut cut = match next_cut_point(path, start) {
         Some(first) => far_enough(path, start, keep_recent).unwrap_or(first),
@@ -33,7 +33,7 @@ pub(super) fn find_cut(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> C
             };
         }
     };
-    // What was set or noted just before belongs to what follows.
+    // Settings and notes just before the cut belong to the kept entries.
     while cut > start
         && !matches!(
             path[cut - 1].kind,
@@ -53,8 +53,8 @@ pub(super) fn find_cut(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> C
     }
 }
 
-/// The cut point at or after the entry from which on there are `keep_recent`
-/// tokens; the last one of all where only results follow.
+/// Returns the first cut point at or after the entry from which `keep_recent` tokens follow;
+/// the last cut point before it if only tool results follow.
 fn far_enough(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> Option<usize> {
     let mut tokens = 0_u64;
     for index in (start..path.len()).rev() {
@@ -62,7 +62,7 @@ fn far_enough(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> Option<usi
         if !matches!(entry.kind, EntryKind::Message { .. }) {
             continue;
         }
-        // One that cannot be read is not told to the model.
+        // The context leaves out unreadable entries.
         let message = entry.message().ok().flatten();
         tokens = tokens.saturating_add(message.map_or(0, |message| estimate(&message)));
         if tokens >= keep_recent {

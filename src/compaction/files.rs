@@ -1,5 +1,5 @@
-//! Which files a conversation was about: a summary forgets them first, so they are
-//! kept apart, and carried over from one summary to the next.
+//! The files that a conversation read and changed. Summaries tend to lose them, so they are
+//! stored separately and carried over from one summary to the next.
 
 use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::session::message::AgentMessage;
 
-/// Paths as the model gave them to the tools.
+/// Paths in the form in which the model passed them to the tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileOperations {
     pub read: IndexSet<String>,
@@ -19,12 +19,12 @@ pub struct FileOperations {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FileLists {
-    /// Read and not changed.
+    /// Files that were read and not changed.
     pub read_files: Vec<String>,
     pub modified_files: Vec<String>,
 }
 
-/// What is needed of a line with a summary to carry its files over.
+/// The members of an entry with a summary that are needed to carry its files over.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SummaryLine {
@@ -35,7 +35,7 @@ struct SummaryLine {
 }
 
 impl FileOperations {
-    /// The calls of an answer.
+    /// Adds the paths of the tool calls in an answer.
     pub(super) fn add_calls(&mut self, message: &AgentMessage) {
         let calls = message
             .as_assistant()
@@ -57,8 +57,8 @@ impl FileOperations {
         }
     }
 
-    /// The lists of an earlier summary, given as its line in the session. An
-    /// extension's details may be anything, and are left alone.
+    /// Adds the lists of an earlier summary from its line in the session. The details of a
+    /// summary that an extension wrote may be anything and are ignored.
     pub(super) fn add_summary(&mut self, line: &str) {
         let Ok(line) = serde_json::from_str::<SummaryLine>(line) else {
             return;
@@ -86,7 +86,7 @@ impl FileOperations {
 }
 
 impl FileLists {
-    /// What is appended to the summary; nothing if there are no files.
+    /// Returns the text to append to the summary; empty if there are no files.
     pub(super) fn to_text(&self) -> String {
         let section = |tag: &str, paths: &[String]| match paths {
             [] => String::new(),
@@ -98,7 +98,7 @@ impl FileLists {
     }
 }
 
-/// As JavaScript sorts.
+/// Sorts as JavaScript does.
 fn sorted<'a>(paths: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut paths: Vec<String> = paths.cloned().collect();
     paths.sort_by(|a, b| a.encode_utf16().cmp(b.encode_utf16()));

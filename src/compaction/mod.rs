@@ -1,6 +1,6 @@
-//! Shortens a conversation that outgrows its model, and remembers branches that
-//! were left: what is kept, what is summarised, and how a model is asked for the
-//! summary. Appends nothing; whoever uses it owns the session.
+//! Compaction of conversations that outgrow their model, and summaries of branches: what is
+//! kept, what is summarized, and how a model is asked for the summary. Appends nothing to the
+//! session; that is the caller's task.
 
 mod branch;
 mod cut;

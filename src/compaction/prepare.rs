@@ -1,5 +1,5 @@
-//! What a compaction would do, before anybody is asked: what is kept, what is
-//! summarised, and what an earlier summary says.
+//! Preparation of a compaction before the model is asked: what is kept, what is summarized, and
+//! the previous summary.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::resources::settings::CompactionSettings;
 use crate::session::message::AgentMessage;
 use crate::session::{Entry, EntryKind};
 
-/// Also what `session_before_compact` handlers are told.
+/// The input of a compaction, which `session_before_compact` handlers receive as well.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Preparation {
     pub first_kept_entry_id: String,
     pub messages_to_summarize: Vec<Arc<AgentMessage>>,
-    /// The beginning of the turn through which the cut goes.
+    /// Beginning of the turn that is split.
     pub turn_prefix_messages: Vec<Arc<AgentMessage>>,
     pub is_split_turn: bool,
     pub tokens_before: u64,
@@ -28,7 +28,7 @@ pub struct Preparation {
     pub settings: CompactionSettings,
 }
 
-/// Why there is nothing to do.
+/// The reason why there is nothing to compact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unprepared {
     #[error("Already compacted")]
@@ -37,9 +37,9 @@ pub enum Unprepared {
     TooSmall,
 }
 
-/// `path` runs from the root to the leaf; `context` is what the model is told there.
-/// A conversation that would be kept whole is too small: a model that is asked to summarise
-/// nothing makes something up.
+/// Prepares a compaction. `path` runs from the root to the leaf; `context` is the context at
+/// the leaf. Fails with `TooSmall` if the whole conversation would be kept: a model that
+/// summarizes nothing invents something.
 pub fn prepare(
     path: &[Arc<Entry>],
     context: &[Arc<AgentMessage>],
@@ -82,7 +82,8 @@ pub fn prepare(
     })
 }
 
-/// What the compaction at `index` kept is in no summary yet.
+/// Returns the index of the first entry that the compaction at `index` kept; no summary covers
+/// the entries from there on.
 fn kept_since(path: &[Arc<Entry>], index: usize) -> usize {
     let EntryKind::Compaction {
         first_kept_entry_id,
@@ -95,12 +96,13 @@ fn kept_since(path: &[Arc<Entry>], index: usize) -> usize {
         .unwrap_or(index + 1)
 }
 
-/// What is said in the entries; an earlier summary is carried over in another way.
+/// Returns the messages of the entries without earlier summaries, which are carried over
+/// separately.
 fn messages(entries: &[Arc<Entry>]) -> Vec<Arc<AgentMessage>> {
     let said = entries
         .iter()
         .filter(|entry| !matches!(entry.kind, EntryKind::Compaction { .. }));
-    // The context's warnings tell of entries that cannot be read.
+    // Unreadable entries are reported by the warnings of the context.
     said.filter_map(|entry| entry.message().ok().flatten())
         .collect()
 }

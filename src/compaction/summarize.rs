@@ -1,4 +1,4 @@
-//! Asks a model for the summary of a compaction.
+//! Requests the summary of a compaction from a model.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::stream::{Api, AssistantStream, Request, StreamItem, StreamOptions};
 use crate::session::message::AgentMessage;
 
-/// The model that summarises, and what it takes to ask it.
+/// The model that summarizes, and the options of its requests.
 #[derive(Clone)]
 pub struct Summarizer {
     pub model: Arc<Model>,
@@ -23,13 +23,13 @@ pub struct Summarizer {
     pub headers: IndexMap<String, String>,
     /// See [`StreamOptions::max_retry_delay_ms`].
     pub max_retry_delay_ms: Option<u64>,
-    /// Instead of what is usual for each summary.
+    /// Overrides the thinking level that each kind of summary has.
     pub thinking: Option<ThinkingLevel>,
     pub session_id: Option<String>,
 }
 
-/// What a compaction came to: also the answer to `compact`, and what an extension
-/// may give instead.
+/// The result of a compaction: also the response to `compact`, and what an extension may return
+/// instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -37,7 +37,7 @@ pub struct Compacted {
     pub summary: String,
     pub first_kept_entry_id: String,
     pub tokens_before: u64,
-    /// A guess at what the model is told from then on; known when the summary is stored.
+    /// Estimated tokens of the new context; known once the summary is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_tokens_after: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,14 +48,14 @@ pub struct Compacted {
 pub enum SummaryError {
     #[error("cancelled")]
     Cancelled,
-    /// The model, or the way to it, failed.
+    /// The model or the connection to it failed.
     #[error("{what}: {why}")]
     Model { what: String, why: String },
     #[error("{0}")]
     Failed(String),
 }
 
-/// The summary of what is not kept, with the files it was about.
+/// Returns the summary of the messages that are not kept, with the files that they mention.
 pub async fn summarize(
     preparation: &Preparation,
     focus: Option<&str>,
@@ -81,7 +81,8 @@ pub async fn summarize(
     })
 }
 
-/// Two summaries, of what came before the turn and of the turn's beginning.
+/// Requests two summaries: of the messages before the split turn, and of the beginning of the
+/// turn.
 async fn split(
     preparation: &Preparation,
     focus: Option<&str>,
@@ -105,7 +106,7 @@ async fn split(
         }
         false => {
             let mut history = history(preparation, focus, summarizer, cancel);
-            // The requests are made in this order, and answered side by side.
+            // The requests are made in this order and answered concurrently.
             history.begun().await;
             let prefix = ask_prefix();
             tokio::try_join!(history.text("Summarization failed"), prefix.text(FAILED))?
@@ -134,7 +135,8 @@ fn history(
     summarizer.ask(request, limit, Some(ThinkingLevel::High), cancel)
 }
 
-/// The conversation, what is known of the time before it, and what to do with them.
+/// Returns the prompt: the conversation, the previous summary if there is one, and the
+/// instructions.
 pub(super) fn prompt(
     messages: &[Arc<AgentMessage>],
     previous: Option<&str>,
@@ -151,7 +153,7 @@ pub(super) fn prompt(
 }
 
 impl Summarizer {
-    /// `limit` is that of the answer, in tokens.
+    /// Requests a summary. `limit` is the maximum length of the answer in tokens.
     pub(super) fn ask(
         &self,
         prompt: String,
@@ -159,7 +161,7 @@ impl Summarizer {
         thinking: Option<ThinkingLevel>,
         cancel: &CancellationToken,
     ) -> Answer {
-        // A model that gives shorter answers would refuse.
+        // Models with a lower output limit would refuse the request.
         let limit = match self.model.max_tokens {
             0 => limit,
             most => limit.min(most),
@@ -189,21 +191,21 @@ impl Summarizer {
     }
 }
 
-/// An answer that is on its way.
+/// An answer that is being streamed.
 pub(super) struct Answer {
     stream: AssistantStream,
     done: Option<Arc<AssistantMessage>>,
 }
 
 impl Answer {
-    /// Returns when the first part of it is there.
+    /// Waits until the first part of the answer has arrived.
     async fn begun(&mut self) {
         if let Some(StreamItem::Done(message)) = self.stream.next().await {
             self.done = Some(message);
         }
     }
 
-    /// All of its text; an error is introduced by `what` failed.
+    /// Waits for the whole text of the answer. Errors begin with `what`.
     pub(super) async fn text(mut self, what: &str) -> Result<String, SummaryError> {
         let failed = |why: &str| SummaryError::Model {
             what: what.to_owned(),
@@ -229,7 +231,7 @@ impl Answer {
         }
         let texts: Vec<&str> = message.texts().collect();
         let text = texts.join("\n");
-        // The conversation would be gone, with nothing in its place.
+        // An empty summary would lose the conversation.
         match text.trim().is_empty() {
             true => Err(failed("the model answered without a text")),
             false => Ok(text),

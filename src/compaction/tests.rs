@@ -51,12 +51,12 @@ fn result(text: &str) -> AgentMessage {
     }))
 }
 
-/// 40 characters: 10 tokens.
+/// Makes a text of 40 characters, which are 10 tokens.
 fn ten(text: &str) -> String {
     format!("{text:-<40}")
 }
 
-/// Every message has 10 tokens, but for calls, which have 5.
+/// Appends messages of 10 tokens each; calls have 5.
 fn say(session: &mut Session, roles: &str) {
     for role in roles.chars() {
         let said = match role {
@@ -130,7 +130,7 @@ fn four_characters_are_a_token_as_javascript_counts_them() {
     let cases = [
         (user("1234"), 1),
         (user("12345"), 2),
-        // One character, two units.
+        // Each character has two UTF-16 units.
         (user("🦀🦀🦀"), 2),
         (says(""), 0),
         (calls("read", json!({"path": "a", "n": 1.0})), 6),
@@ -182,29 +182,29 @@ fn only_a_known_window_can_be_outgrown() {
     assert!(outgrows(1, 500, settings));
 }
 
-/// The expected cuts are those that the original makes.
+/// The expected cuts are those of the original.
 #[test]
 fn a_conversation_is_cut_where_enough_of_it_follows() {
     let cases = [
-        // Between turns.
+        // Cut between turns.
         ("uauaua", 20, (4, None)),
         ("uauaua", 11, (4, None)),
-        // In the middle of one.
+        // Cut within a turn.
         ("uauaua", 10, (5, Some(4))),
         ("uauaua", 30, (3, Some(2))),
-        // Never at a tool's result.
+        // Never cut at a tool result.
         ("uacrcra", 20, (6, Some(0))),
         ("uacrcra", 25, (4, Some(0))),
-        // All of it is kept.
+        // Everything is kept.
         ("uaua", 1000, (0, None)),
         ("lluaua", 1000, (0, None)),
-        // What was set before the cut goes along, which makes a turn of it.
+        // Settings before the cut are kept with it, which makes it a split turn.
         ("uallua", 20, (2, Some(0))),
-        // Where others than the user begin turns.
+        // Turns that do not begin with a user message.
         ("uaba", 20, (2, Some(2))),
         ("uaxa", 10, (2, Some(2))),
         ("uaba", 10, (3, Some(2))),
-        // Results at the end, and nothing after them to cut at.
+        // Tool results at the end, without a later cut point.
         ("uacr", 5, (2, Some(0))),
         ("", 10, (0, None)),
     ];
@@ -220,7 +220,7 @@ fn there_may_be_nothing_to_do() {
     assert_eq!(prepared(&session, 10), Err(Unprepared::TooSmall));
     say(&mut session, "ua");
     let kept = session.branch(None)[1].id.clone();
-    // All of it would be kept.
+    // Everything would be kept.
     assert_eq!(prepared(&session, 1000), Err(Unprepared::TooSmall));
     session
         .append_compaction("s", &kept, 1, None, None)
@@ -264,7 +264,7 @@ fn a_second_compaction_goes_on_from_the_first() {
         texts(&preparation.messages_to_summarize),
         ["kept", "", "two", "three"]
     );
-    // "new" is in the first summary, which is an extension's or forgot it.
+    // The first summary mentions `new`; an extension wrote it, or it lost the file.
     let lists = preparation.file_ops.lists();
     assert_eq!(lists.read_files, ["old"]);
     assert_eq!(lists.modified_files, ["changed", "kept"]);
@@ -310,7 +310,7 @@ fn a_conversation_is_one_text() {
     );
 }
 
-/// Says what it was told to, and remembers what it was asked.
+/// An API with scripted answers that records its requests.
 #[derive(Default)]
 struct Scripted {
     answers: Mutex<Vec<AgentMessage>>,
@@ -403,7 +403,7 @@ async fn a_model_is_asked_for_the_summary() {
     assert!(!prompt.contains("previous-summary"), "{prompt}");
     assert!(prompt.ends_with("\n\nAdditional focus: tests"), "{prompt}");
     let options = &asked[0].options;
-    // 800 by the settings, but the model gives no more.
+    // The settings allow 800 tokens, the model only 700.
     assert_eq!(options.max_tokens, Some(700));
     assert_eq!(options.reasoning, Some(ThinkingLevel::High));
 }
@@ -496,7 +496,7 @@ fn a_branch_is_left_where_the_ways_part() {
     let part = branch_part(&old, &new);
     assert_eq!(ids(&part.entries), ids(&old[2..]));
     assert_eq!(part.common_ancestor.as_deref(), Some(&*old[1].id));
-    // Back along the same way.
+    // Back to an entry of the same path.
     let part = branch_part(&old, &old[..2]);
     assert_eq!(ids(&part.entries), ids(&old[2..]));
     let part = branch_part(&[], &old);

@@ -1,5 +1,5 @@
-//! A conversation as one text. A model that is shown messages goes on with them;
-//! one that is shown a text can be asked about it.
+//! Serializes a conversation to one text. A model that receives messages continues them; a
+//! model that receives a text can answer questions about it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::tokens::{js_json, units};
 use crate::ai::message::{AssistantBlock, ContentBlock, Message, ToolCall, UserContent};
 use crate::session::message::AgentMessage;
 
-/// UTF-16 units of a tool's result; more of it is no help to a summary.
+/// Limit of a tool result in UTF-16 units; more does not help a summary.
 const LONGEST_RESULT: usize = 2000;
 
 pub(super) fn conversation(messages: &[Arc<AgentMessage>]) -> String {

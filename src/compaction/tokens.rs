@@ -1,5 +1,5 @@
-//! How much of a model's context a conversation takes: what the provider counted
-//! last, and four characters to a token for everything it has not seen yet.
+//! Estimate of how many tokens of a model's context a conversation takes: the last count of the
+//! provider, plus four characters per token for everything after it.
 
 use std::io;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ const IMAGE_CHARACTERS: usize = 4800;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextEstimate {
     pub tokens: u64,
-    /// The answer whose count was taken; `None` if all of it is a guess.
+    /// Index of the answer whose count was used; `None` if everything is estimated.
     pub counted: Option<usize>,
 }
 
-/// The provider's own count, up to and with the answer that it belongs to.
+/// Returns the provider's count up to and including the answer.
 pub fn of_usage(usage: &Usage) -> u64 {
     match usage.total_tokens {
         0 => [usage.output, usage.cache_read, usage.cache_write]
@@ -32,7 +32,7 @@ pub fn of_usage(usage: &Usage) -> u64 {
 }
 
 pub fn estimate_context(messages: &[Arc<AgentMessage>]) -> ContextEstimate {
-    // What failed or was aborted was counted to no end.
+    // A failed or aborted answer has no final count.
     let counted = messages.iter().rposition(|message| {
         message.as_assistant().is_some_and(|answer| {
             !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
@@ -47,17 +47,16 @@ pub fn estimate_context(messages: &[Arc<AgentMessage>]) -> ContextEstimate {
     ContextEstimate { tokens, counted }
 }
 
-/// Whether so many tokens leave less than the reserve. A window of 0 is an unknown
-/// one.
+/// Returns whether `tokens` leave less than the reserve. A window of 0 means that the window is
+/// unknown.
 pub fn outgrows(tokens: u64, context_window: u64, settings: CompactionSettings) -> bool {
     context_window > 0 && tokens > context_window.saturating_sub(settings.reserve_tokens)
 }
 
-/// Characters of what the model is told, by four.
+/// Estimates the tokens of a message as its characters divided by four.
 pub fn estimate(message: &AgentMessage) -> u64 {
     let characters = match message {
-        // As in the original, which counts no pictures of users: the place where
-        // a conversation is cut depends on it.
+        // The original ignores images of users too, and the cut point depends on the estimate.
         AgentMessage::User(user) => content(&user.content, 0),
         AgentMessage::Custom(custom) => content(&custom.content, IMAGE_CHARACTERS),
         AgentMessage::ToolResult(result) => blocks(&result.content, IMAGE_CHARACTERS),
@@ -93,7 +92,7 @@ fn block(block: &AssistantBlock) -> usize {
     }
 }
 
-/// The length as JavaScript has it.
+/// Returns the length as in JavaScript, in UTF-16 units.
 pub(super) fn units(text: &str) -> usize {
     match text.is_ascii() {
         true => text.len(),
@@ -101,7 +100,7 @@ pub(super) fn units(text: &str) -> usize {
     }
 }
 
-/// JSON with numbers as JavaScript writes them: `1` where serde_json has `1.0`.
+/// Serializes JSON with numbers as JavaScript writes them: `1` where serde_json has `1.0`.
 pub(super) fn js_json(value: &Value) -> String {
     struct JsNumbers;
     impl Formatter for JsNumbers {

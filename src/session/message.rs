@@ -35,7 +35,7 @@ impl AgentMessage {
         "compactionSummary",
     ];
 
-    /// Of an extension, which may have written it by hand.
+    /// Reads a message of an extension, whose author may have written it by hand.
     pub fn read(value: &Value) -> Result<Self, serde_json::Error> {
         Self::deserialize(value).or_else(|error| mended(value.clone()).ok_or(error))
     }
@@ -103,7 +103,7 @@ fn keep_if(members: &mut Map<String, Value>, name: &str, is_good: impl Fn(&Value
     }
 }
 
-/// A shell command that the user, not the model, ran.
+/// A shell command that the user ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -122,17 +122,17 @@ pub struct BashExecutionMessage {
     pub exclude_from_context: Option<bool>,
 }
 
-/// A message that an extension put into the conversation.
+/// A message that an extension added to the conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CustomMessage {
-    // Empty for a message that has none, as in the file and on the wire.
+    // Empty for a message without a type, as in the file and on the wire.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub custom_type: String,
     #[serde(default, deserialize_with = "or_default")]
     pub content: UserContent,
-    /// Whether the user sees it.
+    /// Whether the message is shown to the user.
     #[serde(default, deserialize_with = "truth")]
     pub display: bool,
     #[serde(

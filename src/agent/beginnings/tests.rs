@@ -6,7 +6,7 @@ const FAR: Queueing = Queueing::Elsewhere {
     within: Duration::from_secs(30),
 };
 
-/// Which call waits for which.
+/// Returns for each call the index of the call that it waits for.
 fn waits(calls: &[Queueing]) -> Vec<Option<usize>> {
     let beginnings = in_order(calls);
     let whose = |after: &Earlier| {
@@ -46,7 +46,7 @@ fn only_a_built_in_after_one_from_elsewhere_puts_calls_in_order() {
     }
 }
 
-/// Of a tool that never says that it has begun.
+/// The tool never reports that it has started.
 #[tokio::test]
 async fn who_never_begins_holds_up_nobody_for_long() {
     let within = Duration::from_millis(20);
