@@ -1,5 +1,5 @@
-//! The answer while it arrives: grows the message and tells the reader of each
-//! step.
+//! Builds the message of an answer from the pieces of its stream, and sends each step to the
+//! reader.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,11 +20,11 @@ use super::partial_json::PartialJson;
 use super::stream::{AssistantEvent, Partial, StreamItem};
 use super::tool_arguments;
 
-/// Methods that report a step fail with [`Failure::Aborted`] when the request
-/// was cancelled or nobody reads any more.
+/// Methods that report a step fail with [`Failure::Aborted`] when the request was cancelled or
+/// the reader of the stream is gone.
 ///
-/// What readers get shares the texts with what they got before ([`Partial`]): a step
-/// costs what it adds.
+/// Each step shares the texts of the steps before ([`Partial`]): its cost is the size of what it
+/// adds.
 pub(super) struct Answer {
     message: AssistantMessage,
     partial: Partial,
@@ -32,15 +32,15 @@ pub(super) struct Answer {
     items: mpsc::Sender<StreamItem>,
     cancel: CancellationToken,
     prices: ModelCost,
-    /// By content index.
+    /// Arguments of the calls, by content index.
     tool_calls: HashMap<usize, Arguments>,
-    /// By content index, for blocks in which halves of characters have come.
+    /// Joiners of the blocks that were cut inside a character, by content index.
     joiners: HashMap<usize, Joiner>,
-    /// Halves in the event that is being read.
+    /// Halves of characters in the event that is being read.
     halves: EdgeHalves,
 }
 
-/// What of `partial` is not what `message` says.
+/// The parts of `partial` that differ from `message`.
 #[derive(Default)]
 struct Stale {
     all: bool,
@@ -51,16 +51,16 @@ struct Stale {
 #[derive(Default)]
 struct Arguments {
     parser: PartialJson,
-    /// An empty object that came first. Some servers send one in place of arguments that
-    /// follow, so it is not shown before the call ends.
+    /// An empty object that came first. Some servers send one in place of arguments that follow,
+    /// so it is not shown before the call ends.
     placeholder: String,
-    /// The text, after the call was reported as complete. Should more arrive,
-    /// because a server mixes the pieces of several calls, it is opened again.
+    /// The text of a call that was reported as complete. If more arrives, because a server mixes
+    /// the pieces of several calls, the call is opened again.
     ended: Option<String>,
 }
 
 impl Arguments {
-    /// Shows `text` anew, in place of what has come.
+    /// Shows `text` in place of all text that has come so far.
     fn restart(&mut self, call: &mut ToolCall, text: String) {
         self.parser = PartialJson::default();
         call.arguments = Value::Object(Map::new());
@@ -70,7 +70,8 @@ impl Arguments {
     }
 }
 
-/// Why a call is not made that was never reported as complete and has no arguments.
+/// The error of a call that has no arguments and was never reported as complete. Such a call is
+/// not made.
 const NEVER_ENDED: &str = "The answer ended before the arguments of the call came";
 
 impl Answer {
@@ -119,7 +120,7 @@ impl Answer {
         repaired.ok_or_else(|| Failure::malformed(&error, json))
     }
 
-    /// Gives what a piece adds to a block.
+    /// Returns the text that a piece adds to a block.
     fn joined<'a>(&mut self, content_index: usize, delta: &'a str) -> Cow<'a, str> {
         if self.halves.is_empty() && !self.joiners.contains_key(&content_index) {
             return Cow::Borrowed(delta);
@@ -128,13 +129,13 @@ impl Answer {
         joiner.push(delta, &mut self.halves)
     }
 
-    /// Gives what is missing at the end of a block that is complete.
+    /// Returns the text that is missing at the end of a complete block.
     fn last_half(&mut self, content_index: usize) -> &'static str {
         let joiner = self.joiners.get_mut(&content_index);
         joiner.map(Joiner::end).unwrap_or_default()
     }
 
-    /// Waits for `work` unless the request is cancelled or nobody reads any more.
+    /// Waits for `work` unless the request is cancelled or the reader of the stream is gone.
     pub(super) async fn interruptible<T>(
         &self,
         work: impl Future<Output = T>,
@@ -151,13 +152,14 @@ impl Answer {
         &self.message
     }
 
-    /// For what is not a step of its own; the next step shows it.
+    /// Gives access to the message for changes that are not a step of their own; the next step
+    /// shows them.
     pub(super) fn edit(&mut self) -> &mut AssistantMessage {
         self.stale.all = true;
         &mut self.message
     }
 
-    /// Changes the token counts and works out what they cost.
+    /// Sets the token counts and computes their cost.
     pub(super) fn set_usage(&mut self, usage: Usage) {
         self.message.usage = usage;
         self.message.usage.price(&self.prices);
@@ -168,7 +170,7 @@ impl Answer {
         self.report(AssistantEvent::Start).await
     }
 
-    /// The content index of the new block.
+    /// Starts a text block and returns its content index.
     pub(super) async fn start_text(&mut self) -> Result<usize, Failure> {
         let content_index = self.add(AssistantBlock::Text(TextContent::default()));
         self.report(AssistantEvent::TextStart { content_index })
@@ -198,7 +200,8 @@ impl Answer {
         .await
     }
 
-    /// Takes the whole text from a provider that has streamed it, or part of it, before.
+    /// Sets the whole text of a block, for providers that send it after streaming all or part of
+    /// it.
     pub(super) async fn complete_text(
         &mut self,
         content_index: usize,
@@ -262,7 +265,7 @@ impl Answer {
         .await
     }
 
-    /// As [`Self::complete_text`].
+    /// Like [`Self::complete_text`], for a thinking block.
     pub(super) async fn complete_thinking(
         &mut self,
         content_index: usize,
@@ -293,8 +296,8 @@ impl Answer {
         .await
     }
 
-    /// `arguments` is what is known at once, as an object or as the beginning of its text;
-    /// usually nothing is.
+    /// `arguments` holds the arguments that are known at once, as an object or as the beginning
+    /// of their text; usually there are none.
     pub(super) async fn start_tool_call(
         &mut self,
         id: String,
@@ -373,8 +376,8 @@ impl Answer {
         .await
     }
 
-    /// Takes the whole text of the arguments from a provider that has streamed it, or part
-    /// of it, before. An empty object is no news where there are arguments.
+    /// Sets the whole text of the arguments, for providers that send it after streaming all or
+    /// part of it. An empty object is ignored if there are arguments.
     pub(super) async fn complete_arguments(
         &mut self,
         content_index: usize,
@@ -410,7 +413,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Takes a whole call in place of the one that was streamed.
+    /// Replaces a call that was streamed by a whole call.
     pub(super) async fn replace_tool_call(
         &mut self,
         content_index: usize,
@@ -421,7 +424,7 @@ impl Answer {
         let placeholder = streamed.unwrap_or_default().placeholder;
         self.grow_arguments(content_index, &placeholder).await?;
         if let Some(known) = self.tool_call(content_index) {
-            // Without a text the arguments are taken as they are when the call ends.
+            // Without a text the arguments are used unchanged when the call ends.
             let partial_json = Some(String::new());
             *known = ToolCall {
                 partial_json,
@@ -431,14 +434,14 @@ impl Answer {
         Ok(())
     }
 
-    /// True if the text of a call's arguments is a complete value, or no JSON: in both cases
-    /// no more of it is to be expected. An empty object may be a placeholder.
+    /// Returns true if the text of a call's arguments is a complete value, or no JSON: in both
+    /// cases no more text is expected. An empty object may be a placeholder.
     pub(super) fn arguments_are_closed(&self, content_index: usize) -> bool {
         let arguments = self.tool_calls.get(&content_index);
         arguments.is_some_and(|arguments| arguments.parser.is_done())
     }
 
-    /// Does nothing for a call that has ended.
+    /// Ends a call. A call that has ended is left unchanged.
     pub(super) async fn end_tool_call(&mut self, content_index: usize) -> Result<(), Failure> {
         let mut last = self.last_half(content_index).to_owned();
         if let Some(arguments) = self.tool_calls.get_mut(&content_index) {
@@ -465,7 +468,7 @@ impl Answer {
         .await
     }
 
-    /// Ends the calls that the provider began and did not end. One without arguments may
+    /// Ends the calls that the provider started and did not end. A call without arguments may
     /// have been cut off before they came, so it is not made.
     async fn end_open_calls(&mut self) -> Result<(), Failure> {
         for content_index in 0..self.message.content.len() {
@@ -529,8 +532,8 @@ impl Answer {
         self.send().await;
     }
 
-    /// Sends the last item of an answer that has said itself how it ends. Calls of an
-    /// answer that was aborted are not made.
+    /// Sends the last item of an answer that states its own stop reason. The calls of an aborted
+    /// answer are not made.
     pub(super) async fn finish_as_it_is(mut self) {
         let message = &mut self.message;
         let unfinished = !matches!(message.stop_reason, StopReason::Stop | StopReason::Length);
@@ -539,7 +542,7 @@ impl Answer {
             let words = message.error_message.take();
             message.error_message = words.or_else(|| Some(Failure::Aborted.to_string()));
         }
-        // A call that was not ended has the arguments of a text that may be cut off.
+        // A call that was not ended may have a text that was cut off.
         for block in &mut message.content {
             if let AssistantBlock::ToolCall(call) = block
                 && let Some(text) = call.partial_json.take()
@@ -553,7 +556,7 @@ impl Answer {
 
     async fn send(mut self) {
         for (index, joiner) in &mut self.joiners {
-            // A call is not made then, and its arguments are for showing only.
+            // A call that ends here is not made: its arguments are only shown.
             match self.message.content.get_mut(*index) {
                 Some(AssistantBlock::Text(text)) => text.text.push_str(joiner.end()),
                 Some(AssistantBlock::Thinking(it)) => it.thinking.push_str(joiner.end()),
@@ -565,7 +568,7 @@ impl Answer {
                 call.partial_json = None;
             }
         }
-        // Fails only if nobody reads any more, and then nobody misses it.
+        // Sending fails only if the reader of the stream is gone, which is no error here.
         let _ = self
             .items
             .send(StreamItem::Done(Arc::new(self.message)))
@@ -584,7 +587,7 @@ impl Answer {
         self.message.content.get_mut(content_index)
     }
 
-    /// A block of the message has grown by this, and by nothing else.
+    /// Records that a block has grown by `delta` and changed in no other way.
     fn grown(&mut self, content_index: usize, delta: &str) {
         let known = !self.stale.all && !self.stale.blocks.contains(&content_index);
         if known && !self.partial.push(content_index, delta) {
@@ -592,7 +595,7 @@ impl Answer {
         }
     }
 
-    /// The message as it is now.
+    /// Returns the current state of the message.
     fn partial(&mut self) -> Partial {
         let stale = std::mem::take(&mut self.stale);
         if stale.all {

@@ -1,5 +1,5 @@
-//! `anthropic-messages`: the Messages API of Anthropic, of the gateways that
-//! speak it, and of Claude subscriptions.
+//! `anthropic-messages`: the Messages API of Anthropic, of compatible gateways, and of Claude
+//! subscriptions.
 
 mod claude_code;
 mod request;

@@ -1,4 +1,4 @@
-//! The wire APIs by the names that models refer to them with.
+//! Looks up wire APIs by the names that models use.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::openai_completions::OpenAiCompletions;
 use super::openai_responses::{AzureOpenAiResponses, OpenAiCodexResponses, OpenAiResponses};
 use super::stream::Api;
 
-/// Those that go over a wire, as extensions know them.
+/// Names of the APIs that use the network, as extensions know them.
 pub const WIRE_NAMES: [&str; 10] = [
     "anthropic-messages",
     "azure-openai-responses",
@@ -24,7 +24,7 @@ pub const WIRE_NAMES: [&str; 10] = [
     "openai-responses",
 ];
 
-/// `None` for a name we do not know.
+/// Returns `None` for an unknown name.
 pub fn api(name: &str) -> Option<Arc<dyn Api>> {
     Some(match name {
         "anthropic-messages" => Arc::new(AnthropicMessages),

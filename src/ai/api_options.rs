@@ -1,5 +1,5 @@
-//! What only one wire API can be told, under the names that pi-ai's functions take it by
-//! (those that are not `Simple`).
+//! Options that only one wire API has, under the names that pi-ai's functions without `Simple` in
+//! their name use.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -16,7 +16,7 @@ pub enum Retention {
     Long,
 }
 
-/// Of these only what belongs to the API that is asked is looked at.
+/// Options of each API. Only those of the API that serves the request are used.
 #[derive(Clone, Debug, Default)]
 pub struct ApiOptions {
     pub anthropic: AnthropicOptions,
@@ -27,8 +27,8 @@ pub struct ApiOptions {
 }
 
 impl ApiOptions {
-    /// Names of other APIs may be among them, with whatever they mean there. The error says
-    /// which option of `api` cannot be read.
+    /// Reads the options of `api`. Options of other APIs are ignored. The error names the option
+    /// that cannot be read.
     pub fn read(api: &str, options: &Value) -> Result<Self, String> {
         let mut all = Self::default();
         match api {
@@ -54,16 +54,16 @@ fn known<T: DeserializeOwned>(api: &str, options: &Value) -> Result<T, String> {
     })
 }
 
-/// `anthropic-messages`
+/// Options of `anthropic-messages`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AnthropicOptions {
-    /// `None` leaves it to the API.
+    /// `None` leaves the choice to the API.
     pub thinking_enabled: Option<bool>,
-    /// Of models that are given a budget.
+    /// Token budget, for models with a thinking budget.
     #[serde(deserialize_with = "number")]
     pub thinking_budget_tokens: Option<f64>,
-    /// Of models that decide themselves how long they think.
+    /// Effort, for models that choose the length of their thinking themselves.
     #[serde(deserialize_with = "said")]
     pub effort: Option<String>,
     #[serde(deserialize_with = "said")]
@@ -71,13 +71,13 @@ pub struct AnthropicOptions {
     pub interleaved_thinking: Option<bool>,
 }
 
-/// `bedrock-converse-stream`
+/// Options of `bedrock-converse-stream`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BedrockOptions {
     #[serde(deserialize_with = "said")]
     pub region: Option<String>,
-    /// In AWS's files.
+    /// Profile in AWS's configuration files.
     #[serde(deserialize_with = "said")]
     pub profile: Option<String>,
     #[serde(deserialize_with = "said")]
@@ -85,17 +85,17 @@ pub struct BedrockOptions {
     #[serde(deserialize_with = "said")]
     pub thinking_display: Option<String>,
     pub interleaved_thinking: Option<bool>,
-    /// What the bill tells apart.
+    /// Tags that appear on the AWS bill.
     pub request_metadata: Option<Map<String, Value>>,
 }
 
-/// `google-generative-ai`, `google-vertex` and `google-gemini-cli`
+/// Options of `google-generative-ai`, `google-vertex` and `google-gemini-cli`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GoogleOptions {
-    /// `None` leaves it to the API.
+    /// `None` leaves the choice to the API.
     pub thinking: Option<GoogleThinking>,
-    /// These two are Vertex's, for credentials of a user.
+    /// Project and location of Vertex AI, for credentials of a user.
     #[serde(deserialize_with = "said")]
     pub project: Option<String>,
     #[serde(deserialize_with = "said")]
@@ -106,13 +106,13 @@ pub struct GoogleOptions {
 #[serde(rename_all = "camelCase", default)]
 pub struct GoogleThinking {
     pub enabled: bool,
-    /// -1 is as many as the model likes.
+    /// Token budget; -1 lets the model choose.
     pub budget_tokens: Option<i64>,
-    /// Before the budget, if there are both.
+    /// Thinking level. Takes precedence over the budget.
     pub level: Option<String>,
 }
 
-/// `mistral-conversations`
+/// Options of `mistral-conversations`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MistralOptions {
@@ -122,19 +122,19 @@ pub struct MistralOptions {
     pub reasoning_effort: Option<String>,
 }
 
-/// `openai-responses`, `openai-codex-responses` and `azure-openai-responses`
+/// Options of `openai-responses`, `openai-codex-responses` and `azure-openai-responses`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResponsesOptions {
     #[serde(deserialize_with = "said")]
     pub reasoning_summary: Option<String>,
-    /// Not Azure's.
+    /// Service tier. Azure has none.
     #[serde(deserialize_with = "said")]
     pub service_tier: Option<String>,
-    /// Of `openai-codex-responses` alone.
+    /// Verbosity. Only `openai-codex-responses` has this option.
     #[serde(deserialize_with = "said")]
     pub text_verbosity: Option<String>,
-    /// The rest is Azure's.
+    /// The members from here on apply to Azure only.
     #[serde(deserialize_with = "said")]
     pub azure_api_version: Option<String>,
     #[serde(deserialize_with = "said")]
@@ -145,7 +145,7 @@ pub struct ResponsesOptions {
     pub azure_deployment_name: Option<String>,
 }
 
-/// An empty text says nothing.
+/// Reads a text; an empty one counts as absent.
 fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text: Option<String> = Option::deserialize(deserializer)?;
     Ok(text.filter(|text| !text.is_empty()))

@@ -1,5 +1,5 @@
-//! Who may pay for a request: `auth.json` (shared with the original, which may be
-//! running at the same time) and keys given for this run only.
+//! Credentials of providers: `auth.json`, which the original may read and write at the same time,
+//! and keys for the current process only.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,19 +19,19 @@ use super::leftovers;
 use super::message::now;
 use super::oauth::{OAuthCredentials, SignIn, SignInError};
 
-/// How long to wait for somebody who is in the middle of writing the file.
+/// Number of attempts to read a file that another process is writing.
 const REREAD_TRIES: u32 = 25;
 const REREAD_PAUSE: Duration = Duration::from_millis(20);
 
 /// A usable entry of `auth.json`.
 #[derive(Clone, PartialEq)]
 pub enum AuthEntry {
-    /// `key` as written: see [`super::secret_value`].
+    /// An API key. `key` is the configured text: see [`super::secret_value`].
     ApiKey { key: String },
     OAuth {
         access: String,
         refresh: String,
-        /// Milliseconds since the epoch; never, if the file does not say.
+        /// Time of expiry in milliseconds since the epoch. Without one the token never expires.
         expires: Option<i64>,
     },
 }
@@ -59,7 +59,7 @@ impl AuthEntry {
             "oauth" => Some(Self::OAuth {
                 access: text("access")?,
                 refresh: text("refresh").unwrap_or_default(),
-                // JavaScript writes large numbers as it likes.
+                // JavaScript writes large numbers in several notations.
                 expires: value["expires"].as_f64().map(|time| time as i64),
             }),
             _ => None,
@@ -92,7 +92,7 @@ impl AuthEntry {
 pub enum AuthFileError {
     #[error("Cannot read {path}: {error}")]
     Read { path: PathBuf, error: io::Error },
-    /// No details of the content: it is full of keys.
+    /// The message shows nothing of the content: the file is full of keys.
     #[error(
         "{path} is not valid JSON (line {line}, column {column}); correct it, or move it away and add the keys again"
     )]
@@ -107,7 +107,7 @@ pub enum AuthFileError {
     Write { path: PathBuf, error: io::Error },
 }
 
-/// `auth.json`, and the keys of this run.
+/// The entries of `auth.json`, and the keys of the current process.
 pub struct AuthStore {
     path: PathBuf,
     file: RwLock<Loaded>,
@@ -118,14 +118,15 @@ pub struct AuthStore {
 struct Loaded {
     entries: Map<String, Value>,
     error: Option<String>,
-    /// Providers whose entries hold, or are gone, here alone, and what the file had for
-    /// them: it did not take the change. The next one that can be written takes them along.
+    /// Providers whose changed or removed entries exist only in memory, because the file could
+    /// not be written, and the entries that the file had then. The next successful write stores
+    /// them.
     unsaved: HashMap<String, Option<Value>>,
 }
 
 impl Loaded {
-    /// The file has `entries`. What somebody else has changed there since is newer than
-    /// what it did not take.
+    /// Updates from the `entries` of the file. An entry that another process has changed since is
+    /// newer than the unsaved one and replaces it.
     fn refresh(&mut self, mut entries: Map<String, Value>) {
         (self.unsaved).retain(|provider, before| entries.get(provider) == before.as_ref());
         for provider in self.unsaved.keys() {
@@ -147,7 +148,7 @@ impl fmt::Debug for AuthStore {
 }
 
 impl AuthStore {
-    /// A missing file is an empty one; it is made by the first write.
+    /// Opens the file. A missing file is treated as empty; the first write creates it.
     pub fn open(path: PathBuf) -> Self {
         let store = Self {
             path,
@@ -158,7 +159,7 @@ impl AuthStore {
         store
     }
 
-    /// Nothing is read or written.
+    /// Makes a store that reads and writes no file.
     pub fn in_memory(entries: Map<String, Value>) -> Self {
         let store = Self {
             path: PathBuf::new(),
@@ -173,13 +174,13 @@ impl AuthStore {
         self.path.as_os_str().is_empty()
     }
 
-    /// Empty for credentials in memory.
+    /// Returns the path of the file, which is empty for credentials in memory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads the file again. If it cannot be read, there are no entries but those that
-    /// it did not take, and [`Self::error`] says why.
+    /// Reads the file again. If that fails, only unsaved entries remain, and [`Self::error`]
+    /// gives the reason.
     pub fn reload(&self) {
         if self.is_in_memory() {
             return;
@@ -207,13 +208,13 @@ impl AuthStore {
         file.entries.get(provider).and_then(AuthEntry::parse)
     }
 
-    /// All that is kept of a sign-in.
+    /// Returns all stored members of a sign-in.
     pub fn oauth(&self, provider: &str) -> Option<OAuthCredentials> {
         let file = self.file.read();
         oauth_of(file.entries.get(provider)?)
     }
 
-    /// The providers with a usable entry, in the order of the file.
+    /// Returns the providers with a usable entry, in the order of the file.
     pub fn providers(&self) -> Vec<String> {
         let file = self.file.read();
         let usable = |(_, value): &(&String, &Value)| AuthEntry::parse(value).is_some();
@@ -225,7 +226,7 @@ impl AuthStore {
         self.runtime.read().get(provider).cloned()
     }
 
-    /// For this run only; an empty key takes it back.
+    /// Sets a key for this process only; an empty key removes it.
     pub fn set_runtime_key(&self, provider: &str, key: &str) {
         let mut runtime = self.runtime.write();
         if key.is_empty() {
@@ -235,14 +236,15 @@ impl AuthStore {
         }
     }
 
-    /// Those of another store, for the same run.
+    /// Copies the keys of another store of this process.
     pub fn adopt_runtime_keys(&self, other: &Self) {
         let keys = other.runtime.read().clone();
         self.runtime.write().extend(keys);
     }
 
-    /// Waits for the lock of the file for a while. Fields that an entry of the same
-    /// type has besides ours stay. Also in an error it holds for this run.
+    /// Stores an entry, waiting a limited time for the lock of the file. Fields that pi does not
+    /// know are kept if the entry has the same type. After an error the entry still applies to
+    /// this process.
     pub fn set(&self, provider: &str, entry: &AuthEntry) -> Result<(), AuthFileError> {
         let fields = entry.to_fields();
         self.update(&[provider], |entries| {
@@ -258,21 +260,22 @@ impl AuthStore {
         })
     }
 
-    /// What a sign-in gave, in the place of whatever was there. Also in an error it
-    /// holds for this run.
+    /// Replaces a provider's entry by the result of a sign-in. After an error the entry still
+    /// applies to this process.
     pub fn put(&self, provider: &str, entry: Value) -> Result<(), AuthFileError> {
         self.update(&[provider], |entries| {
             entries.insert(provider.to_owned(), entry);
         })
     }
 
-    /// The entries as they stand in the file.
+    /// Returns the entries in the form of the file.
     pub fn entries(&self) -> Map<String, Value> {
         self.file.read().entries.clone()
     }
 
-    /// Has expired credentials renewed, once by all processes: the lock is held
-    /// meanwhile, and what another has renewed is taken. `None` if they are gone.
+    /// Renews expired credentials. Only one process does so at a time: the lock is held
+    /// meanwhile, and credentials that another process has renewed are used. Returns `None` if
+    /// the credentials are gone.
     pub async fn renew(
         &self,
         provider: &str,
@@ -292,7 +295,7 @@ impl AuthStore {
         let lock = FileLock::acquire_for_long(&self.path)
             .await
             .map_err(|error| SignInError::new(error.to_string()))?;
-        // For this work the original locks what a link leads to.
+        // For a renewal the original locks the target of a link.
         let is_link = fs::symlink_metadata(&self.path).is_ok_and(|file| file.is_symlink());
         let target = fs::canonicalize(&self.path).ok().filter(|_| is_link);
         let _target = match target {
@@ -312,7 +315,7 @@ impl AuthStore {
         }
         let renewed = sign_in.refresh(stored).await?;
         entries.insert(provider.to_owned(), oauth_entry(&renewed));
-        // Lost when the program ends, but good until then.
+        // If this fails, the credentials remain valid until the program ends.
         if let Err(error) = self.write(entries, &[provider]) {
             tracing::error!("{error}");
         }
@@ -327,7 +330,7 @@ impl AuthStore {
         };
     }
 
-    /// What the file says now, and what it did not take before.
+    /// Reads the file and adds the entries that could not be written before.
     fn read(&self) -> Result<Map<String, Value>, AuthFileError> {
         let entries = read(&self.path)?;
         let mut file = self.file.write();
@@ -336,7 +339,8 @@ impl AuthStore {
         Ok(file.entries.clone())
     }
 
-    /// They hold in any case; those of `providers` are new.
+    /// Writes `entries`. They apply to this process even if that fails; `providers` names the
+    /// changed ones.
     fn write(&self, entries: Map<String, Value>, providers: &[&str]) -> Result<(), AuthFileError> {
         let written = write(&self.path, &entries);
         match &written {
@@ -349,10 +353,10 @@ impl AuthStore {
         })
     }
 
-    /// The file has `entries` now; those of `providers` are new.
+    /// Records that the file now has `entries`; `providers` names the changed ones.
     fn stored(&self, entries: Map<String, Value>, providers: &[&str]) {
         let file = &mut *self.file.write();
-        // Others came while the file was locked.
+        // Other changes may have come while the file was locked.
         let now = &file.entries;
         file.unsaved.retain(|provider, before| {
             *before = entries.get(provider).cloned();
@@ -371,7 +375,7 @@ impl AuthStore {
         change(&mut file.entries);
     }
 
-    /// Entries as an earlier version had them; those that are there stay.
+    /// Adds entries in the format of an earlier version; existing entries are kept.
     pub(crate) fn insert_all(&self, more: Map<String, Value>) -> Result<(), AuthFileError> {
         let providers: Vec<String> = more.keys().cloned().collect();
         let providers: Vec<&str> = providers.iter().map(String::as_str).collect();
@@ -388,8 +392,8 @@ impl AuthStore {
         })
     }
 
-    /// Changes what is in the file now, not what was read before: other
-    /// processes write it too. A file that cannot be read is left alone.
+    /// Changes the current content of the file, not the content that was read before: other
+    /// processes write the file too. A file that cannot be read is left alone.
     fn update(
         &self,
         providers: &[&str],
@@ -426,7 +430,7 @@ impl AuthStore {
     }
 }
 
-/// As it stands in the file.
+/// Converts credentials into an entry of the file.
 pub fn oauth_entry(credentials: &OAuthCredentials) -> Value {
     let mut entry = Map::new();
     entry.insert("type".into(), "oauth".into());
@@ -435,13 +439,13 @@ pub fn oauth_entry(credentials: &OAuthCredentials) -> Value {
     Value::Object(entry)
 }
 
-/// Credentials that do not say when they expire never do.
+/// Returns true if the credentials have expired. Without an expiry they never do.
 pub fn has_expired(credentials: &OAuthCredentials) -> bool {
     let expires = credentials.get("expires").and_then(Value::as_f64);
     expires.is_some_and(|expires| expires as i64 <= now())
 }
 
-/// Without the `type`, as the functions of a provider have it.
+/// Returns the credentials without `type`, the form that a provider's functions use.
 fn oauth_of(entry: &Value) -> Option<OAuthCredentials> {
     let entry = entry.as_object().filter(|_| entry["type"] == "oauth")?;
     let mut credentials = entry.clone();
@@ -474,8 +478,8 @@ fn read(path: &Path) -> Result<Map<String, Value>, AuthFileError> {
     }
 }
 
-/// The original writes in place, so that half a file, or an empty one, can be seen
-/// while it holds the lock.
+/// Reads the file, trying again if it is incomplete: the original writes in place, so that other
+/// processes can see an empty file, or a part of it, while the original holds the lock.
 fn read_patiently(path: &Path) -> Result<Map<String, Value>, AuthFileError> {
     for _ in 0..REREAD_TRIES {
         match read(path) {
@@ -488,13 +492,13 @@ fn read_patiently(path: &Path) -> Result<Map<String, Value>, AuthFileError> {
         }
         thread::sleep(REREAD_PAUSE);
     }
-    // Whoever wrote may have finished between the look at the file and at the lock.
+    // The writer may have finished after the last attempt.
     read(path)
 }
 
-/// All or nothing, readable by the owner only from its first byte.
+/// Writes all or nothing. Only the owner can read the file, from its first byte.
 fn write(path: &Path, entries: &Map<String, Value>) -> io::Result<()> {
-    // A link (dotfile managers make them) stays one.
+    // A symbolic link, as dotfile managers make them, stays a link.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().unwrap_or(Path::new("."));
     let prefix = ".auth-";

@@ -1,5 +1,4 @@
-//! `bedrock-converse-stream`: models behind Amazon's door, with Amazon's keys,
-//! signatures and framing.
+//! `bedrock-converse-stream`: models on Amazon Bedrock, with AWS's keys, signatures and framing.
 
 mod credentials;
 mod request;

@@ -1,5 +1,5 @@
-//! Finds the tool call that a piece of a chat stream belongs to. The APIs say that each piece
-//! has an `index`, and the first one of a call an `id` and a name. Servers leave out the
+//! Finds the tool call to which a piece of a chat stream belongs. By the APIs' documentation each
+//! piece has an `index`, and the first piece of a call an `id` and a name. Servers leave out the
 //! index, give every call the same one, or make up a new id for each piece.
 
 use serde_json::Value;
@@ -15,9 +15,9 @@ pub(super) struct CallPieces {
 }
 
 struct Known {
-    /// The server's `index`, if it gives one.
+    /// The server's `index`, if it sends one.
     number: Option<u64>,
-    /// Place of its first piece in the list of one event.
+    /// Position of the call's first piece in the list of its event.
     position: usize,
     content_index: usize,
 }
@@ -30,12 +30,12 @@ pub(super) struct Piece<'a> {
     pub(super) arguments: String,
     number: Option<u64>,
     position: usize,
-    /// The event has only this piece.
+    /// True if the event has only this piece.
     alone: bool,
 }
 
 impl<'a> Piece<'a> {
-    /// Reads the list of one event.
+    /// Reads the list of pieces in one event.
     pub(super) fn all(list: &'a Value) -> Vec<Self> {
         let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
         let pieces = list.iter().enumerate().map(|(position, piece)| Piece {
@@ -59,7 +59,8 @@ impl<'a> Piece<'a> {
 }
 
 impl CallPieces {
-    /// Content index of the call that `piece` continues; `None` if it begins another one.
+    /// Returns the content index of the call that `piece` continues; `None` if it starts a new
+    /// call.
     pub(super) fn find(&self, piece: &Piece<'_>, answer: &Answer) -> Option<usize> {
         let mut latest_first = self.calls.iter().rev();
         let same_id = latest_first.find(|known| {
@@ -72,7 +73,7 @@ impl CallPieces {
         found.map(|known| known.content_index)
     }
 
-    /// Remembers the call that `piece` has begun.
+    /// Records the call that `piece` has started.
     pub(super) fn begin(&mut self, piece: &Piece<'_>, content_index: usize) {
         self.calls.push(Known {
             number: piece.number,
@@ -81,12 +82,12 @@ impl CallPieces {
         });
     }
 
-    /// Content indices in order.
+    /// Returns the content indices in order.
     pub(super) fn content_indices(&self) -> impl Iterator<Item = usize> {
         self.calls.iter().map(|known| known.content_index)
     }
 
-    /// The call that the piece belongs to unless it begins one.
+    /// Returns the call that the piece continues unless it starts a new one.
     fn candidate(&self, piece: &Piece<'_>) -> Option<&Known> {
         let latest = |fits: &dyn Fn(&Known) -> bool| self.calls.iter().rev().find(|it| fits(it));
         if let Some(number) = piece.number {
@@ -101,8 +102,8 @@ impl CallPieces {
     }
 }
 
-/// The events that a whole chat completion stands for, or an error of the API; none for
-/// another body.
+/// Returns the events that a whole chat completion stands for, or the API's error. Returns no
+/// events for any other body.
 pub(super) fn whole_completion(mut body: Value) -> Vec<Value> {
     if !body["error"].is_null() {
         return vec![body];
@@ -114,7 +115,7 @@ pub(super) fn whole_completion(mut body: Value) -> Vec<Value> {
     if !message.is_object() {
         return Vec::new();
     }
-    // The answer is complete whether or not it says why.
+    // The answer is complete even without a finish reason.
     if choice["finish_reason"].as_str().is_none_or(str::is_empty) {
         let calls = message["tool_calls"].as_array();
         let calls = calls.is_some_and(|calls| !calls.is_empty());
@@ -131,7 +132,7 @@ fn call<'a>(known: &Known, answer: &'a Answer) -> Option<&'a ToolCall> {
     }
 }
 
-/// True if a piece whose id is not that of `known` is a part of it all the same.
+/// Returns true if a piece continues `known` although it has another id.
 fn continues(piece: &Piece<'_>, known: &Known, answer: &Answer) -> bool {
     let Some(call) = call(known, answer) else {
         return false;
@@ -139,7 +140,7 @@ fn continues(piece: &Piece<'_>, known: &Known, answer: &Answer) -> bool {
     if piece.name.is_empty() {
         return true;
     }
-    // A call whose arguments are complete takes no more; one that has none yet may get them.
+    // A call with complete arguments takes no more; a call without arguments may still get them.
     let is_open = !answer.arguments_are_closed(known.content_index);
     let fits = is_open && piece.has_arguments();
     match (piece.id.is_empty(), call.id.is_empty()) {

@@ -1,6 +1,5 @@
-//! The built-in models. The facts are data (`catalogue/*.json`, refreshed by
-//! `scripts/catalogue.mjs`), one file per provider: a start parses the providers
-//! it asks about and no others.
+//! The built-in models. Their data is in one file per provider (`catalogue/*.json`, made by
+//! `scripts/catalogue.mjs`), which is parsed when it is first needed.
 
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -13,9 +12,9 @@ use super::secret_value::Env;
 /// A provider that comes with the program.
 pub struct Provider {
     pub id: &'static str,
-    /// For people.
+    /// Display name.
     pub name: &'static str,
-    /// The model to take when the user names none.
+    /// The model to use when the user names none.
     pub default_model: &'static str,
     /// Environment variables that may hold a key; the first that is set wins.
     pub key_env: &'static [&'static str],
@@ -34,8 +33,7 @@ macro_rules! provider {
     };
 }
 
-/// The order matters: of several providers with a key, the first one's default
-/// model is taken.
+/// Built-in providers. If several have a key, the default model of the first one is used.
 pub static PROVIDERS: [Provider; 44] = [
     provider!(
         "amazon-bedrock",
@@ -88,7 +86,7 @@ pub static PROVIDERS: [Provider; 44] = [
         "openai/gpt-5.1-codex",
         ["OPENROUTER_API_KEY"]
     ),
-    // The original writes `claude-opus-4-6` here, which the gateway does not have.
+    // The original has `claude-opus-4-6` here, which the gateway does not offer.
     provider!(
         "vercel-ai-gateway",
         "Vercel AI Gateway",
@@ -136,7 +134,7 @@ pub static PROVIDERS: [Provider; 44] = [
         "kimi-for-coding",
         ["KIMI_API_KEY"]
     ),
-    // From here on: providers of newer versions of the original.
+    // The providers below were added by newer versions of the original.
     provider!("azure", "Azure", "gpt-6.1-sol", ["AZURE_OPENAI_API_KEY"]),
     provider!(
         "deepseek",
@@ -240,7 +238,7 @@ pub static PROVIDERS: [Provider; 44] = [
     ),
 ];
 
-/// Which credentials Bedrock takes.
+/// Variables with credentials for Bedrock.
 const AWS: [&str; 4] = [
     "AWS_PROFILE",
     "AWS_ACCESS_KEY_ID",
@@ -248,7 +246,7 @@ const AWS: [&str; 4] = [
     "AWS_BEARER_TOKEN_BEDROCK",
 ];
 
-/// The variables that [`env_key`] reads.
+/// Returns the variables that [`env_key`] reads.
 pub fn key_variables(provider: &str) -> &'static [&'static str] {
     match provider {
         "amazon-bedrock" => &AWS,
@@ -256,7 +254,7 @@ pub fn key_variables(provider: &str) -> &'static [&'static str] {
     }
 }
 
-/// What the environment has for a provider: a key, or the mark of credentials that
+/// Returns the key that the environment has for a provider, or a placeholder for credentials that
 /// the wire API finds itself.
 pub fn env_key(provider: &str, env: &Env) -> Option<String> {
     if provider == "amazon-bedrock" {
@@ -269,7 +267,7 @@ pub fn env_key(provider: &str, env: &Env) -> Option<String> {
     names.iter().find_map(|name| env.get(name))
 }
 
-/// The variable that [`env_key`] reads, if it is a single one.
+/// Returns the variable that [`env_key`] reads, if it is a single one.
 pub fn env_name(provider: &str, env: &Env) -> Option<String> {
     let mut names = self::provider(provider)?.key_env.iter();
     let name = names.find(|name| env.get(name).is_some())?;
@@ -280,17 +278,16 @@ pub fn provider(id: &str) -> Option<&'static Provider> {
     PROVIDERS.iter().find(|provider| provider.id == id)
 }
 
-/// What a provider's file says.
+/// The content of a provider's file.
 pub struct Entry {
-    /// Of the provider's first model; custom models of this provider that name
-    /// none inherit them.
+    /// API of the provider's first model. Custom models of the provider that name no API use it.
     pub api: String,
     pub base_url: String,
     pub models: Vec<Model>,
 }
 
 impl Provider {
-    /// Parses the provider's file: keep the result.
+    /// Parses the provider's file. This takes time, so callers keep the result.
     pub fn load(&self) -> Entry {
         let file: File = serde_json::from_str(self.data)
             .expect("the catalogue is part of the program and a test parses all of it");
@@ -312,12 +309,12 @@ impl Provider {
 struct File {
     variants: Vec<Variant>,
     models: Vec<Row>,
-    /// Not published any more.
+    /// Models that the provider no longer lists.
     #[serde(default)]
     older: Vec<Row>,
 }
 
-/// One way to reach models of a provider.
+/// One API and address of a provider.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Variant {
@@ -342,7 +339,7 @@ struct Row(
     #[serde(default)] Vec<TierRow>,
 );
 
-/// Input tokens, and the prices of requests that have more.
+/// A number of input tokens, and the prices of larger requests.
 #[derive(Deserialize)]
 struct TierRow(u64, f64, f64, f64, f64);
 
@@ -426,7 +423,7 @@ mod tests {
         assert_eq!(total, 2003);
     }
 
-    /// Prices and limits of models that are still published may have changed.
+    /// Prices and limits of models that are still listed may have changed.
     #[test]
     fn no_model_of_an_older_version_is_lost() {
         let mut count = 0;

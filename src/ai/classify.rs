@@ -1,6 +1,5 @@
-//! What kind of failure an answer ended with. All there is to go by is the
-//! text, because that is what the session file keeps and what extensions'
-//! providers can give.
+//! Classifies failures by their text. Nothing else is available: session files keep only the
+//! text, and providers of extensions can give only a text.
 
 use std::sync::LazyLock;
 
@@ -9,7 +8,7 @@ use regex::{Regex, RegexSet};
 use super::failure::TOO_BUSY;
 use super::message::{AssistantMessage, StopReason};
 
-/// How the providers say that the conversation no longer fits.
+/// Messages of providers for a conversation that exceeds the context window.
 const OVERFLOW: &[&str] = &[
     r"(?i)prompt is too long",
     r"(?i)request_too_large",
@@ -30,11 +29,11 @@ const OVERFLOW: &[&str] = &[
     r"(?i)context[_ ]length[_ ]exceeded",
     r"(?i)too many tokens",
     r"(?i)token limit exceeded",
-    // Cerebras says no more than the status.
+    // Cerebras sends only the status.
     r"(?i)^4(?:00|13)\s*(?:status code)?\s*\(no body\)",
 ];
 
-/// Throttling that happens to speak of tokens.
+/// Throttling messages that mention tokens.
 const THROTTLED: &[&str] = &[
     r"(?i)^(Throttling error|Service unavailable):",
     r"(?i)rate limit",
@@ -48,7 +47,7 @@ const RETRYABLE: &str = r"(?ix)
     | other\ side\ closed | fetch\ failed | upstream.?connect | reset\ before\ headers
     | socket\ hang\ up | ended\ without | timed?\ out | timeout | terminated | retry\ delay";
 
-// expect: constants that the tests compile.
+// The tests compile these constant patterns, so `expect` cannot fail.
 static OVERFLOW_SET: LazyLock<RegexSet> =
     LazyLock::new(|| RegexSet::new(OVERFLOW).expect("constant patterns"));
 static THROTTLED_SET: LazyLock<RegexSet> =
@@ -56,15 +55,15 @@ static THROTTLED_SET: LazyLock<RegexSet> =
 static RETRYABLE_REGEX: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(RETRYABLE).expect("constant pattern"));
 
-/// The patterns alone; case does not matter.
+/// Returns the patterns without their flag for ignoring case.
 pub fn overflow_patterns() -> Vec<&'static str> {
     let alone = |pattern: &'static str| pattern.strip_prefix("(?i)").unwrap_or(pattern);
     OVERFLOW.iter().map(|pattern| alone(pattern)).collect()
 }
 
-/// The conversation does not fit into the model: it said so, or it answered
-/// although more went in than its window holds (z.ai). A `context_window` of 0
-/// is an unknown one.
+/// Returns true if the conversation exceeds the model's context window: the provider said so, or
+/// it answered although the input was larger than the window (z.ai). A `context_window` of 0
+/// means unknown.
 pub fn is_context_overflow(message: &AssistantMessage, context_window: u64) -> bool {
     overflowed(
         message.stop_reason,
@@ -74,7 +73,7 @@ pub fn is_context_overflow(message: &AssistantMessage, context_window: u64) -> b
     )
 }
 
-/// The same of what is known of a message; `sent` is in tokens.
+/// Like [`is_context_overflow`], for the given members of a message. `sent` is in tokens.
 pub fn overflowed(
     stop_reason: StopReason,
     error_message: Option<&str>,
@@ -89,8 +88,8 @@ pub fn overflowed(
     }
 }
 
-/// Trying again may help. Ask [`is_context_overflow`] first: against that it
-/// does not.
+/// Returns true if another attempt may succeed. Callers check [`is_context_overflow`] first,
+/// because a retry does not help against an overflow.
 pub fn is_retryable(error_message: &str) -> bool {
     !error_message.starts_with(TOO_BUSY) && RETRYABLE_REGEX.is_match(error_message)
 }

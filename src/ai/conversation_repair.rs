@@ -63,7 +63,8 @@ pub(super) fn repair(messages: &[Message]) -> Vec<Cow<'_, Message>> {
     repaired
 }
 
-/// Parts of such an answer may be cut, and nothing of it was acted on.
+/// Returns true for an answer that failed or was aborted. Parts of it may be missing, and none of
+/// its calls were run.
 fn is_failed_answer(message: &Message) -> bool {
     matches!(
         message,
@@ -74,30 +75,30 @@ fn is_failed_answer(message: &Message) -> bool {
     )
 }
 
-/// How a result is sent.
+/// The form in which a result is sent.
 #[derive(Clone, Copy)]
 enum Fate {
-    /// After the answer with its call.
+    /// The result follows the answer with its call.
     Paired,
-    /// Not at all: the result of its call has the same content.
+    /// The result is left out: another result of its call has the same content.
     Repeated,
-    /// As a user message: its call is missing, or has another result.
+    /// The result becomes a user message: its call is missing, or has another result.
     Orphaned,
 }
 
-/// Which results belong to which calls. Messages are referred to by their positions.
+/// Assigns results to calls. Messages are identified by their positions.
 struct Pairs {
-    /// The results of an answer, in the order of the history.
+    /// Positions of the results of each answer, in the order of the history.
     results: HashMap<usize, Vec<usize>>,
-    /// Calls that have a result: the position of the answer, and of the call among its calls.
+    /// Calls with a result: the position of the answer, and of the call among its calls.
     answered: HashSet<(usize, usize)>,
-    /// Has an entry for every message; those of other messages than results mean nothing.
+    /// The fate of each message; only entries of results are used.
     fates: Vec<Fate>,
 }
 
 impl Pairs {
-    /// A result belongs to the last call before it with its id, and only if that call has
-    /// none yet: some servers begin to count anew in every turn.
+    /// Pairs results with calls. A result belongs to the last call before it with its id, if that
+    /// call has no result yet: some servers count ids anew in every turn.
     fn find(messages: &[&Message]) -> Self {
         let mut open: HashMap<&str, VecDeque<(usize, usize)>> = HashMap::new();
         let mut last_result: HashMap<&str, usize> = HashMap::new();
@@ -184,7 +185,7 @@ fn is_blank_text(block: &ContentBlock) -> bool {
     matches!(block, ContentBlock::Text(text) if is_blank(&text.text))
 }
 
-/// Whether anything of the message is sent: some APIs do not take blank texts.
+/// Returns true if any part of the message is sent: some APIs refuse blank texts.
 fn has_content(message: &Message) -> bool {
     match message {
         Message::User(user) => match &user.content {
@@ -223,7 +224,7 @@ mod tests {
         })
     }
 
-    /// One line for each message.
+    /// Describes each message in one line.
     fn outline(messages: &[Message]) -> Vec<String> {
         repair(messages)
             .iter()

@@ -1,10 +1,10 @@
-//! What an answer cost.
+//! Computes the cost of an answer.
 
 use super::message::{Cost, Usage};
 use super::model::ModelCost;
 
 impl Usage {
-    /// Fills in `total_tokens` as the sum of the parts.
+    /// Sets `total_tokens` to the sum of the parts.
     pub(super) fn sum_tokens(&mut self) {
         self.total_tokens = self
             .input
@@ -13,7 +13,7 @@ impl Usage {
             .saturating_add(self.cache_write);
     }
 
-    /// Fills in `cost`. `prices` are per million tokens.
+    /// Sets `cost`. `prices` are in US dollars per million tokens.
     pub(super) fn price(&mut self, prices: &ModelCost) {
         let sent = (self.input)
             .saturating_add(self.cache_read)
@@ -31,8 +31,7 @@ impl Usage {
                 prices.cache_write,
             ],
         };
-        // Divided first, as the original does: the sums in session files agree
-        // to the last digit.
+        // Dividing first gives the same digits as the original in session files.
         let cost = |price: f64, tokens: u64| price / 1e6 * tokens as f64;
         self.cost = Cost {
             input: cost(input, self.input),
@@ -50,7 +49,7 @@ impl Cost {
         self.total = self.input + self.output + self.cache_read + self.cache_write;
     }
 
-    /// For service tiers that cost a multiple of the list price.
+    /// Multiplies the cost, for service tiers with a price relative to the list price.
     pub(super) fn scale(&mut self, factor: f64) {
         for part in [
             &mut self.input,

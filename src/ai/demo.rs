@@ -1,6 +1,5 @@
-//! The provider that needs no key and no network: it lets a stranger see the
-//! agent work, and tests and examples run anywhere. It is no language model and
-//! says so.
+//! A provider without a key and without network access. Users can watch the agent work, and tests
+//! and examples run on any machine. Its answers state that it is no language model.
 
 use std::time::Duration;
 
@@ -22,11 +21,11 @@ mod turn;
 mod wish;
 
 pub const PROVIDER: &str = "demo";
-/// The wire API it pretends to speak.
+/// The name of its wire API.
 pub const API: &str = "demo";
 const ID: &str = "demo";
 
-/// Between two deltas: slow enough to be seen, fast enough not to be waited for.
+/// Pause between two deltas: visible, but short.
 const PAUSE: Duration = Duration::from_millis(4);
 const WORDS_PER_DELTA: usize = 3;
 const JSON_SIGNS_PER_DELTA: usize = 12;
@@ -35,7 +34,7 @@ pub fn is_demo(model: &Model) -> bool {
     model.api == API
 }
 
-/// As if it stood in the catalogue.
+/// Returns the provider's entry in the form of a catalogue entry.
 pub(super) fn entry() -> catalogue::Entry {
     let model = Model {
         id: ID.to_owned(),
@@ -78,14 +77,14 @@ impl Api for DemoApi {
                 },
                 Err(Stopped::Unheard) => return,
             };
-            // Nobody listens any more: nobody misses it.
+            // Sending fails only if the reader of the stream is gone, which is no error here.
             writer.items.send(StreamItem::Done(said.into())).await.ok();
         });
         stream
     }
 }
 
-/// Why an answer ended before its end.
+/// The reason why an answer stopped early.
 enum Stopped {
     Cancelled,
     Unheard,
@@ -180,7 +179,7 @@ impl Writer {
         for delta in by_signs(&json) {
             self.pause(delta).await?;
             sent += delta.len();
-            // A value counts when it has arrived whole.
+            // A value is shown once it has arrived whole.
             let whole = ends.iter().filter(|end| **end <= sent).count();
             let known: Map<String, Value> = arguments.clone().into_iter().take(whole).collect();
             if let Some(call) = self.last_call() {
@@ -214,7 +213,7 @@ impl Writer {
         }
     }
 
-    /// Waits, and counts what is said next.
+    /// Waits, and counts the tokens of `delta`.
     async fn pause(&mut self, delta: &str) -> Result<(), Stopped> {
         tokio::select! {
             biased;
@@ -239,7 +238,7 @@ impl Writer {
     }
 }
 
-/// The usual rule of thumb.
+/// Estimates tokens from bytes: four bytes are one token.
 fn tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }
@@ -250,11 +249,11 @@ fn tokens_of_request(request: &Request) -> u64 {
         &request.messages,
         request.tool_specs(),
     );
-    // These types serialise; if they did not, the number would be wrong and no more.
+    // These types always serialise; a failure would only make the estimate wrong.
     tokens(serde_json::to_string(&json).map_or(0, |json| json.len()))
 }
 
-/// Pieces of a few words, each with the space after it.
+/// Splits a text into pieces of a few words, each with the space after it.
 fn by_words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -282,7 +281,7 @@ fn by_signs(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The JSON text of an object, and where in it each value ends.
+/// Returns the JSON text of an object, and the offset at which each value ends.
 fn as_json(object: &Map<String, Value>) -> (String, Vec<usize>) {
     let mut json = String::from("{");
     let mut ends = Vec::new();

@@ -1,6 +1,5 @@
-//! The part that all HTTP APIs share: send the request, try again where that is
-//! harmless, read the events, and turn whatever goes wrong into the end of the
-//! answer.
+//! The part that all HTTP APIs share: sends the request, retries where that is harmless, reads
+//! the events, and turns failures into the end of the answer.
 
 #[cfg(test)]
 mod tests;
@@ -24,33 +23,33 @@ use super::retry_delay::asked_delay;
 use super::sse::{SseDecoder, SseEvent};
 use super::stream::{AssistantStream, Request};
 
-/// As the SDKs of the providers do; the agent has its own, slower retries above.
+/// Number of retries, as in the providers' SDKs. The agent has its own, slower retries.
 const RETRIES: u32 = 2;
-/// As Gemini CLI does.
+/// Number of retries for Code Assist, as in Gemini CLI.
 const RETRIES_OF_CODE_ASSIST: u32 = 3;
 const FIRST_DELAY: Duration = Duration::from_millis(500);
-/// For the text of an error, and for the end of a body after the last event.
+/// Time limit for reading the text of an error, and the end of a body after the last event.
 const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
 const LONGEST_ERROR_BODY: usize = 64 * 1024;
 
-/// A request, ready to be sent.
+/// A request that is ready to be sent.
 pub(super) struct Call {
     pub url: String,
     pub headers: HeaderMap,
     pub body: Value,
     pub envelope: Envelope,
-    /// What goes over the wire, where extensions are shown something else: what the
-    /// provider's SDK takes.
+    /// Converts the payload to the wire format, for APIs whose payload extensions see in the
+    /// format of the provider's SDK.
     pub encode: Option<fn(Value) -> Value>,
-    /// What proves who asks, where it depends on the body.
+    /// Adds authentication that depends on the body.
     pub sign: Option<Sign>,
 }
 
-/// Of the address, the headers that it adds to, and the body.
+/// Takes the address, the headers that it adds to, and the body.
 pub(super) type Sign =
     Box<dyn Fn(&str, &mut HeaderMap, &[u8]) -> Result<(), Failure> + Send + Sync>;
 
-/// How the events of an answer are told apart.
+/// The format in which events are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     /// Server-sent events.
@@ -78,7 +77,7 @@ impl Frames {
         }
     }
 
-    /// What the end of the body completes.
+    /// Returns the event that the end of the body completes.
     fn finish(&mut self) -> Option<SseEvent> {
         match self {
             Self::Sse(decoder) => decoder.finish(),
@@ -90,16 +89,16 @@ impl Frames {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     More,
-    /// Nothing that matters can follow.
+    /// No event that matters can follow.
     Complete,
 }
 
-/// Reads the events of one answer.
+/// Decodes the events of one answer.
 pub(super) trait Decoder: Send + Sized + 'static {
     const FRAMING: Framing = Framing::Sse;
 
-    /// The events that a whole answer stands for, from a server that does not stream although
-    /// it was asked to; none for a body that is no answer.
+    /// Returns the events that a whole answer stands for, from a server that ignores the request
+    /// to stream. Returns no events for a body that is no answer.
     fn events_of_whole(_body: Value) -> Vec<Value> {
         Vec::new()
     }
@@ -110,12 +109,12 @@ pub(super) trait Decoder: Send + Sized + 'static {
         answer: &mut Answer,
     ) -> impl Future<Output = Result<Flow, Failure>> + Send;
 
-    /// After [`Flow::Complete`] or when the stream ends, however it ends. Fails
-    /// with [`Failure::Lost`] if the answer is not complete.
+    /// Called after [`Flow::Complete`] or at the end of the stream, with or without an error.
+    /// Fails with [`Failure::Lost`] if the answer is not complete.
     fn end(&mut self, answer: &mut Answer) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
-/// Runs a request in a task of its own.
+/// Runs a request in its own task.
 pub(super) fn stream<D: Decoder>(
     request: Request,
     prepare: fn(&Request) -> Result<(Call, D), Failure>,
@@ -149,13 +148,13 @@ async fn run<D: Decoder>(
         call.body = encode(call.body.take());
     }
     let response = open(&call, request, answer).await?;
-    // Less to keep while the answer takes its minutes.
+    // The payload is freed before the answer, which may take minutes.
     drop(call);
     answer.start().await?;
     read(response, request, &mut decoder, answer).await
 }
 
-/// Sends until there is an answer, or a refusal that is final.
+/// Sends the request until the server accepts it or refuses it for good.
 async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Response, Failure> {
     let client = http::client()?;
     let body = Bytes::from(call.body.to_string());
@@ -217,7 +216,7 @@ async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Respons
     }
 }
 
-/// `None` if it takes longer.
+/// Returns `None` if `work` takes longer than `limit`.
 async fn within<T>(limit: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
     match limit {
         Some(limit) => tokio::time::timeout(limit, work).await.ok(),
@@ -273,7 +272,7 @@ async fn read<D: Decoder>(
     }
 }
 
-/// What the provider's SDK would give; none where it is no JSON, like `[DONE]`.
+/// Returns the event as the provider's SDK gives it; `None` if it is no JSON, such as `[DONE]`.
 fn raw(event: &SseEvent, framing: Framing) -> Option<Box<RawValue>> {
     let text = match framing {
         Framing::Sse => event.data.clone(),
@@ -282,15 +281,15 @@ fn raw(event: &SseEvent, framing: Framing) -> Option<Box<RawValue>> {
     RawValue::from_string(text).ok()
 }
 
-/// A connection can only be used again when its body was read to the end, which
-/// is usually in the same packet as the last event.
+/// Reads the body to its end, because the connection can be used again only then. The end is
+/// usually in the same packet as the last event.
 async fn drain(mut response: Response) {
     let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
     // Both outcomes are fine: the connection is kept or closed.
     let _ = tokio::time::timeout(TAIL_TIMEOUT, rest).await;
 }
 
-/// Remembers the body as long as no event came, for servers that answer something else.
+/// Keeps the start of the body until the first event comes, for servers that send something else.
 struct Seen {
     content_type: String,
     start: Vec<u8>,
@@ -298,9 +297,9 @@ struct Seen {
 }
 
 impl Seen {
-    /// More than a whole answer has, with what it quotes.
+    /// Maximum number of bytes kept. A whole answer, with the text that it quotes, has fewer.
     const LONGEST: usize = 32 * 1024 * 1024;
-    /// Bytes that are shown.
+    /// Bytes that an error message shows.
     const SHOWN: usize = 500;
 
     fn new(response: &Response) -> Self {
@@ -323,7 +322,7 @@ impl Seen {
         }
     }
 
-    /// The events that the body stands for, if it is a whole answer in JSON.
+    /// Returns the events that the body stands for, if it is a whole answer in JSON.
     fn whole<D: Decoder>(&self) -> Vec<SseEvent> {
         let body = str::from_utf8(&self.start).ok();
         let body = body.and_then(|body| half_characters::from_str(body).ok());
@@ -375,8 +374,8 @@ async fn tell_hooks(
         .map_err(Failure::Hook)
 }
 
-/// How long the server wants to be left alone, if it says so; an error if it is not to be
-/// asked again.
+/// Returns the time for which the server asks to wait, if it gives one. Fails if the request must
+/// not be sent again.
 async fn refused(
     response: Response,
     last: bool,
@@ -402,7 +401,7 @@ async fn refused(
     }
 }
 
-/// What came with a refusal.
+/// Returns the body of an error response.
 async fn error_text(mut response: Response, answer: &Answer) -> Result<String, Failure> {
     let mut body = Vec::new();
     let reading = async {
@@ -412,7 +411,7 @@ async fn error_text(mut response: Response, answer: &Answer) -> Result<String, F
             body.extend_from_slice(&chunk);
         }
     };
-    // What has arrived until then is shown.
+    // After the time limit the part that has arrived is used.
     let _ = answer
         .interruptible(tokio::time::timeout(TAIL_TIMEOUT, reading))
         .await?;
@@ -436,10 +435,10 @@ fn may_retry(response: &Response) -> bool {
     }
 }
 
-/// Doubles, less up to a quarter, so that clients that failed together do not
-/// come back together.
+/// Doubles with each attempt and is shortened by up to a quarter at random, so that clients that
+/// failed together do not retry together.
 fn back_off(attempt: u32) -> Duration {
-    // A hasher's keys are random; a generator for this alone is not worth a crate.
+    // The keys of a hasher are random; a random number generator needs a crate.
     let random = RandomState::new().hash_one(attempt) % 256;
     (FIRST_DELAY * 2u32.pow(attempt)).mul_f64(1.0 - random as f64 / 1024.0)
 }
@@ -448,7 +447,7 @@ pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
     headers.get(name)?.to_str().ok()
 }
 
-/// Replaces the header, whatever case its name was written in.
+/// Replaces a header, ignoring the case of its name.
 pub(super) fn set_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), Failure> {
     let invalid = || Failure::Header(name.to_owned());
     let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;

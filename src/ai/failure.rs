@@ -1,5 +1,5 @@
-//! Why an answer failed. The sentences are part of the interface: retry and
-//! compaction are decided by matching them (see [`super::classify`]).
+//! The reasons why an answer failed. The texts are part of the interface: retry and compaction
+//! match them (see [`super::classify`]).
 
 use std::error::Error;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::http::HttpSetupError;
 
-/// How [`Failure::TooBusy`] begins: the agent does not ask again either.
+/// Start of the text of [`Failure::TooBusy`]. The agent does not retry such a failure.
 pub(super) const TOO_BUSY: &str = "The server asks for a wait";
 
-/// Error pages can be whole web sites.
+/// Maximum length of an error text: error pages can be whole web sites.
 const LONGEST_TEXT: usize = 4000;
 
 #[derive(Debug, thiserror::Error)]
@@ -32,13 +32,13 @@ pub(super) enum Failure {
     Connection(String),
     #[error("Request timed out. {0}")]
     Timeout(String),
-    /// What looked at the request or the response does not want it.
+    /// A hook refused the request or the response.
     #[error("{0}")]
     Hook(String),
-    /// After the first byte of an answer and before its end.
+    /// The stream ended or failed before the answer was complete.
     #[error("Connection lost: {0}")]
     Lost(String),
-    /// Status and text of the provider.
+    /// Status and error text of the provider.
     #[error("{0}")]
     Http(String),
     #[error(
@@ -48,7 +48,7 @@ pub(super) enum Failure {
     TooBusy { delay: Duration, refusal: String },
     #[error("Malformed event in the answer: {error}: {data}")]
     Malformed { error: String, data: String },
-    /// The provider says in the middle of an answer that it failed.
+    /// The provider reported a failure in the middle of an answer.
     #[error("{0}")]
     Provider(String),
 }
@@ -75,7 +75,7 @@ impl Failure {
         ))
     }
 
-    /// `event` is what the stream ended without.
+    /// `event` names what the stream ended without.
     pub(super) fn unfinished(event: &str) -> Self {
         Self::Lost(format!("the stream ended without {event}"))
     }
@@ -88,7 +88,8 @@ impl Failure {
     }
 }
 
-/// `429 {"type":"error",…}`, `400 message`, or `413 status code (no body)`.
+/// Returns the text of an error response: `429 {"type":"error",…}`, `400 message`, or `413 status
+/// code (no body)`.
 pub(super) fn http_text(status: u16, body: &str, envelope: Envelope) -> String {
     let body = body.trim();
     match envelope {
@@ -105,7 +106,8 @@ pub(super) fn http_text(status: u16, body: &str, envelope: Envelope) -> String {
             let body: Value = serde_json::from_str(body).unwrap_or(Value::String(body.into()));
             let kind = body["__type"].as_str().unwrap_or_default();
             let kind = kind.rsplit('#').next().unwrap_or_default();
-            // The header that names it is not here; the status says as much.
+            // The header with the name of the exception is not available here; the status
+            // determines it.
             let kind = match (kind, status) {
                 ("", 400) => "ValidationException",
                 ("", 429) => "ThrottlingException",
@@ -143,7 +145,7 @@ pub(super) fn http_text(status: u16, body: &str, envelope: Envelope) -> String {
     }
 }
 
-/// As Google's SDK words it.
+/// Formats an error like Google's SDK.
 fn bare_text(status: u16, body: &str) -> String {
     match serde_json::from_str::<Value>(body) {
         Ok(json) if json.is_object() => shorten(&json.to_string()),
@@ -154,26 +156,26 @@ fn bare_text(status: u16, body: &str) -> String {
     }
 }
 
-/// Where a provider puts what it has to say.
+/// The place of the error text in a provider's error response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Envelope {
     /// The whole body is shown.
     Whole,
-    /// `{"error": …}`: what is inside is shown.
+    /// The content of `{"error": …}` is shown.
     Error,
-    /// The whole body without the status, which stands in it: Google's.
+    /// Google's format: the whole body is shown without the status, which is part of it.
     Bare,
-    /// The message of the error in a sentence: Google's Code Assist.
+    /// Google Code Assist's format: the error's message becomes part of a sentence.
     CodeAssist,
-    /// The body in a sentence: Mistral's.
+    /// Mistral's format: the body becomes part of a sentence.
     Mistral,
-    /// The message after the name of the exception: Amazon's.
+    /// Amazon's format: the message follows the name of the exception.
     Bedrock,
-    /// The message alone, limits in a sentence: ChatGPT's.
+    /// ChatGPT's format: only the message is shown; limits become a sentence.
     Codex,
 }
 
-/// The `message` of the error object, or all of it if it has none.
+/// Returns the `message` of the error object, or the whole object if it has none.
 pub(super) fn error_text(body: &Value, envelope: Envelope) -> String {
     let error = match envelope {
         Envelope::Whole | Envelope::Bare | Envelope::Mistral => body,
@@ -188,7 +190,7 @@ pub(super) fn error_text(body: &Value, envelope: Envelope) -> String {
         (Value::Null, _) => String::new(),
         _ => error.to_string(),
     };
-    // OpenRouter passes on here what the provider behind it said.
+    // OpenRouter puts the error text of the provider behind it here.
     if let Some(raw) = error.pointer("/metadata/raw") {
         text.push('\n');
         match raw {
@@ -199,7 +201,7 @@ pub(super) fn error_text(body: &Value, envelope: Envelope) -> String {
     text
 }
 
-/// The innermost cause says what happened; the outer ones only where.
+/// Returns the text of the innermost cause: outer causes only give the location.
 fn causes(error: &reqwest::Error) -> String {
     let mut innermost: &dyn Error = error;
     while let Some(source) = innermost.source() {

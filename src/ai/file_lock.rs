@@ -1,8 +1,8 @@
-//! Files that several running copies of pi write, this one and the original
-//! alike: the lock is a directory beside the file, since making one is atomic
-//! everywhere, and since the original does the same. This one also has the directory
-//! open with a lock of the system, which is gone when its process is, and marks it, so
-//! that nobody looks for that lock on a directory of the original.
+//! Locks files that several processes write, of pi and of the original. The lock is a directory
+//! beside the file, because creating one is atomic on all systems and because the original does
+//! the same. Pi also holds a lock of the operating system on the open directory, which ends with
+//! the process, and marks the directory, so that no process expects this lock on a directory of
+//! the original.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::hash::{BuildHasher, RandomState};
@@ -14,37 +14,36 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::task::AbortHandle;
 
-/// Many may be writing, each of them through to the disk.
+/// Time limit for acquiring a lock. Many processes may be writing, each through to the disk.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two attempts, at most.
+/// Longest pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Whoever held a lock for so long without touching it has died. The original touches
-/// one that it holds over a request every 15 seconds.
+/// Age of a lock whose holder is taken for dead. The original touches a lock that it holds during
+/// a request every 15 seconds.
 const STALE: Duration = Duration::from_secs(30);
-/// A directory of ours that nobody has locked is that of somebody who has died, unless
-/// it was made a moment ago.
+/// Age after which a directory of pi without a lock of the system is taken for abandoned.
 const ABANDONED: Duration = Duration::from_secs(1);
-/// The sticky bit marks directories of ours; it means nothing where no files are.
+/// The sticky bit marks directories of pi; without files in the directory it has no effect.
 const MARK: u32 = 0o1000;
-/// In which a lock is touched that is held for long.
+/// Interval in which a lock that is held for long is touched.
 const TOUCH: Duration = Duration::from_millis(300);
-/// How long to wait for somebody who is renewing a token.
+/// Time limit for acquiring a lock while another process renews a token.
 const LONGEST_WAIT: Duration = Duration::from_secs(40);
 
-/// Held until it is dropped.
+/// A lock that is held until it is dropped.
 #[derive(Debug)]
 pub struct FileLock {
     directory: PathBuf,
-    /// Of the directory, which may have been taken for stale and made anew.
+    /// Inode of the directory, which another process may have removed as stale and created again.
     inode: Option<u64>,
-    /// Locked, which tells others that we live.
+    /// The open directory with a lock of the system, which shows that this process is alive.
     _opened: Option<File>,
-    /// Touches the directory.
+    /// The task that touches the directory.
     heart: Option<AbortHandle>,
 }
 
 impl FileLock {
-    /// Waits up to [`PATIENCE`].
+    /// Acquires the lock, waiting up to [`PATIENCE`].
     pub fn acquire(file: &Path) -> io::Result<Self> {
         let directory = Self::directory(file);
         let deadline = Instant::now() + PATIENCE;
@@ -57,8 +56,8 @@ impl FileLock {
         }
     }
 
-    /// Waits as long as a request may take that somebody makes under the lock, and
-    /// keeps the lock alive as long as it is held.
+    /// Acquires the lock, waiting as long as a request under the lock of another process may
+    /// take, and touches it until it is dropped.
     pub async fn acquire_for_long(file: &Path) -> io::Result<Self> {
         let directory = Self::directory(file);
         let deadline = Instant::now() + LONGEST_WAIT;
@@ -74,7 +73,7 @@ impl FileLock {
         Err(busy(&directory))
     }
 
-    /// `None` if somebody else has it.
+    /// Returns `None` if another holder has the lock.
     fn attempt(directory: &Path) -> io::Result<Option<Self>> {
         let mut builder = DirBuilder::new();
         builder.mode(MARK | 0o700);
@@ -83,7 +82,7 @@ impl FileLock {
             match builder.create(directory) {
                 Ok(()) => {
                     let opened = File::open(directory).ok();
-                    // Where directories cannot be locked, only age tells.
+                    // Where directories cannot be locked, only age shows that a lock is stale.
                     _ = opened.as_ref().map(File::try_lock);
                     return Ok(Some(Self {
                         directory: directory.to_owned(),
@@ -99,12 +98,12 @@ impl FileLock {
         }
     }
 
-    /// Whether somebody holds the lock right now.
+    /// Returns true if the lock is held now.
     pub fn is_held(file: &Path) -> bool {
         Self::is_held_directory(&Self::directory(file))
     }
 
-    /// The same for the lock itself.
+    /// Like [`Self::is_held`], for the path of the lock itself.
     pub fn is_held_directory(directory: &Path) -> bool {
         directory.is_dir() && !is_stale(directory) && abandoned(directory).is_none()
     }
@@ -121,8 +120,8 @@ impl Drop for FileLock {
         if let Some(heart) = &self.heart {
             heart.abort();
         }
-        // Who was suspended for long may find that it is another's by now. If it is
-        // gone already there is nothing to give back.
+        // After a long suspension of this process the lock may belong to another one. If the
+        // directory is gone, there is nothing to remove.
         if inode(&self.directory) == self.inode {
             fs::remove_dir(&self.directory).ok();
         }
@@ -137,7 +136,7 @@ fn inode(directory: &Path) -> Option<u64> {
 async fn touch(directory: PathBuf) {
     loop {
         tokio::time::sleep(TOUCH).await;
-        // Whoever removed it has taken the lock for stale.
+        // If this fails, another process has removed the lock as stale.
         if let Ok(handle) = File::open(&directory) {
             handle.set_modified(SystemTime::now()).ok();
         }
@@ -154,22 +153,23 @@ fn busy(directory: &Path) -> io::Error {
     )
 }
 
-/// Not the same for all who wait, or else one may come too late each time.
+/// Returns a random pause: with equal pauses one of several waiting processes could miss every
+/// chance.
 fn pause() -> Duration {
-    // A hasher's keys are random; a generator for this alone is not worth a crate.
+    // The keys of a hasher are random; a random number generator needs a crate.
     let random = RandomState::new().hash_one(0) % 256;
     PAUSE.mul_f64(random as f64 / 256.0)
 }
 
-/// Removes the directory of somebody who has died.
+/// Removes the directory of a dead holder.
 fn take_over(directory: &Path) -> bool {
-    // Held until the directory is gone, so that nobody removes one that is made then.
+    // The handle is held until the directory is gone, so that no process removes its successor.
     let abandoned = abandoned(directory);
-    // Somebody else may have been faster, which the next try finds out.
+    // If another process was faster, the next attempt shows that.
     (abandoned.is_some() || is_stale(directory)) && fs::remove_dir(directory).is_ok()
 }
 
-/// The lock of one of ours who has died.
+/// Returns the open directory of a dead process of pi.
 fn abandoned(directory: &Path) -> Option<File> {
     let handle = File::open(directory).ok()?;
     let metadata = handle.metadata().ok()?;
@@ -230,15 +230,15 @@ mod tests {
         age(&file, 2);
         assert!(FileLock::is_held(&file));
         FileLock::acquire(&file).unwrap_err();
-        // As when its process is killed.
+        // This state is the same after a kill of the holder.
         lock._opened.as_ref().unwrap().unlock().unwrap();
         assert!(!FileLock::is_held(&file));
         let next = FileLock::acquire(&file).unwrap();
-        // It is not the other's any more.
+        // The lock now belongs to another holder.
         drop(lock);
         assert!(FileLock::is_held(&file));
         drop(next);
-        // The original's processes show no sign of life.
+        // Processes of the original have no lock of the system.
         fs::create_dir(dir.path().join("auth.json.lock")).unwrap();
         age(&file, 2);
         FileLock::acquire(&file).unwrap_err();

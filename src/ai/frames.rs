@@ -1,18 +1,18 @@
-//! Amazon's event streams: binary frames with headers, a payload and checksums.
+//! Decodes Amazon's event streams: binary frames with headers, a payload and checksums.
 
 use super::sse::SseEvent;
 
-/// Length, length of the headers, checksum of both.
+/// Bytes of the frame's length, the length of its headers, and the checksum of both.
 const PRELUDE: usize = 12;
 const CHECKSUM: usize = 4;
-/// What AWS allows.
+/// Longest frame that AWS allows, in bytes.
 const LONGEST: usize = 24 * 1024 * 1024;
 
-/// Frames that arrive in pieces.
+/// Decodes frames that arrive in pieces.
 #[derive(Default)]
 pub(super) struct FrameDecoder {
     buffer: Vec<u8>,
-    /// What came cannot be a stream of frames.
+    /// True if the bytes cannot be a stream of frames.
     broken: bool,
 }
 
@@ -42,7 +42,7 @@ impl FrameDecoder {
         events
     }
 
-    /// Of the first frame, if it is there as a whole.
+    /// Returns the length of the first frame, if it has arrived whole.
     fn next_length(&mut self) -> Option<usize> {
         if self.buffer.len() < PRELUDE {
             return None;
@@ -62,7 +62,8 @@ fn number(bytes: &[u8]) -> usize {
         .fold(0, |number, byte| number << 8 | usize::from(*byte))
 }
 
-/// `:event-type`, or `:exception-type`. Only texts are read; nothing else is sent here.
+/// Returns the `:event-type` or `:exception-type`. Only text headers are read; AWS sends no
+/// others here.
 fn event_name(mut headers: &[u8]) -> String {
     let mut name = String::new();
     while let Some((length, rest)) = headers.split_first() {
@@ -87,7 +88,7 @@ fn event_name(mut headers: &[u8]) -> String {
     name
 }
 
-/// As in zip files. Frames are small: no table is worth having.
+/// Computes the checksum of zip files. Frames are small, so no table is used.
 pub(super) fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |mut crc: u32, byte| {
         crc ^= u32::from(*byte);

@@ -1,4 +1,4 @@
-//! Gemini's wire format, and the three APIs that speak it: `google-generative-ai`,
+//! The wire format of Gemini, and three APIs that use it: `google-generative-ai`,
 //! `google-vertex`, and `google-gemini-cli` (Code Assist, for subscriptions).
 
 mod code_assist;

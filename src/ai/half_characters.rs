@@ -1,6 +1,5 @@
-//! Reads JSON that names half a character. Text of JavaScript is UTF-16 and may be cut
-//! in the middle of an emoji; what is written down of it then (`"\ud83d"`) is text for
-//! JavaScript and none for Rust. Such a half becomes the sign for what is unreadable.
+//! Reads JSON with lone surrogates and replaces them by U+FFFD. JavaScript strings may contain
+//! them (`"\ud83d"`), for instance after a cut inside an emoji; Rust strings cannot.
 
 use std::borrow::Cow;
 
@@ -11,15 +10,15 @@ use super::nesting::{self, Of};
 
 const HIGH: std::ops::RangeInclusive<u16> = 0xd800..=0xdbff;
 const LOW: std::ops::RangeInclusive<u16> = 0xdc00..=0xdfff;
-/// Bytes of `\uXXXX`.
+/// Bytes of an escape `\uXXXX`.
 pub(super) const ESCAPE: usize = 6;
 
-/// As `serde_json::from_str`, and costs no more for what that can read.
+/// Like `serde_json::from_str`, without extra cost for JSON that serde_json accepts.
 pub(crate) fn from_str<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
     mending(json, |json| serde_json::from_str(json))
 }
 
-/// The same for the line of a session, which may be deep.
+/// Like [`from_str`], for a line of a session file, which may be nested deeply.
 pub(crate) fn from_line<T: DeserializeOwned>(line: &str) -> serde_json::Result<T> {
     mending(line, |line| nesting::from_str(line, Of::Line))
 }
@@ -31,7 +30,7 @@ fn mending<T>(json: &str, read: impl Fn(&str) -> serde_json::Result<T>) -> serde
     })
 }
 
-/// The same with whole characters only; `None` if it has no others.
+/// Replaces lone surrogates in a JSON text; returns `None` if there are none.
 pub(crate) fn mended(json: &str) -> Option<String> {
     let bytes = json.as_bytes();
     let mut mended = String::new();
@@ -53,13 +52,13 @@ pub(crate) fn mended(json: &str) -> Option<String> {
     (copied > 0).then(|| mended + &json[copied..])
 }
 
-/// The character that an escape at one place names.
+/// The kind of code unit that an escape stands for.
 pub(super) enum Unit {
     /// A surrogate pair, with the next escape.
     Pair,
     /// A surrogate without its other half.
     Half(u16),
-    /// Another character, or no escape.
+    /// Any other character, or no escape.
     Other,
 }
 
@@ -74,7 +73,7 @@ pub(super) fn unit_at(bytes: &[u8], at: usize) -> Unit {
     }
 }
 
-/// The UTF-16 code unit that an escape at this byte names.
+/// Returns the UTF-16 code unit of the escape at this byte.
 fn code_unit(bytes: &[u8], at: usize) -> Option<u16> {
     let digits = bytes.get(at..at + ESCAPE)?.strip_prefix(b"\\u")?;
     u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
@@ -82,18 +81,17 @@ fn code_unit(bytes: &[u8], at: usize) -> Option<u16> {
 
 const REPLACEMENT: char = '\u{fffd}';
 
-/// The strings of one event of a stream that begin or end with half of a surrogate pair,
-/// whose other half may stand in the event before or after. In what was read of the event
-/// each half is U+FFFD.
+/// The strings of one stream event that start or end with half of a surrogate pair; the other
+/// half may be in the event before or after. In the parsed event each half is U+FFFD.
 #[derive(Debug, Default)]
 pub(super) struct EdgeHalves(Vec<Edges>);
 
 #[derive(Debug, Default, PartialEq)]
 struct Edges {
     text: String,
-    /// A low surrogate.
+    /// A low surrogate at the start.
     first: Option<u16>,
-    /// A high surrogate.
+    /// A high surrogate at the end.
     last: Option<u16>,
 }
 
@@ -102,7 +100,7 @@ impl EdgeHalves {
         self.0.is_empty()
     }
 
-    /// Finds them in a JSON text.
+    /// Finds the halves in a JSON text.
     pub(super) fn of(json: &str) -> Self {
         let bytes = json.as_bytes();
         let mut found = Vec::new();
@@ -125,7 +123,7 @@ impl EdgeHalves {
     }
 }
 
-/// Where a string ends, and the high surrogate that stands alone at its end.
+/// Returns the end of a string, and the lone high surrogate before it, if there is one.
 fn end_of_string(bytes: &[u8], start: usize) -> (usize, Option<u16>) {
     let (mut at, mut last) = (start, None);
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
@@ -149,7 +147,7 @@ fn end_of_string(bytes: &[u8], start: usize) -> (usize, Option<u16>) {
     (bytes.len(), None)
 }
 
-/// Joins the halves of characters that come in two pieces of one text.
+/// Joins characters that are split between two pieces of one text.
 #[derive(Debug, Default)]
 pub(super) struct Joiner {
     /// The high surrogate at the end of the text, not shown yet.
@@ -157,8 +155,7 @@ pub(super) struct Joiner {
 }
 
 impl Joiner {
-    /// Gives what a piece adds to the text. A high surrogate at its end waits for the next
-    /// piece.
+    /// Returns the text that a piece adds. A high surrogate at its end waits for the next piece.
     pub(super) fn push<'a>(&mut self, piece: &'a str, halves: &mut EdgeHalves) -> Cow<'a, str> {
         let edges = halves.0.iter().position(|edges| edges.text == piece);
         let edges = edges.map(|index| halves.0.remove(index));
@@ -183,8 +180,7 @@ impl Joiner {
         Cow::Owned(joined)
     }
 
-    /// Gives what a half at the end of the text stands for after all; nothing where the
-    /// text is whole.
+    /// Returns U+FFFD if the text ends with half of a character, and otherwise nothing.
     pub(super) fn end(&mut self) -> &'static str {
         match self.waiting.take() {
             Some(_) => "\u{fffd}",
@@ -222,7 +218,7 @@ mod tests {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }
-    /// The pieces as events of a stream, each with one text.
+    /// Joins pieces that come as stream events with one text each.
     fn joined(events: &[&str]) -> Vec<String> {
         let mut joiner = Joiner::default();
         let mut seen: Vec<String> = events
@@ -261,12 +257,12 @@ mod tests {
                 vec!["a", "\u{fffd}b", ""],
             ),
             (vec![r#"{"t":"\ude00"}"#], vec![alone, ""]),
-            // U+FFFD of the server is no half.
+            // A U+FFFD of the server is no half.
             (
                 vec!["{\"t\":\"a\u{fffd}\"}", r#"{"t":"\ude00"}"#],
                 vec!["a\u{fffd}", alone, ""],
             ),
-            // An escaped backslash begins no escape.
+            // An escaped backslash starts no escape.
             (
                 vec![r#"{"t":"\\\ud83d"}"#, r#"{"t":"\ude00"}"#],
                 vec!["\\", "😀", ""],

@@ -1,6 +1,6 @@
-//! The one HTTP client of the process, so that connections and TLS sessions are
-//! shared. Made on first use: reading the system's certificates takes time that
-//! the start of the program should not pay for.
+//! The HTTP client of the process, shared so that connections and TLS sessions are reused. The
+//! first request creates it, because reading the system's certificates would slow down the start
+//! of the program.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use js_runtime::VERSION;
 use reqwest::{Certificate, Client};
 
-/// Silence on the wire after which an exchange counts as dead. Local models may
-/// read a long prompt for minutes before the first byte.
+/// Silence on the wire after which a connection counts as lost. Local models may read a long
+/// prompt for minutes before the first byte.
 const READ_TIMEOUT: Duration = Duration::from_secs(600);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 static CLIENT: OnceLock<Client> = OnceLock::new();
 
-/// The client could not be made; trying again later may work.
+/// The client could not be created; a later attempt may succeed.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "Cannot set up the HTTP client: {0}. Check the system's certificates (package ca-certificates, \
@@ -23,9 +23,9 @@ static CLIENT: OnceLock<Client> = OnceLock::new();
 )]
 pub struct HttpSetupError(#[source] reqwest::Error);
 
-/// Proxies come from the environment. TLS runs on aws-lc-rs: reqwest's feature
-/// `rustls` names it, so it needs no process-wide provider even where another
-/// crate links ring as well.
+/// Returns the client. Its proxies come from the environment. Its TLS uses aws-lc-rs: reqwest's
+/// feature `rustls` selects it, so no process-wide provider is needed, even if another crate
+/// links ring.
 pub fn client() -> Result<Client, HttpSetupError> {
     if let Some(client) = CLIENT.get() {
         return Ok(client.clone());
@@ -41,8 +41,8 @@ pub fn client() -> Result<Client, HttpSetupError> {
     Ok(CLIENT.get_or_init(|| client).clone())
 }
 
-/// What the user adds to the system's certificates, for a proxy of their company, say.
-/// <https://nodejs.org/api/cli.html#node_extra_ca_certsfile>
+/// Returns the certificates that the user adds to those of the system, for example for a company
+/// proxy. <https://nodejs.org/api/cli.html#node_extra_ca_certsfile>
 fn extra_certificates() -> Vec<Certificate> {
     let Some(file) = std::env::var_os("NODE_EXTRA_CA_CERTS").filter(|file| !file.is_empty()) else {
         return Vec::new();
@@ -51,12 +51,13 @@ fn extra_certificates() -> Vec<Certificate> {
     let read = read
         .and_then(|text| Certificate::from_pem_bundle(&text).map_err(|error| error.to_string()));
     read.unwrap_or_else(|error| {
-        // Node goes on without them, too.
+        // Node also continues without them.
         tracing::warn!("NODE_EXTRA_CA_CERTS: {file:?}: {error}");
         Vec::new()
     })
 }
 
+/// Returns true if invalid certificates are accepted.
 /// <https://nodejs.org/api/cli.html#node_tls_reject_unauthorizedvalue>
 fn accepts_all() -> bool {
     std::env::var_os("NODE_TLS_REJECT_UNAUTHORIZED").is_some_and(|value| value == "0")

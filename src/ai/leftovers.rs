@@ -1,14 +1,14 @@
-//! Files under a temporary name, of a process that was killed before it gave them their
-//! own: they hold keys, and nobody else would ever remove them.
+//! Removes temporary files of processes that were killed before the rename to the final name: the
+//! files hold keys, and nothing else removes them.
 
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Nobody writes for so long.
+/// Age of a file after which no process can still be writing it.
 const AGE: Duration = Duration::from_secs(60 * 60);
 
-/// Removes what `tempfile` has named so.
+/// Removes old files with names that `tempfile` made from `prefix` and `suffix`.
 pub fn sweep(folder: &Path, prefix: &str, suffix: &str) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
@@ -21,7 +21,7 @@ pub fn sweep(folder: &Path, prefix: &str, suffix: &str) {
         let is_ours = random.is_some_and(|random| {
             random.len() == 6 && random.bytes().all(|letter| letter.is_ascii_alphanumeric())
         });
-        // Not of what a link leads to.
+        // A symbolic link is not followed.
         let is_old = || {
             let metadata = entry.metadata().ok().filter(|it| it.is_file());
             let modified = metadata.and_then(|metadata| metadata.modified().ok());

@@ -1,5 +1,5 @@
-//! Data that people write by hand in JavaScript: a number may be text, and what is
-//! `null` or left out says nothing. For `#[serde(deserialize_with)]`.
+//! Functions for `#[serde(deserialize_with)]` that read data written by hand in JavaScript:
+//! numbers may be texts, and `null` counts as absent.
 
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::levels::LevelNames;
 use super::model::{Modality, ModelCost};
 
-/// `null` is the default.
+/// Reads `null` as the default.
 pub fn or_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: Default + Deserialize<'de>,
@@ -18,17 +18,17 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// As JavaScript makes text of it.
+/// Converts a value to text like JavaScript.
 pub fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(in_text(&Value::deserialize(deserializer)?).unwrap_or_default())
 }
 
-/// What is no number is none.
+/// Reads a number; any value that is no number becomes `None`.
 pub fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     Ok(as_number(&Value::deserialize(deserializer)?))
 }
 
-/// As JavaScript takes it for a condition.
+/// Reads a condition by JavaScript's rules of truth.
 pub fn truth<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::Null => false,
@@ -39,7 +39,7 @@ pub fn truth<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Erro
     })
 }
 
-/// Those that are known here: a server's listing may name others.
+/// Reads the known modalities and ignores others, which a server's listing may have.
 pub fn modalities<'de, D>(deserializer: D) -> Result<Option<Vec<Modality>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -60,7 +60,7 @@ pub fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModelCost, D::
     })
 }
 
-/// Names and values; one without a value is left out.
+/// Reads names and values; a name without a value is left out.
 pub fn headers<'de, D>(deserializer: D) -> Result<Option<IndexMap<String, String>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -74,7 +74,7 @@ where
     Ok(all)
 }
 
-/// What is neither a name nor `null` says nothing.
+/// Reads names of levels; values other than a text or `null` are left out.
 pub fn level_names<'de, D>(deserializer: D) -> Result<Option<LevelNames>, D::Error>
 where
     D: Deserializer<'de>,
@@ -87,7 +87,7 @@ where
     }))
 }
 
-/// `T`, if it is one.
+/// Reads a `T`; returns `None` if the value is none.
 pub fn known<T: DeserializeOwned>(value: Value) -> Option<T> {
     serde_json::from_value(value).ok()
 }

@@ -1,16 +1,16 @@
-//! Which thinking levels a model offers, and what its API calls them.
+//! Thinking levels of a model, and their names in its API.
 
 use indexmap::IndexMap;
 
 use super::model::{Model, ThinkingLevel};
 
-/// What the API of a model calls our levels; `None` is a level that the model does not
-/// have. `thinkingLevelMap` of models, which newer versions of the original have in the
-/// place of `compat.reasoningEffortMap`.
+/// Names of thinking levels in a model's API; `None` means that the model does not have the
+/// level. This is `thinkingLevelMap` of models, with which newer versions of the original replace
+/// `compat.reasoningEffortMap`.
 pub type LevelNames = IndexMap<String, Option<String>>;
 
 impl Model {
-    /// The levels the model offers, lowest first.
+    /// Returns the levels that the model offers, lowest first.
     pub fn thinking_levels(&self) -> Vec<ThinkingLevel> {
         let all = ThinkingLevel::ALL.into_iter();
         match &self.thinking_level_map {
@@ -26,7 +26,7 @@ impl Model {
         }
     }
 
-    /// Whether the model can be told not to think.
+    /// Returns true if thinking can be turned off.
     pub(super) fn can_be_silent(&self) -> bool {
         self.thinking_levels().first() == Some(&ThinkingLevel::Off)
     }
@@ -38,14 +38,14 @@ impl Model {
         IDS.iter().any(|id| self.id.contains(id))
     }
 
-    /// The nearest level that the model offers, rather more than less.
+    /// Returns the nearest level that the model offers, preferring a higher one.
     pub fn clamp_thinking(&self, level: ThinkingLevel) -> ThinkingLevel {
         let levels = self.thinking_levels();
         let more = levels.iter().find(|offered| **offered >= level);
         *more.or(levels.last()).unwrap_or(&ThinkingLevel::Off)
     }
 
-    /// What the model's API calls the level, if the model says so.
+    /// Returns the API's name of the level, if the model has one.
     pub fn level_name(&self, level: ThinkingLevel) -> Option<&str> {
         let names = self.thinking_level_map.as_ref()?;
         names.get(level.as_str())?.as_deref()

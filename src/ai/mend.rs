@@ -1,6 +1,6 @@
-//! Messages that were not made by a wire API of ours, but written by hand, by an
-//! extension's provider or by another version: what is missing and needed by nobody is
-//! added, what has no meaning here is left out, so that the message is not lost.
+//! Normalises messages that were written by hand, by an extension's provider or by another
+//! version. Missing members that pi does not need are added, and meaningless ones are removed, so
+//! that the message is not lost.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::lenient::known;
 use super::message::{AssistantBlock, ContentBlock, StopReason, Usage};
 use super::tool_arguments::read_or_explain;
 
-/// Of an assistant, a tool or a user; anything else is left as it is.
+/// Normalises a message of an assistant, a tool or a user. Other messages are left unchanged.
 pub fn mend(message: &mut Value) {
     let Some(message) = message.as_object_mut() else {
         return;
@@ -22,7 +22,7 @@ pub fn mend(message: &mut Value) {
             }
             blocks(message, known::<ContentBlock>);
         }
-        // Without anything said it is none.
+        // A user message without content is no message.
         Some("user") if message.get("content").is_some_and(Value::is_array) => {
             blocks(message, known::<ContentBlock>);
         }
@@ -60,8 +60,8 @@ fn mend_answer(message: &mut Map<String, Value>) {
     });
 }
 
-/// Makes an object of a call's arguments. What is none is kept as the reason why the call
-/// cannot be made; a call without arguments is checked by its tool.
+/// Makes an object of a call's arguments. If they are no object, they are kept in the reason why
+/// the call cannot be made. A call without arguments is checked by its tool.
 pub(super) fn mend_arguments(call: &mut Value) {
     let text = match &call["arguments"] {
         Value::Object(_) => return,
@@ -80,7 +80,7 @@ fn texts(message: &mut Map<String, Value>, members: &[&str]) {
     for &member in members {
         let text = match message.get(member) {
             Some(Value::String(_)) => continue,
-            // The id of a call, say.
+            // An id of a call may be a number.
             Some(Value::Number(number)) => number.to_string(),
             _ => String::new(),
         };
@@ -88,7 +88,7 @@ fn texts(message: &mut Map<String, Value>, members: &[&str]) {
     }
 }
 
-/// A text alone is a block; a block that nobody knows is none.
+/// Converts content to blocks: a text becomes a block, and unknown blocks are removed.
 fn blocks<T: serde::Serialize>(
     message: &mut Map<String, Value>,
     known: impl Fn(Value) -> Option<T>,

@@ -1,5 +1,5 @@
-//! What goes to a model and what comes back, in the words of the session file
-//! and of the RPC protocol: the field names here are wire names.
+//! Messages to and from models. The member names are those of the session file and of the RPC
+//! protocol.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -24,7 +24,7 @@ pub enum Message {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UserMessage {
     pub content: UserContent,
-    /// Milliseconds since the Unix epoch, as everywhere in these types.
+    /// Milliseconds since the Unix epoch, like all timestamps in these types.
     #[serde(default, deserialize_with = "milliseconds")]
     pub timestamp: i64,
 }
@@ -46,15 +46,15 @@ impl Default for UserContent {
     }
 }
 
-/// What users and tools say: text and pictures.
+/// One part of a message of a user or a tool: text or an image.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum ContentBlock {
     Text(#[cfg_attr(test, schemars(with = "TextContent"))] Said<TextContent>),
     Image(#[cfg_attr(test, schemars(with = "ImageContent"))] Said<ImageContent>),
-    /// Of another type: what a server of an extension's says goes to whoever looks at
-    /// results, and into the session. Models are not told.
+    /// A block of another type, for example from an MCP server of an extension. Extensions and
+    /// clients see it, and the session keeps it; models do not get it.
     #[serde(untagged)]
     #[cfg_attr(test, schemars(skip))]
     Other(Map<String, Value>),
@@ -73,8 +73,8 @@ impl<'de> Deserialize<'de> for ContentBlock {
     }
 }
 
-/// A block, and what else an extension has said in it (`annotations` of an MCP server, say),
-/// which goes where [`ContentBlock::Other`] goes.
+/// A block with the members that pi does not know, such as `annotations` of an MCP server. They
+/// are kept like [`ContentBlock::Other`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Said<T> {
     #[serde(flatten)]
@@ -117,7 +117,7 @@ impl<T> Deref for Said<T> {
 #[serde(rename_all = "camelCase")]
 pub struct TextContent {
     pub text: String,
-    /// Opaque to us; the provider that sent it wants it back.
+    /// Opaque data that the provider wants back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_signature: Option<String>,
 }
@@ -126,7 +126,7 @@ pub struct TextContent {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ImageContent {
-    /// Base64.
+    /// Image data in base64.
     pub data: String,
     /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
     pub mime_type: String,
@@ -137,7 +137,7 @@ pub struct ImageContent {
 #[serde(rename_all = "camelCase")]
 pub struct AssistantMessage {
     pub content: Vec<AssistantBlock>,
-    /// The wire API that produced it (`anthropic-messages`, …).
+    /// Name of the wire API that produced the answer (`anthropic-messages`, …).
     pub api: String,
     pub provider: String,
     /// The model's id.
@@ -152,7 +152,7 @@ pub struct AssistantMessage {
     pub timestamp: i64,
 }
 
-/// An answer as it stands among other messages.
+/// An answer in the form that it has among other messages.
 #[derive(Serialize)]
 pub struct WithRole<'a> {
     role: &'static str,
@@ -185,7 +185,7 @@ pub struct ThinkingContent {
     pub thinking: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_signature: Option<String>,
-    /// The provider hid the text; the signature holds it encrypted.
+    /// True if the provider hid the text; the signature holds it encrypted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redacted: Option<bool>,
 }
@@ -196,28 +196,28 @@ pub struct ThinkingContent {
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    /// An object, as far as it has arrived while the call is being streamed.
+    /// An object. While the call is streamed, it has the members that have arrived.
     pub arguments: Value,
-    /// Why `arguments` is empty: what the model sent is no JSON object, or was cut off. The
-    /// call is kept and does not run. The text that the model sent stands in it.
+    /// The reason why `arguments` is empty: the text of the model was no JSON object, or was cut
+    /// off. The reason quotes that text. The call is kept and does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thought_signature: Option<String>,
-    /// The argument text received so far; only while the call is being streamed.
+    /// The text of the arguments so far; only while the call is streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial_json: Option<String>,
 }
 
 impl ToolCall {
-    /// Takes the complete text of the arguments.
+    /// Sets the arguments from their complete text.
     pub(crate) fn set_arguments(&mut self, text: &str) {
         let (arguments, error) = tool_arguments::read_or_explain(text);
         self.arguments = Value::Object(arguments);
         self.arguments_error = error;
     }
 
-    /// The arguments for APIs that refuse what is no object.
+    /// Returns the arguments for APIs that accept only an object.
     pub fn input(&self) -> Cow<'_, Value> {
         match &self.arguments {
             Value::Object(_) => Cow::Borrowed(&self.arguments),
@@ -226,7 +226,7 @@ impl ToolCall {
     }
 }
 
-/// A member that is `null` is there.
+/// Reads a member that may be `null`: it is present with the value `null`.
 pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -238,14 +238,14 @@ pub struct ToolResultMessage {
     pub tool_call_id: String,
     pub tool_name: String,
     pub content: Vec<ContentBlock>,
-    /// For the user interface and for extensions; the model does not see it.
+    /// Data for the user interface and for extensions; models do not get it.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "present"
     )]
     pub details: Option<Value>,
-    /// A [`Usage`] of models that the tool itself has asked, as it says it.
+    /// The [`Usage`] of models that the tool called, in the tool's own form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
     pub is_error: bool,
@@ -264,7 +264,7 @@ pub enum StopReason {
     Aborted,
 }
 
-/// Token counts as the provider reports them, and their price.
+/// Token counts as the provider reports them, and their cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
@@ -282,7 +282,7 @@ pub struct Usage {
     pub cost: Cost,
 }
 
-/// US dollars.
+/// Cost in US dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
@@ -299,8 +299,8 @@ pub struct Cost {
     pub total: f64,
 }
 
-/// Writes `0` where serde_json would write `0.0`, as JavaScript does: session
-/// files are compared byte for byte by people who move between the programs.
+/// Writes `0` where serde_json writes `0.0`, like JavaScript, so that session files of both
+/// programs agree byte for byte.
 pub fn js_number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
     if value.fract() == 0.0 && value.abs() < EXACT {
@@ -310,7 +310,7 @@ pub fn js_number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::
     }
 }
 
-/// The same, and `null` where there is none.
+/// Like [`js_number`]; writes `null` for `None`.
 pub fn js_number_if_any<S: Serializer>(
     value: &Option<f64>,
     serializer: S,
@@ -321,11 +321,11 @@ pub fn js_number_if_any<S: Serializer>(
     }
 }
 
-/// What a model is told where there is a picture that it must not see.
+/// Text in place of an image that the model must not see.
 const NO_IMAGE: &str = "Image reading is disabled.";
 
 impl Message {
-    /// With a sentence in place of its pictures.
+    /// Replaces each image by a sentence.
     pub fn without_images(mut self) -> Self {
         let content = match &mut self {
             Self::User(UserMessage {
@@ -340,7 +340,7 @@ impl Message {
                 *block = ContentBlock::text(NO_IMAGE);
             }
         }
-        // Once for pictures in a row.
+        // Adjacent images get one sentence.
         content.dedup_by(|next, block| {
             let is_sentence = |block: &ContentBlock| *block == ContentBlock::text(NO_IMAGE);
             is_sentence(next) && is_sentence(block)
@@ -364,7 +364,7 @@ impl ContentBlock {
 }
 
 impl UserContent {
-    /// The text blocks joined with newlines.
+    /// Returns the text blocks, joined with newlines.
     pub fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -373,7 +373,7 @@ impl UserContent {
     }
 }
 
-/// The text blocks joined with newlines; pictures are left out.
+/// Returns the text blocks, joined with newlines; images are left out.
 pub fn join_text(blocks: &[ContentBlock]) -> String {
     let texts: Vec<&str> = blocks
         .iter()
@@ -386,7 +386,7 @@ pub fn join_text(blocks: &[ContentBlock]) -> String {
 }
 
 impl UserMessage {
-    /// Always blocks: the text, then the pictures, as the original stores it.
+    /// Makes a message of blocks: the text, then the images, as the original stores it.
     pub fn new(text: impl Into<String>, images: Vec<ImageContent>) -> Self {
         let mut blocks = vec![ContentBlock::text(text)];
         blocks.extend(images.into_iter().map(ContentBlock::image));
@@ -405,7 +405,7 @@ impl AssistantMessage {
         })
     }
 
-    /// The text blocks, in order.
+    /// Returns the text blocks, in order.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.content.iter().filter_map(|block| match block {
             AssistantBlock::Text(text) => Some(text.text.as_str()),
@@ -414,19 +414,20 @@ impl AssistantMessage {
     }
 }
 
-/// Milliseconds since the Unix epoch.
+/// Returns the current time in milliseconds since the Unix epoch.
 pub fn now() -> i64 {
     chrono::Utc::now().timestamp_millis()
 }
 
-/// JavaScript has one kind of number: extensions write fractions of milliseconds.
+/// Reads a time in milliseconds. Extensions write fractions, because JavaScript has only one type
+/// of number.
 pub(crate) fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let number = Value::deserialize(deserializer)?;
     Ok(number.as_i64().unwrap_or_else(|| float(&number) as i64))
 }
 
-/// Extensions estimate what their providers do not say, with fractions, and with
-/// differences that come out below nothing.
+/// Reads a token count. Extensions estimate counts that their provider does not report; the
+/// estimates may be fractions or negative.
 fn tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let number = Value::deserialize(deserializer)?;
     Ok(number
@@ -438,13 +439,14 @@ fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(float(&Value::deserialize(deserializer)?))
 }
 
-/// What is no number is 0: it costs nobody the message. NaN is `null` in JSON.
+/// Converts a value to a number; other values become 0, so that the message is not lost. NaN is
+/// `null` in JSON.
 fn float(value: &Value) -> f64 {
     value.as_f64().unwrap_or_default()
 }
 
-/// Whether there are calls in it, or results: proxies insist on a list of tools then, be it
-/// an empty one.
+/// Returns true if the messages have calls or results: proxies then require a list of tools,
+/// which may be empty.
 pub fn mentions_tools(messages: &[Message]) -> bool {
     messages.iter().any(|message| match message {
         Message::User(_) => false,

@@ -1,5 +1,5 @@
-//! `mistral-conversations`: Mistral's chat completions, which differ from OpenAI's
-//! where models think, and in the form of ids.
+//! `mistral-conversations`: Mistral's chat completions, which differ from OpenAI's in thinking
+//! and in the form of ids.
 
 mod request;
 mod response;

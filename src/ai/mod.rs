@@ -1,4 +1,4 @@
-//! Models and the wire APIs they are reached by. Knows nothing of agents.
+//! Models and their wire APIs. This layer does not depend on the agent.
 
 mod accumulate;
 pub mod anthropic_messages;

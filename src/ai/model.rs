@@ -1,4 +1,4 @@
-//! What is known of a model: where it is, what it can do, what it costs.
+//! Properties of models: address, abilities, limits and prices.
 
 use std::collections::BTreeMap;
 
@@ -15,28 +15,28 @@ use super::message::js_number;
 pub struct Model {
     pub id: String,
     pub name: String,
-    /// The wire API it speaks; see [`super::api`].
+    /// Name of the model's wire API; see [`super::api`].
     pub api: String,
     pub provider: String,
     pub base_url: String,
-    /// Can think before it answers.
+    /// True if the model can think before it answers.
     pub reasoning: bool,
     pub input: Vec<Modality>,
     pub cost: ModelCost,
-    /// Tokens.
+    /// Context window in tokens.
     pub context_window: u64,
-    /// Tokens of one answer.
+    /// Maximum number of tokens in one answer.
     pub max_tokens: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<IndexMap<String, String>>,
-    /// Its own names for thinking levels, and which it does not have.
+    /// The API's names of thinking levels, and the levels that the model does not have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_level_map: Option<LevelNames>,
-    /// Members of every request to an OpenAI-compatible API, such as `top_p`; of newer
-    /// versions of the original.
+    /// Members for every request to an OpenAI-compatible API, such as `top_p`. Newer versions of
+    /// the original have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling_params: Option<Map<String, Value>>,
-    /// The same for one thinking level, over those.
+    /// Members for requests with one thinking level; they override those of `sampling_params`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling_params_by_thinking_level: Option<IndexMap<String, Map<String, Value>>>,
     /// Deviations of an OpenAI-compatible server; read by `openai_completions`.
@@ -52,7 +52,7 @@ pub enum Modality {
     Image,
 }
 
-/// US dollars per million tokens.
+/// Prices in US dollars per million tokens.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
@@ -65,12 +65,12 @@ pub struct ModelCost {
     pub cache_read: f64,
     #[serde(serialize_with = "js_number")]
     pub cache_write: f64,
-    /// Other prices for long requests.
+    /// Prices of long requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<CostTier>,
 }
 
-/// The prices of requests with more input tokens, those of the cache included.
+/// Prices of requests with more input tokens than a limit; cached tokens count as input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
@@ -86,7 +86,7 @@ pub struct CostTier {
     pub cache_write: f64,
 }
 
-/// How hard a model should think.
+/// The effort of a model's thinking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -98,12 +98,11 @@ pub enum ThinkingLevel {
     Medium,
     High,
     Xhigh,
-    /// Of newer versions: only models have it that name it in their `thinkingLevelMap`.
+    /// A level of newer versions, only for models that have it in their `thinkingLevelMap`.
     Max,
 }
 
-/// Tokens a model may think with, by level; providers that take a level instead
-/// ignore it.
+/// Thinking tokens by level; providers with levels instead of budgets ignore them.
 pub type ThinkingBudgets = BTreeMap<ThinkingLevel, u64>;
 
 impl ThinkingLevel {
@@ -139,7 +138,7 @@ impl Model {
         self.input.contains(&Modality::Image)
     }
 
-    /// `provider/id`.
+    /// Returns `provider/id`.
     pub fn reference(&self) -> String {
         format!("{}/{}", self.provider, self.id)
     }

@@ -1,6 +1,5 @@
-//! `models.json`: the user's own providers and models, and changes to the
-//! built-in ones. A provider is all or nothing, and what is wrong with one takes
-//! nothing from the others; the error is told all the same.
+//! Reads `models.json`: the user's own providers and models, and changes of built-in ones. An
+//! error in one provider drops that provider and no other one, and is reported.
 
 use std::fmt;
 use std::io;
@@ -20,7 +19,7 @@ use super::model::{CostTier, Modality};
 mod merge;
 mod report;
 
-/// The file, checked. A missing one is an empty one.
+/// The checked content of the file. A missing file is treated as empty.
 #[derive(Clone, Debug, Default)]
 pub struct ModelsJson {
     pub providers: IndexMap<String, ProviderConfig>,
@@ -29,18 +28,18 @@ pub struct ModelsJson {
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProviderConfig {
-    /// For people, in newer versions.
+    /// Display name, from newer versions.
     pub name: Option<String>,
     pub base_url: Option<String>,
-    /// Like the headers' values: see [`super::secret_value`].
+    /// API key, in the format of header values: see [`super::secret_value`].
     pub api_key: Option<String>,
     pub api: Option<String>,
     pub headers: IndexMap<String, String>,
-    /// Send the key as `Authorization: Bearer` too.
+    /// Sends the key as `Authorization: Bearer`, too.
     pub auth_header: bool,
     pub compat: Option<Value>,
     pub models: Vec<ModelConfig>,
-    /// By the id of a built-in model.
+    /// Changes of built-in models, by their id.
     pub model_overrides: IndexMap<String, ModelOverride>,
 }
 
@@ -61,7 +60,7 @@ pub struct ModelOverride {
     pub reasoning: Option<bool>,
     pub input: Option<Vec<Modality>>,
     pub cost: Option<Prices>,
-    /// JavaScript has one kind of number; `1e6` is one.
+    /// A float, because JavaScript has only one type of number and users write `1e6`.
     pub context_window: Option<f64>,
     pub max_tokens: Option<f64>,
     pub headers: IndexMap<String, String>,
@@ -82,7 +81,7 @@ pub struct Prices {
     pub tiers: Option<Vec<CostTier>>,
 }
 
-/// Keys may stand in the key, the headers and the URL.
+/// Leaves out the key, the headers and the URL, which may hold secrets.
 impl fmt::Debug for ProviderConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let models: Vec<&str> = self.models.iter().map(|model| model.id.as_str()).collect();
@@ -105,7 +104,7 @@ pub enum ModelsJsonError {
     Rule { path: PathBuf, message: String },
 }
 
-/// What is right in the file, and what is wrong with the rest.
+/// Reads the file. Returns its valid part, and the errors of the rest.
 pub fn load(path: &Path) -> (ModelsJson, Option<ModelsJsonError>) {
     match read(path) {
         Ok(found) => found,
@@ -144,7 +143,7 @@ fn read(path: &Path) -> Result<(ModelsJson, Option<ModelsJsonError>), ModelsJson
             misshapen.extend(problems);
             continue;
         }
-        // What the schema lets through fits the types; serde's own message might show a key.
+        // A value that the schema accepts fits the types. The message of serde could show a key.
         let Ok(provider) = ProviderConfig::deserialize(entry) else {
             misshapen.push(format!(
                 "  - provider \"{name}\": a value has an unexpected type"
@@ -171,7 +170,7 @@ fn read(path: &Path) -> Result<(ModelsJson, Option<ModelsJsonError>), ModelsJson
     Ok((config, error))
 }
 
-/// JSON with comments and trailing commas, as people write such files by hand.
+/// Parses JSON with comments and trailing commas.
 fn parse(text: &str) -> Result<Value, String> {
     let options = ParseOptions {
         allow_comments: true,
@@ -198,7 +197,7 @@ fn parse(text: &str) -> Result<Value, String> {
     }
 }
 
-/// What a schema cannot say.
+/// Checks rules that the schema cannot express.
 fn check(name: &str, provider: &ProviderConfig) -> Result<(), String> {
     let built_in = catalogue::provider(name).is_some();
     if provider.says_nothing() {
@@ -206,7 +205,7 @@ fn check(name: &str, provider: &ProviderConfig) -> Result<(), String> {
             "Provider {name}: must specify \"baseUrl\", \"compat\", \"modelOverrides\", or \"models\"."
         ));
     }
-    // The key may be in auth.json, or come with the environment.
+    // The key may be in auth.json or in the environment.
     if !provider.models.is_empty() && !built_in && provider.base_url.is_none() {
         return Err(format!(
             "Provider {name}: \"baseUrl\" is required when defining custom models."
@@ -241,7 +240,7 @@ impl ProviderConfig {
         nothing && !auth_header && compat.is_none() && texts.iter().all(|text| text.is_none())
     }
 
-    /// The headers configured for one model.
+    /// Returns the configured headers of one model.
     pub fn model_headers(&self, id: &str) -> Option<&IndexMap<String, String>> {
         let own = self.models.iter().rev().find(|model| model.id == id);
         let own = own.map(|model| &model.facts);

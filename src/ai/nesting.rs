@@ -1,42 +1,43 @@
-//! JSON that nests deeper than the 127 levels at which serde_json stops: extensions keep such
-//! data, and sessions of the original have it.
+//! Reads JSON that is nested deeper than the 127 levels of serde_json: extensions store such
+//! data, and sessions of the original contain it.
 
 use memchr::memchr2;
 use serde::Deserialize;
 use serde::de::Error;
 use serde_json::{Deserializer, Value};
 
-/// Of what a tool returns. Nobody writes more, and what is taken must be kept and handed on.
+/// Maximum depth of a tool's result. Accepted data must also be stored and passed on, within more
+/// levels.
 pub const DEEPEST: usize = 1000;
-/// So much is wrapped around it at most, from one [`Of`] to the next.
+/// Maximum number of levels that each step of [`Of`] adds around the data of the step before.
 const AROUND: usize = 8;
-/// What serde_json takes.
+/// Maximum depth that serde_json accepts.
 const SHALLOW: usize = 127;
 
-/// A thread that may hold such values: they are copied, compared and dropped by functions that
-/// call themselves. For 1,000 levels they need 1 MB at most, and 3.2 MB if not optimized.
+/// Stack size in bytes of a thread that handles such values: recursive functions copy, compare
+/// and drop them. 1,000 levels need at most 1 MB, or 3.2 MB without optimization.
 pub const STACK: usize = if cfg!(debug_assertions) { 16 } else { 8 } << 20;
-/// For one of those functions.
+/// Stack in bytes that must be free for one of these functions.
 const ROOM: usize = if cfg!(debug_assertions) {
     6 << 20
 } else {
     3 << 19
 };
 
-/// Whose depth it is. What the one lets through is never too deep for the next.
+/// The origin of the data. Data that one step accepts is never too deep for the next.
 #[derive(Clone, Copy, Debug)]
 pub enum Of {
     ToolOutput,
     Answer,
-    /// Of a call of JavaScript that keeps something.
+    /// Arguments of a JavaScript call that stores data.
     Arguments,
-    /// Of a session file.
+    /// A line of a session file.
     Line,
-    /// Messages of a session within whatever hands them on.
+    /// Messages of a session, within the structure that passes them on.
     HandedOn,
 }
 
-/// As `serde_json::from_str`, and costs no more for what that can read.
+/// Like `serde_json::from_str`, without extra cost for JSON that serde_json accepts.
 pub fn from_str<'a, T: Deserialize<'a>>(json: &'a str, of: Of) -> serde_json::Result<T> {
     serde_json::from_str(json).or_else(|error| {
         if levels(json) <= SHALLOW {
@@ -54,12 +55,12 @@ pub fn from_str<'a, T: Deserialize<'a>>(json: &'a str, of: Of) -> serde_json::Re
     })
 }
 
-/// Why a text is not taken.
+/// Returns the reason why a text is refused; `None` if its depth is accepted.
 pub fn too_deep(json: &str, of: Of) -> Option<String> {
     problem(levels(json), of)
 }
 
-/// The same of what is read already.
+/// Like [`too_deep`], for a parsed value.
 pub fn value_too_deep(value: &Value, of: Of) -> Option<String> {
     problem(levels_of(value), of)
 }
@@ -70,13 +71,13 @@ fn problem(levels: usize, of: Of) -> Option<String> {
         .then(|| format!("lists and objects are within each other in more than {DEEPEST} levels"))
 }
 
-/// Does the work where there is enough stack for it.
+/// Runs `work` with enough stack.
 pub fn with_room<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(ROOM, STACK, work)
 }
 
 fn levels(json: &str) -> usize {
-    // Each is opened and closed.
+    // Each level has an opening and a closing bracket.
     if json.len() <= 2 * SHALLOW {
         return 0;
     }
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_is_deep_is_read_up_to_the_limit() {
-        // Values are dropped by recursion.
+        // Values are dropped recursively.
         let work = || {
             let read = |json: &str, of| match from_str::<Value>(json, of) {
                 Ok(_) => String::new(),

@@ -1,5 +1,5 @@
-//! Signing in with a subscription instead of an API key: what such a provider can
-//! do, wherever it is implemented, and those that come with the program.
+//! Signing in with a subscription instead of an API key: the interface of all such providers, and
+//! the built-in ones.
 
 mod anthropic;
 mod code_flow;
@@ -21,11 +21,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::model::Model;
 
-/// What is kept of a sign-in: `access`, `refresh`, `expires` (milliseconds since the
-/// epoch) and whatever else the provider needs.
+/// Stored result of a sign-in: `access`, `refresh`, `expires` (milliseconds since the epoch) and
+/// any other members that the provider needs.
 pub type OAuthCredentials = Map<String, Value>;
 
-/// The sentence is for the user.
+/// An error with a text for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SignInError(pub String);
@@ -39,11 +39,11 @@ impl SignInError {
 /// A provider that users sign in to.
 #[async_trait]
 pub trait SignIn: Send + Sync {
-    /// For people.
+    /// Returns the display name.
     fn name(&self) -> String;
 
-    /// A server on loopback waits for the browser; pasting the address is the way
-    /// out when it cannot come here.
+    /// Returns true if a local server waits for the browser. If the browser cannot reach it, the
+    /// user can paste the address.
     fn uses_callback_server(&self) -> bool {
         false
     }
@@ -54,11 +54,11 @@ pub trait SignIn: Send + Sync {
         cancel: CancellationToken,
     ) -> Result<OAuthCredentials, SignInError>;
 
-    /// New credentials for expired ones.
+    /// Renews expired credentials.
     async fn refresh(&self, credentials: OAuthCredentials)
     -> Result<OAuthCredentials, SignInError>;
 
-    /// What requests carry.
+    /// Returns the key for requests.
     async fn api_key(&self, credentials: &OAuthCredentials) -> Result<String, SignInError> {
         match credentials.get("access").and_then(Value::as_str) {
             Some(access) => Ok(access.to_owned()),
@@ -66,12 +66,12 @@ pub trait SignIn: Send + Sync {
         }
     }
 
-    /// Whether [`Self::modify_models`] does anything.
+    /// Returns true if [`Self::modify_models`] changes models.
     fn modifies_models(&self) -> bool {
         false
     }
 
-    /// Models of the provider as they are with these credentials.
+    /// Returns the provider's models as these credentials provide them.
     async fn modify_models(
         &self,
         models: Vec<Model>,
@@ -81,7 +81,7 @@ pub trait SignIn: Send + Sync {
     }
 }
 
-/// What the user types elsewhere to let this program in.
+/// A code that the user enters on another device or page to authorise this program.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceCode {
@@ -97,13 +97,13 @@ pub struct LoginOption {
     pub label: String,
 }
 
-/// Whoever can talk to the user while they sign in.
+/// Interaction with the user during a sign-in.
 #[async_trait]
 pub trait LoginDialog: Send + Sync {
-    /// The user is to open this address.
+    /// Asks the user to open this address.
     async fn open(&self, url: &str, instructions: Option<&str>);
 
-    /// `None` if the user does not want to go on.
+    /// Asks for a text. Returns `None` if the user cancels.
     async fn prompt(
         &self,
         message: &str,
@@ -113,21 +113,21 @@ pub trait LoginDialog: Send + Sync {
 
     async fn progress(&self, message: &str);
 
-    /// The user is to type a code at this address, with any device.
+    /// Asks the user to enter a code at this address, on any device.
     async fn device(&self, code: &DeviceCode) {
         let instructions = format!("Enter code: {}", code.user_code);
         self.open(&code.verification_uri, Some(&instructions)).await;
     }
 
-    /// The id of what the user chooses; `None` if they choose nothing.
+    /// Returns the id of the option that the user chooses; `None` if the user cancels.
     async fn select(&self, message: &str, options: &[LoginOption]) -> Option<String>;
 
-    /// Asks for the address that the browser ended at, while a server waits for the
-    /// browser itself. `None` if the user does not say.
+    /// Asks for the address at which the browser ended, while a server waits for the browser.
+    /// Returns `None` if the user gives none.
     async fn paste(&self) -> Option<String>;
 }
 
-/// Those that come with the program, in the order in which they are offered.
+/// Built-in providers, in the order in which they are offered.
 pub const BUILT_IN: [&str; 5] = [
     "anthropic",
     "github-copilot",
@@ -136,7 +136,7 @@ pub const BUILT_IN: [&str; 5] = [
     "openai-codex",
 ];
 
-/// `None` for a provider that is used with an API key only.
+/// Returns `None` for a provider that is used with an API key only.
 pub fn built_in(id: &str) -> Option<Arc<dyn SignIn>> {
     Some(match id {
         "anthropic" => Arc::new(anthropic::Anthropic::default()),

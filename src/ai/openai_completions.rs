@@ -1,5 +1,5 @@
-//! `openai-completions`: Chat Completions, which everybody speaks with an accent
-//! of their own (see `compat`).
+//! `openai-completions`: Chat Completions, which each server implements differently (see
+//! `compat`).
 
 mod compat;
 mod convert;

@@ -1,5 +1,5 @@
-//! The Responses API: OpenAI's own (`openai-responses`), Azure's and that of ChatGPT
-//! subscriptions (`openai-codex-responses`).
+//! The Responses API of OpenAI (`openai-responses`), of Azure, and of ChatGPT subscriptions
+//! (`openai-codex-responses`).
 
 mod azure;
 mod codex;

@@ -1,6 +1,5 @@
-//! An answer at one moment of its arrival. What was said before is shared with the
-//! moments before and after, so that a moment costs what is new in it, however many of
-//! them a slow reader has not looked at yet.
+//! Snapshots of an answer that is still arriving. Snapshots share their texts, so that each costs
+//! only the size of its new part, even if a slow reader has many of them waiting.
 
 use std::sync::Arc;
 
@@ -20,12 +19,12 @@ pub struct Partial {
 
 #[derive(Clone, Debug)]
 pub enum PartialBlock {
-    /// A text or a thought: everything but its text, and that.
+    /// A text or a thought: the block without its text, and the text.
     Text {
         hull: Arc<AssistantBlock>,
         text: SharedText,
     },
-    /// A call while it is streamed: everything but its arguments, and their text.
+    /// A call that is streamed: the call without its arguments, and their text.
     Call {
         hull: Arc<ToolCall>,
         json: SharedText,
@@ -33,7 +32,7 @@ pub enum PartialBlock {
     Still(Arc<AssistantBlock>),
 }
 
-/// The beginning of a text that may have grown since.
+/// A prefix of a text that may have grown since.
 #[derive(Clone, Debug)]
 pub struct SharedText {
     whole: Arc<RwLock<String>>,
@@ -56,17 +55,17 @@ impl SharedText {
         reader(&self.whole.read()[..self.length])
     }
 
-    /// What `before`, an earlier moment of the same text, has grown by.
+    /// Returns the text that was added since `before`, an earlier snapshot of the same text.
     fn since(&self, before: &Self) -> Option<String> {
         let same = Arc::ptr_eq(&self.whole, &before.whole) && before.length <= self.length;
         same.then(|| self.whole.read()[before.length..self.length].to_owned())
     }
 
-    /// Who holds an earlier beginning does not see it.
+    /// Appends `piece`. Earlier snapshots of the text do not change.
     fn push(&mut self, piece: &str) {
         let mut whole = self.whole.write();
         if whole.len() != self.length {
-            // It was gone on with in another way.
+            // Another snapshot was continued differently.
             let mut own = whole[..self.length].to_owned();
             drop(whole);
             own.push_str(piece);
@@ -78,11 +77,11 @@ impl SharedText {
     }
 }
 
-/// What became of a block between two moments.
+/// The change of a block between two snapshots.
 pub enum Grown {
-    /// Its text has this more at its end, which may be nothing.
+    /// This text, which may be empty, was appended to the block's text.
     By(String),
-    /// It is another one, or a call whose arguments have changed.
+    /// The block was replaced, or is a call whose arguments changed.
     Anew,
 }
 
@@ -105,7 +104,7 @@ impl PartialBlock {
                 text: SharedText::new(&thinking.thinking),
             },
             AssistantBlock::ToolCall(call) => match &call.partial_json {
-                // Where the arguments are what their text says, they need not be kept.
+                // Arguments that follow from their text need not be stored.
                 Some(json) if call.arguments == so_far(json) => Self::Call {
                     hull: Arc::new(ToolCall {
                         id: call.id.clone(),
@@ -160,7 +159,7 @@ impl PartialBlock {
         grown.map_or(Grown::Anew, Grown::By)
     }
 
-    /// `false` if this is nothing that can grow.
+    /// Appends to the block's text. Returns `false` if the block cannot grow.
     fn push(&mut self, piece: &str) -> bool {
         match self {
             Self::Text { text, .. } | Self::Call { json: text, .. } => text.push(piece),
@@ -185,7 +184,7 @@ fn with_text(hull: &AssistantBlock, text: &str) -> AssistantBlock {
     }
 }
 
-/// The arguments as far as their text goes.
+/// Returns the arguments that an incomplete text stands for.
 fn so_far(json: &str) -> serde_json::Value {
     let mut arguments = serde_json::json!({});
     PartialJson::default().push(&mut arguments, json);
@@ -206,12 +205,12 @@ impl Partial {
         message
     }
 
-    /// The message without its blocks.
+    /// Returns the message without its blocks.
     pub fn around(&self) -> &AssistantMessage {
         &self.around
     }
 
-    /// Whether they differ in their blocks at most; `false` where nobody knows.
+    /// Returns true if the messages differ at most in their blocks; `false` if that is unknown.
     pub fn is_within_the_same(&self, before: &Self) -> bool {
         Arc::ptr_eq(&self.around, &before.around)
     }
@@ -224,7 +223,7 @@ impl Partial {
         &self.around.usage
     }
 
-    /// Id and name of a call.
+    /// Returns id and name of a call.
     pub fn call(&self, index: usize) -> Option<(&str, &str)> {
         match self.blocks.get(index)? {
             PartialBlock::Call { hull, .. } => Some((&hull.id, &hull.name)),
@@ -236,12 +235,12 @@ impl Partial {
         }
     }
 
-    /// Takes over everything but the blocks.
+    /// Replaces everything but the blocks.
     pub(super) fn set_around(&mut self, message: &AssistantMessage) {
         self.around = Arc::new(without_blocks(message));
     }
 
-    /// Also one more than there are.
+    /// Sets a block, which may be one more than there are.
     pub(super) fn set_block(&mut self, index: usize, block: &AssistantBlock) {
         let block = PartialBlock::of(block);
         match self.blocks.get_mut(index) {
@@ -250,7 +249,7 @@ impl Partial {
         }
     }
 
-    /// `false` if the block has to be set instead.
+    /// Appends to a block's text. Returns `false` if the block must be set instead.
     pub(crate) fn push(&mut self, index: usize, piece: &str) -> bool {
         self.blocks
             .get_mut(index)

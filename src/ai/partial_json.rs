@@ -1,27 +1,26 @@
-//! The object that a growing JSON text stands for so far: for showing only. What a tool
-//! gets is read by [`super::tool_arguments`] when the text is complete.
+//! Parses a growing JSON text into the object that it stands for so far, for showing only. The
+//! arguments that a tool gets are read by [`super::tool_arguments`] when the text is complete.
 //!
-//! Incremental, so that a tool call of 100 kB that arrives in 25,000 pieces does
-//! not cost 25,000 parses: a piece costs what it is long. No crate does this on
-//! `serde_json::Value`; the partial parsers there are begin anew for each piece.
+//! The parser is incremental: a call of 100 kB that arrives in 25,000 pieces does not cost 25,000
+//! parses, because each piece costs only its own length. No crate does this on
+//! `serde_json::Value`; existing partial parsers start again for each piece.
 
 use serde_json::{Map, Number, Value};
 
-/// As deep as serde_json goes; dropping a deeper value could exhaust the stack.
+/// The maximum depth of serde_json; dropping a deeper value could exhaust the stack.
 const MAX_DEPTH: usize = 128;
 
-/// Keeps its place in the text; the value itself belongs to the caller and is
-/// handed in each time.
+/// Keeps the position in the text. The caller owns the value and passes it to each call.
 #[derive(Debug, Default)]
 pub(crate) struct PartialJson {
     state: State,
-    /// The containers that are open, outermost first.
+    /// The open containers, outermost first.
     open: Vec<Container>,
-    /// A key, number or word that is incomplete.
+    /// An incomplete key, number or word.
     token: String,
-    /// The incomplete number or word has a value in its container.
+    /// True if the incomplete number or word has a value in its container.
     word_is_shown: bool,
-    /// Something that was shown has gone, or has another value.
+    /// True if a value that was shown has been removed or replaced.
     strayed: bool,
     escape: Escape,
 }
@@ -38,24 +37,24 @@ enum State {
     /// In an array: a value or `]`.
     ValueOrEnd,
     Value,
-    /// A string; it is in the value already and grows there.
+    /// In a string, which is part of the value already and grows there.
     String,
-    /// A number, `true`, `false`, `null` or one of [`NO_NUMBERS`].
+    /// In a number, `true`, `false`, `null` or one of [`NO_NUMBERS`].
     Word,
     /// `,` or the end of the container.
     CommaOrEnd,
-    /// The text is complete, or no JSON from here on: the rest is ignored.
+    /// The text is complete, or is no JSON from here on; the rest is ignored.
     Done,
 }
 
 #[derive(Debug)]
 enum Container {
-    /// With the key of the last member.
+    /// An object, with the key of its last member.
     Object(String),
     Array,
 }
 
-/// A `\…` in a string.
+/// An escape in a string.
 #[derive(Debug, Default)]
 enum Escape {
     #[default]
@@ -65,8 +64,8 @@ enum Escape {
     Unicode(String),
 }
 
-/// A text that may be cut off anywhere, at once, and be of any kind; an object where nothing
-/// can be read yet.
+/// Parses a text of any kind at once, which may be cut off anywhere. Returns an empty object if
+/// nothing can be read yet.
 pub(crate) fn parse(text: &str) -> Value {
     let mut root = Value::Object(Map::new());
     let mut parser = PartialJson::default();
@@ -100,23 +99,23 @@ impl PartialJson {
         }
     }
 
-    /// How many containers are open.
+    /// Returns the number of open containers.
     pub(crate) fn depth(&self) -> usize {
         self.open.len()
     }
 
-    /// True if the value is complete, or the text no JSON: what follows is ignored.
+    /// Returns true if the value is complete or the text is no JSON: further text is ignored.
     pub(crate) fn is_done(&self) -> bool {
         self.state == State::Done
     }
 
-    /// Whether the value was changed elsewhere than at its end, or depends on the pieces
-    /// in which the text came: models do not send such a text.
+    /// Returns true if the value was changed elsewhere than at its end, or depends on how the
+    /// text was split. Models do not send such texts.
     pub(crate) fn strayed(&self) -> bool {
         self.strayed
     }
 
-    /// White space, punctuation, and the first character of a value.
+    /// Handles white space, punctuation, and the first character of a value.
     fn between(&mut self, root: &mut Value, c: char) {
         if matches!(c, ' ' | '\t' | '\n' | '\r') {
             return;
@@ -135,7 +134,7 @@ impl PartialJson {
             | (State::ValueOrEnd | State::CommaOrEnd, ']') => self.close(c),
             (State::Colon, ':') => State::Value,
             (State::Value | State::ValueOrEnd, _) => self.begin_value(root, c),
-            // A comma before the end is forgiven.
+            // A comma before the end is accepted.
             (State::CommaOrEnd, ',') => match self.open.last() {
                 Some(Container::Array) => State::ValueOrEnd,
                 _ => State::KeyOrEnd,
@@ -185,7 +184,7 @@ impl PartialJson {
         }
     }
 
-    /// Consumes a run of plain characters, or one special one; says how many bytes.
+    /// Consumes a run of plain characters, or one special character. Returns the number of bytes.
     fn in_string(&mut self, root: &mut Value, rest: &str, c: char) -> usize {
         match std::mem::take(&mut self.escape) {
             Escape::None => match rest.find(['"', '\\']) {
@@ -212,7 +211,7 @@ impl PartialJson {
                     'b' => self.append(root, "\u{8}"),
                     'f' => self.append(root, "\u{c}"),
                     '"' | '\\' | '/' => self.append(root, c.encode_utf8(&mut [0; 4])),
-                    // No escape: the backslash is text, and the character is read again.
+                    // This is no escape: the backslash is text, and the character is read again.
                     _ => {
                         self.append(root, "\\");
                         return 0;
@@ -224,7 +223,7 @@ impl PartialJson {
         }
     }
 
-    /// `digits` are those of one escape, or of a high surrogate and what follows it:
+    /// `digits` are those of one escape, or of a high surrogate and the text after it, such as
     /// `d83e\\udd`.
     fn in_unicode_escape(&mut self, root: &mut Value, mut digits: String, c: char) -> usize {
         let expected = match digits.len() {
@@ -233,7 +232,7 @@ impl PartialJson {
             _ => c.is_ascii_hexdigit(),
         };
         if !expected {
-            // The character is read again, as the rules outside of this escape want it.
+            // The character is read again by the rules outside this escape.
             match digits.get(4..) {
                 None => self.append(root, &format!("\\u{digits}")),
                 Some(after) => {
@@ -293,7 +292,7 @@ impl PartialJson {
         let end = rest.find(|c| !is_part(c));
         self.token.push_str(&rest[..end.unwrap_or(rest.len())]);
         if end.is_some() {
-            // Followed by something else, so it is complete.
+            // The word is complete, because another character follows.
             let whole = match NO_NUMBERS.contains(&&*self.token) {
                 true => Ok(Value::Null),
                 false => serde_json::from_str(&self.token),
@@ -324,7 +323,7 @@ impl PartialJson {
         }
     }
 
-    /// The innermost open container.
+    /// Returns the innermost open container.
     fn container<'a>(&self, root: &'a mut Value) -> Option<&'a mut Value> {
         let parents = self.open.len().saturating_sub(1);
         self.open[..parents]
@@ -332,7 +331,7 @@ impl PartialJson {
             .try_fold(root, |value, container| last_of(value, container))
     }
 
-    /// The value added last to the innermost container.
+    /// Returns the value that was added last to the innermost container.
     fn last<'a>(&self, root: &'a mut Value) -> Option<&'a mut Value> {
         last_of(self.container(root)?, self.open.last()?)
     }
@@ -344,7 +343,7 @@ impl PartialJson {
                 self.strayed |= known.is_some();
             }
             (Some(Value::Array(array)), Some(Container::Array)) => array.push(value),
-            // The caller handed in another value than last time.
+            // The caller passed another value than last time.
             _ => {}
         }
     }
@@ -361,10 +360,10 @@ fn last_of<'a>(value: &'a mut Value, container: &Container) -> Option<&'a mut Va
     }
 }
 
-/// Models write them, and JSON has none of them.
+/// Words that models write and JSON does not have.
 const NO_NUMBERS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
-/// What an incomplete word is most likely to become.
+/// Returns the value that an incomplete word is most likely to become.
 fn word_so_far(token: &str) -> Option<Value> {
     for (word, value) in [
         ("true", Value::Bool(true)),
@@ -375,7 +374,7 @@ fn word_so_far(token: &str) -> Option<Value> {
             return Some(value);
         }
     }
-    // What a number begins with may become one.
+    // The start of a number's word may become one.
     if token != "-" && NO_NUMBERS.iter().any(|word| word.starts_with(token)) {
         return Some(Value::Null);
     }
@@ -478,7 +477,7 @@ mod tests {
             ("{\"a\":[1}", json!({"a": [1]})),
             ("{\"a\":1}{\"a\":2}", json!({"a": 1})),
             ("{a:1}", json!({})),
-            // Models do send these; serde_json refuses them.
+            // Models do send these texts; serde_json refuses them.
             ("{\"a\":\"1\n2\\q\"}", json!({"a": "1\n2\\q"})),
             (
                 "{\"a\":\"\\ud83e-\\ud83e\\n\\uzz\\u12\"}",
@@ -520,7 +519,7 @@ mod tests {
                     parser.push(&mut root, c.encode_utf8(&mut [0; 4]));
                 }
                 assert!(root.is_object(), "{text}");
-                // What serde_json accepts, it understands in the same way.
+                // Texts that serde_json accepts give the same value.
                 if let Ok(strict) = serde_json::from_str::<Value>(&text) {
                     assert_eq!(root, strict, "{text}");
                 }

@@ -1,6 +1,6 @@
-//! Providers and wire APIs that extensions bring: what `pi.registerProvider` and
-//! `registerApiProvider` leave behind. Each set of extensions has its own, and the
-//! registry of models looks at the one that is in force.
+//! Providers and wire APIs of extensions: the registrations of `pi.registerProvider` and
+//! `registerApiProvider`. Each generation has its own; the registry of models uses those of the
+//! current generation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use super::model::{Modality, Model, ModelCost};
 use super::oauth::SignIn;
 use super::stream::Api;
 
-/// The plain part of what `pi.registerProvider` is given. A member that is not
-/// there leaves what an earlier call said.
+/// The data that `pi.registerProvider` takes, without functions. A missing member keeps the value
+/// of an earlier call.
 #[derive(Clone, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProviderConfig {
-    /// For people.
+    /// Display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Like the values of headers: see [`super::secret_value`].
+    /// API key, in the format of header values: see [`super::secret_value`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,8 @@ pub struct ProviderConfig {
     pub models: Option<Vec<ProviderModel>>,
 }
 
-/// Servers list their models in many ways, and extensions pass it on.
+/// A model of an extension. The types are lenient, because extensions pass on the lists of
+/// servers.
 #[derive(Clone, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProviderModel {
@@ -64,7 +65,7 @@ pub struct ProviderModel {
     pub input: Option<Vec<Modality>>,
     #[serde(deserialize_with = "lenient::cost")]
     pub cost: ModelCost,
-    /// JavaScript has one kind of number.
+    /// A float, because JavaScript has only one type of number.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "lenient::number"
@@ -93,7 +94,7 @@ pub struct ProviderModel {
     pub compat: Option<Value>,
 }
 
-/// A model that an extension asks, which it may have written by hand.
+/// A model in a request of an extension, which may be written by hand.
 #[derive(Deserialize)]
 pub struct GivenModel {
     #[serde(default, deserialize_with = "lenient::text")]
@@ -112,7 +113,7 @@ impl GivenModel {
     }
 }
 
-/// Keys may stand in the key and the headers.
+/// Leaves out the key and the headers, which may hold secrets.
 impl fmt::Debug for ProviderConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProviderConfig")
@@ -122,44 +123,44 @@ impl fmt::Debug for ProviderConfig {
     }
 }
 
-/// A registration, checked and with its functions.
+/// A checked registration with its functions.
 #[derive(Clone, Default)]
 pub struct Provided {
     pub config: ProviderConfig,
     pub sign_in: Option<Arc<dyn SignIn>>,
-    /// What the sign-in's `modifyModels` made of the provider's models.
+    /// The provider's models as the sign-in's `modifyModels` returned them.
     pub modified: Option<Vec<Model>>,
 }
 
 /// A wire API that an extension implements.
 pub struct ProvidedApi {
     pub name: String,
-    /// What takes it back; `provider:<name>` belongs to a provider.
+    /// The source by which the API is unregistered; `provider:<name>` belongs to a provider.
     pub source: Option<String>,
-    /// The number of its extension.
+    /// Number of the extension.
     pub owner: u32,
-    /// The number of its function.
+    /// Number of the API's function.
     pub id: u64,
     pub api: Arc<dyn Api>,
 }
 
-/// What one extension has said of a provider.
+/// The registration of a provider by one extension.
 struct Registration {
     name: String,
-    /// The number of the extension.
+    /// Number of the extension.
     owner: u32,
     config: ProviderConfig,
     sign_in: Option<Arc<dyn SignIn>>,
 }
 
-/// What one set of extensions has registered.
+/// All registrations of one generation.
 pub struct Providers {
     state: RwLock<State>,
     revision: AtomicU64,
 }
 
-/// No two sets are ever of the same revision, so that it alone tells whether what was
-/// worked out of a set still holds.
+/// Returns a revision that no other generation has had, so that the revision alone shows whether
+/// derived data is still valid.
 fn next_revision() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
@@ -174,16 +175,17 @@ impl Default for Providers {
     }
 }
 
-/// What is taken back uncovers what others had said before.
+/// Registrations of all extensions. Removing one restores the values of earlier ones.
 #[derive(Default)]
 struct State {
-    /// In the order in which they were said.
+    /// In the order in which they were made.
     registrations: Vec<Registration>,
-    /// What these come to.
+    /// Providers that result from the registrations.
     providers: IndexMap<String, Provided>,
-    /// The last one of a name counts.
+    /// APIs of all extensions; the last one of a name counts.
     apis: Vec<ProvidedApi>,
-    /// Of `registerOAuthProvider`, which knows no models; and whose they are.
+    /// Sign-ins of `registerOAuthProvider`, which has no models, with the number of their
+    /// extension.
     sign_ins: IndexMap<String, (u32, Arc<dyn SignIn>)>,
 }
 
@@ -199,7 +201,7 @@ impl State {
         }
     }
 
-    /// Works out what is said of `name` all in all.
+    /// Merges all registrations of `name`.
     fn sum_up(&mut self, name: &str) {
         let mut all = self.registrations.iter().filter(|said| said.name == name);
         let Some(first) = all.next() else {
@@ -221,8 +223,8 @@ impl State {
 }
 
 impl ProviderConfig {
-    /// What cannot be registered; `streams` and `signs_in` say what functions come
-    /// along.
+    /// Returns the reason if the provider cannot be registered. `streams` and `signs_in` state
+    /// which functions come along.
     pub fn check(&self, name: &str, streams: bool, signs_in: bool) -> Result<(), String> {
         if streams && is_blank(self.api.as_ref()) {
             return Err(format!(
@@ -254,7 +256,7 @@ impl ProviderConfig {
         Ok(())
     }
 
-    /// Takes out the models that nobody can name, and says which they were.
+    /// Removes models without an id, and returns a message about them.
     pub fn without_nameless(&mut self, provider: &str) -> Option<String> {
         let models = self.models.as_mut()?;
         let is_nameless = |model: &ProviderModel| model.id.trim().is_empty();
@@ -274,7 +276,7 @@ impl ProviderConfig {
         ))
     }
 
-    /// What is said later counts.
+    /// Merges a later registration; its values take precedence.
     fn merge(&mut self, newer: Self) {
         fn take<T>(old: &mut Option<T>, new: Option<T>) {
             if new.is_some() {
@@ -291,7 +293,7 @@ impl ProviderConfig {
         take(&mut self.models, models);
     }
 
-    /// The provider's models: its own, or those that were there, elsewhere.
+    /// Returns the provider's models: its own, or the known ones with another address.
     pub fn apply(&self, provider: &str, known: Vec<Model>) -> Vec<Model> {
         let own = self.models.as_deref().unwrap_or_default();
         if !own.is_empty() {
@@ -321,10 +323,10 @@ impl ProviderConfig {
             reasoning: model.reasoning,
             input: model.input.clone().unwrap_or_else(|| vec![Modality::Text]),
             cost: model.cost.clone(),
-            // A float becomes the nearest integer that fits.
+            // The cast converts the number to the nearest integer that fits.
             context_window: model.context_window.unwrap_or(128_000.0) as u64,
             max_tokens: model.max_tokens.unwrap_or(16_384.0) as u64,
-            // Resolved for each request, with the key: they may be secrets.
+            // Headers may be secrets; each request resolves them together with the key.
             headers: None,
             thinking_level_map: model.thinking_level_map.clone(),
             sampling_params: model.sampling_params.clone(),
@@ -333,7 +335,7 @@ impl ProviderConfig {
         }
     }
 
-    /// The headers of one model; `None` if it is not among the provider's own.
+    /// Returns the headers of one model; `None` if the model is not among the provider's own.
     pub fn model_headers(&self, id: &str) -> Option<&IndexMap<String, String>> {
         let models = self.models.as_deref().unwrap_or_default();
         let model = models.iter().rev().find(|model| model.id == id)?;
@@ -346,7 +348,7 @@ fn is_blank(text: Option<&String>) -> bool {
 }
 
 impl Providers {
-    /// Changes with everything that is registered or taken back.
+    /// Returns a number that changes with each registration and removal.
     pub fn revision(&self) -> u64 {
         self.revision.load(Ordering::Acquire)
     }
@@ -358,7 +360,7 @@ impl Providers {
         changed
     }
 
-    /// `owner` is the number of the extension that says it.
+    /// Registers a provider. `owner` is the number of the extension.
     pub fn register(
         &self,
         owner: u32,
@@ -377,7 +379,7 @@ impl Providers {
         });
     }
 
-    /// `false` if there is none of that name.
+    /// Returns `false` if there is no provider of that name.
     pub fn unregister(&self, name: &str) -> bool {
         let source = api_source(name);
         self.change(|state| {
@@ -387,8 +389,8 @@ impl Providers {
         })
     }
 
-    /// Nothing of what this extension has registered is left. Gives the numbers of the
-    /// functions that nobody will call any more.
+    /// Removes all registrations of an extension. Returns the numbers of its functions, which are
+    /// no longer called.
     pub fn discard(&self, owner: u32) -> Vec<u64> {
         self.change(|state| {
             let (gone, left) = std::mem::take(&mut state.registrations)
@@ -404,7 +406,7 @@ impl Providers {
         })
     }
 
-    /// What `modifyModels` answered for the models of `name`.
+    /// Sets the models that `modifyModels` returned for `name`.
     pub fn set_modified(&self, name: &str, models: Vec<Model>) {
         self.change(|state| {
             if let Some(provided) = state.providers.get_mut(name) {
@@ -413,7 +415,7 @@ impl Providers {
         });
     }
 
-    /// Nobody is signed in any more.
+    /// Removes the changes of `modifyModels` after a sign-out.
     pub fn unmodify(&self, name: &str) {
         self.change(|state| {
             if let Some(provided) = state.providers.get_mut(name) {
@@ -445,7 +447,7 @@ impl Providers {
         });
     }
 
-    /// All that `source` registered; `None` is everybody.
+    /// Removes all APIs of `source`; `None` removes those of all sources.
     pub fn unregister_apis(&self, source: Option<&str>) {
         self.change(|state| {
             let apis = &mut state.apis;
@@ -483,7 +485,7 @@ impl Providers {
         of_provider.or_else(alone).cloned()
     }
 
-    /// Ids and functions of all sign-ins.
+    /// Returns ids and functions of all sign-ins.
     pub fn sign_ins(&self) -> Vec<(String, Arc<dyn SignIn>)> {
         let state = self.state.read();
         let of_providers = state.providers.iter().filter_map(|(id, known)| {
@@ -500,7 +502,7 @@ impl Providers {
     }
 }
 
-/// The source of the API that a provider's `streamSimple` is.
+/// Returns the source of the API that a provider's `streamSimple` implements.
 pub fn api_source(provider: &str) -> String {
     format!("provider:{provider}")
 }
@@ -561,7 +563,7 @@ mod tests {
             .map(|m| (&*m.id, &*m.base_url, &*m.api))
             .collect();
         assert_eq!(seen, [("m", "v", "a")]);
-        // What one of them said is gone with it, and nothing else.
+        // Removing an extension removes its values and nothing else.
         providers.discard(1);
         let models = providers.get("x").unwrap().config.apply("x", Vec::new());
         assert_eq!(models[0].base_url, "u");

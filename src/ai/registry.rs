@@ -1,5 +1,5 @@
-//! All models the program can name, built-in and the user's own, and what it
-//! takes to use them. One registry is shared by everybody who asks.
+//! All models, built-in and the user's own, and the credentials for them. One registry is shared
+//! by all of its users.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -31,7 +31,7 @@ pub struct ModelRegistry {
     auth: AuthStore,
     secrets: SecretValues,
     state: RwLock<State>,
-    /// Of the extensions that are in force.
+    /// Registrations of the current generation.
     provided: RwLock<Arc<Providers>>,
     beside: layers::Layers,
 }
@@ -40,13 +40,13 @@ pub struct ModelRegistry {
 struct State {
     config: Arc<ModelsJson>,
     error: Option<String>,
-    /// The models of the providers that were asked for so far.
+    /// Models of the providers that were requested so far.
     models: HashMap<String, Arc<[Arc<Model>]>>,
-    /// Of what extensions had registered when they were.
+    /// Revision of the extensions' registrations from which `models` was derived.
     revision: u64,
 }
 
-/// How the requests of a provider are authorised, and what else they carry.
+/// Authorisation and headers of a provider's requests.
 struct RequestConfig<'a> {
     api_key: Option<&'a String>,
     headers: Vec<(&'a String, &'a String)>,
@@ -63,7 +63,7 @@ impl fmt::Debug for ModelRegistry {
 }
 
 impl ModelRegistry {
-    /// Reads the user's files; built-in models are parsed when asked for.
+    /// Reads the user's files; built-in models are parsed on demand.
     pub fn load(agent_dir: &Path) -> Self {
         Self::load_with(agent_dir, Env::process())
     }
@@ -74,7 +74,8 @@ impl ModelRegistry {
         Self::with(models, auth, env)
     }
 
-    /// Of other files; `None` is nothing of the user's, and credentials in memory.
+    /// Opens a registry of other files. `None` stands for no file: no models of the user, or
+    /// credentials in memory.
     pub fn open(
         models: Option<PathBuf>,
         auth: Option<PathBuf>,
@@ -107,7 +108,7 @@ impl ModelRegistry {
         self.read_models_json();
     }
 
-    /// From here on the user's models are those of another file.
+    /// Changes the file with the user's models.
     pub fn read_models_of(&self, models_json: Option<PathBuf>) {
         *self.models_json.write() = models_json;
         self.read_models_json();
@@ -126,38 +127,38 @@ impl ModelRegistry {
         *self.state.write() = state;
     }
 
-    /// Why `models.json`, or a part of it, is not in force.
+    /// Returns the reason why `models.json`, or a part of it, is not used.
     pub fn error(&self) -> Option<String> {
         self.state.read().error.clone()
     }
 
-    /// `auth.json`, for those who sign in and out.
+    /// Returns the credentials, for signing in and out.
     pub fn auth(&self) -> &AuthStore {
         &self.auth
     }
 
-    /// What the extensions that are in force have registered.
+    /// Returns the registrations of the current generation.
     pub fn provided(&self) -> Arc<Providers> {
         Arc::clone(&self.provided.read())
     }
 
-    /// Another set of extensions takes the place of the one before.
+    /// Replaces the registrations by those of another generation.
     pub fn provide(&self, providers: Arc<Providers>) {
         let mut provided = self.provided.write();
         self.state.write().models.clear();
         *provided = providers;
     }
 
-    /// The wire API of that name: an extension's, or ours. `None` for one that
-    /// nobody knows.
+    /// Returns the wire API of that name, of an extension or built in; `None` for an unknown
+    /// name.
     pub fn api(&self, name: &str) -> Option<Arc<dyn Api>> {
         let provided = self.provided().api(name);
         let provided = provided.or_else(|| self.beside.api(name));
         provided.or_else(|| api::api(name))
     }
 
-    /// Every provider that has models: the built-in ones in their order, the
-    /// user's in that of the file, those of extensions, then `demo`.
+    /// Returns all providers with models: the built-in ones in their order, the user's in the
+    /// order of the file, those of extensions, then `demo`.
     pub fn providers(&self) -> Vec<String> {
         let config = self.config();
         let mut ids: Vec<String> = Vec::new();
@@ -180,8 +181,8 @@ impl ModelRegistry {
         models.flat_map(|models| models.to_vec()).collect()
     }
 
-    /// Those that could be used now. The demo model is not among them, since
-    /// nobody should get it by accident; [`Self::find`] finds it.
+    /// Returns the models that could be used now. The demo model is left out, since users should
+    /// not get it by accident; [`Self::find`] finds it.
     pub fn available(&self) -> Vec<Arc<Model>> {
         let mut providers = self.providers();
         providers.retain(|provider| self.has_auth(provider));
@@ -192,7 +193,7 @@ impl ModelRegistry {
             .collect()
     }
 
-    /// All that extensions are told of: like [`Self::available`] without the demo model.
+    /// Returns all models that extensions see: all but the demo model.
     pub fn listed(&self) -> Vec<Arc<Model>> {
         let mut models = self.all();
         models.retain(|model| !demo::is_demo(model));
@@ -204,7 +205,7 @@ impl ModelRegistry {
         models.iter().find(|model| model.id == id).cloned()
     }
 
-    /// Parses at most this provider.
+    /// Returns the models of one provider. At most this provider is parsed.
     pub fn models_of(&self, provider: &str) -> Arc<[Arc<Model>]> {
         let revision = self.provided().revision().max(self.beside.revision());
         {
@@ -224,7 +225,7 @@ impl ModelRegistry {
         let models = match known_models(&state.config, provider) {
             Some(models) => models,
             None if added.is_some() => Vec::new(),
-            // Not remembered: anybody may ask for anything.
+            // Unknown names are not cached, because callers may ask for any name.
             None => return Arc::default(),
         };
         let models = match added {
@@ -242,7 +243,7 @@ impl ModelRegistry {
         models
     }
 
-    /// Copilot serves each account elsewhere.
+    /// Adapts Copilot's models to the account, which determines the server.
     fn as_signed_in(&self, provider: &str, mut models: Vec<Model>) -> Vec<Model> {
         if provider == "github-copilot"
             && let Some(credentials) = self.auth.oauth(provider)
@@ -255,13 +256,13 @@ impl ModelRegistry {
         models
     }
 
-    /// The provider's models as `added` makes them.
+    /// Returns the provider's models with the changes of `added`.
     pub fn models_with(&self, provider: &str, added: &provided::ProviderConfig) -> Vec<Model> {
         let known = known_models(&self.config(), provider);
         added.apply(provider, known.unwrap_or_default())
     }
 
-    /// Whether a key is configured; that it works is another matter.
+    /// Returns true if a key is configured. The key may still be invalid.
     pub fn has_auth(&self, provider: &str) -> bool {
         provider == demo::PROVIDER
             || self.has_own_auth(provider)
@@ -277,12 +278,12 @@ impl ModelRegistry {
             })
     }
 
-    /// The same without what providers themselves are configured with.
+    /// Like [`Self::has_auth`], without keys in the configuration of providers.
     pub fn has_own_auth(&self, provider: &str) -> bool {
         self.own_auth_source(provider).is_some()
     }
 
-    /// For people.
+    /// Returns the display name.
     pub fn display_name(&self, provider: &str) -> String {
         let added = self.added(provider);
         let named = added.and_then(|added| added.config.name);
@@ -300,18 +301,18 @@ impl ModelRegistry {
         }
     }
 
-    /// Whether the provider is used by a sign-in instead of an API key.
+    /// Returns true if the provider is used with a sign-in instead of an API key.
     pub fn uses_oauth(&self, provider: &str) -> bool {
         self.auth.runtime_key(provider).is_none()
             && matches!(self.auth.entry(provider), Some(AuthEntry::OAuth { .. }))
     }
 
-    /// For this run only.
+    /// Sets a key for this process only.
     pub fn set_runtime_key(&self, provider: &str, key: &str) {
         self.auth.set_runtime_key(provider, key);
     }
 
-    /// The key and the headers to send. May run the user's commands, for up to
+    /// Returns the key and the headers of requests. This may run the user's commands, for up to
     /// ten seconds each.
     pub async fn credentials(&self, model: &Model) -> Result<Credentials, AuthError> {
         let mut credentials = Credentials {
@@ -335,7 +336,7 @@ impl ModelRegistry {
         Ok(credentials)
     }
 
-    /// The same where nothing is an answer, too: who asks will see what is missing.
+    /// Like [`Self::credentials`], but missing credentials are no error; the caller handles them.
     pub async fn credentials_or_none(&self, model: &Model) -> Result<Credentials, AuthError> {
         match self.credentials(model).await {
             Err(AuthError::NoKey { .. }) => {}
@@ -355,12 +356,12 @@ impl ModelRegistry {
         })
     }
 
-    /// The key that `auth.json` or the environment has.
+    /// Returns the key of `auth.json` or of the environment.
     pub async fn own_api_key(&self, provider: &str) -> Result<String, AuthError> {
         self.key(provider, None).await
     }
 
-    /// The key alone, as for any model of the provider.
+    /// Returns the key alone, which all models of the provider share.
     pub async fn api_key(&self, provider: &str) -> Result<String, AuthError> {
         let (config, added) = (self.config(), self.added(provider));
         let config = request_config(config.providers.get(provider), added.as_ref(), "");
@@ -385,7 +386,7 @@ impl ModelRegistry {
             let what = format!("{owner} header \"{name}\"");
             match self.secrets.resolve(value, &what).await {
                 Ok(value) => _ = headers.insert((*name).clone(), value),
-                // As the original does.
+                // The original also ignores unset variables.
                 Err(SecretError::Unset { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -420,14 +421,15 @@ impl ModelRegistry {
         }
     }
 
-    /// Renewed if need be.
+    /// Returns the key of a sign-in, after renewing it if necessary.
     async fn signed_in_key(&self, provider: &str) -> Result<String, AuthError> {
         let expired = |reason: String| AuthError::Expired {
             provider: provider.to_owned(),
             reason,
             path: self.auth.path().display().to_string(),
             advice: match self.env_key(provider) {
-                // Not by itself: that key may be paid for by somebody else.
+                // The key of the environment is not used automatically: another person may pay
+                // for it.
                 Some(_) => "Once it is removed, the key of the environment is used.".to_owned(),
                 None => self.advice(provider),
             },
@@ -442,7 +444,7 @@ impl ModelRegistry {
             credentials = match renewed {
                 Ok(renewed) => renewed,
                 Err(error) => {
-                    // Another process may have been luckier.
+                    // Another process may have renewed the token.
                     self.auth.reload();
                     let fresh = self.auth.oauth(provider);
                     let fresh = fresh.filter(|fresh| !auth::has_expired(fresh));
@@ -467,7 +469,7 @@ impl ModelRegistry {
         }
     }
 
-    /// They may depend on who has signed in.
+    /// Drops the cached models, which may depend on the account that is signed in.
     pub fn forget_models(&self) {
         self.state.write().models.clear();
     }
@@ -492,7 +494,7 @@ impl ModelRegistry {
         advice
     }
 
-    /// What to say when there is no model to talk to.
+    /// Returns the message for the case that no model can be used.
     pub fn no_model_text(&self) -> String {
         let nothing = self.available().is_empty();
         let mut text = format!(
@@ -524,7 +526,8 @@ impl ModelRegistry {
     }
 }
 
-/// The built-in models of a provider and the user's own; `None` if it is neither.
+/// Returns the built-in models of a provider and the user's own; `None` if the provider has
+/// neither.
 fn known_models(config: &ModelsJson, provider: &str) -> Option<Vec<Model>> {
     let built_in = match provider {
         demo::PROVIDER => Some(demo::entry()),
@@ -537,8 +540,8 @@ fn known_models(config: &ModelsJson, provider: &str) -> Option<Vec<Model>> {
     }
 }
 
-/// Where an extension says nothing, what `models.json` says counts; of the same header the
-/// extension's does.
+/// Merges the configurations of a provider. Values of an extension take precedence over those of
+/// `models.json`, for each header separately.
 fn request_config<'a>(
     config: Option<&'a ProviderConfig>,
     added: Option<&'a Provided>,

@@ -1,4 +1,4 @@
-//! What the requests of all APIs have in common.
+//! Parts that the requests of several APIs have in common.
 
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
@@ -10,18 +10,18 @@ use super::model::{Model, ThinkingLevel};
 use super::stream::Request;
 
 const DEFAULT_MAX_TOKENS: u64 = 32_000;
-/// What thoughts leave for the answer.
+/// Tokens that thinking leaves for the answer.
 const MIN_ANSWER: u64 = 1024;
 
-/// Stands in for the text of a tool result that is only pictures.
+/// Text of a tool result that has only images.
 pub(super) const SEE_IMAGE: &str = "(see attached image)";
 
-/// A switch in the model's `compat`; `None` if it does not say.
+/// Returns a flag of the model's `compat`; `None` if it is not set.
 pub(super) fn compat_flag(model: &Model, name: &str) -> Option<bool> {
     model.compat.as_ref()?.get(name)?.as_bool()
 }
 
-/// Of the answer; `None` where that is left to the API.
+/// Returns the limit of output tokens; `None` leaves it to the API.
 pub(super) fn max_tokens(request: &Request) -> Option<u64> {
     match request.options.max_tokens {
         Some(tokens) if tokens > 0 => Some(tokens),
@@ -30,8 +30,8 @@ pub(super) fn max_tokens(request: &Request) -> Option<u64> {
     }
 }
 
-/// For models that take a number of tokens: that of the answer, thoughts included,
-/// and that of the thoughts.
+/// Returns the limit of output tokens, thoughts included, and the budget of thoughts, for models
+/// with a thinking budget.
 pub(super) fn with_thoughts(request: &Request, level: ThinkingLevel, answer: u64) -> (u64, u64) {
     let level = level.min(ThinkingLevel::High);
     let given = request.options.thinking_budgets.get(&level).copied();
@@ -52,7 +52,8 @@ pub(super) fn with_thoughts(request: &Request, level: ThinkingLevel, answer: u64
     }
 }
 
-/// What the model's configuration adds to every request, last, so that it counts.
+/// Returns the members that the model's configuration adds to every request. They are set last
+/// and override others.
 pub(super) fn sampling_params(request: &Request) -> Map<String, Value> {
     let mut params = request.model.sampling_params.clone().unwrap_or_default();
     let by_level = &request.model.sampling_params_by_thinking_level;
@@ -63,8 +64,8 @@ pub(super) fn sampling_params(request: &Request) -> Map<String, Value> {
     params
 }
 
-/// As the model offers it; `None` if it is not to think, or if the request does not say: then
-/// a model that always thinks decides how much.
+/// Returns the requested level as the model offers it. `None` if thinking is off or the request
+/// has no level; a model that always thinks then decides by itself.
 pub(super) fn thinking_level(request: &Request) -> Option<ThinkingLevel> {
     let level = request.options.reasoning?;
     match request.model.clamp_thinking(level) {
@@ -73,7 +74,7 @@ pub(super) fn thinking_level(request: &Request) -> Option<ThinkingLevel> {
     }
 }
 
-/// Fails if there is none, unless a configured header does its work.
+/// Returns the key. Fails if there is none, unless a configured header replaces it.
 pub(super) fn api_key(request: &Request) -> Result<Option<&str>, Failure> {
     let key = request.options.api_key.as_deref().map(str::trim);
     if let Some(key) = key.filter(|key| !key.is_empty()) {
@@ -96,8 +97,8 @@ pub(super) fn api_key(request: &Request) -> Result<Option<&str>, Failure> {
     }
 }
 
-/// The endpoint, below the model's base URL, in which names of variables in braces stand for
-/// what the user's environment says.
+/// Returns the address of the endpoint, below the model's base URL. Names of variables in braces
+/// are replaced from the user's environment.
 pub(super) fn url(request: &Request, path: &str) -> Result<String, Failure> {
     let model = &request.model;
     let mut base = model.base_url.trim().to_owned();
@@ -116,7 +117,7 @@ pub(super) fn url(request: &Request, path: &str) -> Result<String, Failure> {
     Ok(format!("{}{path}", base.strip_suffix('/').unwrap_or(&base)))
 }
 
-/// Everything that configuration adds, weakest first.
+/// Adds all configured headers; later ones override earlier ones.
 pub(super) fn configured_headers(
     request: &Request,
     headers: &mut HeaderMap,
@@ -133,7 +134,7 @@ pub(super) fn configured_headers(
     if request.model.provider == "cloudflare-ai-gateway"
         && let Some(key) = &request.options.api_key
     {
-        // The key is the gateway's, which has those of the providers behind it.
+        // The key is the gateway's, which stores those of the providers behind it.
         headers.remove("authorization");
         headers.remove("x-api-key");
         set_header(headers, "cf-aig-authorization", &format!("Bearer {key}"))?;
@@ -147,7 +148,8 @@ pub(super) fn configured_headers(
     Ok(())
 }
 
-/// Copilot bills by who asked: the user, or the agent on its own.
+/// Returns Copilot's headers, which state for billing whether the user or the agent sent the
+/// request.
 fn copilot_headers(messages: &[Message]) -> Vec<(&'static str, &'static str)> {
     let by_user = matches!(messages.last(), None | Some(Message::User(_)));
     let mut headers = vec![

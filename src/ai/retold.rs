@@ -1,5 +1,5 @@
-//! An answer that somebody else's code streams, told here event by event: by an
-//! extension, whose events are plain data and may be anything.
+//! Replays the answer of an extension's provider. The events are plain data of the extension and
+//! may have any form.
 
 use std::collections::HashMap;
 
@@ -16,8 +16,8 @@ use super::model::Model;
 use super::stream::StreamItem;
 use super::tool_arguments::taken_from_a_cut_text;
 
-/// One event of pi-ai's `AssistantMessageEventStream`. Of `partial` only the block
-/// comes along that the event is about, and what stands around the blocks.
+/// One event of pi-ai's `AssistantMessageEventStream`. Instead of all of `partial` it has only
+/// the block that the event is about, and the changed members around the blocks.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
@@ -28,20 +28,20 @@ pub(crate) struct Told {
     delta: Option<String>,
     content: Option<String>,
     tool_call: Option<Value>,
-    /// Of `partial`, at `contentIndex`.
+    /// The block of `partial` at `contentIndex`.
     block: Option<Value>,
-    /// `usage`, `responseId` and the like of `partial`, where they have changed.
+    /// Members of `partial` such as `usage` and `responseId`, if they have changed.
     head: Option<Map<String, Value>>,
-    /// Of `done` and `error`.
+    /// The message of `done` and `error`.
     message: Option<Map<String, Value>>,
 }
 
-/// Tells the reader what it is told.
+/// Sends the steps of the replayed answer to its reader.
 pub(crate) struct Retelling {
     answer: Answer,
-    /// The teller's number of a block, and ours.
+    /// Content indices of pi, by those of the extension.
     blocks: HashMap<i64, usize>,
-    /// Texts of arguments, by the teller's number of the call.
+    /// Texts of arguments, by the extension's content index of the call.
     texts: HashMap<i64, String>,
     started: bool,
     ended: Option<AssistantMessage>,
@@ -62,13 +62,13 @@ impl Retelling {
         }
     }
 
-    /// Whether the last event was told.
+    /// Returns true once the last event has come.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// Fails only if nobody listens any more; an event that makes no sense is the
-    /// end of the answer and says why.
+    /// Handles one event. Fails only if the reader of the stream is gone; an invalid event ends
+    /// the answer with its reason.
     pub(crate) async fn tell(&mut self, told: Told) -> bool {
         match self.hear(told).await {
             Ok(()) => true,
@@ -81,11 +81,12 @@ impl Retelling {
         }
     }
 
-    /// Sends the last item. `problem` is why there was no last event.
+    /// Sends the last item. `problem` is the reason why the last event is missing.
     pub(crate) async fn finish(mut self, problem: Option<String>) {
         let problem = problem.filter(|_| self.ended.is_none());
         match self.ended.take() {
-            // Whole, or with words of its own, even if somebody has said abort.
+            // The extension's message counts even after an abort: it is whole, or has its own
+            // error text.
             Some(message) => {
                 *self.answer.edit() = message;
                 return self.answer.finish_as_it_is().await;
@@ -146,7 +147,7 @@ impl Retelling {
             self.answer.start().await?;
         }
         let Some(number) = told.content_index else {
-            // `start`, and what newer versions may add.
+            // These are `start`, and events of newer versions.
             return Ok(());
         };
         let known = self.blocks.get(&number).copied();
@@ -228,8 +229,8 @@ impl Retelling {
     }
 }
 
-/// Takes away the arguments of a call whose text was cut off: many extensions read what there
-/// is of a text, and the tool would run with that.
+/// Removes the arguments of a call whose text was cut off: many extensions parse the text as far
+/// as it goes, and the tool would run with the result.
 fn refuse_cut_call(call: &mut Value, text: &str) {
     let is_call = call.get("type").is_none_or(|kind| kind == "toolCall");
     if !is_call || call["argumentsError"].is_string() {
@@ -241,7 +242,7 @@ fn refuse_cut_call(call: &mut Value, text: &str) {
     }
 }
 
-/// `message` with what an extension says of it.
+/// Merges the members that an extension sent into `message`.
 fn merge(
     message: &AssistantMessage,
     said: Map<String, Value>,

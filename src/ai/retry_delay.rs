@@ -1,5 +1,5 @@
-//! How long a server that refuses wants to be left alone. Most say so in a header; Cloud
-//! Code Assist says it in the text of the error.
+//! Reads the time for which a server asks to wait. Most servers send it in a header; Cloud Code
+//! Assist writes it in the text of the error.
 
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
@@ -10,15 +10,16 @@ use reqwest::header::HeaderMap;
 use super::exchange::header;
 use super::failure::Envelope;
 
-/// `quota will reset after 18h31m10s`, `Please retry in 850ms`, `"retryDelay": "34.07s"`.
+/// Matches `quota will reset after 18h31m10s`, `Please retry in 850ms` and `"retryDelay":
+/// "34.07s"`.
 const IN_TEXT: &str = r#"(?ix)
     (?: reset\ after\ | please\ retry\ in\ | "retryDelay":\s*" )
     (?: (?<hours>\d+) h )? (?: (?<minutes>\d+) m )? (?<number>\d+(?:\.\d+)?) (?<unit>ms|s)"#;
 
-/// Code Assist counts to the second below.
+/// Added to times of Code Assist, which are rounded down to seconds.
 const ROUNDED: Duration = Duration::from_secs(1);
 
-/// `None` if it does not say.
+/// Returns `None` if the response has no time.
 pub(super) fn asked_delay(headers: &HeaderMap, text: &str, envelope: Envelope) -> Option<Duration> {
     let asked = in_headers(headers);
     if envelope != Envelope::CodeAssist {
@@ -58,7 +59,7 @@ fn until_reset(headers: &HeaderMap) -> Option<Duration> {
 }
 
 fn in_text(text: &str) -> Option<Duration> {
-    // expect: a constant that the tests compile.
+    // The tests compile this constant pattern, so `expect` cannot fail.
     static PATTERN: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(IN_TEXT).expect("constant pattern"));
     let found = PATTERN.captures(text)?;

@@ -1,6 +1,6 @@
-//! Keys and headers in configuration files need not stand there in the clear: a
-//! value may be a shell command (`!pass show key`), the name of an environment
-//! variable, or a text with variables in it (`$NAME`, `${NAME}`).
+//! Resolves keys and headers in configuration files. A value may be a shell command (`!pass show
+//! key`), the name of an environment variable, or a text with variables (`$NAME`, `${NAME}`), so
+//! that secrets need not be stored in plain text.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,17 +17,17 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 const TIME_LIMIT: Duration = Duration::from_secs(10);
-/// A key is short; whoever prints more has made a mistake.
+/// Maximum output of a command in bytes: more than a key is a mistake.
 const OUTPUT_LIMIT: u64 = 1024 * 1024;
 
 type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 
-/// Where environment variables are read, so that tests can bring their own.
+/// The source of environment variables, which tests replace.
 #[derive(Clone)]
 pub struct Env(Arc<Lookup>);
 
 impl Env {
-    /// The environment of this process.
+    /// Returns the environment of this process.
     pub fn process() -> Self {
         Self(Arc::new(|name| std::env::var(name).ok()))
     }
@@ -41,7 +41,7 @@ impl Env {
         Self(Arc::new(move |name| variables.get(name).cloned()))
     }
 
-    /// What `variables` have comes first.
+    /// Adds `variables`, which take precedence.
     pub fn over(self, variables: HashMap<String, String>) -> Self {
         let first = Self::of(variables);
         Self(Arc::new(move |name| {
@@ -49,20 +49,20 @@ impl Env {
         }))
     }
 
-    /// An empty variable counts as unset.
+    /// Returns a variable. An empty variable counts as unset.
     pub fn get(&self, name: &str) -> Option<String> {
         (self.0)(name).filter(|value| !value.is_empty())
     }
 }
 
-/// Names the variables only: their values may be keys.
+/// Shows no variables: their values may be keys.
 impl fmt::Debug for Env {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Env(..)")
     }
 }
 
-/// A variable in a value, or an escaped `$` or `!`.
+/// Matches a variable in a value, or an escaped `$` or `!`.
 static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\$(?:[$!]|\{(\w+)\}|([A-Za-z_]\w*))").expect("it is a regular expression")
 });
@@ -79,7 +79,7 @@ pub enum SecretError {
     Unset { what: String, name: String },
 }
 
-/// Turns configured values into what they stand for.
+/// Resolves configured values.
 #[derive(Debug)]
 pub struct SecretValues {
     env: Env,
@@ -87,8 +87,8 @@ pub struct SecretValues {
     outputs: Mutex<Outputs>,
 }
 
-/// What commands printed. Failures are not kept: a password manager that was
-/// locked may be open the next time.
+/// Outputs of commands. Failures are not cached: a password manager that was locked may be open
+/// the next time.
 #[derive(Default)]
 struct Outputs(HashMap<String, Arc<OnceCell<String>>>);
 
@@ -107,7 +107,7 @@ impl SecretValues {
         }
     }
 
-    /// Runs a command every time. `what` is for the error.
+    /// Resolves a value; a command is run every time. `what` names the value in errors.
     pub async fn resolve(&self, value: &str, what: &str) -> Result<String, SecretError> {
         match value.strip_prefix('!') {
             Some(command) => self.run(command, what).await,
@@ -115,7 +115,7 @@ impl SecretValues {
         }
     }
 
-    /// Runs a command until it succeeds once, and not again in this process.
+    /// Resolves a value; a command is run until it succeeds once in this process.
     pub async fn resolve_cached(&self, value: &str, what: &str) -> Result<String, SecretError> {
         let Some(command) = value.strip_prefix('!') else {
             return self.plain(value, what);
@@ -126,13 +126,13 @@ impl SecretValues {
             .cloned()
     }
 
-    /// Whether there is anything to be used: a variable may be unset. What a command
-    /// would print is not known before it is run.
+    /// Returns true if the value can be resolved: a variable may be unset. Commands are not run
+    /// and are assumed to succeed.
     pub fn is_there(&self, value: &str) -> bool {
         !value.is_empty() && (value.starts_with('!') || self.plain(value, "").is_ok())
     }
 
-    /// The variables that a value is made of, as far as they are set.
+    /// Returns the set variables that a value uses.
     pub fn variables(&self, value: &str) -> Vec<String> {
         if value.starts_with('!') {
             return Vec::new();
@@ -146,13 +146,14 @@ impl SecretValues {
         set.map(|name| name.as_str().to_owned()).collect()
     }
 
-    /// The name alone is how 0.67.68 writes a variable, `$NAME` how newer versions do. In
-    /// a longer text a `$NAME` that is not set stays: it may be a part of a password.
+    /// Resolves a value without a command. 0.67.68 writes a variable as the name alone, newer
+    /// versions as `$NAME`. In a longer text an unset `$NAME` is kept: it may be part of a
+    /// password.
     fn plain(&self, value: &str, what: &str) -> Result<String, SecretError> {
         if let Some(found) = self.env.get(value) {
             return Ok(found);
         }
-        // Nothing is compiled for it before the first frame.
+        // This avoids compiling the pattern before the first frame.
         if !value.contains('$') {
             return Ok(value.to_owned());
         }
@@ -196,19 +197,20 @@ impl SecretValues {
     }
 }
 
-/// Kills the command with everything it started, unless it has ended.
+/// Kills the command and all processes that it started, unless the command has ended.
 struct Running(Option<Pid>);
 
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
-            // The only failure is that the group is gone, which is what we want.
+            // The only possible failure is that the group is gone.
             killpg(group, Signal::SIGKILL).ok();
         }
     }
 }
 
-/// Its stderr goes nowhere: it may hold parts of the secret.
+/// Runs a command and returns its output. Its stderr is dropped, because it may hold parts of the
+/// secret.
 async fn output_of(command: &str) -> Result<String, String> {
     let mut child = Command::new("/bin/sh")
         .args(["-c", command])
@@ -352,7 +354,7 @@ mod tests {
         assert!(error.to_string().ends_with("(no answer within 0.3 s)"));
         let pid = fs::read_to_string(pid_file).unwrap();
         let status = format!("/proc/{}/status", pid.trim());
-        // Gone, or a zombie until init has collected it.
+        // The process is gone, or a zombie until init has reaped it.
         let mut tries = 0;
         while fs::read_to_string(&status).is_ok_and(|text| !text.contains("State:\tZ")) {
             tries += 1;

@@ -1,5 +1,5 @@
-//! Which model a session starts with: flags, scope, the session's own, settings,
-//! and what the keys at hand allow, in this order.
+//! Selects the model with which a session starts: from flags, the scope, the session, the
+//! settings and the available keys, in this order.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use pattern::{BadLevel, is_exactly, resolve};
 
 mod pattern;
 
-/// A model chosen by flags.
+/// A model selected by flags.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CliModel {
     pub model: Arc<Model>,
-    /// From `model:level`.
+    /// Level from `model:level`.
     pub thinking: Option<ThinkingLevel>,
     pub warning: Option<String>,
 }
@@ -26,14 +26,14 @@ pub struct CliModel {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScopedModel {
     pub model: Arc<Model>,
-    /// `None`: keep the session's level.
+    /// `None` keeps the session's level.
     pub thinking: Option<ThinkingLevel>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scope {
     pub models: Vec<ScopedModel>,
-    /// Patterns that match nothing, bad levels.
+    /// Warnings about patterns without a match, and about invalid levels.
     pub warnings: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ pub enum SelectError {
     NotFound(String),
 }
 
-/// `--provider` and `--model`. Searches all models: the key may come by
+/// Resolves `--provider` and `--model`. Searches all models, because the key may come with
 /// `--api-key`.
 pub fn cli_model(
     registry: &ModelRegistry,
@@ -64,7 +64,7 @@ pub fn cli_model(
             (Some(provider), without_provider(model, provider), false)
         }
         None => match model.split_once('/') {
-            // The provider before a model whose id holds a slash.
+            // A slash separates a provider from the model, but ids may also contain one.
             Some((name, rest)) if known(name).is_some() => (known(name), rest, true),
             _ => (None, model, false),
         },
@@ -97,8 +97,8 @@ pub fn cli_model(
         .ok_or_else(|| SelectError::NotFound(format!("{provider}/{pattern}")))
 }
 
-/// A provider alone means its default model, or its first. (The TypeScript pi ignores it
-/// then, and asks another provider.)
+/// Returns the provider's default model, or its first. (The TypeScript pi ignores a provider
+/// without a model and uses another provider.)
 pub fn of_provider(registry: &ModelRegistry, name: &str) -> Result<CliModel, SelectError> {
     let mut providers = registry.providers().into_iter();
     let unknown = || SelectError::UnknownProvider(name.to_owned());
@@ -125,7 +125,7 @@ impl CliModel {
     }
 }
 
-/// Strict about levels: a wrong suffix must not lead to another model.
+/// Finds a model and is strict about levels: a wrong suffix must not select another model.
 fn fuzzy(pattern: &str, models: &[Arc<Model>]) -> Option<CliModel> {
     let found = resolve(pattern, models, BadLevel::Refuse)?;
     Some(CliModel {
@@ -135,7 +135,7 @@ fn fuzzy(pattern: &str, models: &[Arc<Model>]) -> Option<CliModel> {
     })
 }
 
-/// `--provider p --model p/x` means `x`.
+/// Removes the provider: `--provider p --model p/x` means `x`.
 fn without_provider<'a>(model: &'a str, provider: &str) -> &'a str {
     match model.split_once('/') {
         Some((name, rest)) if name.to_lowercase() == provider.to_lowercase() => rest,
@@ -143,8 +143,8 @@ fn without_provider<'a>(model: &'a str, provider: &str) -> &'a str {
     }
 }
 
-/// A model that is newer than the catalogue: like the provider's default one,
-/// with another id.
+/// Returns a model for an id that is newer than the catalogue: the provider's default model with
+/// that id.
 fn custom_id(provider: &str, id: &str, models: &[Arc<Model>]) -> Option<CliModel> {
     let default = catalogue::provider(provider).map(|provider| provider.default_model);
     let is_default = |model: &&Arc<Model>| Some(model.id.as_str()) == default;
@@ -166,14 +166,14 @@ fn custom_id(provider: &str, id: &str, models: &[Arc<Model>]) -> Option<CliModel
     })
 }
 
-/// `--models`, or the setting `enabledModels`: only models with a key.
+/// Resolves `--models` or the setting `enabledModels`. Only models with a key count.
 pub fn scope(registry: &ModelRegistry, patterns: &[String]) -> Scope {
     let mut scope = Scope::default();
     if patterns.is_empty() {
         return scope;
     }
     let available = registry.available();
-    // Who writes its name gets the demo, too; a glob does not reach it.
+    // The demo can be selected by its name; a glob does not match it.
     let mut nameable = available.clone();
     let of_demo = registry.models_of(demo::PROVIDER);
     let demos = of_demo.iter().filter(|model| demo::is_demo(model));
@@ -217,27 +217,28 @@ fn split_level(pattern: &str) -> (&str, Option<ThinkingLevel>) {
     }
 }
 
-/// `*` stops at a slash; case does not matter. `None` if it is no glob.
+/// Compiles a glob: `*` stops at a slash, and case is ignored. Returns `None` if the text is no
+/// glob.
 fn glob_matcher(glob: &str) -> Option<GlobMatcher> {
     let mut builder = GlobBuilder::new(glob);
     builder.case_insensitive(true).literal_separator(true);
     Some(builder.build().ok()?.compile_matcher())
 }
 
-/// What a session that goes on was using.
+/// The model and level of a session that is resumed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionChoice {
-    /// Provider and id.
+    /// Provider and id of the model.
     pub model: Option<(String, String)>,
-    /// Of the last `thinking_level_change`.
+    /// Level of the last `thinking_level_change`.
     pub thinking: Option<ThinkingLevel>,
 }
 
-/// Everything that has a say in the start model.
+/// All inputs of the selection.
 #[derive(Clone, Debug, Default)]
 pub struct StartOptions<'a> {
     pub cli: Option<&'a CliModel>,
-    /// `--thinking`.
+    /// Value of `--thinking`.
     pub cli_thinking: Option<ThinkingLevel>,
     pub scope: &'a [ScopedModel],
     /// `None` for a session without messages.
@@ -251,9 +252,9 @@ pub struct StartOptions<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
     pub model: Option<Arc<Model>>,
-    /// One that the model offers.
+    /// A level that the model offers.
     pub thinking: ThinkingLevel,
-    /// The session's model is not used: tell the user.
+    /// Message for the user if the session's model is not used.
     pub fallback: Option<String>,
 }
 
@@ -302,7 +303,7 @@ pub fn start(registry: &ModelRegistry, options: &StartOptions<'_>) -> Start {
     }
 }
 
-/// The saved default if it is in the scope, else the scope's first.
+/// Returns the saved default if it is in the scope, else the first model of the scope.
 fn scoped_start<'a>(
     registry: &ModelRegistry,
     options: &StartOptions<'a>,
@@ -314,8 +315,8 @@ fn scoped_start<'a>(
     scope.iter().find(in_scope).or(scope.first())
 }
 
-/// The settings' model, with or without a key; else the default of the first
-/// provider with a key; else the first model with one.
+/// Returns the model of the settings, with or without a key; else the default of the first
+/// provider with a key; else the first model with a key.
 fn default_start(registry: &ModelRegistry, options: &StartOptions<'_>) -> Option<Arc<Model>> {
     if let Some((provider, id)) = options.default_model
         && let Some(model) = registry.find(provider, id)

@@ -1,16 +1,15 @@
-//! Server-sent events out of the bytes of a response, wherever the network cut
-//! them. Follows the WHATWG specification, leaving out `id` and `retry`, which
-//! nobody here reconnects with.
+//! Decodes server-sent events from the bytes of a response, in pieces of any size. Follows the
+//! WHATWG specification without `id` and `retry`, because pi does not reconnect.
 
 /// One dispatched event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SseEvent {
-    /// Empty if the server gave none.
+    /// Name of the event; empty if the server sent none.
     pub(super) name: String,
     pub(super) data: String,
 }
 
-/// Feed it chunks; it hands out the events that became complete.
+/// Decodes chunks and returns the events that became complete.
 #[derive(Default)]
 pub(super) struct SseDecoder {
     /// The bytes of a line whose end has not arrived.
@@ -18,7 +17,7 @@ pub(super) struct SseDecoder {
     name: String,
     data: String,
     has_data: bool,
-    /// The last byte was a CR: an LF that follows belongs to the same line end.
+    /// True if the last byte was a CR: an LF after it belongs to the same line end.
     after_cr: bool,
     started: bool,
 }
@@ -48,8 +47,8 @@ impl SseDecoder {
         events
     }
 
-    /// At the end of the stream: what a server that forgot the last blank line
-    /// still meant to send. (The specification drops it; so would users drop us.)
+    /// Returns the last event of a server that left out the final blank line. The specification
+    /// drops such an event, but then the end of the answer would be lost.
     pub(super) fn finish(&mut self) -> Option<SseEvent> {
         let event = match self.line.is_empty() {
             true => None,
@@ -60,7 +59,7 @@ impl SseDecoder {
 
     fn end_line(&mut self) -> Option<SseEvent> {
         let bytes = std::mem::take(&mut self.line);
-        // Only whole lines are decoded, so no character can be cut.
+        // Only whole lines are decoded, so no character is cut.
         let text = String::from_utf8_lossy(&bytes);
         let mut line = text.as_ref();
         if !self.started {
@@ -81,7 +80,7 @@ impl SseDecoder {
                 self.data.push_str(value);
                 self.has_data = true;
             }
-            // Comments (an empty field name) and fields that mean nothing to us.
+            // These are comments (an empty field name) and fields that pi ignores.
             _ => {}
         }
         None
@@ -94,8 +93,8 @@ impl SseDecoder {
     }
 }
 
-/// What must hold of any bytes: where they are cut does not matter, and what is handed
-/// out is what the specification calls an event.
+/// Checks properties for any bytes: the cuts between chunks do not matter, and the decoder
+/// returns exactly the events of the specification.
 pub fn fuzz_sse(bytes: &[u8]) {
     let decode = |chunks: &mut dyn Iterator<Item = &[u8]>| {
         let mut decoder = SseDecoder::default();

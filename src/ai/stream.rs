@@ -1,5 +1,5 @@
-//! How an answer arrives: a request goes in, a stream of growing messages comes
-//! out, whatever the provider.
+//! Streams of answers: a request goes in, a stream of growing messages comes out, for all
+//! providers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,28 +19,27 @@ pub(crate) use super::partial::SharedText;
 pub use super::partial::{Grown, Partial, PartialBlock};
 use super::secret_value::Env;
 
-/// Everything one call of a model needs.
+/// All data for one call of a model.
 #[derive(Clone)]
 pub struct Request {
     pub model: Arc<Model>,
     pub system_prompt: Option<String>,
     pub messages: Vec<Message>,
-    /// `None`: nothing is said of tools. Some APIs are told of an empty list.
+    /// `None` sends no list of tools. Some APIs get an empty list.
     pub tools: Option<Vec<ToolSpec>>,
     pub options: StreamOptions,
-    /// Cancelling it ends the stream with stop reason `aborted`, and drops the
-    /// connection.
+    /// Cancelling ends the stream with stop reason `aborted` and drops the connection.
     pub cancel: CancellationToken,
 }
 
 impl Request {
-    /// Those that there are.
+    /// Returns the tools, or an empty list.
     pub fn tool_specs(&self) -> &[ToolSpec] {
         self.tools.as_deref().unwrap_or_default()
     }
 }
 
-/// A tool as a model sees it.
+/// A tool as models see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     pub name: String,
@@ -49,7 +48,7 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
-/// How streamed answers travel where a provider offers a choice.
+/// Transport of streamed answers, for providers that offer a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
@@ -63,45 +62,44 @@ pub enum Transport {
 #[derive(Clone, Default)]
 pub struct StreamOptions {
     pub api_key: Option<String>,
-    /// In addition to the model's own.
+    /// Headers in addition to the model's own.
     pub headers: IndexMap<String, String>,
-    /// `None` is `Off`.
+    /// `None` means `Off`.
     pub reasoning: Option<ThinkingLevel>,
     pub thinking_budgets: ThinkingBudgets,
-    /// Default: the lesser of the model's limit and 32,000.
+    /// Limit of output tokens. Default: the smaller of the model's limit and 32,000.
     pub max_tokens: Option<u64>,
-    /// Nothing is chosen for the caller: what these options do not say is left to
-    /// the API (pi-ai's `stream`, as opposed to `streamSimple`).
+    /// If true, no defaults are added: options that are not set are left to the API (pi-ai's
+    /// `stream`, as opposed to `streamSimple`).
     pub as_told: bool,
     pub temperature: Option<f64>,
-    /// Whether tools are to be called, in the words of the API.
+    /// Whether tools are to be called, in the API's own terms.
     pub tool_choice: Option<Value>,
     /// Lets providers keep a prompt cache per session.
     pub session_id: Option<String>,
-    /// Before the environment's `PI_CACHE_RETENTION`.
+    /// Takes precedence over `PI_CACHE_RETENTION` in the environment.
     pub cache_retention: Option<Retention>,
-    /// Of this request; Anthropic takes a `user_id`.
+    /// Metadata of this request; Anthropic takes a `user_id`.
     pub metadata: Map<String, Value>,
-    /// Members of the request to an OpenAI-compatible API, over those of the model.
+    /// Members of the request to an OpenAI-compatible API; they override those of the model.
     pub sampling_params: Map<String, Value>,
-    /// What one API knows and the others do not.
+    /// Options that only one API has.
     pub of_api: ApiOptions,
-    /// Instead of the process's.
+    /// Replaces the environment of the process.
     pub env: Option<Env>,
-    /// How often a request that failed is sent again. Default: what the API is known to
-    /// do well with.
+    /// Number of retries after a failed request. Default: a number that depends on the API.
     pub max_retries: Option<u32>,
-    /// For the beginning of the answer, in milliseconds. Default: no limit.
+    /// Time limit for the start of the answer, in milliseconds. Default: no limit.
     pub timeout_ms: Option<u64>,
-    /// A server that asks for a longer wait is not asked again, in milliseconds; 0 is no
-    /// limit. Default: [`MAX_RETRY_DELAY_MS`].
+    /// Longest wait in milliseconds that a server may ask for before a retry; 0 means no limit.
+    /// Default: [`MAX_RETRY_DELAY_MS`].
     pub max_retry_delay_ms: Option<u64>,
-    /// For the APIs of extensions: those of the program use HTTP.
+    /// Transport for APIs of extensions; built-in APIs use HTTP.
     pub transport: Option<Transport>,
     pub hooks: Option<Arc<dyn StreamHooks>>,
 }
 
-/// [`StreamOptions::max_retry_delay_ms`], and the setting `retry.maxDelayMs`.
+/// Default of [`StreamOptions::max_retry_delay_ms`] and of the setting `retry.maxDelayMs`.
 pub const MAX_RETRY_DELAY_MS: u64 = 60_000;
 
 impl StreamOptions {
@@ -117,7 +115,7 @@ impl StreamOptions {
         self.cache_retention.unwrap_or_else(from_env)
     }
 
-    /// The session, where the provider may keep something for it.
+    /// Returns the session id if the provider may cache data for the session.
     pub(super) fn cached_session(&self) -> Option<&str> {
         let id = self.session_id.as_deref();
         id.filter(|_| self.retention() != Retention::None)
@@ -129,30 +127,30 @@ impl StreamOptions {
     }
 }
 
-/// What the outside may see and change of the HTTP exchange.
+/// Hooks that see and change the HTTP exchange.
 #[async_trait]
 pub trait StreamHooks: Send + Sync {
-    /// The provider's own request body, just before it is sent; the answer is
-    /// sent in its place. An error is why nothing is sent.
+    /// Called with the provider's own request body just before it is sent. The result is sent
+    /// instead; an error prevents the request.
     async fn payload(&self, model: &Model, payload: Value) -> Result<Value, String>;
-    /// Status and headers (names in lower case), before the body is read. An error is
-    /// why it is not read.
+    /// Called with status and headers (names in lower case) before the body is read. An error
+    /// prevents reading the body.
     async fn response(
         &self,
         model: &Model,
         status: u16,
         headers: &IndexMap<String, String>,
     ) -> Result<(), String>;
-    /// Whether [`Self::event`] is to be called.
+    /// Returns true if [`Self::event`] is to be called.
     fn wants_events(&self) -> bool {
         false
     }
-    /// An event of the answer in the provider's own words, before it is read.
+    /// Called with each event in the provider's own format, before it is decoded.
     async fn event(&self, _model: &Model, _data: Box<RawValue>) {}
 }
 
-/// One step of an answer. Serialised as `assistantMessageEvent` of
-/// `message_update`, there with `partial` added.
+/// One step of an answer. Serialised as `assistantMessageEvent` of `message_update`, with
+/// `partial` added there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(
@@ -202,30 +200,29 @@ pub enum AssistantEvent {
     },
 }
 
-/// With its `type`, as it stands in the message.
+/// Serialises the call with its `type`, as part of the message.
 fn as_block<S: Serializer>(call: &ToolCall, serializer: S) -> Result<S::Ok, S::Error> {
     AssistantBlock::ToolCall(call.clone()).serialize(serializer)
 }
 
-/// What an [`AssistantStream`] yields.
+/// An item of an [`AssistantStream`].
 #[derive(Clone, Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all items are events: a box would cost every delta an allocation"
 )]
 pub enum StreamItem {
-    /// Something was added; `partial` is the message so far.
+    /// The message has grown; `partial` is the message so far.
     Event {
         event: AssistantEvent,
         partial: Partial,
     },
-    /// The last item, always there. Failures are not an error of the stream:
-    /// the message then has stop reason `error` or `aborted`, the text that
-    /// says why, and whatever had arrived.
+    /// The last item, which always comes. A failure is no error of the stream: the message then
+    /// has stop reason `error` or `aborted`, the error text, and the content that had arrived.
     Done(Arc<AssistantMessage>),
 }
 
-/// Bounded: a provider waits for a slow reader.
+/// The stream of an answer. It is bounded, so that a provider waits for a slow reader.
 pub struct AssistantStream {
     items: mpsc::Receiver<StreamItem>,
 }
@@ -233,29 +230,29 @@ pub struct AssistantStream {
 impl AssistantStream {
     pub const CAPACITY: usize = 64;
 
-    /// The two ends. The writer sends [`StreamItem::Done`] exactly once, last.
+    /// Returns the two ends. The writer sends [`StreamItem::Done`] exactly once, last.
     pub fn channel() -> (mpsc::Sender<StreamItem>, Self) {
         let (sender, items) = mpsc::channel(Self::CAPACITY);
         (sender, Self { items })
     }
 
-    /// What has arrived, at most `limit` items; waits for the first. Empty after
-    /// `Done`.
+    /// Waits for the first item and returns all that have arrived, at most `limit`. Returns none
+    /// after `Done`.
     pub async fn next_many(&mut self, limit: usize) -> Vec<StreamItem> {
         let mut items = Vec::new();
         self.items.recv_many(&mut items, limit).await;
         items
     }
 
-    /// `None` after `Done`, or if the writer died without it (a bug).
+    /// Returns `None` after `Done`, or if the writer ended without it (a bug).
     pub async fn next(&mut self) -> Option<StreamItem> {
         self.items.recv().await
     }
 }
 
-/// One wire API, such as `anthropic-messages`: one of ours, or one that an extension
-/// brings (`registerProvider` with `streamSimple`).
+/// One wire API, such as `anthropic-messages`: built in, or registered by an extension
+/// (`registerProvider` with `streamSimple`).
 pub trait Api: Send + Sync {
-    /// Never fails and never blocks; see [`StreamItem::Done`].
+    /// Starts an answer. Never fails and never blocks; see [`StreamItem::Done`].
     fn stream(&self, request: Request) -> AssistantStream;
 }

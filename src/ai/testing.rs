@@ -1,5 +1,5 @@
-//! A scripted server on loopback and short names for messages, for the tests of
-//! the wire APIs. It speaks raw HTTP because the point is to misbehave.
+//! A scripted server on loopback, and short constructors for messages, for the tests of the wire
+//! APIs. The server uses raw HTTP, so that it can misbehave.
 
 pub(super) mod histories;
 
@@ -52,7 +52,7 @@ impl Reply {
         Self::bytes(&chunks)
     }
 
-    /// Each value as `data:` of an event named as its `type`.
+    /// Sends each value as `data:` of an event with the value's `type` as its name.
     pub(super) fn typed_events(events: &[Value]) -> Self {
         let chunks: Vec<String> = events
             .iter()
@@ -85,7 +85,7 @@ impl Reply {
         self
     }
 
-    /// Sends no more, and waits for the client to close the connection.
+    /// Sends no more, and waits until the client closes the connection.
     pub(super) fn hang(mut self) -> Self {
         self.end = End::Hang;
         self
@@ -135,7 +135,7 @@ impl Server {
         self.state.requests.lock().clone()
     }
 
-    /// Waits until so many responses were written.
+    /// Waits until `count` responses were written.
     pub(super) async fn answered(&self, count: usize) {
         while self.state.answered.load(Ordering::SeqCst) < count {
             self.state.changed.notified().await;
@@ -187,7 +187,7 @@ async fn serve(connection: TcpStream, reply: Reply, state: &State) {
         parts.push(b"0\r\n\r\n".to_vec());
     }
     for part in parts {
-        // A client may go away when it has seen enough.
+        // A client may disconnect when it has seen enough.
         if connection.write_all(&part).await.is_err() || connection.flush().await.is_err() {
             break;
         }
@@ -195,7 +195,7 @@ async fn serve(connection: TcpStream, reply: Reply, state: &State) {
     state.answered.fetch_add(1, Ordering::SeqCst);
     state.changed.notify_one();
     if matches!(reply.end, End::Hang) {
-        // Ends with 0 bytes or an error, both when the client has gone.
+        // The read ends with 0 bytes or an error when the client has disconnected.
         let _ = connection.read_to_end(&mut Vec::new()).await;
         state.disconnected.notify_one();
     }
@@ -249,7 +249,7 @@ pub(super) fn request(api: &str, server: &Server, messages: Vec<Message>) -> Req
     request_for(model, messages)
 }
 
-/// What comes of a question over `api` with `key`.
+/// Sends a prompt over `api` with `key` and returns the answer.
 pub(super) async fn ask(server: &Server, api: &str, key: &str) -> AssistantMessage {
     let mut request = request(api, server, vec![user("hello")]);
     request.options.api_key = Some(key.into());
@@ -257,7 +257,7 @@ pub(super) async fn ask(server: &Server, api: &str, key: &str) -> AssistantMessa
     collect(api.stream(request)).await.0
 }
 
-/// The message, and the steps that led to it with the message at that time.
+/// Returns the message, and the steps before it with the message at each step.
 pub(super) async fn collect(
     mut stream: AssistantStream,
 ) -> (AssistantMessage, Vec<(AssistantEvent, AssistantMessage)>) {
@@ -321,7 +321,7 @@ pub(super) fn call(id: &str, name: &str, arguments: Value) -> AssistantBlock {
     })
 }
 
-/// What `model` answered earlier.
+/// Makes an earlier answer of `model`.
 pub(super) fn answer_of(model: &Model, content: Vec<AssistantBlock>) -> AssistantMessage {
     AssistantMessage {
         content,

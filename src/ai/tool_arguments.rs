@@ -1,12 +1,11 @@
 //! Reads the complete text of a tool call's arguments.
 //!
 //! A text is read strictly first. If that fails, three mistakes of models inside strings are
-//! repaired, because each has only one meaning: a raw control character is taken as it is, a
-//! backslash that begins no JSON escape stays a backslash, and a surrogate without its other
-//! half becomes U+FFFD. Any other text is an error that shows the place, so that a tool never
-//! runs with arguments that were guessed.
-//! `docs/tools.md` has the table of these rules. [`super::partial_json`] reads texts that
-//! are still growing; its values are for showing only.
+//! repaired, because each has only one meaning: a raw control character is taken unchanged, a
+//! backslash that begins no JSON escape stays a backslash, and a surrogate without its other half
+//! becomes U+FFFD. Any other text is an error that shows the position, so that a tool never runs
+//! with guessed arguments. `docs/tools.md` has the table of these rules. [`super::partial_json`]
+//! reads texts that are still growing; its values are for showing only.
 
 use serde_json::error::Category;
 use serde_json::{Map, Value};
@@ -14,21 +13,21 @@ use serde_json::{Map, Value};
 use super::half_characters::{ESCAPE, Unit, unit_at};
 use super::partial_json;
 
-/// Characters shown on each side of the place of an error.
+/// Characters shown on each side of the position of an error.
 const SHOWN: usize = 40;
-/// Between the reason and the text that the model sent.
+/// Separates the reason from the text of the model.
 const RECEIVED: &str = "\n\nReceived arguments:\n";
 
-/// Why a text is no arguments. The sentence goes to the model and to the user.
+/// The reason why a text is not accepted as arguments, for the model and the user.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{sentence}")]
 pub struct ArgumentsError {
     sentence: String,
-    /// The text is the beginning of a JSON text.
+    /// True if the text is the beginning of a JSON text.
     is_cut: bool,
 }
 
-/// Gives the object; an empty one for a blank text, because a call of a tool without
+/// Returns the object. A blank text gives an empty object, because a call of a tool without
 /// parameters may come without any text.
 pub fn read(text: &str) -> Result<Map<String, Value>, ArgumentsError> {
     if is_blank(text) {
@@ -49,7 +48,8 @@ pub fn read(text: &str) -> Result<Map<String, Value>, ArgumentsError> {
     }
 }
 
-/// As [`read`], for a message: no arguments and the reason, with the text, where it is none.
+/// Like [`read`], for a message: an invalid text gives no arguments, and the reason with the
+/// text.
 pub(super) fn read_or_explain(text: &str) -> (Map<String, Value>, Option<String>) {
     match read(text) {
         Ok(arguments) => (arguments, None),
@@ -57,8 +57,8 @@ pub(super) fn read_or_explain(text: &str) -> (Map<String, Value>, Option<String>
     }
 }
 
-/// Why a call must not be made that came from a stream which others have read: its text is
-/// cut off, and `arguments` are what that part of it shows, or nothing.
+/// Returns the reason why a streamed call must not run: its text is cut off, and `arguments` are
+/// empty or come from that text.
 pub(super) fn taken_from_a_cut_text(text: &str, arguments: &Value) -> Option<String> {
     let error = read(text).err().filter(|error| error.is_cut)?;
     let is_empty = arguments.as_object().is_none_or(Map::is_empty);
@@ -71,18 +71,18 @@ impl ArgumentsError {
     }
 }
 
-/// The reason of [`read_or_explain`] without the text.
+/// Returns the reason of [`read_or_explain`] without the text.
 pub(crate) fn reason(error: &str) -> &str {
     error.split_once(RECEIVED).map_or(error, |it| it.0)
 }
 
-/// `JSON.parse` of newer versions ignores no byte order mark, but their test for a blank
-/// text does.
+/// Returns true for a blank text. `JSON.parse` of newer versions does not ignore a byte order
+/// mark, but their test for a blank text does.
 pub(crate) fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || c == '\u{feff}')
 }
 
-/// True for `{}` with any white space.
+/// Returns true for `{}` with any white space.
 pub(crate) fn is_empty_object(text: &str) -> bool {
     let inner = text.trim().strip_prefix('{');
     inner
@@ -105,7 +105,7 @@ fn object(value: Value) -> Result<Map<String, Value>, ArgumentsError> {
     })
 }
 
-/// `error` is about `parsed`; `original` gives the offset in `text` of one in `parsed`.
+/// `error` is about `parsed`; `original` converts an offset in `parsed` to one in `text`.
 fn malformed(
     text: &str,
     parsed: &str,
@@ -166,10 +166,11 @@ fn first_characters(text: &str) -> String {
     }
 }
 
-/// A text whose strings are JSON strings.
+/// A repaired text, in which all strings are JSON strings.
 pub(super) struct Repaired {
     pub(super) text: String,
-    /// Offsets in the repaired text and in the original from where on the two run in step.
+    /// Pairs of offsets in the repaired text and in the original from which the two advance in
+    /// step.
     steps: Vec<(usize, usize)>,
 }
 
@@ -182,14 +183,14 @@ impl Repaired {
             Some((repaired, original)) => original + (offset - repaired),
             None => offset,
         };
-        // An offset within a replacement is that of what was replaced.
+        // An offset within a replacement maps to the start of the replaced text.
         let next = self.steps.get(after);
         next.map_or(offset, |(_, original)| offset.min(*original))
     }
 }
 
-/// Escapes raw control characters in strings, doubles each backslash that begins no JSON
-/// escape, and replaces surrogates that stand alone. `None` if there is nothing to repair.
+/// Escapes raw control characters in strings, doubles each backslash that begins no JSON escape,
+/// and replaces lone surrogates. Returns `None` if there is nothing to repair.
 pub(super) fn repair(text: &str) -> Option<Repaired> {
     let bytes = text.as_bytes();
     let mut repaired = String::new();
@@ -233,7 +234,7 @@ pub(super) fn repair(text: &str) -> Option<Repaired> {
     })
 }
 
-/// Bytes of the JSON escape that `bytes` begin with.
+/// Returns the length in bytes of the JSON escape at the start of `bytes`.
 fn escape_length(bytes: &[u8]) -> Option<usize> {
     match bytes.get(1)? {
         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
@@ -245,9 +246,8 @@ fn escape_length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Checks what must hold of any text: the reader does not panic, it agrees with
-/// serde_json about JSON objects, and what the display of partial arguments shows of a
-/// whole text is what the tool gets.
+/// Checks properties for any text: the reader does not panic, it agrees with serde_json about
+/// JSON objects, and the display of partial arguments shows the arguments that the tool gets.
 pub fn fuzz_tool_arguments(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else {
         return;

@@ -1,6 +1,6 @@
-//! Makes a conversation fit for the model that is to continue it: what only the
-//! model that said it may hear again is dropped or told as text, ids take the
-//! form that the API accepts, and a damaged history is repaired.
+//! Adapts a conversation to the model that continues it: data that only its own model may see
+//! again is dropped or becomes text, ids get the form that the API accepts, and a damaged history
+//! is repaired.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,14 +11,14 @@ use super::message::{
 };
 use super::model::Model;
 
-/// In which messages an API refuses two tool calls with the same id.
+/// The scope in which an API requires unique tool call ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UniqueIds {
     InAnAnswer,
     InTheConversation,
 }
 
-/// `normalize_id` gives the tool call ids of other models the form of this API.
+/// `normalize_id` converts tool call ids of other models to the form of this API.
 pub(super) fn transform_messages<'a>(
     messages: &'a [Message],
     model: &Model,
@@ -26,8 +26,8 @@ pub(super) fn transform_messages<'a>(
     normalize_id: impl Fn(&str, &AssistantMessage) -> String,
 ) -> Vec<Cow<'a, Message>> {
     let mut used = HashSet::new();
-    // The ids of the last answer's calls, in the history and in the request. The results of
-    // an answer follow it.
+    // Ids of the last answer's calls, in the history and in the request. The results of an answer
+    // follow it.
     let mut ids: Vec<(String, String)> = Vec::new();
     let mut transformed = Vec::new();
     for message in repair(messages) {
@@ -71,11 +71,11 @@ pub(super) fn transform_messages<'a>(
     transformed
 }
 
-/// `id`, or the first of `other` attempts that is not taken.
+/// Returns `id`, or the first of the `other` attempts that is free.
 fn make_unique(id: String, used: &mut HashSet<String>, other: impl Fn(u32) -> String) -> String {
     let mut id = id;
     let mut attempt = 1;
-    // What follows a bar names an item of the Responses API, not the call.
+    // The part after a bar names an item of the Responses API, not the call.
     while id.is_empty() || !used.insert(call_part(&id).to_owned()) {
         attempt += 1;
         id = other(attempt);
@@ -98,7 +98,7 @@ fn is_signed(thinking: &ThinkingContent) -> bool {
         .is_some_and(|signature| !signature.is_empty())
 }
 
-/// As it is, but for thoughts without content and ids that are taken.
+/// Keeps a message of the same model, but drops thoughts without content and repeated ids.
 fn keep_own<'a>(message: Cow<'a, Message>, ids: &[(String, String)]) -> Cow<'a, Message> {
     let has_content = |block: &AssistantBlock| match block {
         AssistantBlock::Thinking(thinking) => {
@@ -166,7 +166,7 @@ fn adapt_foreign(answer: &AssistantMessage, ids: &[(String, String)]) -> Assista
     }
 }
 
-/// What APIs accept in an id: other characters become `_`.
+/// Replaces characters that APIs refuse in an id by `_`.
 pub(super) fn sanitize_id(id: &str, longest: usize) -> String {
     id.chars()
         .take(longest)

@@ -1,6 +1,6 @@
-//! Every wire API with the mistakes of models and servers: tool calls that are cut
-//! off, characters that come in halves, servers that do not stream. Bedrock frames its
-//! events in another way; `bedrock/tests.rs` has the same for it.
+//! Checks every wire API with mistakes of models and servers: tool calls that are cut off,
+//! characters that come in halves, servers that do not stream. Bedrock frames its events
+//! differently; `bedrock/tests.rs` has these tests for it.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::message::{AssistantBlock, AssistantMessage, StopReason, ToolCall};
 use super::stream::AssistantEvent;
 use super::testing::{Reply, Server, collect, request, user};
 
-/// Stand in for `\ud83d` and `\ude00`, the halves of 😀, which are no text of Rust.
+/// Placeholders for `\ud83d` and `\ude00`, the halves of 😀, which Rust strings cannot contain.
 pub(super) const HIGH: char = '\u{e83d}';
 pub(super) const LOW: char = '\u{ee00}';
 
@@ -40,7 +40,7 @@ enum Stop {
     Limit,
 }
 
-/// Each part in the pieces in which it comes.
+/// The parts of an answer, each in the pieces in which it comes.
 #[derive(Clone, Default)]
 struct Said {
     thinking: Vec<&'static str>,
@@ -134,8 +134,8 @@ fn anthropic(said: &Said, stop: Stop) -> Vec<Value> {
     events
 }
 
-/// Without the whole texts that come at the end of an item: they would hide what the pieces
-/// are joined to.
+/// Leaves out the whole texts that come at the end of an item, because they would hide how the
+/// pieces are joined.
 fn responses(said: &Said, stop: Stop) -> Vec<Value> {
     let mut events = Vec::new();
     let mut index = 0;
@@ -226,7 +226,7 @@ async fn answer_to(wire: &str, reply: Reply) -> Answered {
     let server = Server::start(vec![reply]).await;
     let mut request = request(wire, &server, vec![user("go")]);
     request.options.api_key = Some(match wire {
-        // `{"https://api.openai.com/auth":{"chatgpt_account_id":"acc"}}`
+        // A token with the claim `{"https://api.openai.com/auth":{"chatgpt_account_id":"acc"}}`.
         CODEX => {
             "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjIn19.s"
                 .into()
@@ -261,7 +261,7 @@ fn calls_of(message: &AssistantMessage) -> Vec<ToolCall> {
     message.tool_calls().cloned().collect()
 }
 
-/// Cuts a text into pieces of so many characters.
+/// Cuts a text into pieces of `size` characters.
 fn pieces(text: &str, size: usize) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     characters.chunks(size).map(String::from_iter).collect()
@@ -270,7 +270,7 @@ fn pieces(text: &str, size: usize) -> Vec<String> {
 pub(super) const WHOLE: &str =
     r#"{"path":"a\nb","edits":[{"x":1},{"smile":"\ud83d\ude00"}],"n":-1.5,"t":true}"#;
 
-/// Byte lengths of the prefixes that are tried: each ends in another kind of place.
+/// Returns byte lengths of prefixes that end in different kinds of positions.
 pub(super) fn cuts() -> Vec<usize> {
     (1..WHOLE.len())
         .filter(|cut| WHOLE.is_char_boundary(*cut))
@@ -280,7 +280,8 @@ pub(super) fn cuts() -> Vec<usize> {
 #[tokio::test]
 async fn a_call_that_is_cut_has_no_arguments_and_says_why() {
     for wire in STREAMING_ARGUMENTS {
-        // Everywhere for one API; elsewhere within a key, an escape, a pair, after a comma.
+        // One API is tested with all cuts; the others with cuts within a key, an escape, a pair,
+        // and after a comma.
         let cuts = match wire {
             CHAT => cuts(),
             _ => vec![1, 4, 12, 14, 18, 19, 29, 49, 52, 55, 61, WHOLE.len() - 1],
@@ -374,7 +375,7 @@ async fn wrong_escapes_and_raw_line_ends_are_what_the_model_meant() {
             let calls = calls_of(&message);
             let known = (&calls[0].arguments, &calls[0].arguments_error);
             assert_eq!(known, (&meant, &None), "{wire} {size}");
-            // The arguments that were shown last are those of the end.
+            // The arguments that were shown last equal the final ones.
             let shown = steps
                 .iter()
                 .rev()
@@ -398,7 +399,7 @@ async fn halves_of_characters_are_joined_and_never_shown() {
         let streams = STREAMING_ARGUMENTS.contains(&wire);
         if streams {
             let arguments = [
-                // Raw, and as an escape of the arguments' own text.
+                // One half is raw, the other an escape in the text of the arguments.
                 ["{\"smile\":\"d", &HIGH.to_string()].concat(),
                 [&LOW.to_string(), "e", "\\ud83d\\"].concat(),
                 "ude00\"}".to_owned(),
@@ -457,7 +458,7 @@ async fn a_stream_without_an_end_is_an_error_that_is_tried_again() {
             "data: [DONE]\n\n",
             "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
         ] {
-            // Gemini and the others have no such marks, and say that they know no such event.
+            // The other APIs have no such marks, and report an unknown event.
             if !body.is_empty() && !matches!(wire, CHAT | MISTRAL | ANTHROPIC | RESPONSES) {
                 continue;
             }

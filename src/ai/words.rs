@@ -1,9 +1,9 @@
-//! Why data does not fit, in words of JavaScript. serde's own name Rust's types, and the column
-//! of a text that nobody sees.
+//! Words errors about data for authors of JavaScript. Serde's own messages name types of Rust,
+//! and the column of a text that the author does not see.
 
 pub(crate) const MISSING: &str = " is missing";
 
-/// What serde says of a value, without names of Rust's.
+/// Rewrites serde's error without names of Rust.
 pub(crate) fn words(error: impl ToString) -> String {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or(&text);
@@ -26,7 +26,7 @@ pub(crate) fn words(error: impl ToString) -> String {
     format!("{before}expected an object{rest}")
 }
 
-/// What Rust and serde call what JavaScript has other words for.
+/// Replaces names of Rust and serde by those of JavaScript.
 fn in_javascript(text: &str) -> String {
     const WORDS: [(&str, &str); 9] = [
         ("invalid type: sequence,", "invalid type: array,"),

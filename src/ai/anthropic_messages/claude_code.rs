@@ -1,5 +1,5 @@
-//! Tokens of a Claude subscription are only accepted from Claude Code: with its
-//! identity, and with its spelling of the tools that it has, too.
+//! Imitates Claude Code, because tokens of a Claude subscription are accepted only with its
+//! identity and its spelling of tool names.
 
 use crate::ai::stream::ToolSpec;
 
@@ -31,7 +31,7 @@ pub(super) fn is_subscription(api_key: &str) -> bool {
     api_key.contains("sk-ant-oat")
 }
 
-/// Our name of a tool, as Claude Code would write it.
+/// Returns Claude Code's spelling of a tool's name.
 pub(super) fn outgoing_tool_name(name: &str) -> &str {
     TOOLS
         .into_iter()
@@ -39,7 +39,7 @@ pub(super) fn outgoing_tool_name(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// The name that the tool is registered by.
+/// Returns the name under which the tool is registered.
 pub(super) fn incoming_tool_name<'a>(name: &'a str, tools: &'a [ToolSpec]) -> &'a str {
     tools
         .iter()

@@ -1,4 +1,4 @@
-//! Conversation in, request out.
+//! Builds the request from the conversation and the options.
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +24,7 @@ use crate::ai::stream::{Request, ToolSpec};
 use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 64;
-/// The API accepts no smaller budget, and an answer needs as much.
+/// The smallest budget that the API accepts, and the number of tokens reserved for the answer.
 const MIN_BUDGET: u64 = 1024;
 const DISPLAY: &str = "summarized";
 
@@ -72,7 +72,7 @@ fn headers(
     if !is_copilot {
         betas.push("fine-grained-tool-streaming-2025-05-14");
     }
-    // Models that adapt interleave anyway.
+    // Models with adaptive thinking interleave without the beta header.
     let interleaves = request.options.of_api.anthropic.interleaved_thinking;
     if interleaves.unwrap_or(true) && !thinks_adaptively(&request.model) {
         betas.push("interleaved-thinking-2025-05-14");
@@ -111,7 +111,7 @@ pub(super) fn body(request: &Request, as_claude_code: bool, retention: Retention
     if !system.is_empty() {
         body["system"] = system.into();
     }
-    // Not accepted together with thinking.
+    // The API refuses a temperature together with thinking.
     if let Some(temperature) = request.options.temperature
         && !thinking.is_on
         && compat_flag(model, "supportsTemperature") != Some(false)
@@ -140,7 +140,7 @@ pub(super) fn body(request: &Request, as_claude_code: bool, retention: Retention
     body
 }
 
-/// `None`: nothing is to be kept.
+/// Returns the cache mark; `None` if nothing is to be cached.
 fn cache_control(model: &Model, retention: Retention) -> Option<Value> {
     match retention {
         Retention::None => None,
@@ -159,7 +159,8 @@ fn is_version(model: &Model, family: &str, versions: &[&str]) -> bool {
     })
 }
 
-/// Decides by itself how long to think, given an effort instead of a budget.
+/// Returns true for models that choose the length of their thinking themselves, from an effort
+/// instead of a budget.
 fn thinks_adaptively(model: &Model) -> bool {
     compat_flag(model, "forceAdaptiveThinking").unwrap_or_else(|| {
         is_version(model, "opus", &["4.6", "4.7"]) || is_version(model, "sonnet", &["4.6"])
@@ -167,21 +168,21 @@ fn thinks_adaptively(model: &Model) -> bool {
 }
 
 struct Thinking {
-    /// `None`: the API decides.
+    /// `None` leaves the choice to the API.
     mode: Option<Value>,
     effort: Option<String>,
-    /// Thoughts included.
+    /// Limit of output tokens, including those of the thoughts.
     max_tokens: u64,
     is_on: bool,
 }
 
 impl Thinking {
-    /// In the words of the API.
+    /// Builds the parameters from options in the API's own terms.
     fn told(request: &Request) -> Self {
         let told = &request.options.of_api.anthropic;
         let display = told.thinking_display.as_deref().unwrap_or(DISPLAY);
         let is_adaptive = thinks_adaptively(&request.model);
-        // A float becomes the nearest integer that fits.
+        // The cast converts the number to the nearest integer that fits.
         let budget = told.thinking_budget_tokens.map(|tokens| tokens as u64);
         let budget = budget.filter(|tokens| *tokens > 0).unwrap_or(MIN_BUDGET);
         let is_on = told.thinking_enabled == Some(true);
@@ -192,7 +193,7 @@ impl Thinking {
                 false => json!({"type": "disabled"}),
             }),
             effort: (told.effort.clone()).filter(|_| is_on && is_adaptive),
-            // The API does without everything but this.
+            // This is the only member that the API requires.
             max_tokens: max_tokens(request).unwrap_or(request.model.max_tokens / 3),
             is_on,
         }
@@ -261,12 +262,12 @@ fn any_block(block: &ContentBlock) -> Option<Value> {
 struct Converter<'a> {
     model: &'a Model,
     as_claude_code: bool,
-    /// The mark on what the provider is to keep.
+    /// The mark on the blocks that the provider caches.
     cache: Option<Value>,
 }
 
 impl Converter<'_> {
-    /// With everything before it.
+    /// Marks a block, so that the conversation up to and including it is cached.
     fn kept(&self, mut block: Value) -> Value {
         if let Some(mark) = &self.cache {
             block["cache_control"] = mark.clone();
@@ -280,8 +281,7 @@ impl Converter<'_> {
             sanitize_id(id, LONGEST_ID)
         });
         let mut converted: Vec<Value> = Vec::new();
-        // Whether the last one gathers tool results: all results of a turn go
-        // into one message.
+        // True if the last message holds tool results: all results of a turn go into one message.
         let mut gathers = false;
         for message in &messages {
             let content = match message.as_ref() {
@@ -315,12 +315,12 @@ impl Converter<'_> {
             };
             converted.push(json!({"role": role, "content": content}));
         }
-        // Everything up to here is worth keeping for the next turn.
+        // The conversation up to here is cached for the next turn.
         if self.cache.is_some()
             && let Some(last) = converted.last_mut()
             && last["role"] == "user"
         {
-            // Only a block can carry the mark.
+            // Only a block can have the mark.
             if let Value::String(text) = &last["content"] {
                 last["content"] = json!([{"type": "text", "text": text}]);
             }
@@ -338,7 +338,7 @@ impl Converter<'_> {
         }
     }
 
-    /// Without blank texts, and without pictures the model could not see.
+    /// Converts blocks, leaving out blank texts, and images that the model cannot see.
     fn blocks(&self, blocks: &[ContentBlock]) -> impl Iterator<Item = Value> {
         blocks.iter().filter_map(|block| match block {
             ContentBlock::Text(text) if is_blank(&text.text) => None,
@@ -356,12 +356,12 @@ impl Converter<'_> {
                 if thinking.redacted == Some(true) {
                     return Some(json!({"type": "redacted_thinking", "data": signature}));
                 }
-                // Without text there is nothing that the signature could prove.
+                // A signature without its text is worthless.
                 if is_blank(&thinking.thinking) {
                     return None;
                 }
                 Some(match is_blank(signature) {
-                    // The API refuses unsigned thoughts.
+                    // The API refuses thoughts without a signature.
                     true => json!({"type": "text", "text": thinking.thinking}),
                     false => json!({
                         "type": "thinking",
@@ -428,7 +428,7 @@ impl Converter<'_> {
     }
 }
 
-/// The API wants an object at the top and refuses `anyOf` and its like there.
+/// Makes an object schema of any schema: the API refuses `anyOf`, `oneOf` and `allOf` at the top.
 fn input_schema(parameters: &Value) -> Value {
     let mut schema = Map::new();
     schema.insert("type".into(), "object".into());
@@ -441,7 +441,7 @@ fn input_schema(parameters: &Value) -> Value {
         "required".into(),
         part("required").unwrap_or_else(|| json!([])),
     );
-    // What the properties refer to has to come along.
+    // The properties may refer to these definitions.
     for name in ["$defs", "definitions", "additionalProperties"] {
         if let Some(part) = part(name) {
             schema.insert(name.into(), part);

@@ -1,4 +1,4 @@
-//! Events in, message out.
+//! Builds the message from the events of the stream.
 
 #[cfg(test)]
 mod tests;
@@ -16,10 +16,10 @@ use crate::ai::sse::SseEvent;
 use crate::ai::stream::ToolSpec;
 
 pub(super) struct Reader {
-    /// Given if the names in the answer are those of Claude Code.
+    /// Set if the answer uses Claude Code's tool names.
     tools: Option<Vec<ToolSpec>>,
     blocks: HashMap<u64, Block>,
-    /// The API's word for why the answer ended; then it is complete.
+    /// The API's `stop_reason`; once it is set, the answer is complete.
     stop_reason: Option<String>,
     stopped: bool,
 }
@@ -81,7 +81,7 @@ impl Reader {
                 let input = content["input"].clone();
                 Block::ToolCall(answer.start_tool_call(id, name.to_owned(), input).await?)
             }
-            // Blocks of server tools, which we do not ask for.
+            // Blocks of server tools are ignored: pi never requests such tools.
             _ => return Ok(()),
         };
         self.blocks.insert(index_of(event), block);
@@ -185,7 +185,7 @@ impl Decoder for Reader {
             return Err(Failure::unfinished(missing));
         };
         answer.edit().stop_reason = match reason.as_str() {
-            // A turn that pauses is continued by sending it back, as any other.
+            // A paused turn is continued by sending it back, like any other.
             "end_turn" | "pause_turn" | "stop_sequence" => StopReason::Stop,
             "max_tokens" => StopReason::Length,
             "tool_use" => StopReason::ToolUse,
@@ -204,7 +204,7 @@ impl Decoder for Reader {
     }
 }
 
-/// Makes the events of a stream of the message.
+/// Converts a whole message into the events of a stream.
 fn events_of_message(mut message: Value) -> Vec<Value> {
     let content = message["content"].take();
     let delta = json!({
@@ -223,7 +223,8 @@ fn events_of_message(mut message: Value) -> Vec<Value> {
     events
 }
 
-/// Only what the provider states: proxies leave out what they do not know.
+/// Updates only the counts that the provider states: proxies leave out counts that they do not
+/// know.
 fn updated(mut usage: Usage, raw: &Value) -> Usage {
     let update = |name: &str, part: &mut u64| {
         if let Some(tokens) = raw[name].as_u64() {

@@ -87,7 +87,7 @@ fn a_write_keeps_what_it_does_not_know_and_what_others_wrote() {
     assert_eq!(Fixture::mode(&fixture.path()), 0o600);
     assert_eq!(store.providers(), ["github-copilot", "groq"]);
 
-    // Another type is another entry.
+    // An entry of another type does not match.
     store.set("github-copilot", &key("ghp")).unwrap();
     store.remove("groq").unwrap();
     assert_eq!(
@@ -154,13 +154,13 @@ fn what_the_file_did_not_take_holds_and_is_stored_with_the_next_change() {
     let stored = AuthStore::open(fixture.path()).providers();
     assert_eq!(stored, ["other", "openai", "xai"]);
     assert_eq!(store.providers(), stored);
-    // Once: what somebody else does from then on stays.
+    // The entry is stored once: later changes by other processes stay.
     fixture.store().remove("openai").unwrap();
     store.set("openrouter", &key("k")).unwrap();
     assert_eq!(store.entry("openai"), None);
 }
 
-/// It was overwritten, or gone, with the next change of anything.
+/// Regression: the next change of any entry overwrote or removed it.
 #[test]
 fn what_somebody_else_stores_later_is_newer_than_what_the_file_did_not_take() {
     let fixture = Fixture::with("{}");
@@ -222,7 +222,7 @@ fn two_writers_lose_nothing() {
             scope.spawn(move || {
                 for n in 0..5 {
                     let provider = format!("{name}{n}");
-                    // The lock is waited for, but not forever.
+                    // Waits for the lock, but not forever.
                     while store.set(&provider, &key("k")).is_err() {}
                 }
             });

@@ -1,4 +1,5 @@
-//! Who asks AWS: a bearer token, or keys that sign each request (Signature Version 4).
+//! Authenticates requests to AWS: with a bearer token, or with keys that sign each request
+//! (Signature Version 4).
 
 use std::path::PathBuf;
 
@@ -32,7 +33,7 @@ enum Kind {
 }
 
 impl Credentials {
-    /// In the SDK's order, as far as it goes without asking another server.
+    /// Finds credentials in the order of AWS's SDK, leaving out sources that need another server.
     pub(super) fn find(env: &Env, options: &StreamOptions) -> Result<Self, Failure> {
         let given = &options.of_api.bedrock;
         let profile = given.profile.clone().or_else(|| env.get("AWS_PROFILE"));
@@ -84,7 +85,7 @@ impl Credentials {
                 session,
             });
         }
-        // The SDK knows nothing of it; here it is as good as the variable.
+        // The SDK does not support this source; pi treats it like the variable.
         let key = options.api_key.as_deref();
         if let Some(token) = key.filter(|key| !key.is_empty() && !key.starts_with('<')) {
             return with(Kind::Bearer(token.to_owned()));
@@ -96,7 +97,7 @@ impl Credentials {
         )))
     }
 
-    /// Adds what proves who asks.
+    /// Adds the headers that authenticate a request.
     pub(super) fn sign(
         &self,
         url: &str,
@@ -149,7 +150,7 @@ impl Credentials {
         }
         let names: Vec<&str> = signed.iter().map(|(name, _)| *name).collect();
         let names = names.join(";");
-        // What is escaped in the address is escaped once more.
+        // The signature needs the escaped path to be escaped once more.
         let path: Vec<String> = parsed.path().split('/').map(escape).collect();
         let lines: String = signed
             .iter()
@@ -196,7 +197,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Of `~/.aws/credentials` and `~/.aws/config`, where they stand in plain text.
+/// Reads a value of a profile in `~/.aws/credentials` or `~/.aws/config`, where it is plain text.
 fn profile_value(env: &Env, profile: &str, name: &str) -> Option<String> {
     let home = PathBuf::from(env.get("HOME")?).join(".aws");
     let file = |variable: &str, name: &str| {

@@ -1,5 +1,5 @@
-//! Options in, request out. The body is what AWS's SDK takes, without the model's id,
-//! which goes into the address.
+//! Builds the request from the options. The body has the format of AWS's SDK, without the model's
+//! id, which is part of the address.
 
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ use crate::ai::stream::Request;
 use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 64;
-/// The text of a tool result of which nothing is left.
+/// Replaces the text of a tool result without content.
 const EMPTY: &str = "<empty>";
 const BETA: &str = "interleaved-thinking-2025-05-14";
 
@@ -56,7 +56,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     Ok((call, Reader::default()))
 }
 
-/// The catalogue names one region's, which is not the user's.
+/// Returns the endpoint of the user's region; the address in the catalogue has another region.
 fn endpoint(model: &Model, env: &Env, region: &str) -> String {
     let set = env
         .get("AWS_ENDPOINT_URL_BEDROCK_RUNTIME")
@@ -71,7 +71,7 @@ fn endpoint(model: &Model, env: &Env, region: &str) -> String {
     }
 }
 
-/// All but what AWS calls unreserved.
+/// Escapes all characters but those that AWS calls unreserved.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for byte in text.bytes() {
@@ -169,7 +169,8 @@ fn is_claude(model: &Model) -> bool {
     model.id.contains("anthropic.claude") || model.id.contains("anthropic/claude")
 }
 
-/// Profiles of one's own do not say what model they are.
+/// Returns true if the model supports caching. Names of inference profiles may not contain the
+/// model's id.
 fn caches(model: &Model, env: &Env) -> bool {
     let id = model.id.to_lowercase();
     if !id.contains("claude") {
@@ -188,7 +189,7 @@ fn caches(model: &Model, env: &Env) -> bool {
     families.iter().any(|part| id.contains(part))
 }
 
-/// The tokens of the answer, thoughts included, and how the model is to think.
+/// Returns the limit of output tokens, thoughts included, and the thinking parameters.
 fn thinking(request: &Request, region: &str) -> (Option<u64>, Option<Value>) {
     let (model, base) = (&request.model, max_tokens(request));
     let told = &request.options.of_api.bedrock;
@@ -245,7 +246,8 @@ fn thinking(request: &Request, region: &str) -> (Option<u64>, Option<Value>) {
     (tokens, Some(Value::Object(fields)))
 }
 
-/// Consecutive messages of a role become one: the API wants the roles to alternate.
+/// Converts the messages. Consecutive messages of a role are merged, because the API requires
+/// alternating roles.
 fn messages(request: &Request) -> Vec<Value> {
     let model = &request.model;
     let unique = UniqueIds::InTheConversation;
@@ -279,7 +281,7 @@ fn from_user(content: &UserContent) -> Vec<Value> {
     }
 }
 
-/// `None` for what the API does not take, which includes blank texts.
+/// Converts a block. Returns `None` for blocks that the API refuses, such as blank texts.
 fn block(block: &ContentBlock) -> Option<Value> {
     Some(match block {
         ContentBlock::Text(text) if is_blank(&text.text) => return None,
@@ -307,7 +309,7 @@ fn from_answer(answer: &AssistantMessage, model: &Model) -> Vec<Value> {
                 .as_deref()
                 .filter(|s| !is_blank(s));
             Some(match (is_claude(model), signature) {
-                // Thoughts without a signature are refused.
+                // The API refuses thoughts without a signature.
                 (true, None) => json!({ "text": text }),
                 (true, Some(signature)) => json!({ "reasoningContent": {
                     "reasoningText": { "text": text, "signature": signature } } }),

@@ -1,4 +1,4 @@
-//! Events in, message out.
+//! Builds the message from the events of the stream.
 
 use std::collections::HashMap;
 
@@ -12,9 +12,9 @@ use crate::ai::sse::SseEvent;
 
 #[derive(Default)]
 pub(super) struct Reader {
-    /// By the API's number of the block.
+    /// Open blocks, by the API's number.
     open: HashMap<u64, Block>,
-    /// `stopReason`.
+    /// The API's `stopReason`.
     stopped: Option<String>,
 }
 
@@ -31,7 +31,7 @@ impl Reader {
         let delta = &data["delta"];
         let open = self.open.get(&number).copied();
         if let Some(text) = delta["text"].as_str() {
-            // Nobody announces text.
+            // The API sends no start event for text.
             let index = match open {
                 Some(Block::Text(index)) => index,
                 Some(_) => return Ok(()),
@@ -130,7 +130,7 @@ impl Decoder for Reader {
     }
 }
 
-/// The sentence of an exception; what retries and compaction go by.
+/// Returns the message of an exception. Retry and compaction match this text.
 pub(in crate::ai) fn worded(name: &str, message: &str) -> String {
     let lower = name.to_lowercase();
     let prefix = match lower.as_str() {

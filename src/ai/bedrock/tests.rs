@@ -44,7 +44,7 @@ fn frame(kind: &str, name: &str, payload: &Value) -> Vec<u8> {
 
 #[test]
 fn a_signature_is_the_sdks() {
-    // Made by the signer of AWS's SDK for JavaScript for the same request.
+    // The expected signature comes from AWS's SDK for JavaScript, for the same request.
     let mut headers = HeaderMap::new();
     let at = DateTime::parse_from_rfc3339("2026-11-21T19:07:59Z")
         .unwrap()
@@ -104,7 +104,7 @@ async fn frames_become_blocks_however_they_are_cut() {
     }
 }
 
-/// [`crate::ai::wire_tests`] has the same for the other APIs.
+/// [`crate::ai::wire_tests`] has this test for the other APIs.
 #[tokio::test]
 async fn cut_calls_and_halves_of_characters() {
     let delta = |number: u64, delta: serde_json::Value| json!({"contentBlockIndex": number, "delta": delta});

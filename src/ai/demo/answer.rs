@@ -1,17 +1,17 @@
-//! The sentences: what the demo says before, after and without tool calls.
+//! The texts that the demo writes before, after and without tool calls.
 
 use super::calls::LISTING;
 use super::wish::Wish;
 use crate::ai::message::{ContentBlock, ToolCall, ToolResultMessage, join_text};
 
-/// Of a file.
+/// Lines of a file that are shown.
 const FIRST_LINES: usize = 10;
-/// Of a command's output.
+/// Lines of a command's output that are shown.
 const OUTPUT_LINES: usize = 40;
-/// Of a listing.
+/// Names of a listing that are shown.
 const NAMES: usize = 30;
 
-/// What it is and can do, for everything it does not understand.
+/// Describes the demo and its abilities; the answer to every prompt that it does not understand.
 pub(super) fn introduction(tools: &[&str]) -> String {
     let mut text = String::from(
         "Hello! I am pi's built-in demo: not a language model, just a few patterns that need no \
@@ -35,7 +35,7 @@ pub(super) fn introduction(tools: &[&str]) -> String {
     text
 }
 
-/// "I'll …".
+/// Completes the sentence "I'll …".
 pub(super) fn intention(wish: &Wish) -> String {
     match wish {
         Wish::List { path } if path == "." => "list the files here".to_owned(),
@@ -58,7 +58,7 @@ pub(super) fn missing(wish: &Wish, tool: &str) -> String {
     )
 }
 
-/// "a", "a and b", "a, b and c".
+/// Joins texts: "a", "a and b", "a, b and c".
 pub(super) fn joined(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
@@ -67,8 +67,7 @@ pub(super) fn joined(parts: &[String]) -> String {
     }
 }
 
-/// For the summary of a conversation that compaction asks for, which comes with
-/// the whole conversation as text.
+/// Answers the request for a summary that compaction sends with the whole conversation as text.
 pub(super) fn summary(request: &str) -> Option<String> {
     let (_, rest) = request.split_once("<conversation>")?;
     let (conversation, _) = rest.split_once("</conversation>")?;
@@ -108,7 +107,8 @@ fn one(call: &ToolCall, result: &ToolResultMessage) -> String {
     }
 }
 
-/// Also when an extension or the user blocked the call: the text says why.
+/// Describes a failed call. If an extension or the user blocked the call, the text has the
+/// reason.
 fn failure(call: &ToolCall, text: &str) -> String {
     let subject = ["command", "path", "pattern"]
         .iter()
@@ -190,7 +190,7 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{plural}")
 }
 
-/// Inline code, whatever is in it.
+/// Formats any text as inline code.
 fn code(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let line = if text.lines().count() > 1 {
@@ -205,7 +205,7 @@ fn code(text: &str) -> String {
     }
 }
 
-/// A code block of the first lines, whose fence the text cannot close.
+/// Formats the first lines of a text as a code block with a fence that the text cannot close.
 fn fenced(text: &str, limit: usize) -> String {
     let mut fence = "```".to_owned();
     while text.contains(&fence) {

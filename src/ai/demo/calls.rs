@@ -1,4 +1,4 @@
-//! Which tool fulfils a wish, and with which arguments.
+//! Chooses the tool and the arguments for a request.
 
 use serde_json::{Map, Value, json};
 
@@ -6,10 +6,10 @@ use super::wish::Wish;
 
 pub(super) type Call = (String, Map<String, Value>);
 
-/// The flags by which [`super::answer`] knows a listing.
+/// The flags by which [`super::answer`] recognises a listing.
 pub(super) const LISTING: &str = "ls -Ap -- ";
 
-/// `Err` names the tool that is missing.
+/// Returns the call. The error is the name of the missing tool.
 pub(super) fn call_for(wish: &Wish, tools: &[&str]) -> Result<Call, String> {
     let direct = direct(wish);
     if tools.contains(&direct.0.as_str()) {
@@ -43,7 +43,7 @@ fn direct(wish: &Wish) -> Call {
     }
 }
 
-/// The same with a shell, where that is safe.
+/// Returns a shell command for the request, if there is a safe one.
 fn in_shell(wish: &Wish) -> Option<String> {
     match wish {
         Wish::List { path } => Some(format!("{LISTING}{}", quote(path))),
@@ -69,7 +69,7 @@ fn call(tool: &str, arguments: Value) -> Call {
     (tool.to_owned(), arguments)
 }
 
-/// One word of a shell command, whatever is in it.
+/// Quotes any text as one word of a shell command.
 fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

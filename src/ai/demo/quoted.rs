@@ -1,21 +1,21 @@
-//! Takes quoted text, code and JSON out of a sentence, so that the words around
-//! them can be matched without looking inside.
+//! Takes quoted text, code and JSON out of a sentence, so that patterns match only the words
+//! around them.
 
 use serde_json::Value;
 
-/// Signs of Unicode's private use area stand for the spans: one sign each.
+/// First character of the private use area that stands for a span; each span is one character.
 const FIRST: u32 = 0xE000;
 const LAST: u32 = 0xF8FF;
 
 pub(super) struct Quoted {
-    /// The sentence with one sign in the place of each span.
+    /// The sentence with one character in place of each span.
     pub text: String,
     spans: Vec<Span>,
 }
 
 struct Span {
     kind: Kind,
-    /// As the user wrote it, quotes included.
+    /// The text of the span with its quotes.
     whole: String,
     inner: String,
 }
@@ -70,8 +70,8 @@ impl Quoted {
         self.spans.get(usize::try_from(number).ok()?)
     }
 
-    /// What `part` of [`Self::text`] means: a lone span without its quotes,
-    /// anything else as it was written.
+    /// Returns the text for `part` of [`Self::text`]: the content of a lone span without its
+    /// quotes, otherwise the original text.
     pub fn meaning(&self, part: &str) -> String {
         let part = part.trim();
         let mut signs = part.chars();
@@ -90,7 +90,7 @@ impl Quoted {
         text
     }
 
-    /// The first span of this kind in `part`.
+    /// Returns the first span of this kind in `part`.
     pub fn first(&self, kind: Kind, part: &str) -> Option<&str> {
         let spans = part.chars().filter_map(|sign| self.span(sign));
         let mut of_kind = spans.filter(|span| span.kind == kind);
@@ -102,7 +102,7 @@ pub(super) fn is_placeholder(sign: char) -> bool {
     (FIRST..=LAST).contains(&u32::from(sign))
 }
 
-/// The span that starts with the first sign of `rest`.
+/// Returns the span that starts with the first character of `rest`.
 fn span_at(rest: &str, before: char) -> Option<Span> {
     let span = |kind, length: usize, inner: &str| Span {
         kind,
@@ -125,7 +125,7 @@ fn span_at(rest: &str, before: char) -> Option<Span> {
         '`' => ('`', '`', Kind::Code),
         '"' => ('"', '"', Kind::Text),
         '“' => ('“', '”', Kind::Text),
-        // Not the apostrophe of "don't".
+        // An apostrophe inside a word, as in "don't", starts no span.
         '\'' if !before.is_alphanumeric() => ('\'', '\'', Kind::Text),
         _ => return None,
     };

@@ -72,7 +72,7 @@ impl Talk {
         }
     }
 
-    /// The text and the calls of the answer to `text`.
+    /// Returns the text and the calls of the answer to `text`.
     async fn ask(&mut self, text: &str) -> (String, Vec<ToolCall>) {
         self.user(text);
         self.go_on().await
@@ -84,7 +84,7 @@ impl Talk {
         (message.texts().collect(), calls)
     }
 
-    /// What it says when the one tool it calls returns this.
+    /// Returns the answer after the one tool call has returned `result`.
     async fn reply(&mut self, text: &str, result: &str, is_error: bool) -> String {
         let (_, calls) = self.ask(text).await;
         assert_eq!(calls.len(), 1, "{calls:?}");
@@ -125,7 +125,7 @@ async fn it_calls_tools_and_answers_from_their_results() {
     );
     assert_eq!(calls, []);
 
-    // The next question is a new one.
+    // The next prompt is treated as a new one.
     let (text, _) = talk.ask("thanks").await;
     assert!(text.starts_with("Hello! I am pi's built-in demo: not a language model"));
 }

@@ -1,5 +1,5 @@
-//! Decides what to say next from the conversation so far: call tools for a
-//! request, or answer from what they returned.
+//! Decides on the next answer from the conversation so far: tool calls for a request, or a text
+//! about their results.
 
 use super::answer;
 use super::calls::{Call, call_for};
@@ -73,9 +73,8 @@ fn turn_for(wishes: &[Wish], tools: &[&str]) -> Turn {
     }
 }
 
-/// What came after the last message that was an answer (or broke off) and not a
-/// step: a request with its tool calls, and perhaps requests that were put in
-/// meanwhile.
+/// Returns the messages after the last final or broken-off answer: a request with its tool calls,
+/// and any requests that were queued meanwhile.
 fn since_last_answer(messages: &[Message]) -> &[Message] {
     let is_answer = |message: &Message| match message {
         Message::Assistant(message) => {
@@ -94,7 +93,7 @@ fn as_user(message: &Message) -> Option<&UserMessage> {
     }
 }
 
-/// The calls that were answered, in the order of the calls.
+/// Returns the calls that have results, in the order of the calls.
 fn results(messages: &[Message]) -> Vec<(&ToolCall, &ToolResultMessage)> {
     let result_of = |call: &ToolCall| {
         messages.iter().find_map(|message| match message {

@@ -1,4 +1,4 @@
-//! Understands plain requests: not a language model, a handful of patterns.
+//! Recognises plain requests with a few patterns.
 
 use std::iter::once;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::quoted::{Kind, Quoted, is_placeholder};
 
-/// Something the user wants done.
+/// An action that the user asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Wish {
     List {
@@ -36,14 +36,14 @@ pub(super) enum Wish {
     FindFiles {
         pattern: String,
     },
-    /// Any tool, by its name.
+    /// A call of any tool, by its name.
     Call {
         tool: String,
         arguments: Value,
     },
 }
 
-/// Longer texts are material, not requests.
+/// Texts of more bytes are treated as material, not as requests.
 const LIMIT: usize = 8_000;
 
 macro_rules! pattern {
@@ -140,8 +140,8 @@ pattern!(
     r"^(?:call|use|invoke)\s+(?:the\s+)?(?:tool\s+)?(\S+)(\s+tool)?(?:\s+with)?(?:\s+(?:the\s+)?arguments?)?:?\s*(\S)?$"
 );
 
-/// The wishes in what the user said, in order. `tools` are the names of tools
-/// that can be called.
+/// Returns the requests in the user's text, in order. `tools` are the names of the available
+/// tools.
 pub(super) fn understand(text: &str, tools: &[&str]) -> Vec<Wish> {
     let text = FILES_GIVEN.replace_all(text, "\n");
     if text.len() > LIMIT {
@@ -158,11 +158,11 @@ pub(super) fn understand(text: &str, tools: &[&str]) -> Vec<Wish> {
     wishes.collect()
 }
 
-/// The parts of a sentence that begin with a verb.
+/// Splits a sentence into the parts that start with a verb.
 fn clauses(text: &str) -> Vec<String> {
     let mut clauses: Vec<String> = Vec::new();
     let mut start = 0;
-    // The end of the last part that was used.
+    // End of the last part that was used.
     let mut used = 0;
     let ends = SEPARATOR.find_iter(text).map(|found| found.range());
     for end in ends.chain(once(text.len()..text.len())) {
@@ -186,7 +186,7 @@ fn clauses(text: &str) -> Vec<String> {
     clauses
 }
 
-/// Without "please" and the full stop, but with the dot of `git add .`.
+/// Removes "please" and a full stop at the end, but keeps the dot of `git add .`.
 fn without_tail(clause: &str) -> &str {
     let mut clause = clause.trim();
     loop {
@@ -204,7 +204,7 @@ fn without_tail(clause: &str) -> &str {
 struct Reader<'a> {
     quoted: &'a Quoted,
     tools: &'a [&'a str],
-    /// The file that was spoken of last.
+    /// The last file that was mentioned.
     file: Option<String>,
 }
 
@@ -352,18 +352,18 @@ impl Reader<'_> {
     }
 }
 
-/// May be the name of a file.
+/// Returns true if the word may be the name of a file.
 fn is_file_like(word: &str) -> bool {
     word.contains(['.', '/']) || word.chars().all(is_placeholder)
 }
 
-/// Has an extension.
+/// Returns true if the path has a file name extension.
 fn is_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     name.trim_start_matches('.').contains('.')
 }
 
-/// Text files end with a newline.
+/// Adds the newline with which text files end.
 fn as_file(mut text: String) -> String {
     if !text.ends_with('\n') {
         text.push('\n');

@@ -43,7 +43,7 @@ const HTTP_APIS: [&str; 3] = [
     "openai-responses",
 ];
 
-/// The smallest answer of each API, up to and without its end.
+/// Returns the smallest answer of each API, with or without its last events.
 fn beginning(api: &str) -> Vec<&'static str> {
     match api {
         "anthropic-messages" => vec![
@@ -344,7 +344,7 @@ async fn a_reader_that_goes_away_drops_the_connection() {
 async fn no_server_is_a_connection_error() {
     let server = Server::start(vec![]).await;
     let mut request = request("anthropic-messages", &server, vec![user("hello")]);
-    // Port 1 of loopback: nobody listens there.
+    // No server listens on port 1 of the loopback address.
     Arc::make_mut(&mut request.model).base_url = "http://127.0.0.1:1".into();
     let (message, _) = collect(api("anthropic-messages").unwrap().stream(request)).await;
     let error = message.error_message.unwrap();
@@ -435,7 +435,7 @@ async fn who_wants_no_retries_gets_the_first_refusal() {
 
 #[tokio::test]
 async fn an_answer_that_does_not_begin_in_time_is_given_up() {
-    // It takes connections, and says nothing.
+    // This server accepts connections and sends nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let model = Model {
         base_url: format!("http://{}", silent.local_addr().unwrap()),
@@ -445,7 +445,7 @@ async fn an_answer_that_does_not_begin_in_time_is_given_up() {
     request.options.timeout_ms = Some(30);
     request.options.max_retries = Some(0);
     let answer = collect(api(HTTP_APIS[0]).unwrap().stream(request));
-    // Without the limit it would wait for ever.
+    // Without the limit the request would never end.
     let answer = tokio::time::timeout(Duration::from_secs(20), answer).await;
     let (message, _) = answer.expect("the limit was not looked at");
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Cloud Code Assist, the back end of Gemini CLI and of Antigravity: Gemini's format
-//! in an envelope, paid for by a subscription.
+//! Cloud Code Assist, the back end of Gemini CLI and Antigravity: Gemini's format in an envelope,
+//! for subscriptions.
 
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ use crate::ai::stream::Request;
 
 const ANTIGRAVITY: &str = "google-antigravity";
 const ANTIGRAVITY_VERSION: &str = "1.21.9";
-/// The service serves those who say that they are this program.
+/// The service accepts only requests with the system prompt of Antigravity.
 const ANTIGRAVITY_PROMPT: &str = "You are Antigravity, a powerful agentic AI coding assistant designed by the Google Deepmind team working on Advanced Agentic Coding.You are pair programming with a USER to solve their coding task. The task may require creating a new codebase, modifying or debugging an existing codebase, or simply answering a question.**Absolute paths only****Proactiveness**";
 const BETA: &str = "interleaved-thinking-2025-05-14";
 
@@ -110,7 +110,7 @@ pub(super) fn body(request: &Request, project: &str) -> Value {
         inner["generationConfig"] = Value::Object(generation);
     }
     if !request.tool_specs().is_empty() {
-        // Claude's format is translated from the older field only.
+        // For Claude the service converts only the older member.
         let key = match model.id.starts_with("claude-") {
             true => "parameters",
             false => "parametersJsonSchema",
@@ -135,7 +135,7 @@ pub(super) fn body(request: &Request, project: &str) -> Value {
     body
 }
 
-/// The tokens of the answer, thoughts included, and `thinkingConfig`.
+/// Returns the limit of output tokens, thoughts included, and `thinkingConfig`.
 fn limits(request: &Request) -> (Option<u64>, Option<Value>) {
     let (model, base): (&Model, Option<u64>) = (&request.model, max_tokens(request));
     if !model.reasoning {

@@ -1,4 +1,4 @@
-//! The conversation as Gemini's `contents`, and the tools.
+//! Converts the conversation and the tools to Gemini's format.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::ai::stream::{Request, ToolSpec};
 use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 64;
-/// Gemini 3 wants a signature on every call; this one says that there is none.
+/// Gemini 3 requires a signature on every call; this value stands for a missing one.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 pub(super) fn contents(request: &Request) -> Vec<Value> {
@@ -25,7 +25,7 @@ pub(super) fn contents(request: &Request) -> Vec<Value> {
         }
     });
     let mut contents: Vec<Value> = Vec::new();
-    // Pictures that cannot be part of a result follow the results of the turn.
+    // Images that cannot be part of a result follow the results of the turn.
     let mut pictures: Vec<Value> = Vec::new();
     for message in &messages {
         if !matches!(message.as_ref(), Message::ToolResult(_)) {
@@ -43,8 +43,8 @@ pub(super) fn contents(request: &Request) -> Vec<Value> {
     contents
 }
 
-/// An answer that follows another is added to it: calls may only follow what a user or a
-/// tool said.
+/// Adds an answer. An answer that follows another is merged with it: the API accepts calls only
+/// after a message of the user or a tool.
 fn add_answer(contents: &mut Vec<Value>, answer: &AssistantMessage, model: &Model) {
     let Some(mut content) = from_answer(answer, model) else {
         return;
@@ -57,7 +57,8 @@ fn add_answer(contents: &mut Vec<Value>, answer: &AssistantMessage, model: &Mode
     }
 }
 
-/// Claude and GPT behind Google's door pair calls and results by id; Gemini by order.
+/// Returns true for the models of Anthropic and OpenAI, which pair calls and results by id.
+/// Gemini pairs them by order.
 fn takes_ids(model: &Model) -> bool {
     model.id.starts_with("claude-") || model.id.starts_with("gpt-oss-")
 }
@@ -120,7 +121,7 @@ fn from_answer(answer: &AssistantMessage, model: &Model) -> Option<Value> {
     (!parts.is_empty()).then(|| json!({ "role": "model", "parts": parts }))
 }
 
-/// What Google takes for bytes.
+/// Returns true for base64 that Google accepts as bytes.
 fn is_base64(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     let is_sign = |sign: u8| sign.is_ascii_alphanumeric() || matches!(sign, b'+' | b'/');
@@ -130,8 +131,8 @@ fn is_base64(text: &str) -> bool {
         && body.bytes().all(is_sign)
 }
 
-/// Results that follow each other go into one turn. Returns the pictures of the result if the
-/// model does not take them in it.
+/// Adds a result; consecutive results go into one turn. Returns the result's images if the model
+/// does not accept them as part of it.
 fn add_result(
     contents: &mut Vec<Value>,
     result: &ToolResultMessage,
@@ -177,7 +178,7 @@ fn add_result(
     })
 }
 
-/// Gemini before 3 does not.
+/// Returns true if the model accepts images in tool results. Gemini before 3 does not.
 fn takes_nested_pictures(model: &Model) -> bool {
     let id = model.id.to_lowercase();
     let version = id
@@ -193,7 +194,7 @@ fn takes_nested_pictures(model: &Model) -> bool {
     }
 }
 
-/// `key` is what the schema of the arguments is called.
+/// `key` is the name of the member with the schema of the arguments.
 pub(super) fn tools(tools: &[ToolSpec], key: &str) -> Value {
     let declarations = tools.iter().map(
         |tool| json!({ "name": tool.name, "description": tool.description, key: tool.parameters }),

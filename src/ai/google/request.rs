@@ -1,5 +1,5 @@
-//! Options in, request out, for the Gemini API and for Vertex AI. Extensions see the
-//! payload as Google's SDK takes it, which is not what goes over the wire.
+//! Builds the request for the Gemini API and for Vertex AI. Extensions see the payload in the
+//! format of Google's SDK, which differs from the wire format.
 
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use crate::ai::failure::{Envelope, Failure};
 use crate::ai::request_parts::{api_key, configured_headers, max_tokens, url};
 use crate::ai::stream::Request;
 
-/// Members of the SDK's `config` that the wire keeps beside `generationConfig`.
+/// Members of the SDK's `config` that stand beside `generationConfig` on the wire.
 const BESIDE: [&str; 5] = [
     "tools",
     "toolConfig",
@@ -40,7 +40,7 @@ pub(super) fn vertex(request: &Request) -> Result<(Call, Reader), Failure> {
         )));
     };
     let model = &request.model;
-    // The catalogue's address names a location, which keys do without.
+    // The catalogue's address has a location; requests with a key need none.
     let base = match model.base_url.contains("{location}") {
         true => "https://aiplatform.googleapis.com",
         false => model.base_url.trim().trim_end_matches('/'),
@@ -70,7 +70,7 @@ fn call(request: &Request, url: String, key: Option<&str>) -> Result<(Call, Read
     Ok((call, Reader::default()))
 }
 
-/// As the SDK's `generateContentStream` takes it.
+/// Builds the payload of the SDK's `generateContentStream`.
 pub(super) fn payload(request: &Request) -> Value {
     let mut config = json!({});
     if let Some(tokens) = max_tokens(request) {
@@ -111,7 +111,7 @@ pub(super) fn tool_mode(request: &Request) -> Option<Value> {
     Some(json!({ "functionCallingConfig": { "mode": mode } }))
 }
 
-/// What the SDK makes of it.
+/// Converts the payload to the wire format like the SDK.
 pub(super) fn encode(payload: Value) -> Value {
     let mut body = Map::new();
     let mut generation = Map::new();
@@ -128,7 +128,7 @@ pub(super) fn encode(payload: Value) -> Value {
             name if BESIDE.contains(&name) => {
                 body.insert(name.to_owned(), value.clone());
             }
-            // Of the SDK itself.
+            // The SDK uses these members itself.
             "httpOptions" | "abortSignal" => {}
             _ => {
                 generation.insert(name.clone(), value.clone());
@@ -136,7 +136,7 @@ pub(super) fn encode(payload: Value) -> Value {
         }
     }
     if payload["config"].is_object() {
-        // Also when nothing is in it.
+        // An empty object is sent, too.
         body.insert("generationConfig".into(), Value::Object(generation));
     }
     Value::Object(body)

@@ -1,4 +1,4 @@
-//! Chunks in, message out.
+//! Builds the message from the chunks of the stream.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,10 +12,10 @@ use crate::ai::sse::SseEvent;
 
 #[derive(Default)]
 pub(super) struct Reader {
-    /// Chunks come in `{"response": …}`.
+    /// True if chunks come as `{"response": …}`.
     wrapped: bool,
     open: Option<Open>,
-    /// `finishReason`.
+    /// The API's `finishReason`.
     finished: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl Reader {
         answer.add_text(index, text).await
     }
 
-    /// Calls come whole.
+    /// Adds a call. Gemini sends each call whole.
     async fn call(&mut self, part: &Value, answer: &mut Answer) -> Result<(), Failure> {
         self.close(answer).await?;
         let call = &part["functionCall"];
@@ -96,7 +96,7 @@ impl Reader {
     }
 }
 
-/// Gemini names its calls only sometimes.
+/// Makes an id for a call: Gemini sends one only sometimes.
 fn unique_id(name: &str) -> String {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
@@ -104,7 +104,7 @@ fn unique_id(name: &str) -> String {
 }
 
 impl Decoder for Reader {
-    /// Without `alt=sse` the API sends a list of what would be the events.
+    /// Without `alt=sse` the API sends the events as a list.
     fn events_of_whole(body: Value) -> Vec<Value> {
         let is_event = |event: &Value| {
             let names = ["candidates", "promptFeedback", "response", "error"];
@@ -185,7 +185,7 @@ fn count(raw: &Value, answer: &mut Answer) {
     let count = |name: &str| raw[name].as_u64().unwrap_or(0);
     let cached = count("cachedContentTokenCount");
     answer.set_usage(Usage {
-        // Here the cached ones are counted among the others.
+        // Gemini counts cached tokens as input tokens, too.
         input: count("promptTokenCount").saturating_sub(cached),
         output: count("candidatesTokenCount") + count("thoughtsTokenCount"),
         cache_read: cached,

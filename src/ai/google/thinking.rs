@@ -1,4 +1,4 @@
-//! How hard a Gemini thinks: a level for the newer ones, a budget for the others.
+//! Sets the thinking effort of Gemini models: a level for newer models, a budget for older ones.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ enum Family {
     Older,
 }
 
-/// `gemini-3-pro`, `gemini-3.1-flash-lite`, `gemma-4-…`.
+/// Recognises ids such as `gemini-3-pro`, `gemini-3.1-flash-lite` and `gemma-4-…`.
 fn family(model: &Model) -> Family {
     let id = model.id.to_lowercase();
     if id.contains("gemma-4") || id.contains("gemma4") {
@@ -34,7 +34,7 @@ fn family(model: &Model) -> Family {
     }
 }
 
-/// `None` for a model that does not think; otherwise `thinkingConfig`.
+/// Returns `thinkingConfig`; `None` for a model that does not think.
 pub(super) fn config(request: &Request) -> Option<Value> {
     let model = &request.model;
     if !model.reasoning {
@@ -62,7 +62,7 @@ pub(super) fn config(request: &Request) -> Option<Value> {
     Some(config)
 }
 
-/// In the words of the API; `None` leaves it to the API.
+/// Returns the configuration from options in the API's own terms; `None` leaves it to the API.
 pub(super) fn told(request: &Request) -> Option<Value> {
     let told = request.options.of_api.google.thinking.as_ref()?;
     if !told.enabled {
@@ -77,7 +77,8 @@ pub(super) fn told(request: &Request) -> Option<Value> {
     Some(config)
 }
 
-/// As little as the model lets itself be told, and none of it shown.
+/// Returns the configuration with the least thinking that the model allows, and without showing
+/// thoughts.
 pub(super) fn off(model: &Model) -> Value {
     match family(model) {
         Family::Pro3 => json!({ "thinkingLevel": "LOW" }),
@@ -86,7 +87,7 @@ pub(super) fn off(model: &Model) -> Value {
     }
 }
 
-/// The name of the level; `None` for models that take a budget.
+/// Returns the API's name of a level; `None` for models with a budget.
 pub(super) fn name(model: &Model, level: ThinkingLevel) -> Option<&'static str> {
     use ThinkingLevel::{Low, Medium, Minimal, Off};
     let name = match (family(model), level) {
@@ -101,7 +102,7 @@ pub(super) fn name(model: &Model, level: ThinkingLevel) -> Option<&'static str> 
     Some(name)
 }
 
-/// -1 leaves it to the model.
+/// Returns the default budget of a level; -1 lets the model choose.
 fn default_budget(model: &Model, level: ThinkingLevel) -> i64 {
     let budgets = match &model.id {
         id if id.contains("2.5-pro") => [128, 2048, 8192, 32768],

@@ -1,5 +1,5 @@
-//! Options in, request out. Extensions see the payload as Mistral's SDK takes it, in
-//! camel case; the wire has snake case.
+//! Builds the request. Extensions see the payload in the format of Mistral's SDK, with names in
+//! camel case; the wire format has snake case.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,9 +23,9 @@ use crate::ai::request_parts::{
 use crate::ai::stream::Request;
 use crate::ai::transform::{UniqueIds, transform_messages};
 
-/// Of a call: letters and digits, no more and no fewer.
+/// Number of letters and digits in the id of a call.
 const ID_LENGTH: usize = 9;
-/// Stands between tool results and a user message.
+/// Text of the assistant message between tool results and a user message.
 const AFTER_RESULTS: &str = "I have processed the tool results.";
 const NO_IMAGE: &str = "(image omitted: model does not support images)";
 
@@ -36,7 +36,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     if let Some(key) = api_key(request)? {
         set_header(&mut headers, "authorization", &format!("Bearer {key}"))?;
     }
-    // Requests with the same id reach a server that has the beginning cached.
+    // Requests with the same id reach a server that has the start of the conversation cached.
     let session = request.options.cached_session();
     let own: Vec<(&str, &str)> = session.map(|id| ("x-affinity", id)).into_iter().collect();
     configured_headers(request, &mut headers, &own)?;
@@ -100,7 +100,7 @@ pub(super) fn payload(request: &Request) -> Value {
     Value::Object(payload)
 }
 
-/// Names that the wire writes otherwise. Schemas of tools are the user's own and stay.
+/// Converts names to the wire format. Schemas of tools are user data and stay unchanged.
 fn encode(mut payload: Value) -> Value {
     const NAMES: [(&str, &str); 6] = [
         ("maxTokens", "max_tokens"),
@@ -127,7 +127,7 @@ fn encode(mut payload: Value) -> Value {
         for part in message["content"].as_array_mut().into_iter().flatten() {
             rename(part, "imageUrl", "image_url");
         }
-        // What the SDK fills in.
+        // The SDK adds this member.
         if message["role"] == "assistant" && message.get("prefix").is_none() {
             message["prefix"] = json!(false);
         }
@@ -164,7 +164,7 @@ fn messages(request: &Request) -> Vec<Value> {
         match message.as_ref() {
             Message::User(user) => {
                 let converted = from_user(&user.content, model);
-                // The API refuses a user directly after a tool.
+                // The API refuses a user message directly after a tool result.
                 if converted.is_some() && told.last().is_some_and(|last| last["role"] == "tool") {
                     told.push(json!({"role": "assistant", "content": AFTER_RESULTS}));
                 }
@@ -177,7 +177,7 @@ fn messages(request: &Request) -> Vec<Value> {
     told
 }
 
-/// Ids of other models in the form that Mistral takes, each its own.
+/// Converts ids of other models to unique ids in Mistral's form.
 #[derive(Default)]
 struct Ids {
     known: HashMap<String, String>,
@@ -200,7 +200,7 @@ impl Ids {
     }
 }
 
-/// Only has to be the same for the same text as long as the process lives.
+/// Derives an id from a text. The result needs to be stable only within this process.
 pub(super) fn derive_id(id: &str, attempt: u32) -> String {
     let plain: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
     if attempt == 0 && plain.len() == ID_LENGTH {

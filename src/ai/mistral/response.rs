@@ -1,4 +1,4 @@
-//! Chunks in, message out.
+//! Builds the message from the chunks of the stream.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::ai::sse::SseEvent;
 pub(super) struct Reader {
     open: Option<Open>,
     calls: CallPieces,
-    /// `finish_reason`.
+    /// The API's `finish_reason`.
     finished: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a provider's entry in `models.json` makes of its models.
+//! Applies a provider's entry in `models.json` to the provider's models.
 
 use serde_json::{Map, Value};
 
@@ -12,8 +12,8 @@ const MAX_TOKENS: u64 = 16_384;
 const ROUTING: [&str; 2] = ["openRouterRouting", "vercelGatewayRouting"];
 
 impl ProviderConfig {
-    /// The models of `provider`: the built-in ones, changed, and the user's own,
-    /// which replace built-in ones of the same id.
+    /// Returns the models of `provider`: the built-in ones with their changes, and the user's
+    /// own, which replace built-in ones of the same id.
     pub fn apply(&self, provider: &str, built_in: Option<catalogue::Entry>) -> Vec<Model> {
         let (api, base_url, mut models) = match built_in {
             Some(entry) => (Some(entry.api), Some(entry.base_url), entry.models),
@@ -55,7 +55,7 @@ impl ProviderConfig {
             cost: ModelCost::default(),
             context_window: CONTEXT_WINDOW,
             max_tokens: MAX_TOKENS,
-            // Resolved for each request, with the key: they may be secrets.
+            // Headers may be secrets; each request resolves them together with the key.
             headers: None,
             thinking_level_map: None,
             sampling_params: None,
@@ -88,7 +88,7 @@ impl ModelOverride {
                 model.cost.tiers.clone_from(tiers);
             }
         }
-        // A float becomes the nearest integer that fits.
+        // The cast converts the number to the nearest integer that fits.
         if let Some(tokens) = self.context_window {
             model.context_window = tokens as u64;
         }

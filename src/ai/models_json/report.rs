@@ -1,5 +1,5 @@
-//! Says what is wrong with a `models.json` in the user's words (which provider,
-//! which model, which field) and without showing values, which may be keys.
+//! Describes errors of a `models.json` in the user's terms (provider, model, field), without
+//! showing values, which may be keys.
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{ValidationError, Validator};
@@ -16,7 +16,7 @@ impl Schema {
         Self(validator)
     }
 
-    /// A line for each; none if the file has the right shape.
+    /// Returns one line for each error; none if the file is valid.
     pub fn problems(&self, file: &Value) -> Vec<String> {
         let errors = self.0.iter_errors(file);
         errors
@@ -36,7 +36,7 @@ fn message(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// `/providers/p/models/0/cost/input` → `provider "p", model "m", field "cost.input"`.
+/// Converts `/providers/p/models/0/cost/input` to `provider "p", model "m", field "cost.input"`.
 fn place(error: &ValidationError<'_>, file: &Value) -> String {
     let pointer = error.instance_path().as_str();
     let names: Vec<String> = pointer

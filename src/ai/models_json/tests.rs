@@ -29,7 +29,7 @@ fn load_json(value: Value) -> Result<ModelsJson, String> {
     load_text(&value.to_string())
 }
 
-/// The models of `provider` under this configuration of it.
+/// Returns the models of `provider` with this configuration.
 fn models(provider: &str, config: Value) -> Vec<Model> {
     let file = load_json(json!({"providers": {provider: config}})).unwrap();
     let built_in = catalogue::provider(provider).map(catalogue::Provider::load);
@@ -131,7 +131,7 @@ fn rules_between_fields() {
     }
 }
 
-/// One wrong entry took away all that the file has.
+/// Regression: one wrong entry dropped the whole file.
 #[test]
 fn what_is_wrong_with_one_provider_takes_nothing_from_the_others() {
     let good = json!({"baseUrl": "u", "api": "a", "models": [{"id": "m"}]});

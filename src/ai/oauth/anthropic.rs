@@ -1,4 +1,4 @@
-//! Claude Pro and Max.
+//! Sign-in for Claude Pro and Max.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const CLIENT: &str = "9d1c250a-e61b-44d9-88ed-5944d1962f5e";
 const SCOPES: &str = "org:create_api_key user:profile user:inference user:sessions:claude_code \
                       user:mcp_servers user:file_upload";
 
-/// Where it is signed in.
+/// Addresses of the sign-in.
 pub(super) struct Anthropic {
     pub authorize: String,
     pub token: String,

@@ -1,5 +1,5 @@
-//! Signing in with a browser: the user opens an address, and comes back with a code
-//! to a server on loopback, or pastes it.
+//! Sign-in with a browser: the user opens an address, and the browser brings a code to a local
+//! server, or the user pastes the code.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{LoginDialog, SignInError};
 
-/// For one request of the browser.
+/// Time limit for one request of the browser.
 const LIMIT: Duration = Duration::from_secs(10);
 const LONGEST_LINE: u64 = 16 * 1024;
 
-/// Proof that whoever has the code is who asked for it.
+/// Proof that the program that exchanges the code is the one that requested it.
 pub(super) struct Pkce {
     pub verifier: String,
     pub challenge: String,
@@ -35,31 +35,31 @@ impl Pkce {
     }
 }
 
-/// That many bytes of randomness, as text.
+/// Returns `bytes` random bytes as text.
 pub(super) fn random(bytes: usize) -> String {
-    // Version 4 is random but for six bits; sixteen bytes each.
+    // Each UUID of version 4 has sixteen bytes, all but six bits of them random.
     let random = std::iter::repeat_with(uuid::Uuid::new_v4)
         .flat_map(|id| id.into_bytes())
         .take(bytes);
     URL_SAFE_NO_PAD.encode(random.collect::<Vec<u8>>())
 }
 
-/// What one provider's sign-in has of its own.
+/// The parameters of one provider's sign-in.
 pub(super) struct Request<'a> {
-    /// Where the user signs in.
+    /// Address at which the user signs in.
     pub authorize: &'a str,
     pub client: &'a str,
     pub scope: &'a str,
-    /// Where the browser comes back to.
+    /// Address to which the browser returns.
     pub redirect: &'a str,
-    /// Else it is the verifier.
+    /// Protection against forged redirects; the verifier if `None`.
     pub state: Option<String>,
-    /// More of the address's parameters.
+    /// Additional query parameters of the address.
     pub more: &'a [(&'a str, &'a str)],
     pub instructions: &'a str,
 }
 
-/// What is to be exchanged for tokens.
+/// The data that is exchanged for tokens.
 pub(super) struct Grant {
     pub code: String,
     pub verifier: String,
@@ -67,7 +67,7 @@ pub(super) struct Grant {
 }
 
 impl Request<'_> {
-    /// Has the user sign in.
+    /// Lets the user sign in.
     pub(super) async fn grant(
         self,
         dialog: &Arc<dyn LoginDialog>,
@@ -108,7 +108,7 @@ impl Request<'_> {
 }
 
 struct CodeFlow<'a> {
-    /// What the user is to open.
+    /// Address that the user opens.
     url: &'a Url,
     instructions: &'a str,
     redirect: &'a str,
@@ -118,7 +118,7 @@ struct CodeFlow<'a> {
 }
 
 impl CodeFlow<'_> {
-    /// The code that the user comes back with.
+    /// Waits for the code from the browser or from the user.
     async fn code(&self) -> Result<String, SignInError> {
         tokio::select! {
             code = self.ask() => code,
@@ -139,7 +139,7 @@ impl CodeFlow<'_> {
                 code = self.wait_for_browser(&server, redirect.path()) => return Ok(code),
                 pasted = self.dialog.paste() => pasted,
             },
-            // Somebody else has the port: only pasting is left.
+            // Another process uses the port, so the user has to paste the code.
             Err(_) => {
                 let message = "Paste the authorization code or full redirect URL:";
                 self.dialog
@@ -161,7 +161,7 @@ impl CodeFlow<'_> {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
-            // Whatever else comes along is no reason to stop waiting.
+            // Other requests, and failed ones, do not end the wait.
             let served = tokio::time::timeout(LIMIT, self.serve(&mut stream, path));
             if let Ok(Ok(Some(code))) = served.await {
                 return code;
@@ -173,7 +173,7 @@ impl CodeFlow<'_> {
         let mut line = String::new();
         let mut reader = BufReader::new(tokio::io::AsyncReadExt::take(&mut *stream, LONGEST_LINE));
         reader.read_line(&mut line).await?;
-        // The rest of the request has to be read, or the answer may get lost.
+        // The rest of the request is read, because the response could get lost otherwise.
         let mut header = String::new();
         while reader.read_line(&mut header).await? > 2 {
             header.clear();
@@ -225,7 +225,8 @@ pub(super) fn cancelled() -> SignInError {
     SignInError::new("Login cancelled")
 }
 
-/// Code and state of an address, of `code#state`, of a query, or of the code alone.
+/// Returns code and state from an address, from `code#state`, from a query, or from the code
+/// alone.
 pub(super) fn parse_pasted(text: &str) -> (Option<String>, Option<String>) {
     let text = text.trim();
     let of = |url: &Url| {

@@ -1,4 +1,4 @@
-//! ChatGPT Plus and Pro, for `openai-codex`.
+//! Sign-in for ChatGPT Plus and Pro (`openai-codex`).
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{LoginDialog, OAuthCredentials, SignIn, SignInError};
 const CLIENT: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
 const SCOPE: &str = "openid profile email offline_access";
 
-/// Where it is signed in.
+/// Addresses of the sign-in.
 pub(super) struct Codex {
     pub authorize: String,
     pub token: String,
@@ -48,7 +48,7 @@ impl Codex {
     }
 }
 
-/// The account that a token of OpenAI is for.
+/// Returns the account id in a token of OpenAI.
 pub(crate) fn account_id(token: &str) -> Option<String> {
     let mut parts = token.split('.');
     let (_, claims, _) = (parts.next()?, parts.next()?, parts.next()?);

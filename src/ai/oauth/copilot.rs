@@ -1,5 +1,5 @@
-//! GitHub Copilot: a device code instead of a browser on this machine, and a short
-//! token for a long one.
+//! Sign-in for GitHub Copilot: a device code instead of a local browser, and short-lived tokens
+//! that are made from a long-lived one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::ai::model::Model;
 
 const CLIENT: &str = "Iv1.b507a08c87ecfe98";
 const PROVIDER: &str = "github-copilot";
-/// Copilot serves known editors only.
+/// Headers of a known editor: Copilot refuses other clients.
 const HEADERS: [(&str, &str); 4] = [
     ("User-Agent", "GitHubCopilotChat/0.35.0"),
     ("Editor-Version", "vscode/1.107.0"),
@@ -29,7 +29,7 @@ const HEADERS: [(&str, &str); 4] = [
 
 #[derive(Default)]
 pub(super) struct Copilot {
-    /// Instead of GitHub, the API and Copilot alike.
+    /// A server that replaces GitHub, the API and Copilot in tests.
     pub server: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl Copilot {
         Ok(credentials)
     }
 
-    /// GitHub's own token, once the user has typed in the code.
+    /// Returns GitHub's token once the user has entered the code.
     async fn device(&self, domain: &str, dialog: &dyn LoginDialog) -> Result<String, SignInError> {
         let url = self.url(domain, false, "/login/device/code");
         let request = post(&url)?.header("accept", "application/json");
@@ -95,7 +95,7 @@ impl Copilot {
         dialog.open(page, Some(&instructions)).await;
         let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let deadline = Instant::now() + seconds(lifetime.min(24.0 * 3600.0));
-        // A little slower than asked for: clocks differ.
+        // The interval is a little longer than requested, because clocks differ.
         let mut pause = seconds(interval.max(1.0)).mul_f64(1.2);
         while Instant::now() < deadline {
             tokio::time::sleep(pause).await;
@@ -132,8 +132,7 @@ impl Copilot {
         Err(SignInError::new("Device flow timed out"))
     }
 
-    /// Some models have to be agreed to before they can be used. Whether one could be
-    /// is of no interest.
+    /// Accepts the terms of models that require it. Failures are ignored.
     async fn enable_models(&self, credentials: &OAuthCredentials) -> Result<(), SignInError> {
         let token = credentials["access"].as_str().unwrap_or_default();
         let base = match &self.server {
@@ -161,7 +160,7 @@ fn headed(request: RequestBuilder) -> RequestBuilder {
     })
 }
 
-/// Where the account is served: the token says so.
+/// Returns the account's server, which is part of the token.
 pub fn base_url(credentials: &OAuthCredentials) -> String {
     let text = |name: &str| credentials.get(name).and_then(Value::as_str);
     let token = text("access").unwrap_or_default();
@@ -182,7 +181,7 @@ pub fn base_url(credentials: &OAuthCredentials) -> String {
     }
 }
 
-/// `None` for what is no domain.
+/// Returns `None` if the text is no domain.
 pub fn normalize_domain(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() {

@@ -1,5 +1,5 @@
-//! Google accounts, for Gemini CLI and Antigravity: the code flow, and then the
-//! project that requests are made for.
+//! Sign-in with Google accounts, for Gemini CLI and Antigravity: the code flow, and then the
+//! project for requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,21 +17,21 @@ use super::{LoginDialog, OAuthCredentials, SignIn, SignInError};
 use crate::ai::secret_value::Env;
 
 const FREE_TIER: &str = "free-tier";
-/// Antigravity goes on without a project of the user's own.
+/// Project of Antigravity for users without a project of their own.
 const ANTIGRAVITY_PROJECT: &str = "rising-fact-p41fc";
 const NO_PROJECT: &str = "This account requires setting the GOOGLE_CLOUD_PROJECT or GOOGLE_CLOUD_PROJECT_ID environment variable. See https://goo.gle/gemini-cli-auth-docs#workspace-gca";
 
-/// One of the two programs that the user signs in to.
+/// One of the two programs for which the user signs in.
 pub(super) struct Google {
     name: &'static str,
     what: &'static str,
-    /// Id and "secret" of the program, encoded: they come with every copy of it and
-    /// authorise nothing, but look to scanners as if they did.
+    /// Id and "secret" of the program. They are part of every copy of it and authorise nothing;
+    /// they are encoded because scanners report them.
     client: [&'static str; 2],
     redirect: &'static str,
     scopes: &'static [&'static str],
     antigravity: bool,
-    /// Instead of all the servers of Google.
+    /// A server that replaces all servers of Google in tests.
     pub server: Option<String>,
     env: Env,
 }
@@ -87,7 +87,7 @@ impl Google {
         }
     }
 
-    /// Asks the token endpoint.
+    /// Sends a request to the token endpoint.
     async fn ask(
         &self,
         what: &str,
@@ -117,7 +117,7 @@ impl Google {
         }
     }
 
-    /// Nice to know, and no more.
+    /// Returns the account's email address; failures are ignored.
     async fn email(&self, access: &str) -> Option<String> {
         let url = self.url("www.googleapis.com", "/oauth2/v1/userinfo?alt=json");
         let request = client().ok()?.get(url).bearer_auth(access);
@@ -167,7 +167,7 @@ impl Google {
         let (status, body) = answer("loadCodeAssist", request).await?;
         let mut found: Value = serde_json::from_str(&body).unwrap_or_default();
         if !(200..300).contains(&status) {
-            // Companies whose rules forbid to ask are known to have a tier.
+            // Companies with such a policy have a tier.
             if !body.contains("SECURITY_POLICY_VIOLATED") {
                 let text = format!("loadCodeAssist failed: {status} {body}");
                 return Err(SignInError::new(text));
@@ -184,7 +184,7 @@ impl Google {
         let tier = tier.map_or("legacy-tier", |tier| {
             tier["id"].as_str().unwrap_or(FREE_TIER)
         });
-        // Google makes a project for those who pay nothing.
+        // Google creates a project for users of the free tier.
         let mut onboard = json!({ "tierId": tier, "metadata": metadata() });
         match &own {
             _ if tier == FREE_TIER => {}
@@ -297,7 +297,7 @@ impl SignIn for Google {
         Ok(found)
     }
 
-    /// The API wants both.
+    /// Returns token and project, because the API requires both.
     async fn api_key(&self, credentials: &OAuthCredentials) -> Result<String, SignInError> {
         let (access, project) = (credentials.get("access"), credentials.get("projectId"));
         Ok(json!({ "token": access, "projectId": project }).to_string())

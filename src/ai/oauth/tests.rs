@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// Answers with what it was given, and keeps the requests.
+/// A server that returns given responses and records the requests.
 struct Server {
     url: String,
     seen: Arc<Mutex<Vec<String>>>,
@@ -105,7 +105,7 @@ fn expired() -> OAuthCredentials {
 async fn claude_is_signed_in_to_by_a_browser_that_comes_back() {
     let tokens = json!({"access_token": "a", "refresh_token": "r", "expires_in": 3600});
     let server = server(vec![tokens]).await;
-    // A port that is free now; nobody else takes it in the meantime.
+    // The port is free now, and no other process is expected to take it.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let redirect = format!(
         "http://localhost:{}/callback",
@@ -128,7 +128,7 @@ async fn claude_is_signed_in_to_by_a_browser_that_comes_back() {
     };
     let state = query(&url, "state");
     assert_eq!(query(&url, "redirect_uri"), redirect);
-    // A stranger first, then the browser.
+    // A request with a wrong state comes first, then the browser's.
     for (state, text) in [("wrong", "another sign-in"), (&state, "You are signed in")] {
         let address = redirect.replace("localhost", "127.0.0.1");
         let page = reqwest::get(format!("{address}?code=c1&state={state}")).await;

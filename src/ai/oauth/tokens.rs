@@ -1,4 +1,4 @@
-//! The requests of signing in: forms and JSON, and what token endpoints answer.
+//! Requests to token endpoints and their responses.
 
 use std::time::Duration;
 
@@ -10,16 +10,17 @@ use crate::ai::http;
 use crate::ai::message::now;
 
 const LIMIT: Duration = Duration::from_secs(30);
-/// A token is renewed before it expires in the middle of a request.
+/// Time in milliseconds by which a token is renewed early, so that it does not expire during a
+/// request.
 pub(super) const MARGIN: i64 = 5 * 60 * 1000;
 
-/// `what` begins the sentence when it fails.
+/// Sends a request. `what` starts the text of an error.
 pub(super) async fn send(what: &str, request: RequestBuilder) -> Result<Value, SignInError> {
     let (status, body) = answer(what, request).await?;
     if !(200..300).contains(&status) {
         return Err(SignInError::new(format!("{what} failed: {status} {body}")));
     }
-    // Not what was in it: it is full of keys.
+    // The error does not quote the response, which holds keys.
     serde_json::from_str(&body)
         .map_err(|_| SignInError::new(format!("{what} failed: the answer is not JSON")))
 }
@@ -44,7 +45,7 @@ pub(super) fn post(url: &str) -> Result<RequestBuilder, SignInError> {
     Ok(client()?.post(url))
 }
 
-/// As `application/x-www-form-urlencoded`.
+/// Adds a body in `application/x-www-form-urlencoded`.
 pub(super) fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
     let mut url = reqwest::Url::parse("http://form").expect("the address is a constant");
     url.query_pairs_mut().extend_pairs(fields);
@@ -53,8 +54,8 @@ pub(super) fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestB
         .body(url.query().unwrap_or_default().to_owned())
 }
 
-/// Access, refresh and expiry of a token endpoint's answer. `before` is the refresh
-/// token that stays when no other comes.
+/// Reads access token, refresh token and expiry from a response. `before` is the refresh token
+/// that stays valid if the response has none.
 pub(super) fn credentials(
     what: &str,
     answer: &Value,
@@ -80,7 +81,7 @@ pub(super) fn credentials(
     ]))
 }
 
-/// The refresh token of stored credentials.
+/// Returns the refresh token of stored credentials.
 pub(super) fn refresh_token(credentials: &OAuthCredentials) -> Result<&str, SignInError> {
     let token = credentials.get("refresh").and_then(Value::as_str);
     token.ok_or_else(|| SignInError::new("the credentials hold no refresh token"))

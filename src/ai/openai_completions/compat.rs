@@ -1,5 +1,5 @@
-//! In what a server deviates from OpenAI: known from its provider id or address,
-//! unless the model's `compat` says otherwise.
+//! Deviations of a server from OpenAI, known from the provider's id or address, unless the
+//! model's `compat` overrides them.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ pub(super) struct Compat {
     pub supports_strict_mode: bool,
 }
 
-/// How the server wants to be told to think.
+/// The format in which the server accepts a thinking level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ThinkingFormat {
@@ -44,15 +44,15 @@ pub(super) enum ThinkingFormat {
     Qwen,
     /// `chat_template_kwargs`
     QwenChatTemplate,
-    /// `chat_template_kwargs`, as `chatTemplateKwargs` has them
+    /// `chat_template_kwargs`, filled from the template `chatTemplateKwargs`
     ChatTemplate,
-    /// `chat_template_args`, as `chatTemplateArgs` has them, and `reasoning_effort`
+    /// `chat_template_args`, filled from the template `chatTemplateArgs`, and `reasoning_effort`
     Baseten,
     /// `thinking: {type}` and `reasoning_effort`
     Deepseek,
     /// `reasoning: {enabled}` and `reasoning_effort`
     Together,
-    /// `thinking`, a word
+    /// `thinking` with a word
     StringThinking,
     /// `reasoning: {effort}`, for efforts that the model names
     AntLing,
@@ -83,7 +83,7 @@ struct Overrides {
 }
 
 impl Compat {
-    /// Fails with a sentence if `model.compat` cannot be understood.
+    /// Returns the settings for `model`. Fails if `model.compat` is invalid.
     pub(super) fn of(model: &Model) -> Result<Self, String> {
         let detected = Self::detect(model);
         let Some(compat) = model.compat.as_ref().filter(|compat| !compat.is_null()) else {

@@ -1,4 +1,4 @@
-//! The conversation in the words of Chat Completions.
+//! Converts the conversation to messages of Chat Completions.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ impl Converter<'_> {
             UniqueIds::InAnAnswer,
             |id, _| self.normalize_id(id),
         );
-        // Pictures cannot be part of a tool result: they follow the last one.
+        // Images cannot be part of a tool result: they follow the last one.
         let mut pictures = Vec::new();
         let mut follows_result = false;
         for message in &messages {
@@ -74,14 +74,14 @@ impl Converter<'_> {
 
     fn normalize_id(&self, id: &str) -> String {
         match id.split_once('|') {
-            // From the Responses API; what follows can have 400 characters.
+            // An id of the Responses API. Its second part can have 400 characters and is dropped.
             Some((call, _)) => sanitize_id(call, LONGEST_ID),
             None if self.model.provider == "openai" => id.chars().take(LONGEST_ID).collect(),
             None => id.to_owned(),
         }
     }
 
-    /// For servers that want an answer between a tool result and the user.
+    /// Adds an answer between a tool result and a user message, for servers that require one.
     fn bridge(&self, converted: &mut Vec<Value>) {
         if self.compat.requires_assistant_after_tool_result {
             let text = "I have processed the tool results.";
@@ -122,7 +122,7 @@ impl Converter<'_> {
     }
 
     fn answer(&self, answer: &AssistantMessage) -> Option<Value> {
-        // One string: some models imitate a list of parts in their own answers.
+        // The text is one string: some models imitate a list of parts in their own answers.
         let mut text: String = answer.texts().filter(|text| !is_blank(text)).collect();
         let thoughts: Vec<_> = answer
             .content
@@ -148,7 +148,7 @@ impl Converter<'_> {
             message["content"] = json!(text);
         }
         let details = reasoning_details::kept_in(answer);
-        // The signature is the name of the member that the thoughts came in.
+        // The signature is the name of the member in which the thoughts came.
         if !self.compat.requires_thinking_as_text
             && details.is_none()
             && let Some(field) = thoughts
@@ -176,7 +176,7 @@ impl Converter<'_> {
         if let Some(details) = details.or_else(|| details_of_calls(answer)) {
             message["reasoning_details"] = details;
         }
-        // Some servers refuse an answer of a thinking model without it.
+        // Some servers refuse an answer of a thinking model without this member.
         if self.compat.requires_reasoning_content_on_assistant_messages
             && self.model.reasoning
             && message.get("reasoning_content").is_none()
@@ -201,7 +201,7 @@ impl Converter<'_> {
     }
 }
 
-/// Older versions keep what is encrypted with the call that it led to.
+/// Returns encrypted details that older versions store with the call that followed them.
 fn details_of_calls(answer: &AssistantMessage) -> Option<Value> {
     let details: Vec<Value> = answer
         .tool_calls()

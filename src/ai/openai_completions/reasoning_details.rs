@@ -1,7 +1,6 @@
-//! `reasoning_details`: the thoughts of a model as OpenRouter streams them, with texts,
-//! summaries and encrypted parts. Some models answer only if they get them back, so they are
-//! kept as the signature of the answer's first thoughts, which is where newer versions of the
-//! original keep them.
+//! `reasoning_details`: OpenRouter's format for thoughts, with texts, summaries and encrypted
+//! parts. Some models answer only if they get them back, so they are stored as the signature of
+//! the answer's first thoughts, as newer versions of the original do.
 
 use serde_json::{Map, Value};
 
@@ -9,18 +8,18 @@ use crate::ai::message::{AssistantBlock, AssistantMessage};
 
 type Detail = Map<String, Value>;
 
-/// Members that say to which thought a fragment belongs.
+/// Members that identify the thought to which a fragment belongs.
 const IDENTITY: [&str; 3] = ["id", "index", "format"];
 
-/// The details of one answer, put together from their fragments.
+/// The details of one answer, joined from their fragments.
 #[derive(Debug, Default)]
 pub(super) struct ReasoningDetails {
     details: Vec<Detail>,
 }
 
 impl ReasoningDetails {
-    /// Texts and summaries grow; what is encrypted is never cut. A fragment of another form
-    /// is ignored.
+    /// Adds a fragment. Texts and summaries are appended; encrypted data comes whole. A fragment
+    /// of another form is ignored.
     pub(super) fn push(&mut self, fragment: &Value) {
         let Some(mut fragment) = fragment.as_object().cloned() else {
             return;
@@ -51,7 +50,7 @@ impl ReasoningDetails {
         }
     }
 
-    /// The form in which a session keeps them. `None` if there are none.
+    /// Returns the details in the form that a session stores; `None` if there are none.
     pub(super) fn signature(&self) -> Option<String> {
         if self.details.is_empty() {
             return None;
@@ -78,7 +77,7 @@ fn parse(signature: &str) -> Option<Value> {
     is_known.then(|| details.into_iter().map(Value::Object).collect())
 }
 
-/// The member that holds what the detail says.
+/// Returns the name of the member with the detail's content.
 fn content_member(detail: &Detail) -> Option<&'static str> {
     match detail.get("type")?.as_str()? {
         "reasoning.text" => Some("text"),
@@ -90,7 +89,7 @@ fn content_member(detail: &Detail) -> Option<&'static str> {
 
 fn continues(last: &Detail, fragment: &Detail, member: &str) -> bool {
     let is_whole = member == "data" || last.get("type") != fragment.get("type");
-    // A signature ends the text that it belongs to.
+    // A signature ends the text to which it belongs.
     let is_signed = !is_blank(last, "signature") && !is_blank(fragment, member);
     let differs = |name: &&str| {
         !is_blank(last, name) && !is_blank(fragment, name) && last.get(*name) != fragment.get(*name)

@@ -1,4 +1,4 @@
-//! Options in, request out.
+//! Builds the request from the conversation and the options.
 
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -85,7 +85,7 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Value {
     Value::Object(body)
 }
 
-/// Which of the providers behind a gateway may answer.
+/// Returns the routing preferences for gateways with several providers.
 fn routing(model: &Model, compat: &Compat) -> Vec<(&'static str, Value)> {
     let mut members = Vec::new();
     if let Some(routing) = &compat.open_router_routing
@@ -107,7 +107,7 @@ fn routing(model: &Model, compat: &Compat) -> Vec<(&'static str, Value)> {
     members
 }
 
-/// Anthropic's cache needs a mark; it goes onto the last text that was said.
+/// Marks the last text for Anthropic's cache, which requires a mark.
 fn mark_for_cache(messages: &mut [Value], mark: Value) {
     let said = messages
         .iter_mut()

@@ -1,4 +1,4 @@
-//! Chunks in, message out.
+//! Builds the message from the chunks of the stream.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::ai::failure::{Envelope, Failure, error_text};
 use crate::ai::message::{AssistantBlock, StopReason, ThinkingContent, Usage};
 use crate::ai::sse::SseEvent;
 
-/// Servers send the same thoughts under one or several of these names.
+/// Members with thoughts. Servers send the same thoughts in one or several of them.
 const THINKING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
 
 #[derive(Default)]
@@ -20,8 +20,8 @@ pub(super) struct Reader {
     calls: CallPieces,
     details: ReasoningDetails,
     finish_reason: Option<String>,
-    /// The server gives no `finish_reason` (`compat.supportsFinishReason` is false), so an
-    /// answer without one may be complete.
+    /// True if the server sends no `finish_reason` (`compat.supportsFinishReason` is false), so
+    /// that an answer without one may be complete.
     without_finish_reason: bool,
 }
 
@@ -40,7 +40,7 @@ impl Reader {
         }
     }
 
-    /// Makes `next` the block that grows; the one before is complete.
+    /// Makes `next` the block that grows, and ends the block before.
     async fn switch(&mut self, next: Option<Block>, answer: &mut Answer) -> Result<(), Failure> {
         if self.current == next {
             return Ok(());
@@ -110,7 +110,7 @@ impl Reader {
         answer.add_arguments(index, &piece.arguments).await
     }
 
-    /// Makes the details of the thoughts a part of the answer.
+    /// Adds the details of the thoughts to the answer.
     async fn keep_details(&mut self, answer: &mut Answer) -> Result<(), Failure> {
         let Some(signature) = self.details.signature() else {
             return Ok(());
@@ -170,7 +170,7 @@ impl Decoder for Reader {
             answer.edit().response_id = Some(id.to_owned());
         }
         let choice = &chunk["choices"][0];
-        // Moonshot puts it into the choice.
+        // Moonshot sends the usage in the choice.
         for raw in [&chunk["usage"], &choice["usage"]] {
             if raw.is_object() {
                 answer.set_usage(usage(raw));
@@ -211,7 +211,7 @@ impl Decoder for Reader {
     }
 }
 
-/// A text, or the texts of the parts of which a content is made.
+/// Returns the text, or the texts of the parts, of a content.
 fn texts_of(content: &Value) -> Vec<&str> {
     let parts = match content {
         Value::Array(parts) => parts.as_slice(),
@@ -223,16 +223,16 @@ fn texts_of(content: &Value) -> Vec<&str> {
     texts.filter(|text| !text.is_empty()).collect()
 }
 
-/// The output includes what was thought, and the cached tokens do not include those that
-/// were written to the cache.
+/// Converts token counts. Thoughts count as output; cached tokens exclude those that were written
+/// to the cache.
 fn usage(raw: &Value) -> Usage {
     let count = |pointer: &str| raw.pointer(pointer).and_then(Value::as_u64);
     let prompt = count("/prompt_tokens").unwrap_or(0);
     let cache_read = [
         "/prompt_tokens_details/cached_tokens",
-        // DeepSeek
+        // DeepSeek's member.
         "/prompt_cache_hit_tokens",
-        // Moonshot
+        // Moonshot's member.
         "/cached_tokens",
     ];
     let cache_read = cache_read.into_iter().find_map(count).unwrap_or(0);

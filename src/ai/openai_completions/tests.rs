@@ -356,7 +356,7 @@ fn servers_that_want_names_bridges_and_thoughts_as_text() {
         &model,
         vec![
             user("first"),
-            // Crashed the original: thoughts as text beside text.
+            // Thoughts as text beside text crashed the original.
             answer(
                 &model,
                 vec![
@@ -581,8 +581,8 @@ async fn an_answer_with_thinking_text_and_tool_calls() {
     );
 }
 
-/// The original starts a new call for each change of id and appends what has no
-/// id to the last one.
+/// The original starts a new call for each change of id and appends pieces without an id to the
+/// last call.
 #[tokio::test]
 async fn the_pieces_of_several_calls_may_be_mixed() {
     let piece = |index: u64, id: Value, name: &str, arguments: &str| json!({"index": index, "id": id, "function": {"name": name, "arguments": arguments}});
@@ -625,7 +625,7 @@ async fn servers_that_number_every_call_0_or_none() {
     }
 }
 
-/// A piece of a call; members that are null are left out.
+/// Makes a piece of a call; members that are null are left out.
 fn piece(index: Value, id: Value, name: Value, arguments: Value) -> Value {
     let mut function = json!({"name": name, "arguments": arguments});
     let mut piece = json!({"index": index, "id": id});
@@ -666,7 +666,7 @@ async fn pieces_with_ids_of_their_own_belong_to_the_call_before() {
                 piece("t2", &name, "{\"comm"),
                 piece("t3", &name, "and\":\"ls"),
                 piece("t4", &name, "\"}"),
-                // Another call, although the server numbers it alike.
+                // This is another call, although the server gives the same number.
                 piece("t5", &json!("bash"), "{\"command\":\"pwd\"}"),
                 piece("t6", &json!("read"), "{\"path\":\"a\"}"),
             ])
@@ -770,7 +770,7 @@ async fn finish_reasons_and_errors_in_the_stream() {
             json!({"error": {"message": "Provider returned error", "metadata": {"raw": "boom"}}}),
             provider("Provider returned error\nboom"),
         ),
-        // [DONE] alone does not say that the answer is complete.
+        // [DONE] alone does not mark the answer as complete.
         (
             chunk(json!({"content": "x"})),
             provider("Connection lost: the stream ended without a finish_reason"),

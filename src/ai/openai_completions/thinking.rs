@@ -1,4 +1,4 @@
-//! How a server is told how hard to think: each kind has members of its own.
+//! Sets the members of a request that control thinking, which differ between kinds of servers.
 
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ pub(super) fn thinking(request: &Request, compat: &Compat) -> Vec<Member> {
         Some(level) => Some(compat.effort(model, level)),
         None => off,
     };
-    // What goes along with a switch is sent when there is something to say.
+    // Servers with an on/off switch get the effort only if there is one.
     let sent = compat.supports_reasoning_effort;
     let reasoning_effort = |effort: Option<&str>| {
         let effort = effort.filter(|_| sent);
@@ -72,9 +72,9 @@ pub(super) fn thinking(request: &Request, compat: &Compat) -> Vec<Member> {
     members.into_iter().flatten().collect()
 }
 
-/// `{"$var": "thinking.enabled"}` and `{"$var": "thinking.effort"}` stand for what is chosen;
-/// what they have nothing for is left out. `thinking.budget` has nothing: no budget is sent
-/// to these servers.
+/// Fills a template: `{"$var": "thinking.enabled"}` and `{"$var": "thinking.effort"}` are
+/// replaced by the current values, and members without a value are left out. `thinking.budget`
+/// never has a value, because these servers get no budget.
 fn filled(template: &Map<String, Value>, is_on: bool, effort: Option<&str>) -> Option<Value> {
     let fill = |value: &Value| match value {
         Value::Object(wanted) => {

@@ -1,5 +1,5 @@
-//! `azure-openai-responses`: the same format, at an address and with a key of the
-//! user's own, and models under the names of their deployments.
+//! `azure-openai-responses`: the format of the Responses API, with the user's own address and
+//! key. Deployments replace the names of models.
 
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -64,7 +64,8 @@ fn base_url(request: &Request, env: &Env) -> Result<String, Failure> {
     }
 }
 
-/// `AZURE_OPENAI_DEPLOYMENT_NAME_MAP` is `model=deployment,…`.
+/// Returns the model's deployment. `AZURE_OPENAI_DEPLOYMENT_NAME_MAP` has the format
+/// `model=deployment,…`.
 fn deployment(request: &Request, env: &Env) -> String {
     let model = &request.model;
     if let Some(given) = &request.options.of_api.responses.azure_deployment_name {
@@ -74,7 +75,7 @@ fn deployment(request: &Request, env: &Env) -> String {
         .get("AZURE_OPENAI_DEPLOYMENT_NAME_MAP")
         .unwrap_or_default();
     let pairs = map.split(',').filter_map(|pair| pair.split_once('='));
-    // What is said last counts.
+    // The last entry of a model counts.
     let named = pairs.rev().find(|(id, _)| id.trim() == model.id);
     let named = named
         .map(|(_, name)| name.trim())

@@ -1,5 +1,5 @@
-//! `openai-codex-responses`: what a ChatGPT subscription pays for. Over HTTP only; the
-//! original can also use a WebSocket, which carries the same events.
+//! `openai-codex-responses`: the API of ChatGPT subscriptions. Only HTTP is supported; the
+//! original can also use a WebSocket, which transfers the same events.
 
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -73,7 +73,7 @@ pub(super) fn body(request: &Request) -> Value {
     set("input", Value::Array(conversation(request)));
     let verbosity = told.text_verbosity.as_deref().unwrap_or("medium");
     set("text", json!({ "verbosity": verbosity }));
-    // Nothing is stored, so we have to bring the thoughts along next time.
+    // The API stores nothing, so the next request has to bring the thoughts back.
     set("include", json!(["reasoning.encrypted_content"]));
     if let Some(session_id) = request.options.cached_session() {
         set("prompt_cache_key", json!(session_id));
@@ -95,7 +95,7 @@ pub(super) fn body(request: &Request) -> Value {
             let effort = model.level_name(level);
             Some(effort.unwrap_or_else(|| usual_effort(model, level).as_str()))
         }
-        // Said in so many words, and not left to the API.
+        // The effort is sent explicitly instead of leaving it to the API.
         None if is_told_not_to_think(request) => {
             Some(model.level_name(ThinkingLevel::Off).unwrap_or("none"))
         }
@@ -113,7 +113,7 @@ fn is_told_not_to_think(request: &Request) -> bool {
     options.as_told && options.reasoning == Some(ThinkingLevel::Off)
 }
 
-/// Not every model takes every level.
+/// Returns a level that the model accepts: not every model accepts every level.
 fn usual_effort(model: &Model, level: ThinkingLevel) -> ThinkingLevel {
     use ThinkingLevel::{High, Low, Medium, Minimal, Xhigh};
     let id = model.id.rsplit('/').next().unwrap_or_default();
@@ -129,7 +129,7 @@ fn usual_effort(model: &Model, level: ThinkingLevel) -> ThinkingLevel {
     }
 }
 
-/// What a subscriber is told who has used up their share.
+/// Returns the error text for a subscriber whose limit is used up.
 pub(in crate::ai) fn limit_text(status: u16, body: &Value) -> Option<String> {
     let error = Some(&body["error"]).filter(|error| error.is_object())?;
     let code = error["code"]

@@ -1,4 +1,4 @@
-//! The conversation as the items of the Responses API.
+//! Converts the conversation to items of the Responses API.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,7 +17,7 @@ use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 64;
 
-/// They take ids of two parts, `call_id|item_id`.
+/// Providers with ids of two parts, `call_id|item_id`.
 const PAIRED_IDS: [&str; 5] = [
     "openai",
     "openai-codex",
@@ -26,7 +26,7 @@ const PAIRED_IDS: [&str; 5] = [
     "azure",
 ];
 
-/// What [`TextContent::text_signature`] holds.
+/// Content of [`TextContent::text_signature`].
 #[derive(Serialize, Deserialize)]
 pub(super) struct TextSignature {
     v: u32,
@@ -36,7 +36,7 @@ pub(super) struct TextSignature {
 }
 
 impl TextSignature {
-    /// Of a message item.
+    /// Makes the signature of a message item.
     pub(super) fn of(item: &Value) -> Option<String> {
         let signature = Self {
             v: 1,
@@ -50,7 +50,7 @@ impl TextSignature {
         let signature = text.text_signature.as_deref().filter(|s| !s.is_empty())?;
         let mut parsed: Self = match serde_json::from_str(signature) {
             Ok(parsed @ Self { v: 1, .. }) => parsed,
-            // Old sessions hold the id alone.
+            // Old sessions store only the id.
             _ => Self {
                 v: 0,
                 id: signature.to_owned(),
@@ -80,7 +80,7 @@ pub(super) fn input(request: &Request) -> Vec<Value> {
     items
 }
 
-/// Without the system prompt.
+/// Returns the items of the conversation, without the system prompt.
 pub(super) fn conversation(request: &Request) -> Vec<Value> {
     let model = &request.model;
     let mut items = Vec::new();
@@ -99,8 +99,8 @@ pub(super) fn conversation(request: &Request) -> Vec<Value> {
     items
 }
 
-/// The API refuses two items with the same id, which a history has when an answer is in it
-/// twice. Thoughts mean nothing without their id; other items can do without.
+/// Drops repeated ids: the API refuses two items with the same id, which a history has if it
+/// contains an answer twice. Thoughts are worthless without their id; other items do not need it.
 fn drop_repeated_ids(items: &mut Vec<Value>) {
     let mut used = HashSet::new();
     items.retain_mut(|item| {
@@ -114,8 +114,8 @@ fn drop_repeated_ids(items: &mut Vec<Value>) {
     });
 }
 
-/// Ids of other models: no signs but `A-Za-z0-9_-`, not too long, and the item's
-/// begins with `fc_`.
+/// Converts an id of another model: only `A-Za-z0-9_-`, limited in length, and an item's id
+/// starts with `fc_`.
 fn normalize_id(id: &str, model: &Model, source: &AssistantMessage) -> String {
     let part = |part: &str| {
         let part = sanitize_id(part, LONGEST_ID);
@@ -134,7 +134,7 @@ fn normalize_id(id: &str, model: &Model, source: &AssistantMessage) -> String {
     format!("{}|{item_id}", part(call_id))
 }
 
-/// Only has to be the same for the same text as long as the process lives.
+/// Returns a short hash. The result needs to be stable only within this process.
 fn short_hash(text: &str) -> String {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
@@ -167,8 +167,8 @@ fn image_part(url: &str) -> Value {
 }
 
 fn from_answer(answer: &AssistantMessage, model: &Model, index: usize) -> Vec<Value> {
-    // OpenAI checks that a call comes with the thoughts that led to it. Those of
-    // another model are not sent, and without the item's id it does not check.
+    // OpenAI checks that a call comes with the thoughts that led to it. Thoughts of another model
+    // are not sent, and OpenAI does not check a call without the item's id.
     let is_sibling =
         answer.model != model.id && answer.provider == model.provider && answer.api == model.api;
     let convert = |block: &AssistantBlock| match block {
@@ -214,7 +214,7 @@ fn from_answer(answer: &AssistantMessage, model: &Model, index: usize) -> Vec<Va
         }
     };
     let mut items: Vec<Value> = answer.content.iter().filter_map(convert).collect();
-    // The API refuses thoughts that nothing follows, which an answer has that was cut.
+    // The API refuses thoughts without an item after them, which an answer has that was cut off.
     while items.last().is_some_and(|item| item["type"] == "reasoning") {
         items.pop();
     }

@@ -1,4 +1,4 @@
-//! Options in, request out.
+//! Builds the request from the conversation and the options.
 
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ use crate::ai::request_parts::{
 };
 use crate::ai::stream::{Request, ToolSpec};
 
-/// How much of its thoughts the model tells.
+/// Default amount of thoughts that the model shows.
 pub(super) const SUMMARY: &str = "auto";
 
 pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
@@ -24,7 +24,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     if let Some(key) = api_key(request)? {
         set_header(&mut headers, "authorization", &format!("Bearer {key}"))?;
     }
-    // Requests with the same id reach a server that has the beginning cached.
+    // Requests with the same id reach a server that has the start of the conversation cached.
     let session = request.options.cached_session().into_iter();
     let session = session.flat_map(|id| [("session_id", id), ("x-client-request-id", id)]);
     let session: Vec<(&str, &str)> = session.collect();
@@ -56,7 +56,7 @@ pub(super) fn body(request: &Request, retention: Retention) -> Value {
     Value::Object(body)
 }
 
-/// What Azure is told as well.
+/// Returns the members that requests to Azure have in common with those to OpenAI.
 pub(super) fn common(request: &Request, model_name: &str) -> Map<String, Value> {
     let model = &request.model;
     let mut body = Map::new();
@@ -86,7 +86,7 @@ pub(super) fn common(request: &Request, model_name: &str) -> Map<String, Value> 
         .reasoning_summary
         .as_deref();
     let level = match request.options.reasoning {
-        // Who wants to read thoughts wants some.
+        // A caller that asks for a summary of thoughts wants the model to think.
         None if model.reasoning && summary.is_some() => Some(ThinkingLevel::Medium),
         _ => thinking_level(request),
     };
@@ -94,7 +94,7 @@ pub(super) fn common(request: &Request, model_name: &str) -> Map<String, Value> 
         let effort = model.level_name(level).unwrap_or(level.as_str());
         let reasoning = json!({"effort": effort, "summary": summary.unwrap_or(SUMMARY)});
         set("reasoning", reasoning);
-        // Nothing is stored, so we have to bring the thoughts along next time.
+        // The API stores nothing, so the next request has to bring the thoughts back.
         set("include", json!(["reasoning.encrypted_content"]));
     } else if model.reasoning && model.can_be_silent() && model.provider != "github-copilot" {
         let none = model.level_name(ThinkingLevel::Off).unwrap_or("none");
@@ -109,7 +109,7 @@ pub(super) fn tools(tools: &[ToolSpec], strict: Value) -> Value {
     tools.map(|known| tool(known, strict.clone())).collect()
 }
 
-/// `strict` is what the API wants to hear of schemas that are not.
+/// `strict` is the API's value for a schema that is not strict.
 fn tool(tool: &ToolSpec, strict: Value) -> Value {
     json!({
         "type": "function",

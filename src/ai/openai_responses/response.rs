@@ -1,4 +1,4 @@
-//! Events in, message out.
+//! Builds the message from the events of the stream.
 
 use serde_json::{Value, json};
 
@@ -9,11 +9,11 @@ use crate::ai::failure::{Envelope, Failure, error_text};
 use crate::ai::message::{StopReason, ThinkingContent, Usage};
 use crate::ai::sse::SseEvent;
 
-/// The service tier that was asked for, which the price depends on.
+/// The requested service tier, which affects the price.
 pub(super) enum Tier {
-    /// The answer says which it was; what was asked for counts where it does not.
+    /// The response names the tier; if it does not, the requested tier counts.
     Asked(Option<String>),
-    /// ChatGPT says "default" for whatever was asked.
+    /// ChatGPT's responses name the tier "default" for every request.
     AskedOfChatGpt(Option<String>),
 }
 
@@ -31,7 +31,7 @@ impl Tier {
     }
 }
 
-/// What a tier costs, in list prices.
+/// Returns the price of a tier as a multiple of the list price.
 fn factor(model: &str, tier: Option<&str>) -> Option<f64> {
     match tier {
         Some("flex") => Some(0.5),
@@ -46,9 +46,9 @@ pub(super) struct Reader {
     items: Vec<(Key, Item)>,
     /// Arguments of calls that were not announced.
     early: Vec<(Key, String)>,
-    /// `status` of the response; then it is complete.
+    /// The response's `status`; once it is set, the response is complete.
     status: Option<String>,
-    /// Why the response is incomplete.
+    /// The reason why the response is incomplete.
     incomplete: Option<String>,
 }
 
@@ -57,12 +57,12 @@ enum Item {
     Thinking(usize),
     Text(usize),
     ToolCall(usize),
-    /// Arguments of such a call may still come: LM Studio sends them in an event of their own.
+    /// A call that has ended. LM Studio sends its arguments later, in a separate event.
     EndedToolCall(usize),
 }
 
-/// How an event names the item that it is about. GitHub Copilot changes the id from event to
-/// event, and some servers leave out the number.
+/// Identifies the item of an event. GitHub Copilot changes the id from event to event, and some
+/// servers leave out the number.
 #[derive(Debug)]
 struct Key {
     number: Option<u64>,
@@ -78,7 +78,8 @@ impl Key {
         }
     }
 
-    /// An event without number and id is about the last item.
+    /// Returns true if the event is about `known`. An event without number and id is about the
+    /// last item.
     fn names(&self, known: &Self) -> bool {
         match (self.number, known.number) {
             (Some(number), Some(known)) => number == known,
@@ -124,7 +125,7 @@ impl Reader {
                     .await?;
                 Item::ToolCall(index)
             }
-            // Items of server tools, which we do not ask for.
+            // Items of server tools are ignored: pi never requests such tools.
             _ => return Ok(()),
         };
         self.items.push((Key::of(event), started));
@@ -136,7 +137,7 @@ impl Reader {
         let key = Key::of(event);
         let item = self.item(&key);
         match (kind, item) {
-            // Between the parts of a summary, as in the complete text.
+            // This separates the parts of a summary, as in the complete text.
             ("response.reasoning_summary_part.added", Some(Item::Thinking(index))) => {
                 let is_first = answer
                     .thinking(index)
@@ -171,7 +172,7 @@ impl Reader {
         }
     }
 
-    /// Usage and price, which depends on the tier that served the request.
+    /// Sets the usage and the cost, which depends on the tier that served the request.
     fn finish(&self, response: &Value, answer: &mut Answer) {
         if let Some(id) = response["id"].as_str() {
             answer.edit().response_id = Some(id.to_owned());
@@ -183,7 +184,7 @@ impl Reader {
         let count = |pointer: &str| raw.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
         let cached = count("/input_tokens_details/cached_tokens");
         answer.set_usage(Usage {
-            // Here the cached ones are counted among the others.
+            // The API counts cached tokens as input tokens, too.
             input: count("/input_tokens").saturating_sub(cached),
             output: count("/output_tokens"),
             cache_read: cached,
@@ -196,7 +197,7 @@ impl Reader {
         }
     }
 
-    /// Takes the items of a response that were not streamed.
+    /// Adds the items of a response that were not streamed.
     async fn take_output(&mut self, response: &Value, answer: &mut Answer) -> Result<(), Failure> {
         let output = response["output"].as_array().into_iter().flatten();
         for (number, item) in output.enumerate() {
@@ -209,7 +210,7 @@ impl Reader {
     async fn end_item(&mut self, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
         let key = Key::of(event);
         if matches!(self.item(&key), None | Some(Item::EndedToolCall(_))) {
-            // Some gateways announce nothing and send the finished item.
+            // Some gateways announce nothing and send only the finished item.
             self.start_item(event, answer).await?;
         }
         let item = &event["item"];
@@ -288,7 +289,7 @@ impl Decoder for Reader {
             }
             "response.output_item.added" => self.start_item(&data, answer).await?,
             "response.output_item.done" => self.end_item(&data, answer).await?,
-            // The last one is ChatGPT's.
+            // ChatGPT sends `response.done`.
             "response.completed" | "response.incomplete" | "response.done" => {
                 if answer.message().content.is_empty() {
                     self.take_output(response, answer).await?;
@@ -363,7 +364,7 @@ fn failed_text(response: &Value) -> String {
     }
 }
 
-/// `call_id|item_id`: both are needed to send it back.
+/// Returns `call_id|item_id`: both parts are needed to send the call back.
 fn call_id(item: &Value) -> String {
     let call_id = text_of(item, "call_id");
     match item["id"].as_str() {
@@ -372,7 +373,7 @@ fn call_id(item: &Value) -> String {
     }
 }
 
-/// `None` if there is nothing.
+/// Joins the texts; returns `None` if there are none.
 fn join(parts: &Value, member: &str, separator: &str) -> Option<String> {
     let texts: Vec<&str> = parts
         .as_array()?

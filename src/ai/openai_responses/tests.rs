@@ -16,7 +16,7 @@ use crate::ai::testing::{
 };
 
 const API: &str = "openai-responses";
-/// `{"https://api.openai.com/auth":{"chatgpt_account_id":"acc"}}`
+/// A token with the claim `{"https://api.openai.com/auth":{"chatgpt_account_id":"acc"}}`.
 const SUBSCRIPTION: &str =
     "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjIn19.s";
 
@@ -49,7 +49,7 @@ fn an_empty_list_of_tools_is_another_thing_than_none() {
     assert_eq!(body(&request, Retention::Short)["tools"], json!([]));
 }
 
-/// What an answer costs, as a multiple of the list price.
+/// Returns the cost of an answer as a multiple of the list price.
 async fn factor_of(api_name: &str, model_id: &str, asked: &str, answered: Value) -> f64 {
     let usage = json!({"input_tokens": 1_000_000, "output_tokens": 0, "total_tokens": 1_000_000});
     let mut response = json!({"id": "r", "status": "completed", "usage": usage});
@@ -78,7 +78,7 @@ async fn the_tier_that_was_asked_for_counts_where_the_answer_names_none() {
         (API, "gpt-5.5", "priority", json!(null), 2.5),
         (API, "m", "priority", json!("default"), 1.0),
         (API, "m", "", json!("flex"), 0.5),
-        // There it is said of every answer.
+        // ChatGPT answers "default" to every request.
         (codex, "m", "priority", json!("default"), 2.0),
         (codex, "m", "flex", json!("default"), 0.5),
         (codex, "m", "auto", json!("default"), 1.0),
@@ -354,7 +354,7 @@ async fn an_answer_with_thinking_text_and_tool_calls() {
         ),
         (600, 500, 400, 0, 1500)
     );
-    // 600 × 1 + 500 × 2 + 400 × 4, twice the price.
+    // 600 × 1 + 500 × 2 + 400 × 4, at twice the price.
     assert!(
         (usage.cost.total - 0.0064).abs() < 1e-12,
         "{:?}",
@@ -441,7 +441,7 @@ async fn items_that_were_not_announced_are_taken_as_they_are() {
     );
 }
 
-/// LM Studio, and servers that leave out the numbers of items.
+/// LM Studio sends such events, and some servers leave out the numbers of items.
 #[tokio::test]
 async fn arguments_that_come_only_in_their_own_event_count() {
     let numbered = |event: Value, numbers: bool, number: u64| match numbers {

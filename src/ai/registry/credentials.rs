@@ -1,4 +1,4 @@
-//! What a request needs besides the model, and why it may not be there.
+//! Credentials of requests, and the errors of getting them.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use indexmap::IndexMap;
 
 use crate::ai::secret_value::SecretError;
 
-/// What a request needs besides the model.
+/// Key and headers of a request.
 #[derive(Clone, Default, PartialEq)]
 pub struct Credentials {
-    /// `None` only where none is needed.
+    /// `None` only if no key is needed.
     pub api_key: Option<String>,
     pub headers: IndexMap<String, String>,
 }

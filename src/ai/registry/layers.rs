@@ -1,5 +1,5 @@
-//! What others than the extensions in force have registered, and a registry counts, too: those
-//! that it was opened by, and those of a session that looks up its models in it.
+//! Registrations that a registry uses besides those of the current generation: those of the
+//! extensions that opened the registry, and those of a registry to which a session belongs.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::ai::stream::Api;
 pub(super) struct Layers(RwLock<Vec<Layer>>);
 
 enum Layer {
-    /// Wire APIs and sign-ins alone.
+    /// Only wire APIs and sign-ins.
     Functions(Arc<Providers>),
-    /// What is in force in another registry, which may be replaced.
+    /// The current registrations of another registry, which may be replaced.
     Registry(Arc<ModelRegistry>),
 }
 
@@ -55,7 +55,7 @@ impl Layers {
         providers.flat_map(|providers| providers.names()).collect()
     }
 
-    /// Another one after every change of any of them.
+    /// Returns a number that changes with every registration in any of the layers.
     pub(super) fn revision(&self) -> u64 {
         let layers = self.0.read();
         let providers = layers.iter().filter_map(Layer::providers);
@@ -65,20 +65,20 @@ impl Layers {
 }
 
 impl ModelRegistry {
-    /// What extensions say of a provider: those in force first.
+    /// Returns the registrations of a provider; those of the current generation come first.
     pub(super) fn added(&self, provider: &str) -> Option<Provided> {
         let beside = |layer: &Layer| layer.providers()?.get(provider);
         let provided = self.provided().get(provider);
         provided.or_else(|| self.beside.first(beside))
     }
 
-    /// Their wire APIs and sign-ins can be used with it; their providers are not in it.
+    /// Adds the wire APIs and sign-ins of `extensions`; their providers are left out.
     pub fn opened_by(self, extensions: Arc<Providers>) -> Self {
         self.beside.0.write().push(Layer::Functions(extensions));
         self
     }
 
-    /// What extensions register in `other` counts here as well, until [`Self::part_from`].
+    /// Adds the registrations in `other`, until [`Self::part_from`] is called.
     pub fn join(&self, other: Arc<ModelRegistry>) {
         self.beside.0.write().push(Layer::Registry(other));
         self.forget_models();

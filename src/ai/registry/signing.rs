@@ -1,4 +1,4 @@
-//! Signing in and out, and who can be signed in to.
+//! Signing in and out.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::ai::auth::{self, AuthFileError};
 use crate::ai::oauth::{self, LoginDialog, SignIn, SignInError};
 
 impl ModelRegistry {
-    /// How to sign in to a provider: an extension's way, or ours.
+    /// Returns the sign-in of a provider, of an extension or built in.
     pub fn sign_in(&self, provider: &str) -> Option<Arc<dyn SignIn>> {
         let provided = self.provided().sign_in(provider);
         let provided = provided.or_else(|| self.beside.sign_in(provider));
         provided.or_else(|| oauth::built_in(provider))
     }
 
-    /// All that can be signed in to: ours, then those of extensions.
+    /// Returns all sign-ins: the built-in ones, then those of extensions.
     pub fn sign_ins(&self) -> Vec<(String, Arc<dyn SignIn>)> {
         let provided = self.provided().sign_ins();
         let ours = oauth::BUILT_IN
@@ -28,7 +28,7 @@ impl ModelRegistry {
         ours.chain(others.cloned()).collect()
     }
 
-    /// Signs the user in, and keeps what that gave.
+    /// Signs the user in and stores the credentials.
     pub async fn log_in(
         &self,
         provider: &str,
@@ -39,7 +39,7 @@ impl ModelRegistry {
             .sign_in(provider)
             .ok_or_else(|| SignInError::new(format!("Unknown OAuth provider: {provider}")))?;
         let credentials = sign_in.login(dialog, cancel).await?;
-        // It holds in any case.
+        // The credentials apply even if they cannot be stored.
         let stored = (self.auth)
             .put(provider, auth::oauth_entry(&credentials))
             .map_err(|error| SignInError::new(error.to_string()));
@@ -55,7 +55,7 @@ impl ModelRegistry {
         stored
     }
 
-    /// Forgets the key or the sign-in that is stored.
+    /// Removes the stored key or sign-in.
     pub fn log_out(&self, provider: &str) -> Result<(), AuthFileError> {
         let removed = self.auth.remove(provider);
         self.provided().unmodify(provider);

@@ -1,4 +1,4 @@
-//! Where keys are from, for extensions that show it.
+//! Origins of keys, for extensions that show them.
 
 use serde::Serialize;
 
@@ -8,13 +8,13 @@ use crate::ai::catalogue;
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct AuthSource {
     pub source: &'static str,
-    /// Of the environment: its variables.
+    /// Names of the variables, for a key of the environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
 
 impl ModelRegistry {
-    /// Where a provider's key is from, in the words of newer versions.
+    /// Returns the origin of a provider's key, in the terms of newer versions.
     pub fn auth_source(&self, provider: &str) -> Option<AuthSource> {
         if let Some(source) = self.own_auth_source(provider) {
             let variable = || catalogue::env_name(provider, &self.env);

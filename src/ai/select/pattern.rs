@@ -1,5 +1,5 @@
-//! How people name models: `claude-opus-4-6`, `anthropic/claude-opus-4-6`, `opus`,
-//! `opus:high`.
+//! Matches the names that users write for models: `claude-opus-4-6`, `anthropic/claude-opus-4-6`,
+//! `opus`, `opus:high`.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::ai::demo;
 use crate::ai::model::{Model, ThinkingLevel};
 
-/// What a pattern stands for.
+/// The model that a pattern matches.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Match {
     pub model: Arc<Model>,
@@ -15,16 +15,16 @@ pub(super) struct Match {
     pub warning: Option<String>,
 }
 
-/// What to do with `model:suffix` where the suffix is no thinking level.
+/// Handling of `model:suffix` if the suffix is no thinking level.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum BadLevel {
-    /// It may be part of an id that we do not know: no match.
+    /// No match: the suffix may be part of an unknown id.
     Refuse,
-    /// Match without it, and warn.
+    /// Matches without the suffix, with a warning.
     Ignore,
 }
 
-/// The whole pattern first: ids may hold colons.
+/// Resolves a pattern. The whole pattern is tried first, because ids may contain colons.
 pub(super) fn resolve(pattern: &str, models: &[Arc<Model>], bad_level: BadLevel) -> Option<Match> {
     if let Some(model) = find(pattern, models) {
         return Some(Match {
@@ -37,7 +37,7 @@ pub(super) fn resolve(pattern: &str, models: &[Arc<Model>], bad_level: BadLevel)
     match (ThinkingLevel::parse(suffix), bad_level) {
         (Some(level), _) => {
             let inner = resolve(prefix, models, bad_level)?;
-            // With two suffixes of which one is wrong nothing is certain.
+            // With two suffixes, one of them wrong, no level is certain.
             let thinking = inner.warning.is_none().then_some(level);
             Some(Match { thinking, ..inner })
         }
@@ -55,7 +55,7 @@ pub(super) fn resolve(pattern: &str, models: &[Arc<Model>], bad_level: BadLevel)
     }
 }
 
-/// Whether the text is the model's id or `provider/id`, in any case.
+/// Returns true if the text is the model's id or `provider/id`, ignoring case.
 pub(super) fn is_exactly(model: &Model, text: &str) -> bool {
     let text = text.trim().to_lowercase();
     text == model.id.to_lowercase() || text == model.reference().to_lowercase()
@@ -65,7 +65,7 @@ fn find(pattern: &str, models: &[Arc<Model>]) -> Option<Arc<Model>> {
     exact(pattern, models).or_else(|| partial(pattern, models))
 }
 
-/// An id that several providers have says nothing; with the provider it does.
+/// Finds an exact match. An id that several providers have is ambiguous without the provider.
 fn exact(pattern: &str, models: &[Arc<Model>]) -> Option<Arc<Model>> {
     let pattern = pattern.trim().to_lowercase();
     let only = |matches: &dyn Fn(&Model) -> bool| {
@@ -79,8 +79,8 @@ fn exact(pattern: &str, models: &[Arc<Model>]) -> Option<Arc<Model>> {
     by_reference.or_else(|| only(&|model| model.id.to_lowercase() == pattern))
 }
 
-/// The newest of those that contain the pattern: aliases before dated versions,
-/// then the highest name.
+/// Returns the newest model that contains the pattern: aliases before dated versions, then the
+/// highest name.
 fn partial(pattern: &str, models: &[Arc<Model>]) -> Option<Arc<Model>> {
     let pattern = pattern.trim().to_lowercase();
     if pattern.is_empty() {
@@ -88,10 +88,10 @@ fn partial(pattern: &str, models: &[Arc<Model>]) -> Option<Arc<Model>> {
     }
     let contains = |text: &str| text.to_lowercase().contains(&pattern);
     let found = models.iter().filter(|model| {
-        // Nobody gets the demo who did not name it.
+        // The demo is selected only by its exact name.
         !demo::is_demo(model) && (contains(&model.id) || contains(&model.name))
     });
-    // Of equals the last one wins; the first provider should.
+    // `max_by` returns the last of equal models; reversed, the first provider wins.
     let best = found.rev().max_by(|a, b| {
         is_alias(&a.id)
             .cmp(&is_alias(&b.id))
@@ -100,7 +100,7 @@ fn partial(pattern: &str, models: &[Arc<Model>]) -> Option<Arc<Model>> {
     best.cloned()
 }
 
-/// Has no `-YYYYMMDD` at its end.
+/// Returns true if the id has no `-YYYYMMDD` at its end.
 fn is_alias(id: &str) -> bool {
     match id.rsplit_once('-') {
         Some((_, date)) => date.len() != 8 || !date.bytes().all(|byte| byte.is_ascii_digit()),
@@ -108,8 +108,8 @@ fn is_alias(id: &str) -> bool {
     }
 }
 
-/// The order of Unicode's default collation, as far as model ids need it:
-/// punctuation, digits, letters; case only decides between equals.
+/// Compares like Unicode's default collation, as far as model ids need it: punctuation, digits,
+/// letters; case decides only between equal texts.
 fn collate(a: &str, b: &str) -> Ordering {
     const PUNCTUATION: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
     let rank = |sign: char| match PUNCTUATION.find(sign) {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn ids_sort_as_the_original_sorts_them() {
-        // Array.sort with localeCompare in Node 22.
+        // The expected order comes from Array.sort with localeCompare in Node 22.
         let sorted = [
             "claude_x",
             "claude-3-5",

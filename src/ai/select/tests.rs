@@ -48,7 +48,7 @@ fn flags_find_models_by_reference_id_and_part_of_the_name() {
         ),
         (Some("own"), "alpha", "own/Alpha-20250601"),
         (None, "own/beta:free", "own/beta:free"),
-        // A provider wins over an id with a slash, an id over nothing.
+        // A provider takes precedence over an id with a slash, and an id over no match.
         (None, "zai/glm-5", "zai/glm-5"),
         (
             None,
@@ -87,7 +87,7 @@ fn an_unknown_model_of_a_known_provider_is_tried_with_a_warning() {
             "Model \"{id}\" not found for provider \"anthropic\". Using custom model id."
         ))
     };
-    // A wrong level is part of the id: it must not lead to another model.
+    // A wrong level is part of the id: it must not select another model.
     for id in ["claude-nine", "claude-opus-4-6:hgih"] {
         let found = cli_model(&registry([]), Some("anthropic"), id).unwrap();
         let default = registry([]).find("anthropic", "claude-opus-4-6").unwrap();

@@ -1,4 +1,4 @@
-//! Damaged histories, for the tests that no wire API sends what its server refuses.
+//! Damaged histories, for tests that no wire API sends requests that its server refuses.
 
 use proptest::collection::vec;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -13,7 +13,7 @@ use crate::ai::model::Model;
 const CASES: u32 = 500;
 const LONGEST: usize = 20;
 
-/// The parts of messages that differ by model: ids of calls and signatures as `model` writes them.
+/// Parts of messages that depend on the model: ids of calls and signatures in `model`'s form.
 pub(in crate::ai) struct Own<'a> {
     pub model: &'a Model,
     pub call_ids: [&'a str; 3],
@@ -21,7 +21,7 @@ pub(in crate::ai) struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// A valid conversation, and what is only found in damaged ones.
+    /// Returns the messages of a valid conversation, and messages that only damaged ones have.
     fn messages(&self) -> Vec<Message> {
         let foreign = Model {
             id: "other".into(),
@@ -50,7 +50,7 @@ impl Own<'_> {
             result("call_x.1|fc_1", said("content of c")),
             result("call 2", vec![]),
             answer(own, vec![text("done")]),
-            // From here on: what is not valid.
+            // The messages below are invalid.
             Message::Assistant(AssistantMessage {
                 stop_reason: StopReason::Aborted,
                 ..answer_of(own, vec![read(third)])
@@ -66,8 +66,9 @@ impl Own<'_> {
         ]
     }
 
-    /// Runs `check` with any choice of the messages in any order, each as often as it
-    /// happens, and a prompt at the end. `check` tells what the server would refuse.
+    /// Runs `check` with random choices of the messages in random order, with repetitions, and a
+    /// prompt at the end. The error of `check` is the reason why the server would refuse the
+    /// request.
     pub(in crate::ai) fn for_any_history(
         &self,
         check: impl Fn(Vec<Message>) -> Result<(), String>,
@@ -93,7 +94,7 @@ impl Own<'_> {
     }
 }
 
-/// Fails with the sentence of a server.
+/// Returns `sentence`, the text of a server, as an error unless `holds`.
 pub(in crate::ai) fn require(holds: bool, sentence: &str) -> Result<(), String> {
     match holds {
         true => Ok(()),

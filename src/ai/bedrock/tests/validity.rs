@@ -1,4 +1,4 @@
-//! Whatever is in a session, the request keeps the rules of Bedrock's Converse API.
+//! Checks that requests of any session follow the rules of Bedrock's Converse API.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Whatever is in a session, the request keeps the rules of Gemini's API.
+//! Checks that requests of any session follow the rules of Gemini's API.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Whatever is in a session, the request keeps the rules of Mistral's API.
+//! Checks that requests of any session follow the rules of Mistral's API.
 
 use std::collections::HashSet;
 

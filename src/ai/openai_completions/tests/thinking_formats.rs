@@ -1,8 +1,8 @@
-//! How hard to think, in the words of each kind of server.
+//! Checks the thinking members for each kind of server.
 
 use super::*;
 
-/// What newer versions of the original know was refused as no compat at all.
+/// Regression: members of newer versions made the whole `compat` invalid.
 #[test]
 fn servers_are_told_in_their_own_words_how_hard_to_think() {
     let template = json!({

@@ -1,4 +1,4 @@
-//! Whatever is in a session, the request keeps the rules of Chat Completions.
+//! Checks that requests of any session follow the rules of Chat Completions.
 
 use std::collections::HashSet;
 

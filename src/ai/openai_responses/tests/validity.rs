@@ -1,4 +1,4 @@
-//! Whatever is in a session, the request keeps the rules of the Responses API.
+//! Checks that requests of any session follow the rules of the Responses API.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,7 +25,7 @@ fn any_history_makes_a_request_that_the_api_accepts() {
 
 fn validate(items: &[Value]) -> Result<(), String> {
     let mut ids = HashSet::new();
-    // Whether the call has its output.
+    // The value is true once the call has its output.
     let mut calls: HashMap<&str, bool> = HashMap::new();
     for (index, item) in items.iter().enumerate() {
         if let Some(id) = item["id"].as_str() {

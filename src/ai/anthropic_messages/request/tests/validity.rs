@@ -1,4 +1,4 @@
-//! Whatever is in a session, the request keeps the rules of the Messages API.
+//! Checks that requests of any session follow the rules of the Messages API.
 
 use std::collections::HashSet;
 
