@@ -1237,8 +1237,8 @@ export interface Command {
 export interface SourceInfo {
   path: string;
   /**
-   * `auto`, `local`, `cli`, `builtin`, `sdk`, `inline`, `extension:<name>`
-   * or the source of a package as the settings write it.
+   * `auto`, `local`, `cli`, `builtin`, `sdk`, `inline`, `extension:<name>` or the source of
+   * a package as in the settings.
    */
   source: string;
   scope: SourceScope;

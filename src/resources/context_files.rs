@@ -1,4 +1,4 @@
-//! `AGENTS.md` and `CLAUDE.md`: what projects and users tell every agent.
+//! `AGENTS.md` and `CLAUDE.md`: instructions of projects and users for every agent.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use js_runtime::read_regular_lossy;
 use super::diagnostic::Diagnostic;
 use super::paths::Paths;
 
-/// Of those in one folder the first counts.
+/// Names in order of preference: the first one that a folder has is read.
 const NAMES: [&str; 5] = [
     "AGENTS.override.md",
     "AGENTS.md",
@@ -23,8 +23,8 @@ pub struct ContextFile {
     pub content: String,
 }
 
-/// The agent folder's, then from the root of the file system down to the working
-/// folder, so that what is nearest is read last.
+/// Returns the file of the agent folder, then those from the root of the file system down to
+/// the working folder, so that the nearest one comes last.
 pub fn load_context_files(paths: &Paths) -> (Vec<ContextFile>, Vec<Diagnostic>) {
     let mut problems = Vec::new();
     let mut dirs: Vec<&Path> = paths.cwd.ancestors().collect();
@@ -36,7 +36,7 @@ pub fn load_context_files(paths: &Paths) -> (Vec<ContextFile>, Vec<Diagnostic>) 
     (files, problems)
 }
 
-/// The first that can be read.
+/// Reads the first file of the folder that can be read.
 fn read(dir: &Path, problems: &mut Vec<Diagnostic>) -> Option<ContextFile> {
     NAMES.iter().find_map(|name| {
         let path = dir.join(name);

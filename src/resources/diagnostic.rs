@@ -1,5 +1,5 @@
-//! What went wrong while resources were looked for or read. Loading goes on
-//! without the resource; whoever started it decides how to show this.
+//! Problems that were found while resources were looked for or read. Loading goes on without
+//! the resource; the caller decides how to show the problem.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     Warning,
-    /// Something that the user asked for by name is missing or broken.
+    /// A resource that the user named is missing or broken.
     Error,
 }
 

@@ -1,4 +1,4 @@
-//! The modules to load as extensions, in the order in which they load.
+//! The modules to load as extensions, in load order.
 
 pub use super::resource_paths::{
     FoundResources as ExtensionPaths, ResourcePath as ExtensionPath, ResourceSources,
@@ -6,8 +6,8 @@ pub use super::resource_paths::{
 
 use super::paths::ResourceKind;
 
-/// A path may be a folder: one given by `-e` that has no resources, which is
-/// imported as a module itself.
+/// Returns the paths of the extensions. A path given by `-e` may be a folder without resources,
+/// which is imported as a module itself.
 pub fn find_extensions(sources: &ResourceSources<'_>) -> ExtensionPaths {
     sources.find(ResourceKind::Extensions)
 }

@@ -5,8 +5,8 @@ use serde_yaml_ng::{Mapping, Value};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
     fields: Mapping,
-    /// What follows the block, trimmed; the whole text when there is none. Lines
-    /// end with `\n` alone.
+    /// The text after the block, trimmed; the whole text if there is no block. Lines end with
+    /// `\n`.
     pub body: String,
 }
 
@@ -20,8 +20,8 @@ pub enum FrontmatterError {
     TooDeep,
 }
 
-/// Brackets that are open at once. The parser refuses far fewer, after a time that grows with
-/// their square.
+/// Maximum nesting of brackets. The parser has a much lower limit but reaches it in quadratic
+/// time.
 const DEEPEST: usize = 1000;
 
 impl Document {
@@ -37,7 +37,7 @@ impl Document {
         if opened(yaml) > DEEPEST {
             return Err(FrontmatterError::TooDeep);
         }
-        // Anything but a mapping has no fields to offer.
+        // Only a mapping has fields.
         let fields = match serde_yaml_ng::from_str(yaml)? {
             Value::Mapping(fields) => fields,
             _ => Mapping::new(),
@@ -48,7 +48,7 @@ impl Document {
         })
     }
 
-    /// A scalar, as text; empty text counts as none.
+    /// Returns a scalar as text; `None` if it is empty.
     pub fn text(&self, key: &str) -> Option<String> {
         let text = match self.fields.get(key)? {
             Value::String(text) => text.clone(),
@@ -64,7 +64,7 @@ impl Document {
     }
 }
 
-/// The most brackets that are open at once, those in texts with them.
+/// Returns the maximum number of open brackets, including those in strings.
 fn opened(yaml: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     for byte in yaml.bytes() {
@@ -78,7 +78,7 @@ fn opened(yaml: &str) -> usize {
     most
 }
 
-/// The block and what follows it.
+/// Splits a text into the block and the rest.
 fn split(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix("---")?;
     let (first_line, _) = rest.split_once('\n')?;
@@ -86,7 +86,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
         return None;
     }
     let end = rest.find("\n---")?;
-    // With the line's end: it belongs to a block scalar that comes last.
+    // Keep the line end: it belongs to a block scalar that comes last.
     Some((&rest[..=end], &rest[end + "\n---".len()..]))
 }
 
@@ -148,7 +148,8 @@ mod tests {
         }
     }
 
-    /// The model was told of skills in other words than the original's.
+    /// Regression: the model received descriptions of skills that differed from those of the
+    /// original.
     #[test]
     fn a_folded_text_ends_with_its_line_also_at_the_end() {
         let document = Document::parse("---\ndescription: >\n  two\n  lines\n---\nbody").unwrap();

@@ -1,5 +1,5 @@
-//! `keybindings.json`: which keys do what. Here it is data; what reads keys asks
-//! [`Keybindings::keys`].
+//! `keybindings.json`: the keys of each action. This is data only; the code that reads keys
+//! uses [`Keybindings::keys`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,11 +16,11 @@ mod table;
 pub use table::DEFAULTS;
 use table::OLD_NAMES;
 
-/// What every action is bound to: the user's keys where there are some, else ours.
+/// The keys of every action: those of the user, or the default ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keybindings {
     keys: IndexMap<&'static str, Vec<String>>,
-    /// Keys that the user bound to several actions, with those.
+    /// Keys that the user bound to several actions, with these actions.
     pub conflicts: Vec<(String, Vec<&'static str>)>,
 }
 
@@ -31,7 +31,7 @@ impl Default for Keybindings {
 }
 
 impl Keybindings {
-    /// A file that is missing or cannot be read leaves all keys as they are.
+    /// Loads the file. If it is missing or cannot be read, all keys are the default ones.
     pub fn load(path: &Path) -> (Self, Vec<Diagnostic>) {
         let mut problems = Vec::new();
         let text = match read_regular_text(path) {
@@ -61,12 +61,12 @@ impl Keybindings {
         (bindings, problems)
     }
 
-    /// No keys when the action is unbound, or unknown.
+    /// Returns the keys of an action; none if it is unbound or unknown.
     pub fn keys(&self, action: &str) -> &[String] {
         self.keys.get(action).map_or(&[], Vec::as_slice)
     }
 
-    /// All actions in the order of the table.
+    /// Iterates over all actions in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &[String])> {
         self.keys
             .iter()
@@ -117,8 +117,8 @@ impl Keybindings {
     }
 }
 
-/// The file with today's names in the order of the table, as the original leaves
-/// it; `None` if that is what it has.
+/// Returns the file with current names in the order of the table, as the original writes it;
+/// `None` if nothing changes.
 pub fn migrated(file: &Map<String, Value>) -> Option<Map<String, Value>> {
     if file.keys().all(|name| today(name) == name) {
         return None;
@@ -146,7 +146,7 @@ fn today(name: &str) -> &str {
     old.map_or(name, |(_, new)| *new)
 }
 
-/// Each once.
+/// Returns the keys of an action without duplicates.
 fn keys_of(value: &Value) -> Option<Vec<String>> {
     let mut keys: Vec<String> = Vec::new();
     let listed = match value {
@@ -197,7 +197,7 @@ const NAMED_KEYS: [&str; 30] = [
     "f12",
 ];
 
-/// The same for each way to write one key: modifiers in any order, any case.
+/// Returns the normal form of a key: modifiers may be written in any order and case.
 pub fn normal(key: &str) -> Option<String> {
     let lower = key.to_lowercase();
     // `ctrl++` is the key `+`.

@@ -1,6 +1,5 @@
-//! What earlier versions kept elsewhere or called otherwise is moved to where it
-//! is looked for today, when a session starts. The same moves as the original's,
-//! since both may find the same folder; nothing is overwritten.
+//! Moves files and renames settings of earlier versions when a session starts. The moves are
+//! those of the original, since both programs may find the same folder; nothing is overwritten.
 
 use std::fs;
 use std::io::{self, Write};
@@ -18,7 +17,7 @@ use crate::ai::file_lock::FileLock;
 
 const PROGRAMS: [&str; 4] = ["fd", "rg", "fd.exe", "rg.exe"];
 
-/// Tells what was moved, and what could not be.
+/// Runs all migrations. Returns messages about what was moved and what failed.
 pub fn run(paths: &Paths) -> Vec<String> {
     let mut notes = Vec::new();
     let failed = |what: &str, error: &dyn std::fmt::Display| {
@@ -54,7 +53,7 @@ pub fn run(paths: &Paths) -> Vec<String> {
     notes
 }
 
-/// Folders of earlier versions that nothing reads any more.
+/// Warns of folders of earlier versions that are not read any more.
 pub fn old_folders(paths: &Paths) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut tell = |dir: PathBuf, what: &str| {
@@ -86,8 +85,8 @@ fn roots(paths: &Paths) -> [(PathBuf, &'static str); 2] {
     ]
 }
 
-/// `oauth.json` and the setting `apiKeys`, unless there is an `auth.json`. They
-/// go only when the new file is complete.
+/// Moves `oauth.json` and the setting `apiKeys` to `auth.json`, unless that exists. The old
+/// ones are removed once the new file is complete.
 fn keys(paths: &Paths) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let auth = paths.auth();
     if auth.exists() {
@@ -132,14 +131,14 @@ fn keys(paths: &Paths) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     Ok(providers)
 }
 
-/// `None` for a file that is not there or that is not what it should be: that is
-/// told by whoever needs it.
+/// Returns the object in a file; `None` if the file is missing or invalid, which the code that
+/// needs the file reports.
 fn object_in(path: &Path) -> Option<Map<String, Value>> {
     let text = read_regular_text(path).ok()?;
     serde_json::from_str(&text).ok()
 }
 
-/// Session files that lie in the agent folder itself.
+/// Moves session files that are in the agent folder itself.
 fn sessions(paths: &Paths) -> io::Result<()> {
     let entries = match fs::read_dir(&paths.agent_dir) {
         Ok(entries) => entries,
@@ -172,7 +171,7 @@ fn sessions(paths: &Paths) -> io::Result<()> {
 
 fn cwd_of_session(path: &Path) -> io::Result<Option<String>> {
     use std::io::{BufRead, BufReader, Read};
-    /// No header is as long.
+    /// Maximum length of a header in bytes.
     const LONGEST: u64 = 1 << 20;
     let mut line = Vec::new();
     BufReader::new(fs::File::open(path)?.take(LONGEST)).read_until(b'\n', &mut line)?;
@@ -184,13 +183,13 @@ fn cwd_of_session(path: &Path) -> io::Result<Option<String>> {
     Ok(cwd.map(str::to_owned))
 }
 
-/// As `session` names it, which is a room further up.
+/// Same name as in `session`, which is a higher layer.
 fn session_folder(cwd: &str) -> String {
     let relative = cwd.strip_prefix(['/', '\\']).unwrap_or(cwd);
     format!("--{}--", relative.replace(['/', '\\', ':'], "-"))
 }
 
-/// Programs of ours used to lie in `tools`.
+/// Moves pi's own programs, which were in `tools` before.
 fn programs(paths: &Paths) -> io::Result<()> {
     for name in PROGRAMS {
         let (from, to) = (
@@ -209,7 +208,7 @@ fn programs(paths: &Paths) -> io::Result<()> {
     Ok(())
 }
 
-/// Names of actions from before they had name spaces.
+/// Renames actions that had no name space before.
 fn key_names(path: &Path) -> io::Result<()> {
     let has_old =
         |object: Option<Map<String, Value>>| object.and_then(|o| keybindings::migrated(&o));

@@ -1,4 +1,4 @@
-//! What users keep in `~/.pi/agent` and `.pi`.
+//! Resources that users keep in `~/.pi/agent` and `.pi`.
 
 pub mod context_files;
 pub mod diagnostic;

@@ -1,6 +1,6 @@
-//! Where things are: the agent folder, the project folder and the names under
-//! them. Computed once at start and handed down, so that nothing else reads the
-//! environment and tests can point everything at a temporary folder.
+//! Locations: the agent folder, the project folder and names below them. Computed once at start
+//! and passed on, so that nothing else reads the environment and tests can use a temporary
+//! folder.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,11 +8,11 @@ use std::path::{Component, Path, PathBuf};
 
 use super::trust::{self, Distrust};
 
-/// The folder of a project's own configuration, below its root.
+/// Name of a project's configuration folder.
 pub const PROJECT_DIR_NAME: &str = ".pi";
 
-/// Kinds of resource that have a folder of their own under both roots, a key of
-/// their own in settings and in a package's manifest.
+/// A kind of resource, which has its own folder in the agent folder and in projects, and its
+/// own key in settings and manifests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceKind {
     Extensions,
@@ -24,7 +24,7 @@ pub enum ResourceKind {
 impl ResourceKind {
     pub const ALL: [Self; 4] = [Self::Extensions, Self::Skills, Self::Prompts, Self::Themes];
 
-    /// The name of the folder, of the setting and of the manifest's key.
+    /// Returns the name of the folder, the setting and the manifest key.
     pub fn name(self) -> &'static str {
         match self {
             Self::Extensions => "extensions",
@@ -34,7 +34,7 @@ impl ResourceKind {
         }
     }
 
-    /// One of them, at the start of a sentence.
+    /// Returns the singular for the start of a sentence.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Extensions => "Extension",
@@ -50,15 +50,15 @@ pub struct Paths {
     pub home: PathBuf,
     /// `PI_CODING_AGENT_DIR`, or `~/.pi/agent`.
     pub agent_dir: PathBuf,
-    /// Where the session works.
+    /// The working folder of the session.
     pub cwd: PathBuf,
-    /// Why what the project brings is left out, if it is.
+    /// The reason why the project's resources are ignored; `None` if they are used.
     pub distrust: Option<Distrust>,
 }
 
 impl Paths {
-    /// Reads `HOME` and `PI_CODING_AGENT_DIR`. A relative agent folder counts
-    /// from the process's folder as it is now, which may change later.
+    /// Reads `HOME` and `PI_CODING_AGENT_DIR`. A relative agent folder is resolved against the
+    /// current folder of the process, which may change later.
     pub fn from_env(cwd: &Path) -> Self {
         let home = env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
         let agent_dir = agent_dir(env::var_os("PI_CODING_AGENT_DIR").as_deref(), &home);
@@ -74,7 +74,7 @@ impl Paths {
         }
     }
 
-    /// The same roots for a session that works elsewhere, in a project of its own.
+    /// Returns the same locations for a session with another working folder.
     pub fn with_cwd(&self, cwd: &Path) -> Self {
         let cwd = absolute(cwd);
         match self.distrust {
@@ -87,8 +87,8 @@ impl Paths {
         }
     }
 
-    /// For a session that an extension began: in an agent folder that may be another one,
-    /// and with less trust if the extension says so.
+    /// Returns the locations of a session that an extension starts, with the agent folder that
+    /// it chose. The project is only trusted if it is trusted here and by the extension.
     pub fn of_extension(&self, agent_dir: PathBuf, is_trusted: bool) -> Self {
         let mut paths = match agent_dir == self.agent_dir {
             true => self.clone(),
@@ -108,7 +108,7 @@ impl Paths {
         self.cwd.join(PROJECT_DIR_NAME)
     }
 
-    /// The same, if what is there counts.
+    /// Returns the project folder if the project is trusted.
     pub fn trusted_project_dir(&self) -> Option<PathBuf> {
         (!self.ignores_project()).then(|| self.project_dir())
     }
@@ -137,12 +137,12 @@ impl Paths {
         self.agent_dir.join("sessions")
     }
 
-    /// Programs of our own (`fd`, `rg`); first in the `PATH` of commands.
+    /// Folder of pi's own programs (`fd`, `rg`); first in the `PATH` of commands.
     pub fn bin(&self) -> PathBuf {
         self.agent_dir.join("bin")
     }
 
-    /// Clones of packages that come from git.
+    /// Folder of clones of git packages.
     pub fn git_packages(&self) -> PathBuf {
         self.agent_dir.join("git")
     }
@@ -151,15 +151,15 @@ impl Paths {
         self.agent_dir.join("pi-debug.log")
     }
 
-    /// What a user wrote as a path: `~` is home, relative counts from `base`,
-    /// `.` and `..` are gone.
+    /// Resolves a path that a user wrote: `~` is the home folder, relative paths start at
+    /// `base`, and `.` and `..` are removed.
     pub fn resolve(&self, text: &str, base: &Path) -> PathBuf {
         normalize(&base.join(expand_tilde(text.trim(), &self.home)))
     }
 }
 
-/// The folder that our documents and examples were installed in: a `docs`
-/// folder in `PI_PACKAGE_DIR` or beside the executable.
+/// Returns the folder with the installed documents and examples: the one that has `docs`, in
+/// `PI_PACKAGE_DIR` or next to the executable.
 pub fn package_dir(home: &Path) -> Option<PathBuf> {
     let executable = env::current_exe().ok();
     let from_env = env::var("PI_PACKAGE_DIR").ok();
@@ -184,8 +184,8 @@ fn agent_dir(from_env: Option<&OsStr>, home: &Path) -> PathBuf {
     }
 }
 
-/// `~` and `~/x` are in `home`; `~x` too, since other people's homes are not
-/// looked up.
+/// Replaces `~` and `~/x` by paths in `home`. `~x` is in `home` too, because other users' homes
+/// are not looked up.
 pub fn expand_tilde(text: &str, home: &Path) -> PathBuf {
     match text.strip_prefix('~') {
         Some(rest) => home.join(rest.trim_start_matches('/')),
@@ -193,7 +193,7 @@ pub fn expand_tilde(text: &str, home: &Path) -> PathBuf {
     }
 }
 
-/// Removes `.` and `..` by name alone, so that it works for what does not exist.
+/// Removes `.` and `..` without reading the disk, so that it works for paths that do not exist.
 pub fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {

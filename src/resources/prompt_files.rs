@@ -1,5 +1,5 @@
-//! Replacing or extending the system prompt: `--system-prompt` and
-//! `--append-system-prompt`, else `SYSTEM.md` and `APPEND_SYSTEM.md`.
+//! Replaces or extends the system prompt: `--system-prompt` and `--append-system-prompt`, or
+//! `SYSTEM.md` and `APPEND_SYSTEM.md`.
 
 use std::fs;
 use std::io;
@@ -12,15 +12,15 @@ use super::paths::Paths;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptTexts {
-    /// Instead of the prompt's own beginning.
+    /// Replaces the beginning of the default prompt.
     pub custom: Option<String>,
     pub append: Option<String>,
 }
 
-/// What the flags say: a text, or the path of a file with the text.
+/// Values of the flags: a text, or the path of a file with the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptFlags {
-    /// An empty text keeps `SYSTEM.md` out without putting anything in its place.
+    /// An empty text disables `SYSTEM.md` without a replacement.
     pub system: Option<String>,
     pub append: Vec<String>,
 }
@@ -50,7 +50,7 @@ pub fn load_prompt_texts(paths: &Paths, flags: &PromptFlags) -> (PromptTexts, Ve
     (texts, problems)
 }
 
-/// The project's file of that name, or the user's.
+/// Returns the project's file of that name, or else the user's.
 pub fn prompt_file(paths: &Paths, name: &str) -> Option<PathBuf> {
     let project = paths.trusted_project_dir();
     let places = project.into_iter().chain([paths.agent_dir.clone()]);
@@ -76,7 +76,7 @@ impl Loader<'_> {
         }
         let path = self.paths.cwd.join(flag);
         let from_file = if path.exists() {
-            // Whoever names a pipe, as `<(…)` does, means it.
+            // Pipes are allowed here: a user who names one, such as `<(…)`, means it.
             let read = fs::read(&path).map(|bytes| text_of(&bytes));
             self.text(&path, read)
         } else {

@@ -32,8 +32,8 @@ pub struct PromptTemplate {
     pub source_info: SourceInfo,
 }
 
-/// `named` are the values of `--prompt-template`, and what extensions add. Of two templates with one name
-/// the first is kept.
+/// Loads the templates. `named` are the values of `--prompt-template` and the paths of
+/// extensions. Of two templates with the same name the first is used.
 pub fn load_prompt_templates(
     sources: &ResourceSources<'_>,
     named: &[NamedPath],
@@ -93,7 +93,7 @@ fn load(resource: ResourcePath) -> Result<PromptTemplate, String> {
     })
 }
 
-/// The first line that says something, cut short.
+/// Returns the first line with text, shortened.
 fn first_words(body: &str) -> String {
     let line = body
         .lines()
@@ -105,7 +105,7 @@ fn first_words(body: &str) -> String {
     }
 }
 
-/// What `/name args` stands for; `None` when no template has the name.
+/// Returns the text of `/name args`; `None` if no template has the name.
 pub fn expand_prompt_template(text: &str, templates: &[PromptTemplate]) -> Option<String> {
     let command = text.strip_prefix('/')?;
     let (name, args) = command.split_once(' ').unwrap_or((command, ""));
@@ -113,7 +113,7 @@ pub fn expand_prompt_template(text: &str, templates: &[PromptTemplate]) -> Optio
     Some(substitute(&template.content, &split_args(args)))
 }
 
-/// Words between spaces or tabs; single or double quotes hold a word together.
+/// Splits arguments at spaces and tabs; single or double quotes group words.
 fn split_args(text: &str) -> Vec<String> {
     let mut args = Vec::new();
     let mut word = String::new();
@@ -136,9 +136,9 @@ fn split_args(text: &str) -> Vec<String> {
     args
 }
 
-/// Replaces `$1`, `${@:from}`, `${@:from:count}`, `$@`, `$ARGUMENTS`, and of newer versions
-/// `${1:-default}` and `${@:-default}`. In one pass, so that an argument that looks like one
-/// of them stays what it is.
+/// Replaces `$1`, `${@:from}`, `${@:from:count}`, `$@`, `$ARGUMENTS`, and the forms
+/// `${1:-default}` and `${@:-default}` of newer versions. Works in one pass, so that
+/// placeholders in arguments are not replaced.
 fn substitute(content: &str, args: &[String]) -> String {
     static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
@@ -147,7 +147,7 @@ fn substitute(content: &str, args: &[String]) -> String {
         .expect("the pattern is constant and tested")
     });
     let number = |found: &Captures<'_>, group| {
-        // A number too large to hold is beyond every list.
+        // A number that overflows is beyond the end of every list.
         let digits = found.get(group)?.as_str();
         Some(digits.parse::<usize>().unwrap_or(usize::MAX))
     };

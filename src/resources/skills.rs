@@ -1,5 +1,5 @@
-//! Skills: instructions in files that the model reads when a task asks for them,
-//! or that the user puts into a prompt as `/skill:name`.
+//! Skills: files with instructions that the model reads when a task requires them, or that the
+//! user inserts into a prompt with `/skill:name`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,24 +24,24 @@ pub struct Skill {
     pub description: String,
     #[serde(serialize_with = "shown")]
     pub file_path: PathBuf,
-    /// What paths in the skill's text are relative to.
+    /// Folder to which paths in the skill's text are relative.
     #[serde(serialize_with = "shown", default)]
     pub base_dir: PathBuf,
-    /// One that an extension makes up need not have it.
+    /// Source of the skill. Skills made by extensions may lack it.
     #[serde(default = "SourceInfo::made_up")]
     pub source_info: SourceInfo,
-    /// The prompt does not mention it; the user can still invoke it.
+    /// Hides the skill from the system prompt; the user can still invoke it.
     #[serde(default)]
     pub disable_model_invocation: bool,
 }
 
-/// A name that is no Unicode is shown as well as it can be.
+/// Serializes a path; invalid Unicode is replaced.
 pub(super) fn shown<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
 
-/// `named` are the values of `--skill`, and what extensions add. Of two skills with one name the first is
-/// kept.
+/// Loads the skills. `named` are the values of `--skill` and the paths of extensions. Of two
+/// skills with the same name the first is used.
 pub fn load_skills(
     sources: &ResourceSources<'_>,
     named: &[NamedPath],
@@ -123,8 +123,8 @@ fn read(path: &Path) -> Result<Document, String> {
     Document::parse(&text).map_err(|error| error.to_string())
 }
 
-/// What the Agent Skills standard has against a name. Such a skill works all the
-/// same.
+/// Returns the violations of the Agent Skills standard by a name. The skill is used in spite of
+/// them.
 fn complaints_about(name: &str, dir_name: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     if name != dir_name {
@@ -152,7 +152,7 @@ fn complaints_about(name: &str, dir_name: &str) -> Vec<String> {
     complaints
 }
 
-/// The block for the system prompt; `None` when the model may use none.
+/// Returns the block for the system prompt; `None` if the model may use no skill.
 pub fn skills_block(skills: &[Skill]) -> Option<String> {
     let mut visible = skills
         .iter()
@@ -187,9 +187,8 @@ fn escape(text: &str) -> String {
         .replace('\'', "&apos;")
 }
 
-/// `/skill:name args` with the skill's text in place of the command. `None` for
-/// other texts and unknown names, which are sent as they are; an error when the
-/// file cannot be read any more.
+/// Replaces `/skill:name args` by the text of the skill. `None` for other texts and unknown
+/// names, which are sent unchanged. Fails if the file cannot be read any more.
 pub fn expand_skill_command(text: &str, skills: &[Skill]) -> Result<Option<String>, Diagnostic> {
     let Some(command) = text.strip_prefix(COMMAND) else {
         return Ok(None);

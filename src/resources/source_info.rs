@@ -1,5 +1,4 @@
-//! Where a resource comes from, in the words of the wire (`get_commands`,
-//! `pi.getAllTools`).
+//! The origin of a resource in the terms of the wire (`get_commands`, `pi.getAllTools`).
 
 use std::path::Path;
 
@@ -28,8 +27,8 @@ pub enum Origin {
 #[serde(rename_all = "camelCase")]
 pub struct SourceInfo {
     pub path: String,
-    /// `auto`, `local`, `cli`, `builtin`, `sdk`, `inline`, `extension:<name>`
-    /// or the source of a package as the settings write it.
+    /// `auto`, `local`, `cli`, `builtin`, `sdk`, `inline`, `extension:<name>` or the source of
+    /// a package as in the settings.
     pub source: String,
     pub scope: SourceScope,
     pub origin: Origin,
@@ -38,7 +37,7 @@ pub struct SourceInfo {
 }
 
 impl SourceInfo {
-    /// A tool of ours: `<builtin:read>`.
+    /// Makes the origin of a built-in tool: `<builtin:read>`.
     pub fn builtin(name: &str) -> Self {
         Self {
             path: format!("<builtin:{name}>"),
@@ -49,7 +48,8 @@ impl SourceInfo {
         }
     }
 
-    /// A tool that whoever began the session brought: `<sdk:name>`.
+    /// Makes the origin of a tool that the program passed when it started the session:
+    /// `<sdk:name>`.
     pub fn given(name: &str) -> Self {
         Self {
             path: format!("<sdk:{name}>"),
@@ -58,7 +58,7 @@ impl SourceInfo {
         }
     }
 
-    /// Of what is in no file, and nobody says more about: `<sdk>`.
+    /// Makes the origin of a resource without a file and without another known origin: `<sdk>`.
     pub fn made_up() -> Self {
         Self {
             path: "<sdk>".to_owned(),
@@ -66,7 +66,7 @@ impl SourceInfo {
         }
     }
 
-    /// The same origin, for another file.
+    /// Returns the same origin for another file.
     pub fn with_path(&self, path: &Path) -> Self {
         Self {
             path: path.to_string_lossy().into_owned(),

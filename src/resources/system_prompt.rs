@@ -1,6 +1,6 @@
-//! The system prompt, built from what is known when a session starts or its
-//! tools change. Extensions search and change the result: order, headings and
-//! the lines for tools, guidelines, date and folder are part of the interface.
+//! Builds the system prompt when a session starts or its tools change. Extensions search and
+//! change the result: order, headings and the lines for tools, guidelines, date and folder are
+//! part of the interface.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,41 +10,40 @@ use chrono::NaiveDate;
 
 use super::context_files::ContextFile;
 
-/// An active tool, as far as the prompt tells of it.
+/// The parts of an active tool that the prompt contains.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptTool<'a> {
     pub name: &'a str,
-    /// Without one the tool is not listed.
+    /// The line for the tool; without one the tool is not listed.
     pub snippet: Option<&'a str>,
     pub guidelines: &'a [String],
 }
 
 #[derive(Clone, Debug)]
 pub struct SystemPrompt<'a> {
-    /// The active ones, in their order.
+    /// The active tools, in order.
     pub tools: Vec<PromptTool<'a>>,
-    /// Stands in for everything up to the documentation.
+    /// Replaces everything up to the documentation.
     pub custom: Option<&'a str>,
     pub append: Option<&'a str>,
     pub context_files: &'a [ContextFile],
-    /// The block about skills, from its first line on; left out when the model
-    /// cannot read files.
+    /// The block about skills, from its first line on; omitted if the model cannot read files.
     pub skills: Option<&'a str>,
     pub docs: Option<&'a Docs>,
-    /// In local time.
+    /// The date in local time.
     pub date: NaiveDate,
     pub cwd: &'a Path,
 }
 
 impl SystemPrompt<'_> {
-    /// The sections one after the other.
+    /// Returns the sections joined to one text.
     pub fn build(&self) -> String {
         let sections = self.sections();
         sections.into_iter().map(|(_, text)| text).collect()
     }
 
-    /// By the names that newer versions have for them. Each text begins with what sets it
-    /// apart from the one before.
+    /// Returns the sections with the names that newer versions have for them. Each text
+    /// includes the separator from the previous section.
     pub fn sections(&self) -> Vec<(&'static str, String)> {
         let mut sections = match self.custom {
             Some(custom) => vec![("preamble", custom.to_owned())],
@@ -104,7 +103,7 @@ impl SystemPrompt<'_> {
         }
     }
 
-    /// Each once, however many tools bring it.
+    /// Returns the guidelines of all tools without duplicates.
     fn guidelines(&self) -> String {
         let mut lines: Vec<&str> = Vec::new();
         if self.has("bash") {
@@ -133,7 +132,7 @@ impl SystemPrompt<'_> {
     }
 }
 
-/// Documents about pi itself, for questions about it.
+/// The documents about pi itself, for questions about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Docs {
     root: PathBuf,
@@ -143,8 +142,8 @@ pub struct Docs {
 }
 
 impl Docs {
-    /// What `package_dir` (see [`super::paths::package_dir`]) holds; `None`
-    /// without documents.
+    /// Finds the documents in `package_dir` (see [`super::paths::package_dir`]); `None` if
+    /// there are none.
     pub fn find(package_dir: &Path) -> Option<Self> {
         let entries = fs::read_dir(package_dir.join("docs")).ok()?;
         let names = entries.flatten().map(|entry| entry.file_name());

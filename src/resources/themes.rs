@@ -1,5 +1,5 @@
-//! Themes: colours by what they are for. Here they are data, checked and with
-//! their variables resolved; what draws decides how a terminal shows them.
+//! Themes: colors by purpose. This is data only, checked and with resolved variables; the code
+//! that draws decides how a terminal shows them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::paths::ResourceKind;
 use super::resource_paths::{NamedPath, ResourceSources};
 use super::source_info::SourceInfo;
 
-/// Every theme names all of these. Newer versions have some more, for which others stand in
+/// The tokens that every theme must define. Newer versions have more, which have fallbacks for
 /// themes without them (`js/modules/pi-coding-agent/theme-colors.ts`).
 pub const TOKENS: [&str; 51] = [
     "accent",
@@ -69,16 +69,16 @@ pub const TOKENS: [&str; 51] = [
     "bashMode",
 ];
 
-/// Always there; a file of the same name goes before them.
+/// Built-in themes; a file of the same name takes precedence.
 pub const BUILT_IN: [&str; 2] = ["dark", "light"];
-/// In newer versions, the colours of the terminal.
+/// The theme of newer versions with the colors of the terminal.
 pub const SYSTEM: &str = "system";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
-    /// The terminal's own.
+    /// The default color of the terminal.
     Default,
-    /// Of the 256 that terminals number.
+    /// One of the 256 numbered colors of a terminal.
     Index(u8),
     Rgb(u8, u8, u8),
 }
@@ -86,16 +86,16 @@ pub enum Color {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Theme {
     pub name: String,
-    /// All of [`TOKENS`], in the order of the file.
+    /// Colors of all [`TOKENS`], in the order of the file.
     pub colors: IndexMap<String, Color>,
-    /// For pages that a session is exported to: `pageBg`, `cardBg`, `infoBg`.
+    /// Colors of exported pages: `pageBg`, `cardBg`, `infoBg`.
     pub export: IndexMap<String, Color>,
     pub file_path: PathBuf,
     pub source_info: SourceInfo,
 }
 
 impl Color {
-    /// As a theme's file has it.
+    /// Returns the color in the form of a theme file.
     fn to_json(self) -> Value {
         match self {
             Self::Default => json!(""),
@@ -106,7 +106,7 @@ impl Color {
 }
 
 impl Theme {
-    /// Its file without variables, and where it is.
+    /// Returns the theme file with resolved variables, and its path.
     pub fn describe(&self) -> Value {
         let colors: Map<String, Value> = self
             .colors
@@ -122,20 +122,20 @@ impl Theme {
     }
 }
 
-/// What is wrong with a theme: all of it, so that it can be mended at one go.
+/// All errors of a theme, so that the author can fix them at once.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 pub struct ThemeError(pub Vec<String>);
 
-/// The one that is meant: by its name, or else by that of its file.
+/// Returns the theme with this name, or else the one whose file has this name.
 pub fn find_theme<'a>(themes: &'a [Theme], name: &str) -> Option<&'a Theme> {
     let by_file = |theme: &&Theme| theme.file_path.file_stem().is_some_and(|stem| stem == name);
     let by_name = themes.iter().find(|theme| theme.name == name);
     by_name.or_else(|| themes.iter().find(by_file))
 }
 
-/// `named` are the values of `--theme`, and what extensions add. Of two themes
-/// with one name the first is kept.
+/// Loads the themes. `named` are the values of `--theme` and the paths of extensions. Of two
+/// themes with the same name the first is used.
 pub fn load_themes(
     sources: &ResourceSources<'_>,
     named: &[NamedPath],
@@ -248,7 +248,7 @@ fn parse(json: &Value) -> Result<Parts, ThemeError> {
 
 fn resolve(value: &Value, vars: &Map<String, Value>) -> Result<Color, String> {
     let mut value = value;
-    // Longer ways than through all variables go in a circle.
+    // A chain longer than the number of variables is a cycle.
     for _ in 0..=vars.len() {
         let name = match value {
             Value::Number(number) => {

@@ -1,6 +1,6 @@
-//! Whether what a project brings in `.pi` and `.agents` counts. Nobody is asked here, but
-//! what people answered to newer versions of the original holds: those ask, and keep the
-//! answers in `trust.json`, one of `true`, `false` or `null` for a folder and all in it.
+//! Trust of a project's `.pi` and `.agents`. pi does not ask, but it respects answers that
+//! newer versions of the original stored in `trust.json`: `true`, `false` or `null` for a
+//! folder and everything in it.
 
 use std::fmt;
 use std::io;
@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 use super::paths::PROJECT_DIR_NAME;
 use super::settings::global_value;
 
-/// What `--approve` and `--no-approve` said.
+/// Value of `--approve` and `--no-approve`.
 static APPROVAL: OnceLock<bool> = OnceLock::new();
 
-/// What can change what pi does, in a project's folder of pi.
+/// Files in a project's `.pi` that can change the behavior of pi.
 const RESOURCES: [&str; 7] = [
     "settings.json",
     "extensions",
@@ -27,16 +27,16 @@ const RESOURCES: [&str; 7] = [
     "APPEND_SYSTEM.md",
 ];
 
-/// Why what a project brings is left out.
+/// The reason why a project's resources are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Distrust {
-    /// By `--no-approve`, or by who began the session.
+    /// Requested by `--no-approve`, or by the extension that started the session.
     Asked,
-    /// `folder` is the project's or one around it.
+    /// Recorded in `file` for `folder`, which is the project or one of its ancestors.
     Recorded { file: PathBuf, folder: PathBuf },
-    /// `defaultProjectTrust` is `never`.
+    /// The setting `defaultProjectTrust` is `never`.
     Default { file: PathBuf },
-    /// Nobody can know what was answered.
+    /// The recorded answers cannot be read.
     Unreadable { file: PathBuf, why: String },
 }
 
@@ -64,14 +64,15 @@ impl fmt::Display for Distrust {
     }
 }
 
-/// What the command line says of every project, once.
+/// Sets the trust for all projects from the command line. Only the first call has an effect.
 pub fn approve(all: bool) {
-    // The first counts: it is what everything so far went by.
+    // The first value stays, because earlier decisions were based on it.
     let _ = APPROVAL.set(all);
 }
 
-/// `None`: what the project brings counts. As in newer versions of the original, the
-/// answer for the nearest folder counts, then `defaultProjectTrust`.
+/// Returns the reason to ignore a project's resources; `None` if they are used. As in newer
+/// versions of the original, the answer for the nearest folder takes precedence over
+/// `defaultProjectTrust`.
 pub fn distrust(agent_dir: &Path, project: &Path) -> Option<Distrust> {
     match APPROVAL.get() {
         Some(true) => return None,
@@ -87,7 +88,7 @@ pub fn distrust(agent_dir: &Path, project: &Path) -> Option<Distrust> {
     }
 }
 
-/// Whether there is anything that would count if the project were trusted.
+/// Returns whether the project has resources that trust would enable.
 pub fn has_something_to_trust(home: &Path, project: &Path) -> bool {
     let project = real(project);
     let own = project.join(PROJECT_DIR_NAME);
@@ -98,8 +99,8 @@ pub fn has_something_to_trust(home: &Path, project: &Path) -> bool {
             .any(|skills| skills != mine && skills.exists())
 }
 
-/// What was said of `project`, or of the nearest folder around it. `Err` says what is
-/// wrong with the file.
+/// Returns the recorded answer for `project`, or for its nearest ancestor, with the folder. The
+/// error describes the problem with the file.
 pub fn recorded(file: &Path, project: &Path) -> Result<Option<(PathBuf, bool)>, String> {
     let Some(answers) = object(file)? else {
         return Ok(None);
@@ -117,7 +118,7 @@ pub fn recorded(file: &Path, project: &Path) -> Result<Option<(PathBuf, bool)>, 
     Ok(project.ancestors().find_map(answer))
 }
 
-/// A project must not say this of itself, so its settings do not count.
+/// Returns the default from the global settings; a project must not declare itself trusted.
 fn by_default(agent_dir: &Path) -> Option<Distrust> {
     let file = agent_dir.join("settings.json");
     let value = global_value(&file, "defaultProjectTrust")?;
@@ -137,7 +138,7 @@ fn object(file: &Path) -> Result<Option<Map<String, Value>>, String> {
     }
 }
 
-/// As the file system has it, if it is there.
+/// Returns the canonical path, or the path itself if it does not exist.
 fn real(folder: &Path) -> PathBuf {
     std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf())
 }

@@ -1,7 +1,7 @@
-//! The actions that have keys, with those that they have unless the user says
-//! otherwise, and what actions were called before they had name spaces.
+//! The actions with their default keys, and the names that actions had before they had name
+//! spaces.
 
-/// In the order in which they are listed.
+/// The default keys, in the order in which actions are listed.
 pub const DEFAULTS: [(&str, &[&str]); 59] = [
     ("tui.editor.cursorUp", &["up"]),
     ("tui.editor.cursorDown", &["down"]),

@@ -1,4 +1,4 @@
-//! What a package brings: shown before anything of it runs.
+//! The contents of a package, shown before any of its code runs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::resources::paths::ResourceKind;
 use crate::resources::resource_paths::resources_of_package;
 
-/// npm runs these when it installs a folder.
+/// Scripts that npm runs when it installs a folder.
 const SCRIPTS: [&str; 4] = ["preinstall", "install", "postinstall", "prepare"];
 
-/// Printed as a list, a line each.
+/// The contents of a package. Printed as a list with one line each.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Contents {
     root: PathBuf,
@@ -20,7 +20,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// All it has, whatever the settings choose of it.
+    /// Returns all contents, including those that the settings leave out.
     pub fn of(root: &Path) -> Self {
         let files = ResourceKind::ALL.into_iter().flat_map(|kind| {
             let files = resources_of_package(root, kind).into_iter();
@@ -45,7 +45,7 @@ impl fmt::Display for Contents {
         for (index, (kind, file)) in self.files.iter().enumerate() {
             let line_end = if index == 0 { "" } else { "\n" };
             let below = file.strip_prefix(&self.root).unwrap_or(file);
-            // The package is one file, or a folder that is a module.
+            // The package is a single file, or a folder that is a module.
             let path = match below.as_os_str().is_empty() {
                 true => file.display(),
                 false => below.display(),
@@ -62,7 +62,7 @@ impl fmt::Display for Contents {
     }
 }
 
-/// What npm would run in a folder.
+/// Returns the scripts that npm would run in a folder.
 pub(super) fn scripts_of(folder: &Path) -> Vec<(&'static str, String)> {
     let text = read_regular_text(folder.join("package.json")).unwrap_or_default();
     let manifest: Value = serde_json::from_str(&text).unwrap_or_default();

@@ -1,5 +1,4 @@
-//! Bringing one package to the disk, replacing it by a newer one, and taking it
-//! away. Whatever fails on the way leaves what was there.
+//! Installs, updates and removes one package on disk. A failure leaves the previous state.
 
 use std::fs;
 use std::io;
@@ -14,12 +13,11 @@ use super::source::{GitSource, NpmSource};
 use super::{PackageError, PackageSource, Packages};
 use crate::resources::source_info::SourceScope;
 
-/// What makes a folder a project of npm's.
+/// Files that make a folder an npm project.
 const PROJECT_FILES: [&str; 2] = ["package.json", "package-lock.json"];
 
 impl Packages<'_> {
-    /// Like `fetch`, but a clone that is there already moves to where its
-    /// repository is now.
+    /// Like `fetch`, but also updates an existing clone to the current state of its repository.
     pub(super) fn fetch_newest(
         &self,
         source: &PackageSource,
@@ -43,7 +41,7 @@ impl Packages<'_> {
         self.fetch(source, scope)
     }
 
-    /// Where it is then.
+    /// Fetches a package if it is missing and returns its folder.
     pub(super) fn fetch(
         &self,
         source: &PackageSource,
@@ -67,7 +65,7 @@ impl Packages<'_> {
         }
     }
 
-    /// Whether there was something newer.
+    /// Updates a package. Returns whether there was a newer version.
     pub(super) fn renew(
         &self,
         source: &PackageSource,
@@ -126,7 +124,7 @@ impl Packages<'_> {
                 }
                 let root = self.places.git_root(scope);
                 let mut parents = target.ancestors().skip(1);
-                // Only empty ones can be removed.
+                // Only empty folders can be removed.
                 parents.all(|dir| dir != root && fs::remove_dir(dir).is_ok());
                 Ok(())
             }
@@ -142,7 +140,7 @@ impl Packages<'_> {
     ) -> Result<(), PackageError> {
         let program = &self.places.npm;
         if scope == SourceScope::User {
-            // npm's own folder, which it changes in place.
+            // The global folder of npm, which npm changes in place.
             let folder = self.places.ask_npm_root()?.join(&npm.name);
             let store = self.places.cache().join("kept");
             let kept = Kept::of(&folder, &store, &npm.name).map_err(files(&folder))?;
@@ -182,7 +180,7 @@ impl Packages<'_> {
         Ok(())
     }
 
-    /// A clone beside the old one, then in its place.
+    /// Clones next to the old clone, then replaces it.
     fn fetch_git(
         &self,
         git: &GitSource,
@@ -224,7 +222,7 @@ impl Packages<'_> {
         swap(&clone, target, staging.path()).map_err(files(target))
     }
 
-    /// The branch that a clone follows.
+    /// Returns the branch that a clone follows.
     fn branch(&self, clone: &Path) -> Option<String> {
         let args = ["rev-parse", "--abbrev-ref", "@{upstream}"];
         let upstream = Program::git().output(&args, clone).ok()?;
@@ -243,14 +241,14 @@ impl Packages<'_> {
         Ok(remote.is_some() && remote == self.commit("HEAD", clone))
     }
 
-    /// Asks the repository where the tag, branch or default branch that the source
-    /// names is; commits stay where they are.
+    /// Returns whether the clone is at the commit of its source's tag, branch or default
+    /// branch, which is looked up in the repository. Commits never change.
     fn is_where_wanted(&self, git: &GitSource, clone: &Path) -> Result<bool, PackageError> {
         let Some(reference) = &git.reference else {
             return self.is_newest(git, None, clone);
         };
-        // As `git checkout` chooses: a tag before a branch. What an annotated tag
-        // stands for comes after the tag itself.
+        // Same choice as `git checkout`: a tag before a branch. The target of an annotated tag
+        // is listed after the tag itself.
         let tag = format!("refs/tags/{reference}");
         let names = [&format!("{tag}^{{}}"), &tag];
         let remote = match self.ask_remote(git, &names.map(String::as_str), clone)? {
@@ -263,7 +261,7 @@ impl Packages<'_> {
         }
     }
 
-    /// The commit of the last of these references that the repository has.
+    /// Returns the commit of the last of these references that the repository has.
     fn ask_remote(
         &self,
         git: &GitSource,
@@ -284,7 +282,7 @@ impl Packages<'_> {
         Some(said.trim().to_owned())
     }
 
-    /// Whether a clone is where its source wants it.
+    /// Returns whether a clone is at the commit that its source names.
     fn is_checked_out(&self, git: &GitSource, clone: &Path) -> bool {
         let Some(reference) = &git.reference else {
             return true;
@@ -296,7 +294,7 @@ impl Packages<'_> {
     }
 }
 
-/// The version in a package's own manifest.
+/// Returns the version in the manifest of a package.
 pub(super) fn version_of(folder: &Path) -> Option<String> {
     let text = read_regular_text(folder.join("package.json")).ok()?;
     let manifest: serde_json::Value = serde_json::from_str(&text).ok()?;
@@ -308,7 +306,7 @@ fn files(path: &Path) -> impl FnOnce(io::Error) -> PackageError + use<> {
     move |source| PackageError::Files { path, source }
 }
 
-/// A folder that git leaves alone.
+/// Creates a folder that git ignores.
 fn prepare_root(root: &Path) -> io::Result<()> {
     fs::create_dir_all(root)?;
     let ignore = root.join(".gitignore");

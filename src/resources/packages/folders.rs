@@ -1,5 +1,4 @@
-//! Putting a new folder where an old one is, so that whatever breaks on the way,
-//! there is one that works.
+//! Replaces a folder by a new one such that after any failure a working folder exists.
 
 use std::fs;
 use std::io;
@@ -7,26 +6,26 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// Begins the names of folders that are not complete yet.
+/// Prefix of folders that are not complete yet.
 const UNFINISHED: &str = ".installing-";
 
-/// A folder for something new, beside where it will go: a rename must not cross
-/// file systems. What earlier ones left that were killed goes away.
+/// Creates a folder for new content next to its final place, because a rename cannot cross file
+/// systems. Removes leftovers of processes that were killed.
 pub(super) fn staging(root: &Path) -> io::Result<TempDir> {
     fs::create_dir_all(root)?;
     for entry in fs::read_dir(root)?.flatten() {
         let name = entry.file_name();
         if name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
-            // One that is in use is locked out by the caller; what cannot be removed
-            // is only in the way.
+            // The caller has the lock, so no other process uses it. A folder that cannot be
+            // removed does no harm.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
     tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(root)
 }
 
-/// Renames `new` to `target`; what was there goes to `aside`, a folder that
-/// will be removed.
+/// Renames `new` to `target`. An existing `target` is moved to `aside`, a folder that the
+/// caller removes.
 pub(super) fn swap(new: &Path, target: &Path, aside: &Path) -> io::Result<()> {
     if let Some(parent) = target.parent() {
         fs::create_dir_all(parent)?;
@@ -44,7 +43,7 @@ pub(super) fn swap(new: &Path, target: &Path, aside: &Path) -> io::Result<()> {
     renamed
 }
 
-/// Links stay links.
+/// Copies a folder. Links stay links.
 pub(super) fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     let kind = fs::symlink_metadata(from)?.file_type();
     if kind.is_symlink() {
@@ -74,14 +73,14 @@ fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// A copy of a folder that a program changes in place.
+/// A backup of a folder that a program changes in place.
 pub(super) struct Kept {
     folder: PathBuf,
     copy: PathBuf,
 }
 
 impl Kept {
-    /// `None` when there is nothing to keep.
+    /// Makes a backup; `None` if there is no folder.
     pub(super) fn of(folder: &Path, store: &Path, name: &str) -> io::Result<Option<Self>> {
         if !folder.is_dir() {
             return Ok(None);
@@ -90,7 +89,7 @@ impl Kept {
         let staging = staging(store)?;
         let unfinished = staging.path().join("copy");
         copy_tree(folder, &unfinished)?;
-        // Complete or not there: whoever finds it can rely on it.
+        // The rename makes the backup appear complete or not at all.
         swap(&unfinished, &kept.copy, staging.path())?;
         Ok(Some(kept))
     }
@@ -112,11 +111,11 @@ impl Kept {
     }
 
     pub(super) fn discard(self) {
-        // A copy that is left over is a waste of space, no more.
+        // A leftover copy only takes space.
         let _ = fs::remove_dir_all(&self.copy);
     }
 
-    /// What a run that was killed had kept, if the folder is broken.
+    /// Returns the backup that a killed process left, if the folder is broken.
     pub(super) fn left_over(folder: &Path, store: &Path, name: &str) -> Option<Self> {
         let kept = Self::at(folder, store, name);
         let broken = !folder.join("package.json").is_file();
@@ -181,7 +180,7 @@ mod tests {
         assert_eq!(text(&folder), "old");
         assert!(!folder.join("sub/more").exists());
         assert!(folder.join("link").is_symlink());
-        // Killed between the copy and the end.
+        // The process was killed after the copy was made.
         Kept::of(&folder, &store, "@s/pkg").unwrap().unwrap();
         fs::remove_dir_all(&folder).unwrap();
         Kept::left_over(&folder, &store, "@s/pkg")

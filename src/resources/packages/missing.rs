@@ -1,5 +1,4 @@
-//! Packages that the settings or the command line want and that are not there
-//! are fetched when a session starts.
+//! Fetches missing packages of the settings or the command line when a session starts.
 
 use std::collections::HashSet;
 
@@ -10,19 +9,19 @@ use crate::resources::settings::SettingsScope;
 use crate::resources::source_info::SourceScope;
 
 impl Packages<'_> {
-    /// Whether anything would have to be fetched. Does not run npm if there are
-    /// no packages of npm.
+    /// Returns whether nothing has to be fetched. Does not run npm if no package comes from
+    /// npm.
     pub fn is_complete(&self, named: &[String]) -> bool {
         self.missing(named).is_empty()
     }
 
-    /// Fetches what is missing; what cannot be had is told in a sentence each.
+    /// Fetches missing packages. Returns a sentence for each that failed.
     pub fn install_missing(&self, named: &[String]) -> Vec<String> {
         let _lock = match self.lock() {
             Ok(lock) => lock,
             Err(error) => return vec![error.to_string()],
         };
-        // Another pi may have fetched it while we waited.
+        // Another pi may have fetched them while this one waited for the lock.
         let missing = self.missing(named);
         let mut problems = Vec::new();
         for (text, source, scope) in missing {
@@ -47,7 +46,7 @@ impl Packages<'_> {
         let mut wanted = Vec::new();
         for scope in [SettingsScope::Project, SettingsScope::Global] {
             for entry in &self.settings.values_of(scope).packages {
-                // The project's entry stands for the user's.
+                // An entry of the project replaces the same one of the user.
                 if seen.insert(self.identity_of(&entry.source, scope)) {
                     wanted.push((entry.source.clone(), source_scope(scope)));
                 }
@@ -56,7 +55,7 @@ impl Packages<'_> {
         let named = named.iter().cloned();
         wanted.extend(named.map(|source| (source, SourceScope::Temporary)));
         let parsed = wanted.into_iter().filter_map(|(text, scope)| {
-            // What cannot be understood is reported where it is looked for.
+            // Invalid sources are reported when resources are looked up.
             let source = PackageSource::parse(&text).ok()?;
             self.is_missing(&source, scope)
                 .then_some((text, source, scope))
@@ -78,7 +77,7 @@ impl Packages<'_> {
         if scope == SourceScope::User
             && let Some(kept) = Kept::left_over(&folder, &store, &npm.name)
         {
-            // If that fails it is fetched anew.
+            // If that fails, the package is fetched again.
             let _ = kept.restore();
         }
         match npm.exact_version() {

@@ -1,6 +1,5 @@
-//! Packages: extensions, skills, prompt templates and themes that somebody else
-//! publishes. This room brings them to the disk and takes them away; what is in
-//! them is found by [`super::resource_paths`].
+//! Packages: published extensions, skills, prompt templates and themes. This module installs
+//! and removes them; [`super::resource_paths`] finds the resources in them.
 
 mod contents;
 mod fetch;
@@ -42,28 +41,28 @@ pub enum PackageError {
     NotConfigured { source_text: String, hint: String },
 }
 
-/// An entry of the settings, and where it is.
+/// A package of the settings and its folder.
 #[derive(Debug)]
 pub struct Configured {
     pub source: String,
     pub scope: SourceScope,
-    /// The settings choose among what it brings.
+    /// Whether the settings select some of its resources.
     pub filtered: bool,
-    /// `None` when it is not installed.
+    /// The folder of the package; `None` if it is not installed.
     pub folder: Option<PathBuf>,
-    /// Why it cannot be installed.
+    /// The reason why it cannot be installed.
     pub problem: Option<String>,
 }
 
-/// What became of one package in an update.
+/// The result of updating one package.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Updated {
     Yes,
-    /// It was the newest already.
+    /// The newest version was installed already.
     Current,
-    /// Its source says which version it wants.
+    /// The source names a version.
     Pinned,
-    /// A folder of the user's.
+    /// The package is a folder of the user.
     Local,
 }
 
@@ -72,7 +71,7 @@ pub struct Packages<'a> {
     settings: &'a Settings,
     places: Places,
     output: Output,
-    /// Hears what is being done.
+    /// Receives progress messages.
     tell: &'a dyn Fn(&str),
 }
 
@@ -92,14 +91,14 @@ impl<'a> Packages<'a> {
         }
     }
 
-    /// Fetches a package and adds it to the settings.
+    /// Installs a package and adds it to the settings.
     pub fn install(&self, source: &str, scope: SettingsScope) -> Result<PathBuf, PackageError> {
         let parsed = PackageSource::parse(source)?;
         let _lock = self.lock()?;
         (self.tell)(&format!("Installing {source}..."));
         let folder = match &parsed {
             PackageSource::Local(path) => {
-                // On a command line a path counts from where one is.
+                // On a command line a path is relative to the working directory.
                 let folder = self.paths.resolve(path, &self.paths.cwd);
                 if !folder.exists() {
                     return Err(PackageError::NoSuchPath(folder));
@@ -120,7 +119,7 @@ impl<'a> Packages<'a> {
                     == Some(identity.clone())
             };
             match list.iter_mut().find(same) {
-                // Another version is wanted now; what the user chose of it stays.
+                // Only the version changes; the user's selection of resources stays.
                 Some(Value::Object(entry)) => {
                     drop(entry.insert("source".to_owned(), written.into()))
                 }
@@ -166,8 +165,7 @@ impl<'a> Packages<'a> {
         Ok(())
     }
 
-    /// Updates all packages, or one; tells of each what became of it. Stops at the
-    /// first that fails.
+    /// Updates all packages, or one, and reports each result. Stops at the first failure.
     pub fn update(
         &self,
         source: Option<&str>,
@@ -210,7 +208,7 @@ impl<'a> Packages<'a> {
         }
     }
 
-    /// Those of the settings: the user's, then the project's.
+    /// Returns the packages of the settings: the user's, then the project's.
     pub fn configured(&self) -> Vec<Configured> {
         let mut all = Vec::new();
         for scope in [SettingsScope::Global, SettingsScope::Project] {
@@ -239,8 +237,8 @@ impl<'a> Packages<'a> {
         self.places.base(source_scope(scope))
     }
 
-    /// Of a source as settings of that scope write it. What cannot be understood
-    /// is the same only as itself.
+    /// Returns the identity of a source in the settings of that scope. An invalid source is
+    /// only identical to itself.
     fn identity_of(&self, source: &str, scope: SettingsScope) -> String {
         match PackageSource::parse(source) {
             Ok(parsed) => parsed.identity(self.paths, &self.base(scope)),
@@ -248,7 +246,8 @@ impl<'a> Packages<'a> {
         }
     }
 
-    /// On a command line a path counts from where one is.
+    /// Returns the identity of a source on the command line, where paths are relative to the
+    /// working directory.
     fn identity_on_command_line(&self, source: &str) -> String {
         match PackageSource::parse(source) {
             Ok(parsed) => parsed.identity(self.paths, &self.paths.cwd),
@@ -256,7 +255,7 @@ impl<'a> Packages<'a> {
         }
     }
 
-    /// For somebody who left out `npm:` or `git:`.
+    /// Suggests a source if the user left out `npm:` or `git:`.
     fn suggestion(&self, source: &str, configured: &[Configured]) -> String {
         let source = source.trim();
         let means = |package: &&Configured| match PackageSource::parse(&package.source) {
@@ -276,7 +275,7 @@ impl<'a> Packages<'a> {
         }
     }
 
-    /// One installation at a time, whoever starts it; waits for the others.
+    /// Takes the lock for installations. Waits for other processes.
     fn lock(&self) -> Result<File, PackageError> {
         let path = self.places.cache().join("packages.lock");
         let locked = fs::create_dir_all(self.places.cache())
@@ -293,7 +292,7 @@ fn source_scope(scope: SettingsScope) -> SourceScope {
     }
 }
 
-/// The entry `packages`; anything but a list has been reported, and is replaced.
+/// Returns the list `packages`. A value of another type was reported and is replaced.
 fn list_of(settings: &mut serde_json::Map<String, Value>) -> &mut Vec<Value> {
     let slot = settings.entry("packages").or_insert(Value::Null);
     if !slot.is_array() {

@@ -1,6 +1,5 @@
-//! Where packages are once they are installed. npm is asked for the folder of
-//! the user's packages only when the answer is not known: that takes longer than
-//! everything else at start.
+//! Folders of installed packages. npm is asked for its global folder only if the answer is not
+//! cached: that takes longer than the rest of the start.
 
 use std::env;
 use std::fs;
@@ -16,7 +15,7 @@ use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
 use crate::resources::source_info::SourceScope;
 
-/// As long as a slow start takes.
+/// Time for which the cached answer of npm is used without asking again.
 const MOMENT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
@@ -33,7 +32,7 @@ impl Places {
         }
     }
 
-    /// What a local path in a source of that scope counts from.
+    /// Returns the folder to which a local path in a source of that scope is relative.
     pub fn base(&self, scope: SourceScope) -> PathBuf {
         match scope {
             SourceScope::User => self.paths.agent_dir.clone(),
@@ -42,7 +41,7 @@ impl Places {
         }
     }
 
-    /// The folder of a package, whether it is there or not.
+    /// Returns the folder of a package, whether or not it exists.
     pub fn of(&self, source: &PackageSource, scope: SourceScope) -> Result<PathBuf, RunError> {
         Ok(match source {
             PackageSource::Local(path) => self.paths.resolve(path, &self.base(scope)),
@@ -51,7 +50,7 @@ impl Places {
         })
     }
 
-    /// An npm project with packages of a project, or of single runs.
+    /// Returns the npm project with the packages of a project or of single runs.
     pub(super) fn npm_project(&self, scope: SourceScope) -> PathBuf {
         match scope {
             SourceScope::Temporary => self.temporary().join("npm"),
@@ -59,7 +58,7 @@ impl Places {
         }
     }
 
-    /// The root of all clones of a scope.
+    /// Returns the root of all clones of a scope.
     pub(super) fn git_root(&self, scope: SourceScope) -> PathBuf {
         match scope {
             SourceScope::User => self.paths.git_packages(),
@@ -70,7 +69,8 @@ impl Places {
 
     fn git_folder(&self, git: &GitSource, scope: SourceScope) -> PathBuf {
         let path = match (&git.reference, scope) {
-            // Nothing remembers what a run had wanted, so that the name has to.
+            // Temporary clones are not recorded anywhere, so the folder name contains the
+            // reference.
             (Some(reference), SourceScope::Temporary) => {
                 format!("{}@{}", git.path, reference.replace('/', "-"))
             }
@@ -79,8 +79,8 @@ impl Places {
         self.git_root(scope).join(&git.host).join(path)
     }
 
-    /// The original uses the system's temporary folder, where others could put
-    /// something for us to run.
+    /// Returns the folder for packages of single runs. The original uses the system's temporary
+    /// folder, where other users could place code.
     fn temporary(&self) -> PathBuf {
         self.cache().join("packages")
     }
@@ -99,7 +99,7 @@ impl Places {
         }
     }
 
-    /// What npm says, remembered for the next start.
+    /// Asks npm for its global folder and caches the answer for the next start.
     pub(super) fn ask_npm_root(&self) -> Result<PathBuf, RunError> {
         let root = self.npm.output(&["root", "-g"], &self.paths.cwd)?;
         let root = PathBuf::from(root.trim());
@@ -111,7 +111,7 @@ impl Places {
             key: self.root_key(),
             root: root.clone(),
         };
-        // A start without it is slower, that is all.
+        // Without the cache a start is only slower.
         if let Ok(text) = serde_json::to_string(&known)
             && fs::create_dir_all(self.cache()).is_ok()
         {
@@ -120,8 +120,8 @@ impl Places {
         Ok(root)
     }
 
-    /// And whether npm said so a moment ago: a package that is missing there is not
-    /// asked for again.
+    /// Returns the cached folder, and whether npm was asked within [`MOMENT`]: then a package
+    /// that is missing there does not cause another question.
     fn remembered_root(&self) -> Option<(PathBuf, bool)> {
         let file = self.root_file();
         let text = read_regular_text(&file).ok()?;
@@ -135,7 +135,7 @@ impl Places {
         self.cache().join("npm-root.json")
     }
 
-    /// What npm's answer depends on.
+    /// Returns the values on which the answer of npm depends.
     fn root_key(&self) -> Vec<String> {
         let mut key = self.npm.words.clone();
         for name in ["PATH", "PREFIX", "npm_config_prefix", "NPM_CONFIG_PREFIX"] {

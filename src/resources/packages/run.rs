@@ -1,5 +1,4 @@
-//! Running npm and git: which program, what it may print where, and what is
-//! told when it fails.
+//! Runs npm and git: which program, where it may print, and what is reported when it fails.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,13 +7,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How much of a failed program's output is told.
+/// Number of bytes of a failed program's output that are reported.
 const TAIL: u64 = 2000;
 const PAUSE: Duration = Duration::from_millis(20);
-/// A question of ours, such as where packages are.
+/// Time limit of a query, such as for the folder of packages.
 const QUICK: Duration = Duration::from_secs(120);
 
-/// A program and the words that come first.
+/// A program and its first arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     pub(super) words: Vec<String>,
@@ -32,25 +31,25 @@ pub enum RunError {
     Failed {
         command: String,
         how: String,
-        /// Its last words, if they were not seen already.
+        /// The last lines of output, unless they were shown already.
         said: String,
     },
     #[error("the setting npmCommand is empty: it has to name a program")]
     NoProgram,
 }
 
-/// Whether somebody watches.
+/// The treatment of a program's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// The user at a shell: programs may print and ask.
+    /// The user is at a shell: programs may print and ask.
     Shown,
-    /// Something else is on the screen, or a protocol on stdout: programs are
-    /// silent, ask nothing and are stopped after a while.
+    /// The screen or stdout is used otherwise: programs print nothing, ask nothing and are
+    /// stopped after the duration.
     Silent(Duration),
 }
 
 impl Program {
-    /// The user's npm, or what stands for it.
+    /// Returns npm, or the program that the setting `npmCommand` names.
     pub(super) fn npm(command: Option<&[String]>) -> Self {
         let words = match command {
             Some(words) if !words.is_empty() => words.to_vec(),
@@ -65,7 +64,7 @@ impl Program {
         }
     }
 
-    /// Runs to the end.
+    /// Runs a program to its end.
     pub(super) fn run(&self, args: &[&str], dir: &Path, output: Output) -> Result<(), RunError> {
         let mut command = self.command(args, dir)?;
         let Output::Silent(limit) = output else {
@@ -79,7 +78,7 @@ impl Program {
         self.judge(args, status, text)
     }
 
-    /// What it prints on stdout, in a short time.
+    /// Runs a query and returns its stdout.
     pub(super) fn output(&self, args: &[&str], dir: &Path) -> Result<String, RunError> {
         let mut command = self.command(args, dir)?;
         let mut errors = self.capture(&mut command)?;
@@ -115,7 +114,7 @@ impl Program {
         Ok(command)
     }
 
-    /// stdout and stderr to a file, nothing on stdin, and no questions.
+    /// Redirects stdout and stderr to a file and stdin to nothing, and disables prompts.
     fn capture(&self, command: &mut Command) -> Result<File, RunError> {
         let failed = |source| self.cannot_start(source);
         let file = temporary().map_err(failed)?;
@@ -181,7 +180,7 @@ impl Program {
     }
 }
 
-/// Not a pipe: nobody reads along, and a full pipe would stop the program.
+/// A file is used because a full pipe would block the program.
 fn temporary() -> io::Result<File> {
     tempfile::tempfile()
 }
@@ -193,7 +192,7 @@ fn wait(mut child: Child, limit: Duration) -> Result<ExitStatus, String> {
             Ok(Some(status)) => return Ok(status),
             Ok(None) if start.elapsed() < limit => thread::sleep(PAUSE),
             Ok(None) => {
-                // It may end by itself meanwhile.
+                // The program may have ended meanwhile.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(format!("took longer than {} s", limit.as_secs()));

@@ -1,5 +1,5 @@
-//! Where a package comes from, as settings and command lines write it:
-//! `npm:<name>[@<version>]`, `git:<host>/<path>[@<ref>]` or a URL, or a path.
+//! Sources of packages in settings and on command lines: `npm:<name>[@<version>]`,
+//! `git:<host>/<path>[@<ref>]` or a URL, or a path.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
@@ -14,13 +14,13 @@ use crate::resources::resource_paths::is_local_source;
 pub enum PackageSource {
     Npm(NpmSource),
     Git(GitSource),
-    /// As it was written.
+    /// A path as it was written.
     Local(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NpmSource {
-    /// What npm is asked for.
+    /// The specification for npm: name and version.
     pub spec: String,
     pub name: String,
     /// A version, a range or a tag.
@@ -29,10 +29,10 @@ pub struct NpmSource {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitSource {
-    /// What git is asked for.
+    /// The URL of the repository.
     pub repository: String,
     pub host: String,
-    /// Below the host, without `.git`.
+    /// The path below the host, without `.git`.
     pub path: String,
     pub reference: Option<String>,
 }
@@ -72,8 +72,8 @@ impl PackageSource {
             .ok_or_else(|| SourceError::Git(source.to_owned()))
     }
 
-    /// The same for all versions of a package, however its source is written;
-    /// `base` is what a local path counts from.
+    /// Returns a text that is the same for all versions and spellings of a package. `base` is
+    /// the folder to which a local path is relative.
     pub fn identity(&self, paths: &Paths, base: &Path) -> String {
         match self {
             Self::Npm(npm) => format!("npm:{}", npm.name),
@@ -82,7 +82,7 @@ impl PackageSource {
         }
     }
 
-    /// Whether the source says which version it wants: it is not updated.
+    /// Returns whether the source names a version, so that the package is not updated.
     pub fn is_pinned(&self) -> bool {
         match self {
             Self::Npm(npm) => npm.version.is_some(),
@@ -106,7 +106,7 @@ impl NpmSource {
         })
     }
 
-    /// A version that means one release; ranges and tags mean several.
+    /// Returns the version if it names a single release; ranges and tags name several.
     pub fn exact_version(&self) -> Option<&str> {
         static EXACT: LazyLock<Regex> = LazyLock::new(|| {
             Regex::new(r"^\d+\.\d+\.\d+(?:[-+][\w.+-]*)?$")
@@ -118,7 +118,7 @@ impl NpmSource {
     }
 }
 
-/// Names for hosts that `git:` knows.
+/// Short names of hosts after `git:`.
 const HOSTS: [(&str, &str); 4] = [
     ("github", "github.com"),
     ("gitlab", "gitlab.com"),
@@ -172,7 +172,7 @@ impl GitSource {
         Self::checked(repository, host, path, reference.or(fragment))
     }
 
-    /// The path becomes one on this machine: it must not lead elsewhere.
+    /// Checks that the path stays below the folder of clones.
     fn checked(
         repository: String,
         host: &str,
@@ -188,7 +188,7 @@ impl GitSource {
         };
         let deep = path.split('/').count() >= 2 && !path.contains("//");
         let reference = reference.filter(|reference| !reference.is_empty());
-        // git would take it for an option.
+        // git would take such a text for an option.
         let option = |text: &str| text.starts_with('-');
         if !deep
             || !plain(path)
@@ -208,7 +208,7 @@ impl GitSource {
     }
 }
 
-/// `user/repository@ref`
+/// Splits `user/repository@ref`.
 fn split_reference(path: &str) -> (&str, Option<&str>) {
     match path.split_once('@') {
         Some((path, reference)) if !path.is_empty() && !reference.is_empty() => {
@@ -218,7 +218,7 @@ fn split_reference(path: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// How settings write a path: relative to the folder that they are in.
+/// Returns the form of a path in settings: relative to the folder of the settings.
 pub fn relative_to(path: &Path, base: &Path) -> String {
     let shared = path
         .components()

@@ -1,4 +1,4 @@
-//! Which files of a folder are resources, by kind.
+//! Finds the resources of each kind in a folder.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,17 +12,17 @@ use super::listing::{IgnoreRules, list};
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::paths::{ResourceKind, normalize};
 
-/// Who laid out a folder of skills.
+/// Layout of a folder of skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SkillLayout {
-    /// `*.md` at the top are skills, too.
+    /// Files `*.md` at the top are skills, too.
     Pi,
-    /// `.agents/skills`: only folders with a `SKILL.md`.
+    /// Only folders with a `SKILL.md` are skills, as in `.agents/skills`.
     Agents,
 }
 
-/// What a path that a user or a manifest names brings: itself when it is a file,
-/// the resources in it when it is a folder.
+/// Returns the resources of a path that a user or a manifest names: the file itself, or the
+/// resources in the folder.
 pub(crate) fn collect_path(
     path: &Path,
     kind: ResourceKind,
@@ -35,7 +35,7 @@ pub(crate) fn collect_path(
     }
 }
 
-/// The resources in a folder of that kind, as packages and settings name them.
+/// Returns the resources in a folder of that kind, as packages and settings name them.
 pub(crate) fn collect_dir(
     dir: &Path,
     kind: ResourceKind,
@@ -49,7 +49,7 @@ pub(crate) fn collect_dir(
     }
 }
 
-/// Files directly in `dir`: how a root's own `prompts` and `themes` are read.
+/// Returns the files directly in `dir`, which is how `prompts` and `themes` of a root are read.
 pub(crate) fn files_in(
     dir: &Path,
     extension: &str,
@@ -61,8 +61,8 @@ pub(crate) fn files_in(
     files.map(|entry| entry.path).collect()
 }
 
-/// A folder that is an extension is one; else its files and those of its
-/// folders that are extensions.
+/// Returns the extensions in a folder: the folder itself if it is an extension, or else its
+/// files and those of its subfolders that are extensions.
 fn extensions(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
     if let Some(entries) = extension_entries(dir, problems) {
         return entries;
@@ -79,7 +79,7 @@ fn extensions(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
     found
 }
 
-/// Stands beside an extension and is none: `pi test` runs it.
+/// Returns whether a file next to an extension is a test, which `pi test` runs.
 pub(crate) fn is_test(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     ["ts", "js", "mts", "mjs"].iter().any(|ending| {
@@ -89,8 +89,7 @@ pub(crate) fn is_test(path: &Path) -> bool {
     })
 }
 
-/// The modules of a folder that is an extension: those its manifest names, or
-/// its index.
+/// Returns the modules of a folder that is an extension: those in its manifest, or its index.
 fn extension_entries(dir: &Path, problems: &mut Vec<Diagnostic>) -> Option<Vec<PathBuf>> {
     let manifest = Manifest::read(dir, ResourceKind::Extensions, problems).unwrap_or_default();
     let named = manifest.entries(ResourceKind::Extensions).unwrap_or(&[]);
@@ -131,7 +130,7 @@ fn files_below(dir: &Path, extension: &str, problems: &mut Vec<Diagnostic>) -> V
     walk.found
 }
 
-/// A descent that follows links, but not in circles.
+/// Walks a folder, follows links and detects cycles.
 struct Walk<'a> {
     found: Vec<PathBuf>,
     entered: HashSet<PathBuf>,
@@ -185,11 +184,11 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Of two names, from which on one may be meant for the other.
+/// Minimum similarity at which one name is suggested for another.
 const LIKENESS: f32 = 0.7;
 
-/// What is wrong with the `pi` of a `package.json`, and what kind of resource that is about.
-/// Other members may be for others.
+/// Returns the errors in `pi` of a `package.json` with the kind of resource. Unknown members
+/// may belong to other programs.
 fn slips(pi: &Value) -> Vec<(ResourceKind, String)> {
     let Some(members) = pi.as_object() else {
         let like = "{ \"extensions\": [\"./index.ts\"] }";
@@ -229,8 +228,8 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// `None` without a `package.json` that has a `pi` object. Told is what is wrong with
-    /// what it says of the kind.
+    /// Reads the manifest; `None` if there is no `package.json` with a `pi` object. Reports
+    /// errors about `kind`.
     pub(crate) fn read(
         dir: &Path,
         kind: ResourceKind,

@@ -1,5 +1,5 @@
-//! What discovery sees of a folder: entries sorted by their bytes, links
-//! followed, without dot entries, `node_modules` and what ignore files exclude.
+//! Lists folders for discovery: entries are sorted by bytes and links are followed; hidden
+//! files, `node_modules` and entries that ignore files exclude are left out.
 
 use std::fs;
 use std::io;
@@ -27,13 +27,12 @@ impl Entry {
     }
 }
 
-/// The ignore files of a folder and of those it was reached through; the
-/// innermost that has an opinion counts.
+/// The ignore files of a folder and its ancestors. The innermost rule that matches applies.
 #[derive(Default)]
 pub(crate) struct IgnoreRules(Vec<Gitignore>);
 
 impl IgnoreRules {
-    /// These rules and those of `dir`.
+    /// Returns these rules with those of `dir` added.
     pub(crate) fn descend(&self, dir: &Path, problems: &mut Vec<Diagnostic>) -> Self {
         let mut rules = self.0.clone();
         let mut builder = GitignoreBuilder::new(dir);
@@ -49,7 +48,7 @@ impl IgnoreRules {
                 }
             };
             for line in text.lines() {
-                // A line that is no pattern excludes nothing, as in git.
+                // A line that is not a pattern excludes nothing, as in git.
                 let _ = builder.add_line(None, line);
             }
         }
@@ -64,8 +63,8 @@ impl IgnoreRules {
     }
 }
 
-/// The entries of `dir`; none when it does not exist, a diagnostic when it
-/// cannot be read.
+/// Returns the entries of `dir`; none if it does not exist. A folder that cannot be read is
+/// reported.
 pub(crate) fn list(dir: &Path, rules: &IgnoreRules, problems: &mut Vec<Diagnostic>) -> Vec<Entry> {
     let read = fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut found = match read {
@@ -83,7 +82,7 @@ pub(crate) fn list(dir: &Path, rules: &IgnoreRules, problems: &mut Vec<Diagnosti
             return None;
         }
         let path = entry.path();
-        // A dangling link leads nowhere; a pipe would block whoever reads it.
+        // Leaves out dangling links, and pipes, which would block their reader.
         let kind = fs::metadata(&path).ok()?.file_type();
         let is_dir = kind.is_dir();
         let wanted = (is_dir || kind.is_file()) && !rules.ignore(&path, is_dir);

@@ -1,6 +1,6 @@
-//! Where resources are and in which order they count: first what was given for
-//! this run, then the settings and the folder of the project, those of the user,
-//! then packages. One rule for extensions, skills, prompts and themes.
+//! Finds resources and their precedence: the command line, then settings and folder of the
+//! project, those of the user, then packages. The rule is the same for extensions, skills,
+//! prompts and themes.
 
 pub(crate) mod collect;
 mod listing;
@@ -31,21 +31,22 @@ pub struct ResourcePath {
     pub source_info: SourceInfo,
 }
 
-/// In the order in which they count: of two with the same name the first wins.
+/// Found paths in order of precedence: of two resources with the same name the first is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundResources {
     pub paths: Vec<ResourcePath>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// What to look through.
+/// The places to search.
 #[derive(Clone, Copy)]
 pub struct ResourceSources<'a> {
     pub paths: &'a Paths,
     pub settings: &'a Settings,
-    /// The values of `-e`: files, folders of packages.
+    /// Values of `-e`: files or folders of packages.
     pub cli_extensions: &'a [String],
-    /// Off for `--no-extensions` and its like: only the command line counts.
+    /// Whether to search beyond the command line; false for `--no-extensions` and similar
+    /// flags.
     pub discover: bool,
 }
 
@@ -57,8 +58,8 @@ impl ResourceSources<'_> {
             found: Found::new(kind),
             problems: Vec::new(),
         };
-        // A file that several of these bring is what the first says, and enabled
-        // as it says; the order of the result is another one.
+        // If a file is found several times, the first of these calls decides its origin and
+        // whether it is enabled. The result is sorted later.
         finder.packages();
         finder.settings_entries(SettingsScope::Project);
         finder.settings_entries(SettingsScope::Global);
@@ -69,14 +70,15 @@ impl ResourceSources<'_> {
         let mut configured = std::mem::replace(&mut finder.found, Found::new(kind));
         configured.list.sort_by_key(Candidate::rank);
         if !self.discover {
-            // Looked at only to know what the command line names.
+            // Problems are dropped: this search only served to recognize the files of the
+            // command line.
             finder.problems.clear();
         }
         finder.command_line();
         let mut paths = Vec::new();
         let mut seen = Seen::new(kind);
         for mut candidate in finder.found.list {
-            // Named on the command line, but known: it keeps where it is from.
+            // A file of the command line that was also found otherwise keeps that origin.
             if let Some(known) = configured.get(&candidate.resource.path) {
                 candidate = known.clone();
             }
@@ -89,7 +91,7 @@ impl ResourceSources<'_> {
             let new = enabled.filter(|c| seen.is_new(&c.resource.path, true));
             paths.extend(new.map(|c| c.resource));
         }
-        // A manifest is read more than once.
+        // A manifest may be read several times.
         let mut diagnostics: Vec<Diagnostic> = Vec::new();
         for problem in finder.problems {
             if !diagnostics.contains(&problem) {
@@ -101,8 +103,8 @@ impl ResourceSources<'_> {
 }
 
 impl ResourceSources<'_> {
-    /// These and, last, what a flag such as `--skill` or an extension names; that
-    /// counts even when discovery is off.
+    /// Returns the found resources and, last, those named by a flag such as `--skill` or by an
+    /// extension. Named resources are used even if discovery is off.
     pub fn find_and(&self, kind: ResourceKind, named: &[NamedPath]) -> FoundResources {
         let FoundResources {
             mut paths,
@@ -139,9 +141,9 @@ impl ResourceSources<'_> {
 /// A path that the command line or an extension names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedPath {
-    /// As it was written.
+    /// The path as it was written.
     pub path: String,
-    /// The extension's file, if one named it.
+    /// The file of the extension that named it, if one did.
     pub extension: Option<String>,
 }
 
@@ -170,7 +172,7 @@ impl NamedPath {
     }
 }
 
-/// How an extension is called where it is the source of something.
+/// Returns the name of an extension as an origin.
 fn extension_label(path: &str) -> String {
     if path.starts_with('<') {
         return format!("extension:{}", path.replace(['<', '>'], ""));
@@ -200,7 +202,8 @@ impl Candidate {
     }
 }
 
-/// Each file once: what comes first decides where it is from and whether it is enabled.
+/// The files found so far. The first find of a file decides its origin and whether it is
+/// enabled.
 struct Found {
     list: Vec<Candidate>,
     seen: Seen,
@@ -229,12 +232,13 @@ impl Found {
     }
 }
 
-/// Which files were found.
+/// Detects files that were found before.
 struct Seen {
-    /// A prompt or a theme has its name from its file, and so another one from each link.
+    /// Whether links to a file count as different resources. Prompts and themes are named after
+    /// their path, so each link has another name.
     by_name: bool,
     paths: HashSet<PathBuf>,
-    /// Where the paths of what is enabled lead.
+    /// Canonical paths of enabled files.
     real: HashSet<PathBuf>,
 }
 
@@ -257,7 +261,7 @@ fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// All files of one kind that a package has, whatever the settings choose of it.
+/// Returns all files of one kind in a package, including those that the settings leave out.
 pub(crate) fn resources_of_package(root: &Path, kind: ResourceKind) -> Vec<PathBuf> {
     let is_extension = kind == ResourceKind::Extensions;
     let mut problems = Vec::new();
@@ -280,7 +284,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// What the settings of one root name.
+    /// Adds the files that the settings of one root name.
     fn settings_entries(&mut self, scope: SettingsScope) {
         let base = &self.base(scope);
         let values = self.sources.settings.values_of(scope);
@@ -306,11 +310,11 @@ impl Finder<'_> {
         }
     }
 
-    /// What lies in the folder of one root and its settings do not disable.
+    /// Adds the files in the folder of one root, as far as its settings do not disable them.
     fn own_folder(&mut self, scope: SettingsScope) {
         let base = self.base(scope);
         let values = self.sources.settings.values_of(scope);
-        // Those that are no pattern were reported with the settings' entries.
+        // Invalid patterns were reported with the entries of the settings.
         let (overrides, _) = Patterns::parse_overrides(values.resources(self.kind));
         let mut origin = origin("auto", scope);
         origin.base_dir = Some(base.to_string_lossy().into_owned());
@@ -320,7 +324,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What lies in the folder of this kind under a root.
+    /// Returns the files in the folder of this kind below a root.
     fn own_files(&mut self, scope: SettingsScope, base: &Path) -> Vec<PathBuf> {
         let dir = base.join(self.kind.name());
         let problems = &mut self.problems;
@@ -338,8 +342,8 @@ impl Finder<'_> {
         }
     }
 
-    /// `.agents/skills`, which other agents read, too: in the home folder, and
-    /// from the working folder up to the root of its repository.
+    /// Returns the folders `.agents/skills`, which other agents also read: in the home folder,
+    /// and from the working folder up to the root of its repository.
     fn shared_skill_dirs(&self, scope: SettingsScope) -> Vec<PathBuf> {
         let Paths { home, cwd, .. } = self.sources.paths;
         let below = |dir: &Path| dir.join(".agents").join("skills");
@@ -370,7 +374,7 @@ impl Finder<'_> {
                         continue;
                     }
                 };
-                // The project's entry stands for the user's.
+                // An entry of the project replaces the same one of the user.
                 if !known.insert(parsed.identity(self.sources.paths, &base)) {
                     continue;
                 }
@@ -381,7 +385,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The folder of a package; one that is not there is reported.
+    /// Returns the folder of a package. A missing folder is reported.
     fn installed(
         &mut self,
         source: &str,
@@ -414,7 +418,7 @@ impl Finder<'_> {
             (Err(error), _) => format!("The package \"{source}\" is not loaded: {error}"),
         };
         self.report(match scope {
-            // Asked for by name.
+            // The user named this package.
             SourceScope::Temporary => Diagnostic::error(&place, message),
             _ => Diagnostic::warning(&place, message),
         });
@@ -475,7 +479,7 @@ impl Finder<'_> {
                 ..cli.clone()
             };
             self.package(&root, None, package);
-            // What the original tells of each kind.
+            // The original reports `cli` as the origin for these kinds.
             if matches!(self.kind, ResourceKind::Extensions | ResourceKind::Skills) {
                 for candidate in &mut self.found.list[before..] {
                     let path = &candidate.resource.path;
@@ -492,7 +496,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Says what is wrong with a source once, not once for each kind.
+    /// Reports a problem of a source once instead of once per kind.
     fn report(&mut self, diagnostic: Diagnostic) {
         if self.kind == ResourceKind::Extensions {
             self.problems.push(diagnostic);

@@ -1,6 +1,5 @@
-//! What a package brings: a folder with a manifest or with folders named like
-//! the kinds of resource. Here are packages that lie in a local folder; what
-//! installs others will put them into one.
+//! The resources of a package: a folder with a manifest, or with folders named like the kinds
+//! of resource.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
@@ -13,21 +12,21 @@ use crate::resources::diagnostic::Diagnostic;
 use crate::resources::paths::{ResourceKind, normalize};
 use crate::resources::settings::PackageFilter;
 
-/// Whether a source is a path: everything is that names no other place.
+/// Returns whether a source is a path: every source is one that has no other scheme.
 pub fn is_local_source(source: &str) -> bool {
     const ELSEWHERE: [&str; 6] = ["npm:", "git:", "github:", "http:", "https:", "ssh:"];
     let source = source.trim();
     !ELSEWHERE.iter().any(|prefix| source.starts_with(prefix))
 }
 
-/// One package that is there.
+/// An installed package.
 pub(super) struct Package<'a> {
     pub(super) root: &'a Path,
     pub(super) filter: Option<&'a PackageFilter>,
 }
 
 impl Package<'_> {
-    /// Files, each with whether the filter lets it through.
+    /// Returns the files, each with whether the filter selects it.
     pub(super) fn resources(
         &self,
         kind: ResourceKind,
@@ -40,8 +39,7 @@ impl Package<'_> {
                 Some(entries) if !entries.is_empty() || wanted.is_none() => {
                     self.named(entries, kind, problems)
                 }
-                // A manifest speaks for the whole package, but a filter asks for
-                // each kind alone.
+                // A manifest decides for all kinds, unless a filter asks for a single kind.
                 None if self.filter.is_none() => Vec::new(),
                 _ => self.conventional(kind, problems),
             },
@@ -56,8 +54,8 @@ impl Package<'_> {
         marked.map(|(allowed, file)| (file, allowed)).collect()
     }
 
-    /// Whether the folder says anything about resources. One that does not may
-    /// be a module itself.
+    /// Returns whether the folder declares resources. A folder that does not may be a module
+    /// itself.
     pub(super) fn is_laid_out(&self, problems: &mut Vec<Diagnostic>) -> bool {
         let mut kinds = ResourceKind::ALL.iter();
         self.filter.is_some()
@@ -65,8 +63,8 @@ impl Package<'_> {
             || Manifest::read(self.root, ResourceKind::Extensions, problems).is_some()
     }
 
-    /// What a manifest's entries bring, globs among them, and its `!`, `+` and `-` let
-    /// through.
+    /// Returns the files of the manifest's entries, which may be globs, filtered by its entries
+    /// `!`, `+` and `-`.
     fn named(
         &self,
         entries: &[String],
@@ -97,8 +95,7 @@ impl Package<'_> {
         files
     }
 
-    /// What a glob of the manifest finds below the package, without hidden files and
-    /// packages inside it.
+    /// Expands a glob of the manifest, without hidden files and nested packages.
     fn expand(
         &self,
         entry: &str,

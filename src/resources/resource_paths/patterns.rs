@@ -1,18 +1,17 @@
-//! Patterns that choose among resource files: `glob` includes, `!glob` excludes,
-//! `+path` includes in spite of that, `-path` excludes for good. Globs match the
-//! path relative to a base folder, the file's name or the whole path; for a
-//! `SKILL.md` its folder's, too.
+//! Patterns that select resource files: `glob` includes, `!glob` excludes, `+path` includes in
+//! spite of that, `-path` excludes in any case. Globs match the path relative to a base folder,
+//! the file name or the whole path; for a `SKILL.md` they also match its folder.
 
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// Whether an entry of a list is a pattern; others are paths.
+/// Returns whether an entry of a list is a pattern and not a path.
 pub(crate) fn is_pattern(entry: &str) -> bool {
     is_override(entry) || entry.contains(['*', '?'])
 }
 
-/// Whether it says something about files that others name.
+/// Returns whether the pattern changes the selection of files that other entries name.
 pub(crate) fn is_override(entry: &str) -> bool {
     entry.starts_with(['!', '+', '-'])
 }
@@ -26,7 +25,7 @@ pub(crate) struct Patterns {
 }
 
 impl Patterns {
-    /// A glob that cannot be understood matches nothing and is reported.
+    /// Parses patterns. Invalid globs match nothing; the second value describes them.
     pub(crate) fn parse<'a>(entries: impl IntoIterator<Item = &'a str>) -> (Self, Vec<String>) {
         let mut patterns = Self::default();
         let mut complaints = Vec::new();
@@ -50,8 +49,8 @@ impl Patterns {
         (patterns, complaints)
     }
 
-    /// Only what starts with `!`, `+` or `-`: the patterns of a settings list
-    /// that apply to files which the list itself did not name.
+    /// Parses only the entries with `!`, `+` or `-`, which apply to files that the list itself
+    /// does not name.
     pub(crate) fn parse_overrides(entries: &[String]) -> (Self, Vec<String>) {
         let overrides = entries.iter().filter(|entry| is_override(entry));
         Self::parse(overrides.map(String::as_str))
@@ -65,7 +64,8 @@ impl Patterns {
     }
 }
 
-/// Of `glob`, which stands in `entry`; an error is what to say of that.
+/// Makes the matcher of `glob`, which is a part of `entry`. The error is a message for the
+/// user.
 pub(crate) fn matcher(entry: &str, glob: &str) -> Result<GlobMatcher, String> {
     let built = GlobBuilder::new(glob).literal_separator(true).build();
     let matcher = built.map(|glob| glob.compile_matcher());
@@ -76,7 +76,7 @@ fn exact(path: &str) -> String {
     path.strip_prefix("./").unwrap_or(path).to_owned()
 }
 
-/// What a pattern may mean a file by.
+/// The texts that patterns are compared with for one file.
 struct Names {
     globbed: Vec<String>,
     exact: Vec<String>,
@@ -116,7 +116,7 @@ impl Names {
     }
 }
 
-/// The path from `base`, with `..` where it lies outside.
+/// Returns the path relative to `base`, with `..` if it is outside.
 fn relative(path: &Path, base: &Path) -> String {
     let common = path.components().zip(base.components());
     let shared = common.take_while(|(a, b)| a == b).count();

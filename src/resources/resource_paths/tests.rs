@@ -7,7 +7,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// Files by path and content; home is the folder itself.
+    /// Makes files by path and content. The folder is also the home folder.
     fn new(files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(dir.path()).unwrap();
@@ -60,7 +60,7 @@ impl Fixture {
             .collect()
     }
 
-    /// What is found without a problem.
+    /// Returns the found files; fails if there are diagnostics.
     fn clean(&self, kind: ResourceKind) -> Vec<String> {
         let found = self.find(kind, &[], true);
         assert_eq!(found.diagnostics, []);
@@ -472,7 +472,7 @@ fn a_link_to_a_prompt_is_another_prompt_and_one_to_an_extension_is_not() {
             .collect::<Vec<_>>()
     };
     assert_eq!(names(ResourceKind::Prompts), ["r.md", "review.md"]);
-    // What the project does without is not what the user has linked.
+    // An override of the project does not apply to links of the user.
     assert_eq!(names(ResourceKind::Extensions), ["linked.ts", "one.ts"]);
 }
 

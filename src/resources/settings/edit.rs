@@ -1,5 +1,5 @@
-//! A JSON file as people keep it: comments and trailing commas are read, and a
-//! change touches the text of what changes and nothing beside it.
+//! Edits JSON files with comments and trailing commas. A change replaces only the text of the
+//! changed values.
 
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use jsonc_parser::{CollectOptions, ParseOptions, ParseResult, parse_to_ast};
@@ -17,8 +17,8 @@ const LENIENT: ParseOptions = ParseOptions {
     allow_unary_plus_numbers: false,
 };
 
-/// JSON, possibly with comments and trailing commas. The error is the one that a
-/// strict parser has, because its place is what has to be mended.
+/// Parses JSON with comments and trailing commas. The error is that of a strict parser, because
+/// its position is where the text must be corrected.
 pub(crate) fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let strict = match serde_json::from_str(text) {
         Ok(value) => return Ok(value),
@@ -33,12 +33,12 @@ pub(crate) fn parse(text: &str) -> Result<Value, serde_json::Error> {
     }
 }
 
-/// The text with `new` in it instead of `old`, which is what it says now.
+/// Returns `text`, whose content is `old`, changed to the content `new`.
 pub(crate) fn rewrite(text: &str, old: &Object, new: &Object) -> serde_json::Result<String> {
     let whole = serde_json::to_string_pretty(new)?;
     let end = &text[text.trim_end().len()..];
     let newline = if end.contains('\n') { "\n" } else { "" };
-    // As a program wrote it: it stays so, down to its lists.
+    // The text has the format of a program, so the new one gets it, too.
     if text.trim().is_empty() || text.trim_end() == serde_json::to_string_pretty(old)? {
         return Ok(format!("{whole}{newline}"));
     }
@@ -46,7 +46,7 @@ pub(crate) fn rewrite(text: &str, old: &Object, new: &Object) -> serde_json::Res
         change(&root.object_value()?, old, new);
         Some(root.to_string())
     });
-    // What the editor made of it must say what was meant; formatting is less than that.
+    // The edited text must have the new content; if it has not, the formatting is given up.
     match edited.filter(|text| parse(text).is_ok_and(|value| value.as_object() == Some(new))) {
         Some(text) => Ok(text),
         None => Ok(format!("{whole}{newline}")),
@@ -55,7 +55,7 @@ pub(crate) fn rewrite(text: &str, old: &Object, new: &Object) -> serde_json::Res
 
 fn change(object: &CstObject, old: &Object, new: &Object) {
     for key in old.keys().filter(|key| !new.contains_key(*key)) {
-        // Also where a key stands twice.
+        // Removes duplicates of the key, too.
         while let Some(property) = object.get(key) {
             property.remove();
         }

@@ -1,4 +1,4 @@
-//! What the settings say of extensions: where they run, for how long, in how much memory.
+//! Settings of extensions: where they run, time limits and memory limits.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -19,41 +19,40 @@ pub enum ExtensionHost {
     Process,
 }
 
-/// How long extensions may take before they are stopped. Ours; the original
-/// waits for ever.
+/// Time limits of extensions. These settings do not exist in the original, which has no limits.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExtensionTimeouts {
-    /// For a handler to settle.
+    /// Limit for a handler to settle.
     #[serde(deserialize_with = "milliseconds")]
     pub handler: Duration,
-    /// For a module and its factory to load.
+    /// Limit for a module and its factory to load.
     #[serde(deserialize_with = "milliseconds")]
     pub load: Duration,
-    /// For JavaScript to run without a pause.
+    /// Limit for JavaScript to run without returning to the event loop.
     #[serde(deserialize_with = "milliseconds")]
     pub spin: Duration,
-    /// For `session_shutdown` handlers.
+    /// Limit for `session_shutdown` handlers.
     #[serde(deserialize_with = "milliseconds")]
     pub shutdown: Duration,
-    /// For a tool. Without it the user decides how long.
+    /// Limit for a tool; `None` leaves that to the user.
     #[serde(deserialize_with = "some_milliseconds")]
     pub tool: Option<Duration>,
-    /// For a command, likewise.
+    /// Limit for a command; `None` leaves that to the user.
     #[serde(deserialize_with = "some_milliseconds")]
     pub command: Option<Duration>,
-    /// For the handlers of single events, in the place of `handler` and `shutdown`.
+    /// Limits for handlers of single events, which replace `handler` and `shutdown`.
     #[serde(deserialize_with = "milliseconds_by_name")]
     pub events: Arc<BTreeMap<String, Duration>>,
 }
 
 impl ExtensionTimeouts {
-    /// For a handler of this event.
+    /// Returns the limit for a handler of this event.
     pub fn of(&self, event: &str) -> Duration {
         self.events.get(event).copied().unwrap_or(self.handler)
     }
 
-    /// For whichever event it is, no handler has less.
+    /// Returns the shortest limit of any handler.
     pub fn shortest(&self) -> Duration {
         let all = self.events.values().copied();
         all.chain([self.handler]).min().unwrap_or(self.handler)
@@ -97,7 +96,7 @@ fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, 
     Ok(Duration::from_millis(value.get()))
 }
 
-/// serde names Rust's type.
+/// Replaces serde's message, which names a Rust type.
 fn of_milliseconds(error: impl ToString) -> String {
     error.to_string().replace(
         "a nonzero u64",
@@ -105,13 +104,13 @@ fn of_milliseconds(error: impl ToString) -> String {
     )
 }
 
-/// The heap that all extensions of a session share, in MiB.
+/// Heap in MiB that all extensions of a session share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u64")]
 pub struct HeapMb(u64);
 
 impl HeapMb {
-    /// With less, V8 gives up before an extension has run.
+    /// V8 fails to start with less.
     const LEAST: u64 = 64;
 
     pub fn get(self) -> u64 {

@@ -1,5 +1,5 @@
-//! One settings file: reading, old forms, and writing that neither loses what
-//! others wrote meanwhile nor touches what it cannot read.
+//! Reads, migrates and writes one settings file. Writing keeps changes that other processes
+//! made meanwhile, and unreadable files are not touched.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -32,11 +32,11 @@ pub enum SettingsError {
     Lock { path: PathBuf, source: io::Error },
 }
 
-/// What the file says, in today's form; empty when there is none.
+/// Loads a file in the current form; empty if there is none.
 pub(super) fn load(path: &Path) -> Result<Object, SettingsError> {
     match read(path) {
-        // The TypeScript pi writes in place: what does not parse may be half
-        // written, which the lock tells.
+        // The TypeScript pi writes in place. Invalid text may be half written, so read again
+        // under the lock.
         Err(SettingsError::Parse { .. }) if path.exists() => {
             let _lock = FileLock::acquire(path).ok();
             read(path)
@@ -46,19 +46,18 @@ pub(super) fn load(path: &Path) -> Result<Object, SettingsError> {
     .map(|found| found.object)
 }
 
-/// One value of the user's own file, for who needs it before there are settings. What is
-/// wrong with the file is told by who reads all of it.
+/// Returns one value of the user's file, for code that runs before settings are loaded.
+/// Problems with the file are ignored; loading the settings reports them.
 pub fn global_value(path: &Path, key: &str) -> Option<Value> {
     let text = read_regular_text(path).ok()?;
-    // Nothing is parsed for what most people do not have.
+    // Most users do not have the setting, so parsing is avoided.
     if !text.contains(key) {
         return None;
     }
     edit::parse(&text).ok()?.as_object_mut()?.remove(key)
 }
 
-/// Makes the changes in the file as it is now, which may be newer than what was
-/// read before.
+/// Applies changes to the current content of the file, which may be newer than the loaded one.
 pub(super) fn write(path: &Path, changes: &[Change<'_>]) -> Result<(), SettingsError> {
     edit(path, |object| {
         for change in changes {
@@ -68,7 +67,7 @@ pub(super) fn write(path: &Path, changes: &[Change<'_>]) -> Result<(), SettingsE
     .map(drop)
 }
 
-/// The same for changes that depend on what is there; gives what is there then.
+/// Like [`write`], for changes that depend on the content. Returns the new content.
 pub(super) fn edit(path: &Path, change: impl FnOnce(&mut Object)) -> Result<Object, SettingsError> {
     let failed = |source| SettingsError::Write {
         path: path.to_owned(),
@@ -91,13 +90,13 @@ pub(super) fn edit(path: &Path, change: impl FnOnce(&mut Object)) -> Result<Obje
     Ok(object)
 }
 
-/// What is in a file.
+/// Content of a file.
 #[derive(Default)]
 struct Found {
     text: String,
-    /// As it is written.
+    /// The content as it is written.
     written: Object,
-    /// In today's form.
+    /// The content in the current form.
     object: Object,
 }
 
@@ -113,7 +112,7 @@ fn read(path: &Path) -> Result<Found, SettingsError> {
     understand(path, &text)
 }
 
-/// Text that stands in no file.
+/// Parses a text that is not in a file.
 pub(super) fn parse(text: &str) -> Result<Object, SettingsError> {
     understand(Path::new("settings"), text).map(|found| found.object)
 }
@@ -143,11 +142,11 @@ fn understand(path: &Path, text: &str) -> Result<Found, SettingsError> {
     }
 }
 
-/// Writes beside the file and renames, so that a reader sees the old or the new
-/// text. A symbolic link (dotfiles) stays one; the mode stays what it was.
+/// Writes a temporary file and renames it, so that readers see the old or the new text. A
+/// symbolic link (dotfiles) and the mode of the file are kept.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| linked(path));
-    // A rename would get around a file's write protection.
+    // A rename would circumvent the write protection of the file.
     match fs::OpenOptions::new().write(true).open(&target) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -164,7 +163,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut file = builder.tempfile_in(dir)?;
     file.write_all(text.as_bytes())?;
     if let Ok(permissions) = mode {
-        // Once more, since creating a file applies the umask.
+        // Set again because creating a file applies the umask.
         file.as_file().set_permissions(permissions)?;
     }
     file.as_file().sync_all()?;
@@ -172,14 +171,14 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Where a link leads whose file is not there yet.
+/// Returns the target of a link, which may not exist yet.
 fn linked(path: &Path) -> PathBuf {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::read_link(path).map_or_else(|_| path.to_owned(), |target| folder.join(target))
 }
 
-/// What a new file gets before the umask: readable, as if it had been made by an
-/// editor. A temporary file's own mode would hide it from everybody else.
+/// Returns the mode of a new file before the umask: readable, as if an editor had created it.
+/// The mode of a temporary file would make it unreadable for others.
 #[cfg(unix)]
 fn new_file_mode() -> Option<Permissions> {
     use std::os::unix::fs::PermissionsExt;
@@ -191,7 +190,7 @@ fn new_file_mode() -> Option<Permissions> {
     None
 }
 
-/// Forms of earlier versions, to today's.
+/// Migrates settings of earlier versions to the current form.
 fn migrate(settings: &mut Object) {
     if !settings.contains_key("steeringMode")
         && let Some(mode) = settings.shift_remove("queueMode")

@@ -1,6 +1,6 @@
-//! `settings.json`, global and of the project: typed values over objects that
-//! keep what we do not know. The project's value wins; objects are merged one
-//! level deep.
+//! `settings.json`, global and of the project: typed values, and objects with all keys
+//! including unknown ones. Values of the project take precedence; objects are merged one level
+//! deep.
 
 mod edit;
 mod extensions;
@@ -43,7 +43,7 @@ impl SettingsScope {
     }
 }
 
-/// Something in a settings file that is not in effect.
+/// A value in a settings file that has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsWarning {
     pub scope: SettingsScope,
@@ -51,7 +51,7 @@ pub struct SettingsWarning {
 }
 
 impl SettingsWarning {
-    /// As it is shown; `context` says what was being done, as in `startup`.
+    /// Formats the warning for display; `context` says when it occurred, e.g. `startup`.
     pub fn describe(&self, context: &str) -> String {
         let scope = self.scope.as_str();
         format!("({context}, {scope} settings) {}", self.message)
@@ -107,21 +107,21 @@ fn put(object: &mut Map<String, Value>, key: &str, value: &Option<Value>) {
     }
 }
 
-/// Shared by everything that reads or changes settings.
+/// The settings, shared by everything that reads or changes them.
 #[derive(Debug)]
 pub struct Settings {
-    /// `None` when they live in memory only.
+    /// The files; `None` if the settings are in memory only.
     files: Option<Files>,
     state: RwLock<State>,
-    /// In effect, but in no file yet: the next change that can be written takes them
-    /// along.
+    /// Changes that are in effect but not in a file yet. The next successful write includes
+    /// them.
     unsaved: Mutex<Vec<Unsaved>>,
     warnings: Mutex<Vec<SettingsWarning>>,
-    /// `--use-theme`
+    /// The theme of `--use-theme`.
     run_theme: Mutex<Option<String>>,
 }
 
-/// A change that its file did not take.
+/// A change that could not be written to its file.
 #[derive(Debug)]
 struct Unsaved {
     path: PathBuf,
@@ -156,16 +156,16 @@ impl Unsaved {
 #[derive(Debug)]
 struct Files {
     global: PathBuf,
-    /// Of the folder in which the session works, which another session may change.
+    /// Settings file of the current project; changes when a session in another folder starts.
     project: RwLock<Project>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct Project {
     path: PathBuf,
-    /// What is there does not count.
+    /// Whether the file is ignored.
     is_ignored: bool,
-    /// Why, if the user may not know and there is something to leave out.
+    /// The reason, if the user may not know it and there is something to ignore.
     why: Option<String>,
 }
 
@@ -227,7 +227,7 @@ impl Settings {
         Arc::new(settings)
     }
 
-    /// For embedders and tests: nothing is read or written.
+    /// Makes settings without files, for embedders and tests.
     pub fn in_memory(global: Map<String, Value>) -> Arc<Self> {
         let settings = Self {
             files: None,
@@ -240,8 +240,8 @@ impl Settings {
         Arc::new(settings)
     }
 
-    /// Reads both files again. One that cannot be read leaves the values that it
-    /// had before in effect; what one says counts for more than what it did not take.
+    /// Reads both files again. If a file cannot be read, its previous values stay in effect. If
+    /// it can be read, its values replace unsaved changes.
     pub fn reload(&self) {
         let Some(files) = &self.files else { return };
         for scope in [SettingsScope::Global, SettingsScope::Project] {
@@ -265,7 +265,7 @@ impl Settings {
         }
     }
 
-    /// From here on those of this project count, as the files are now.
+    /// Switches to the project of `paths` and loads its current settings.
     pub fn enter(&self, paths: &Paths) {
         let Some(files) = &self.files else { return };
         let project = Project::new(paths);
@@ -273,40 +273,40 @@ impl Settings {
         if !stays {
             *files.project.write() = project;
         }
-        // What could not be stored holds where it was said.
+        // Unsaved changes stay in effect in the project for which they were made.
         if !stays || self.unsaved.lock().is_empty() {
             self.reload();
         }
     }
 
-    /// What is in effect now.
+    /// Returns the values in effect.
     pub fn values(&self) -> Arc<SettingsValues> {
         self.state.read().merged.clone()
     }
 
-    /// What one file alone says.
+    /// Returns the values of one file alone.
     pub fn values_of(&self, scope: SettingsScope) -> Arc<SettingsValues> {
         self.state.read().layer(scope).values.clone()
     }
 
-    /// One file's object, unknown keys included.
+    /// Returns the object of one file, including unknown keys.
     pub fn raw(&self, scope: SettingsScope) -> Map<String, Value> {
         self.state.read().layer(scope).raw.clone()
     }
 
-    /// The project's over the global ones, unknown keys included.
+    /// Returns the merged object of both files, including unknown keys.
     pub fn merged(&self) -> Map<String, Value> {
         let state = self.state.read();
         merge(&state.global.raw, &state.project.raw)
     }
 
-    /// Warnings since the last call, so that each is shown once.
+    /// Returns the warnings since the last call, so that each is shown once.
     pub fn take_warnings(&self) -> Vec<SettingsWarning> {
         std::mem::take(&mut *self.warnings.lock())
     }
 
-    /// The changes are in effect at once, also when the file cannot be written: then
-    /// the next change writes them, too. Waits for the file's lock, see
+    /// Applies changes. They are in effect at once, even if the file cannot be written; then
+    /// the next write includes them. Waits for the lock of the file, see
     /// [`crate::ai::file_lock`].
     pub fn change(
         &self,
@@ -333,8 +333,8 @@ impl Settings {
         write_with(&mut unsaved, &path, |_| ()).map(drop)
     }
 
-    /// A change that depends on what the file says now; in effect only if it could
-    /// be written.
+    /// Applies a change that depends on the current content of the file. It is in effect only
+    /// if it could be written.
     pub fn edit(
         &self,
         scope: SettingsScope,
@@ -363,13 +363,13 @@ impl Settings {
         self.change_global(&[Change::set("defaultThinkingLevel", level.as_str())])
     }
 
-    /// The theme in effect.
+    /// Returns the theme in effect.
     pub fn theme(&self) -> Option<String> {
         let for_run = self.run_theme.lock().clone();
         for_run.or_else(|| self.values().theme.clone())
     }
 
-    /// Goes before the files until a theme is set. Nothing is stored.
+    /// Overrides the theme of the files until a theme is set. Nothing is stored.
     pub fn use_theme(&self, name: Option<String>) {
         *self.run_theme.lock() = name;
     }
@@ -406,7 +406,7 @@ impl Settings {
         }
     }
 
-    /// A complaint with the file it is about.
+    /// Adds the path of the file to a complaint.
     fn named(&self, scope: SettingsScope, complaint: &str) -> String {
         let path = self.files.as_ref().map(|files| files.path(scope));
         match path {
@@ -423,7 +423,7 @@ impl Settings {
 }
 
 impl State {
-    /// Answers with what is wrong with the new object.
+    /// Replaces the object of one file and returns its errors.
     fn replace(&mut self, scope: SettingsScope, raw: Map<String, Value>) -> Vec<String> {
         let (valid, complaints) = values::valid_part(&raw);
         *self.layer_mut(scope) = Layer {
@@ -451,7 +451,7 @@ impl State {
     }
 }
 
-/// Changes a file, after what it did not take before.
+/// Changes a file, together with earlier changes that could not be written.
 fn write_with(
     unsaved: &mut Vec<Unsaved>,
     path: &Path,
@@ -467,17 +467,17 @@ fn write_with(
     Ok(object)
 }
 
-/// One file alone, in today's form.
+/// Loads one file in the current form.
 pub fn load_file(path: &Path) -> Result<Map<String, Value>, SettingsError> {
     file::load(path)
 }
 
-/// Text of such a file.
+/// Parses the text of a settings file.
 pub fn parse_text(text: &str) -> Result<Map<String, Value>, SettingsError> {
     file::parse(text)
 }
 
-/// The same change as that of [`Settings::change`], in any file.
+/// Applies changes like [`Settings::change`] to any file.
 pub fn change_file(path: &Path, changes: &[Change<'_>]) -> Result<(), SettingsError> {
     file::write(path, changes)
 }

@@ -1,4 +1,4 @@
-//! The shape of values, whichever key they are for.
+//! Deserializers for the shape of values of any key.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// serde takes a list for the members of a struct, in the order in which they stand in it.
+/// Deserializes an object. serde alone would also accept a list of the members in order.
 pub(super) fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -16,7 +16,7 @@ pub(super) fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     }
 }
 
-/// The same of objects by name.
+/// Deserializes a map of objects by name.
 pub(super) fn objects<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     deserializer: D,
 ) -> Result<BTreeMap<String, T>, D::Error> {
@@ -26,8 +26,7 @@ pub(super) fn objects<'de, D: Deserializer<'de>, T: DeserializeOwned>(
         .collect()
 }
 
-/// JavaScript's view of a value: `null` is as good as absent, and 3.0
-/// is a whole number.
+/// Returns a value as JavaScript sees it: `null` counts as absent, and 3.0 as a whole number.
 pub(super) fn tidy(value: &Value) -> Option<Value> {
     match value {
         Value::Null => None,

@@ -43,7 +43,7 @@ impl Fixture {
         fs::read_to_string(self.global()).unwrap()
     }
 
-    /// Loads what must be free of warnings.
+    /// Loads settings that must have no warnings.
     fn load(&self) -> Arc<Settings> {
         let settings = Settings::load(&self.paths);
         assert_eq!(settings.take_warnings(), []);
@@ -176,7 +176,7 @@ fn old_forms_are_migrated_on_read_and_in_the_file_on_write() {
 fn a_write_changes_only_its_keys_in_the_file_as_it_is_now() {
     let fixture = Fixture::new("{\"z\": {\"deep\": [1]}, \"defaultModel\": \"a\"}\n", "");
     let settings = fixture.load();
-    // Meanwhile, another process:
+    // Another process writes meanwhile.
     let other = r#"{"z": {"deep": [1, 2]}, "theme": "light", "retry": {"maxRetries": 9}}"#;
     fs::write(fixture.global(), format!("{other}\n")).unwrap();
     settings.set_default_model("prov", "id").unwrap();
@@ -274,7 +274,7 @@ fn what_could_not_be_stored_is_stored_with_the_next_setting() {
         stored,
         json!({"theme": "dark", "steeringMode": "all", "retry": {"enabled": false}, "followUpMode": "all"})
     );
-    // Once: what somebody else says from then on stays.
+    // The unsaved change is only kept once: later changes of other programs stay.
     fs::write(fixture.global(), "{}").unwrap();
     settings.set_theme("light").unwrap();
     assert_eq!(fixture.global_text(), "{\n  \"theme\": \"light\"\n}");
@@ -325,7 +325,7 @@ fn many_writers_lose_no_key() {
             scope.spawn(move || {
                 let key = format!("key{index}");
                 let change = [Change::set(&key, index)];
-                // A disk may be slower than a writer is patient.
+                // A slow disk may exceed the wait for the lock.
                 while let Err(error) = settings.change(SettingsScope::Global, &change) {
                     assert!(matches!(error, SettingsError::Lock { .. }), "{error}");
                 }
@@ -462,14 +462,14 @@ fn setting_what_is_set_already_does_not_touch_the_file() {
 #[test]
 fn every_key_has_a_type() {
     for key in KEYS {
-        // No value of any of them.
+        // The value is invalid for every key.
         let object = json!({key: [[0]]}).as_object().unwrap().clone();
         let settings = Settings::in_memory(object);
         assert!(!settings.take_warnings().is_empty(), "{key}");
     }
 }
 
-/// Its elements were the members, in the order in which we have them.
+/// Regression: serde read the elements of the list as the members in order.
 #[test]
 fn a_list_in_the_place_of_an_object_is_ignored_and_reported() {
     let fixture = Fixture::new(

@@ -13,8 +13,7 @@ use crate::ai::stream::{MAX_RETRY_DELAY_MS, Transport};
 use crate::ai::words::words;
 use crate::resources::paths::ResourceKind;
 
-/// Everything the program reads from settings; other keys are kept in the file
-/// and left alone.
+/// All settings that the program uses; other keys are kept in the file and ignored.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SettingsValues {
@@ -23,7 +22,7 @@ pub struct SettingsValues {
     pub default_thinking_level: Option<ThinkingLevel>,
     pub enabled_models: Option<Vec<String>>,
     pub default_tools: Option<Vec<String>>,
-    /// Counts in the global settings only, see [`crate::resources::trust`].
+    /// Only read from the global settings, see [`crate::resources::trust`].
     pub default_project_trust: Option<ProjectTrust>,
     #[serde(deserialize_with = "object")]
     pub thinking_budgets: ThinkingBudgets,
@@ -38,7 +37,7 @@ pub struct SettingsValues {
     pub retry: RetrySettings,
     #[serde(deserialize_with = "object")]
     pub images: ImageSettings,
-    /// Counts in the global settings only, and before there are any: see `cli::proxy`.
+    /// Only read from the global settings, before settings are loaded: see `cli::proxy`.
     pub http_proxy: Option<String>,
     pub shell_path: Option<String>,
     pub shell_command_prefix: Option<String>,
@@ -68,14 +67,14 @@ pub struct SettingsValues {
     #[serde(deserialize_with = "object")]
     pub extension_timeouts: ExtensionTimeouts,
     pub extension_heap_mb: HeapMb,
-    /// Where extensions run. Ours.
+    /// Where extensions run. Not in the original.
     pub extension_host: ExtensionHost,
-    /// Extensions are reloaded when their files are saved. Ours.
+    /// Whether extensions are reloaded when their files are saved. Not in the original.
     pub extension_watch: bool,
 }
 
 impl SettingsValues {
-    /// The paths and patterns of one kind of resource.
+    /// Returns the paths and patterns of one kind of resource.
     pub fn resources(&self, kind: ResourceKind) -> &[String] {
         match kind {
             ResourceKind::Extensions => &self.extensions,
@@ -85,13 +84,13 @@ impl SettingsValues {
         }
     }
 
-    /// Skills are offered as `/skill:name` while typing.
+    /// Returns whether `/skill:name` is offered as a completion.
     pub fn offers_skill_commands(&self) -> bool {
         self.enable_skill_commands.unwrap_or(true)
     }
 
-    /// Expects what [`valid_part`] let through; a value of the wrong type would
-    /// make it all defaults.
+    /// Deserializes an object that passed [`valid_part`]. A value of the wrong type would reset
+    /// all settings to their defaults.
     pub(super) fn read(object: &Object) -> Self {
         let tidied = tidy(&Value::Object(object.clone())).unwrap_or_default();
         Self::deserialize(tidied).unwrap_or_else(|error| {
@@ -101,7 +100,7 @@ impl SettingsValues {
     }
 }
 
-/// What the original has at the top of its settings, and what we add.
+/// Keys of the original's settings, followed by pi's own.
 pub const KEYS: [&str; 42] = [
     "lastChangelogVersion",
     "defaultProvider",
@@ -147,8 +146,8 @@ pub const KEYS: [&str; 42] = [
     "extensionWatch",
 ];
 
-/// Lists whose elements stand for themselves: one that is wrong does not change
-/// what the others mean.
+/// Lists with independent elements: an invalid element does not change the meaning of the
+/// others.
 const LISTS: [&str; 6] = [
     "packages",
     "extensions",
@@ -158,8 +157,8 @@ const LISTS: [&str; 6] = [
     "enabledModels",
 ];
 
-/// The keys whose values have the right type; a message about each other one,
-/// which counts as absent. Of an object or a list only the wrong part is left out.
+/// Returns the keys with valid values, and a message for each invalid one, which counts as
+/// absent. In an object or a list only the invalid part is removed.
 pub(super) fn valid_part(object: &Object) -> (Object, Vec<String>) {
     let mut complaints = Vec::new();
     let valid = object.iter().filter_map(|(key, value)| {
@@ -172,7 +171,7 @@ pub(super) fn valid_part(object: &Object) -> (Object, Vec<String>) {
     (valid.collect(), complaints)
 }
 
-/// What is right in a value by `check`.
+/// Returns the part of a value that `check` accepts.
 fn right_part(
     path: &str,
     value: &Value,
@@ -243,14 +242,15 @@ impl QueueMode {
     }
 }
 
-/// What the settings say of compactions; [`Self::of`] is what holds.
+/// The compaction settings as they are written; [`Self::of`] returns those in effect for a
+/// model.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Compaction {
     pub enabled: bool,
     pub reserve_tokens: u64,
     pub keep_recent_tokens: u64,
-    /// By `provider/id`; of newer versions.
+    /// Overrides by `provider/id`, which newer versions have.
     #[serde(deserialize_with = "objects")]
     pub model_overrides: BTreeMap<String, CompactionOverride>,
 }
@@ -294,7 +294,7 @@ impl Compaction {
 #[serde(rename_all = "camelCase", default)]
 pub struct CompactionSettings {
     pub enabled: bool,
-    /// Tokens kept free for the answer.
+    /// Tokens that are kept free for the answer.
     pub reserve_tokens: u64,
     pub keep_recent_tokens: u64,
 }
@@ -331,7 +331,7 @@ pub struct RetrySettings {
     pub enabled: bool,
     pub max_retries: u32,
     pub base_delay_ms: u64,
-    /// No wait between two attempts is longer.
+    /// Maximum delay between two attempts in milliseconds.
     pub max_agent_delay_ms: u64,
     /// See [`Self::longest_asked_ms`].
     pub(super) max_delay_ms: u64,
@@ -339,7 +339,7 @@ pub struct RetrySettings {
     pub(super) provider: ProviderRetrySettings,
 }
 
-/// Where newer versions have what is `maxDelayMs` otherwise.
+/// Newer versions have `maxDelayMs` here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ProviderRetrySettings {
@@ -347,7 +347,8 @@ pub(super) struct ProviderRetrySettings {
 }
 
 impl RetrySettings {
-    /// A server that asks for a longer wait is not waited for; 0 is no limit.
+    /// Returns the longest delay that a server may request, in milliseconds; requests with
+    /// longer ones fail. 0 means no limit.
     pub fn longest_asked_ms(&self) -> u64 {
         self.provider
             .max_retry_delay_ms
@@ -372,7 +373,7 @@ impl Default for RetrySettings {
 #[serde(rename_all = "camelCase", default)]
 pub struct ImageSettings {
     pub auto_resize: bool,
-    /// Images are not sent to models.
+    /// Whether images are withheld from models.
     pub block_images: bool,
 }
 
@@ -385,7 +386,7 @@ impl Default for ImageSettings {
     }
 }
 
-/// Something that is on unless it is switched off.
+/// A setting that is on by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Switch(pub bool);
@@ -396,12 +397,12 @@ impl Default for Switch {
     }
 }
 
-/// For the full-screen terminal.
+/// Settings of the full-screen terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TerminalSettings {
     pub show_images: bool,
-    /// Without it, `PI_CLEAR_ON_SHRINK` decides.
+    /// Defaults to `PI_CLEAR_ON_SHRINK`.
     pub clear_on_shrink: Option<bool>,
 }
 
@@ -414,7 +415,7 @@ impl Default for TerminalSettings {
     }
 }
 
-/// What holds for projects of which nobody has said anything, in newer versions.
+/// Trust of projects without a recorded answer, in newer versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProjectTrust {
@@ -423,7 +424,7 @@ pub enum ProjectTrust {
     Never,
 }
 
-/// How much the start of the full-screen terminal leaves out.
+/// How much of the startup output of the full-screen terminal is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]
 pub enum QuietStartup {
@@ -446,7 +447,7 @@ impl TryFrom<Value> for QuietStartup {
     }
 }
 
-/// What Escape twice in an empty editor opens.
+/// The view that pressing Escape twice in an empty editor opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DoubleEscapeAction {
@@ -456,7 +457,7 @@ pub enum DoubleEscapeAction {
     None,
 }
 
-/// Which entries the tree of the session shows first.
+/// The entries that the session tree shows first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TreeFilterMode {
@@ -482,7 +483,7 @@ impl Default for MarkdownSettings {
     }
 }
 
-/// A number that is kept between two others, as the original keeps it.
+/// A number with a minimum and a maximum. Values outside are clamped, as in the original.
 macro_rules! bounded {
     ($(#[$doc:meta])* $name:ident, $least:literal..=$most:literal, $default:literal) => {
         $(#[$doc])*
@@ -504,7 +505,7 @@ macro_rules! bounded {
 
         impl From<f64> for $name {
             fn from(value: f64) -> Self {
-                // In the range of a u8 after the clamp.
+                // The clamped value fits into a u8.
                 Self(value.floor().clamp($least as f64, $most as f64) as u8)
             }
         }
@@ -518,19 +519,19 @@ bounded!(
     0
 );
 bounded!(
-    /// Rows of the list that completes what is typed.
+    /// Rows of the completion list.
     AutocompleteRows,
     3..=20,
     5
 );
 
-/// An entry of `packages`: the whole package, or parts of it. A list that is
-/// absent means everything, an empty one nothing.
+/// An entry of `packages`: the whole package, or parts of it. An absent list selects
+/// everything, an empty one nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "PackageForm")]
 pub struct PackageEntry {
     pub source: String,
-    /// `None` when the settings give only the source.
+    /// The filter; `None` if the settings give only the source.
     pub filter: Option<PackageFilter>,
 }
 
